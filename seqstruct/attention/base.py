@@ -1,0 +1,166 @@
+"""The protocol of an attention mechanism: a memory that is written to and read from.
+
+The step form (`write`, then `read`) is the definition; `forward` is the parallel form of the same function.
+Axis letters: B batch, T queries, S keys, C model size, H heads. Every tensor has the batch first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar, Mapping, NamedTuple, Optional
+
+import torch
+from torch import Tensor, nn
+
+
+class Site(str, Enum):
+    """Where in a transformer an attention stands."""
+
+    ENCODER_SELF = "encoder_self"
+    DECODER_SELF = "decoder_self"
+    CROSS = "cross"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the slot dictates to the mechanism that fills it.
+
+    embed_dim: C, size of queries and outputs.  key_dim, value_dim: sizes of the key and value inputs.
+    num_heads: H, for mechanisms with heads.  dropout: probability in [0, 1) on attention weights.
+    causal: whether the output at t may depend on keys s <= t alone (True at decoder self, False elsewhere).
+    """
+
+    embed_dim: int
+    key_dim: int
+    value_dim: int
+    num_heads: int
+    dropout: float
+    site: Site
+    causal: bool
+
+    @classmethod
+    def of(cls, site: Site, embed_dim: int, num_heads: int = 1, dropout: float = 0.0, memory_dim: int | None = None):
+        """The usual shape of a site: causal at decoder self; keys and values of memory_dim (default embed_dim)."""
+        memory_dim = embed_dim if memory_dim is None else memory_dim
+        return cls(embed_dim, memory_dim, memory_dim, num_heads, dropout, Site(site), Site(site) is Site.DECODER_SELF)
+
+
+class Reading(NamedTuple):
+    """What one reading of the memory gives.
+
+    output: B T C.  weights: B H T S, non-negative, or None if they were not asked for or do not exist.
+    extra: tensors by name, batch first (stack actions, marginals, ...), for criterions and plots.
+    carry: a value handed to the next layer's `forward(..., carry=)`, or None.
+    """
+
+    output: Tensor
+    weights: Optional[Tensor] = None
+    extra: Mapping[str, Tensor] = {}
+    carry: Any = None
+
+
+class Attention(nn.Module):
+    """Base of all mechanisms: a subclass defines `Config`, `State`, `initial_state`, `write` and `read`.
+
+    A mechanism with `streaming = False` needs the whole sequence at once and defines `forward` alone.
+    With `unidirectional = True` it reads left to right at every site: output t depends on keys s <= t alone.
+    """
+
+    name: ClassVar[str] = ""
+    sites: ClassVar[frozenset[Site]] = frozenset()
+    streaming: ClassVar[bool] = True
+    unidirectional: ClassVar[bool] = False
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options of the mechanism; none by default."""
+
+    def __init__(self, config: Any, shape: Shape):
+        """config: this class's Config.  Raises ValueError at a site that the mechanism does not declare."""
+        super().__init__()
+        if shape.site not in self.sites:
+            raise ValueError(
+                f"{self.name} does not work at {shape.site.value}; its sites: "
+                + ", ".join(sorted(site.value for site in self.sites))
+            )
+        self.config = config
+        self.shape = shape
+
+    @property
+    def left_to_right(self) -> bool:
+        """Whether output t may see keys s <= t alone."""
+        return self.shape.causal or self.unidirectional
+
+    @classmethod
+    def shared(cls, config: Any, shape: Shape) -> nn.Module | None:
+        """A module that all layers of one site and Config hold as `self.tied`, or None; called once for each."""
+        return None
+
+    def penalty(self) -> Tensor | None:
+        """A loss on the parameters alone (scalar), added to the criterion's for each update; None if there is none."""
+        return None
+
+    def initial_state(self, batch_size: int) -> Any:
+        """The empty memory: a NamedTuple of tensors with the batch first."""
+        raise TypeError(f"{self.name} needs the whole sequence at once and has no step form")
+
+    def write(self, state: Any, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Any:
+        """Take in keys B S key_dim and values B S value_dim, left to right; the old state is consumed.
+
+        padding_mask: B S bool, True = padding (no write), or None.
+        """
+        raise TypeError(f"{self.name} needs the whole sequence at once and has no step form")
+
+    def read(
+        self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """Read for queries B T C, all from the same memory.
+
+        position: B T long, the number of real tokens before each query, or None if unknown.
+        """
+        raise TypeError(f"{self.name} needs the whole sequence at once and has no step form")
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: Any = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: Any = None,
+    ) -> tuple[Reading, Any]:
+        """Write all keys and read for all queries; causally (T = S) where `left_to_right`.
+
+        query: B T C; key: B S key_dim; value: B S value_dim; padding_mask: B S bool, True = padding, or None.
+        state: None for one pass from the empty memory (None comes back), else the state to go on from (its
+        successor comes back).  carry: the previous layer's `Reading.carry`.
+        This default loops over `write` and `read`: right for every streaming mechanism, fast for none.
+        """
+        resumed = state is not None
+        if state is None:
+            state = self.initial_state(query.size(0))
+        if not self.left_to_right:
+            state = self.write(state, key, value, padding_mask)
+            reading = self.read(state, query, position, need_weights=need_weights)
+            return reading, state if resumed else None
+        if query.size(1) != key.size(1):
+            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+        readings = []
+        for t in range(query.size(1)):
+            now = slice(t, t + 1)
+            pad = None if padding_mask is None else padding_mask[:, now]
+            state = self.write(state, key[:, now], value[:, now], pad)
+            at = None if position is None else position[:, now]
+            readings.append(self.read(state, query[:, now], at, need_weights=need_weights))
+        return self._concatenate(readings, query), state if resumed else None
+
+    def _concatenate(self, readings: list[Reading], query: Tensor) -> Reading:
+        """Readings of single steps, joined along T; weights are dropped since each step saw another S."""
+        if not readings:
+            return Reading(query.new_zeros(query.size(0), 0, self.shape.embed_dim))
+        extra = {name: torch.cat([r.extra[name] for r in readings], 1) for name in readings[0].extra}
+        return Reading(torch.cat([r.output for r in readings], 1), None, extra)

@@ -1,0 +1,73 @@
+"""The register of attention mechanisms: names, their classes, sites and options."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Callable, Iterable, TypeVar
+
+from seqstruct.attention.base import Attention, Site
+
+ATTENTIONS: dict[str, type[Attention]] = {}
+T = TypeVar("T", bound=type[Attention])
+
+
+def register_attention(name: str, sites: Iterable[Site]) -> Callable[[T], T]:
+    """Class decorator that makes a mechanism available under a name, at the given sites.
+
+    Names are kept in checkpoints and are public.  Raises ValueError if the name is taken, or the class has no
+    frozen dataclass `Config`.
+    """
+
+    def register(cls: T) -> T:
+        if name in ATTENTIONS:
+            raise ValueError(f"attention {name!r} is registered already, by {ATTENTIONS[name].__qualname__}")
+        if not dataclasses.is_dataclass(cls.Config) or not cls.Config.__dataclass_params__.frozen:
+            raise ValueError(f"{cls.__qualname__}.Config: expected a frozen dataclass")
+        cls.name = name
+        cls.sites = frozenset(Site(site) for site in sites)
+        ATTENTIONS[name] = cls
+        return cls
+
+    return register
+
+
+def get_attention(name: str) -> type[Attention]:
+    """The class registered under a name; ValueError, with the names that exist, if there is none."""
+    if name not in ATTENTIONS:
+        raise ValueError(f"no attention is called {name!r}; there are: {', '.join(sorted(ATTENTIONS))}")
+    return ATTENTIONS[name]
+
+
+def make_config(name: str, options: dict[str, Any]) -> Any:
+    """The mechanism's Config from literal options; ValueError on an unknown option or a value of another type."""
+    config_class = get_attention(name).Config
+    fields = {field.name: field for field in dataclasses.fields(config_class)}
+    for option, value in options.items():
+        if option not in fields:
+            allowed = ", ".join(fields) or "none"
+            raise ValueError(f"{name} has no option {option!r}; options: {allowed}")
+        default = _default(fields[option])
+        if default is dataclasses.MISSING or default is None:
+            continue
+        if not _same_kind(value, default):
+            raise ValueError(
+                f"{name}: option {option} takes {type(default).__name__} (default {default!r}), not {value!r}"
+            )
+    missing = [n for n, f in fields.items() if _default(f) is dataclasses.MISSING and n not in options]
+    if missing:
+        raise ValueError(f"{name} needs the option {missing[0]!r}")
+    return config_class(**options)
+
+
+def _default(field: dataclasses.Field) -> Any:
+    if field.default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def _same_kind(value: Any, default: Any) -> bool:
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(value, bool) and isinstance(default, bool)
+    if isinstance(default, float):
+        return isinstance(value, (int, float))
+    return isinstance(value, type(default))

@@ -1,0 +1,87 @@
+"""Files: written beside and renamed, checked by checksum, unpacked without leaving their folder."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tarfile
+import tempfile
+import zipfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Iterator
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
+    """A file that appears under its name only when it is whole; on any error nothing is left behind.
+
+    mode: "w" (UTF-8 text) or "wb".  Raises OSError (a full disk, say) with the old file untouched.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    encoding = None if "b" in mode else "utf-8"
+    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, mode, encoding=encoding) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(beside, 0o666 & ~_umask())
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    current = os.umask(0)
+    os.umask(current)
+    return current
+
+
+def sha256(path: str | os.PathLike) -> str:
+    """Hexadecimal SHA-256 of a file's bytes."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def verify(path: str | os.PathLike, expected: str) -> None:
+    """Raise ValueError unless the file has the expected SHA-256."""
+    found = sha256(path)
+    if found != expected:
+        raise ValueError(f"{path}: SHA-256 {found}, expected {expected}: the file is truncated or altered")
+
+
+def open_text(path: str | os.PathLike) -> IO[str]:
+    """A UTF-8 text file to read, unpacked on the way if it ends in .gz; newlines end lines, nothing else does."""
+    if str(path).endswith(".gz"):
+        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+    return open(path, encoding="utf-8", newline="\n")
+
+
+def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> None:
+    """Unpack a .zip or .tar[.gz|.bz2|.xz] into a folder.
+
+    Raises ValueError if it is neither, or holds a member that would land outside the folder.
+    """
+    root = Path(folder).resolve()
+    root.mkdir(parents=True, exist_ok=True)
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            for name in zipped.namelist():
+                if not (root / name).resolve().is_relative_to(root):
+                    raise ValueError(f"{archive}: member {name!r} would land outside {folder}")
+            zipped.extractall(root)
+    elif tarfile.is_tarfile(archive):
+        with tarfile.open(archive) as tar:
+            try:
+                tar.extractall(root, filter="data")
+            except tarfile.FilterError as error:
+                raise ValueError(f"{archive}: {error}") from None
+    else:
+        raise ValueError(f"{archive}: expected a .zip or .tar archive")
