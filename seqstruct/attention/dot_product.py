@@ -1,0 +1,194 @@
+"""What softmax and sigmoid attention share: multi-head projections and the cache of keys and values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Attention, Reading, Shape
+from seqstruct.ops.masking import causal_mask, check_padding_mask, left_to_right_visible
+
+
+class Cache(NamedTuple):
+    """Keys and values seen so far, in preallocated cells.
+
+    key, value: B H L D; padding: B L bool (True where a cell holds padding); length: B long, cells in use, the same
+    in all rows.  Cells at or beyond `length` are free.
+    """
+
+    key: Tensor
+    value: Tensor
+    padding: Tensor
+    length: Tensor
+
+
+class DotProductAttention(Attention):
+    """Multi-head attention by dot products (Vaswani et al. 2017, sec. 3.2.2); a subclass gives the weights.
+
+    Parameters bear the names of fairseq's own attention (q_proj, k_proj, v_proj, out_proj, all with bias) and start
+    as they do there: Xavier uniform, with gain 1/sqrt(2) where queries, keys and values are of one size.
+    """
+
+    State = Cache
+
+    @dataclass(frozen=True)
+    class Config:
+        """No options."""
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if embed_dim is not a multiple of num_heads."""
+        super().__init__(config, shape)
+        if shape.embed_dim % shape.num_heads:
+            raise ValueError(f"{self.name}: embed_dim {shape.embed_dim} is not a multiple of {shape.num_heads} heads")
+        self.q_proj = nn.Linear(shape.embed_dim, shape.embed_dim)
+        self.k_proj = nn.Linear(shape.key_dim, shape.embed_dim)
+        self.v_proj = nn.Linear(shape.value_dim, shape.embed_dim)
+        self.out_proj = nn.Linear(shape.embed_dim, shape.embed_dim)
+        one_size = shape.embed_dim == shape.key_dim == shape.value_dim
+        for projection in (self.q_proj, self.k_proj, self.v_proj):
+            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5 if one_size else 1.0)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
+        """Attention weights B H T S of queries B H T D over keys B H S D."""
+        raise TypeError(f"{type(self).__name__} defines no weights")
+
+    def context(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool) -> Tensor:
+        """B H T D without weights to show; `causal` is set only where T = S and `visible` is None."""
+        if causal:
+            visible = causal_mask(query.size(2), key.size(2), query.device)
+        return self._apply_weights(self.weights(query, key, visible), value)
+
+    def initial_state(self, batch_size: int) -> Cache:
+        """An empty cache."""
+        like = self.k_proj.weight
+        empty = like.new_empty(batch_size, self.shape.num_heads, 0, self.shape.embed_dim // self.shape.num_heads)
+        return Cache(
+            empty,
+            empty,
+            torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device),
+            torch.zeros(batch_size, dtype=torch.long, device=like.device),
+        )
+
+    def write(self, state: Cache, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Cache:
+        """Append keys and values B S C; in place beyond `length` where no gradient is recorded."""
+        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        new_key, new_value = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        if padding_mask is None:
+            padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+        used = self._used(state)
+        length = state.length + key.size(1)
+        if torch.is_grad_enabled() and (new_key.requires_grad or state.key.requires_grad):
+            return Cache(
+                torch.cat([state.key[:, :, :used], new_key], 2),
+                torch.cat([state.value[:, :, :used], new_value], 2),
+                torch.cat([state.padding[:, :used], padding_mask], 1),
+                length,
+            )
+        state = self._reserve(state, used, used + key.size(1), new_key.dtype)
+        state.key[:, :, used : used + key.size(1)] = new_key
+        state.value[:, :, used : used + key.size(1)] = new_value
+        state.padding[:, used : used + key.size(1)] = padding_mask
+        return state._replace(length=length)
+
+    def read(
+        self, state: Cache, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """Attend from queries B T C to all cells in use."""
+        used = self._used(state)
+        padding = state.padding[:, :used]
+        visible = ~padding[:, None, None] if used and bool(padding.any()) else None
+        return self._attend(query, state.key[:, :, :used], state.value[:, :, :used], visible, False, need_weights)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: Cache | None = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: object = None,
+    ) -> tuple[Reading, Cache | None]:
+        """All queries at once."""
+        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        if state is not None:
+            return self._forward_from(state, query, key, value, padding_mask, need_weights)
+        keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        causal = self.shape.causal
+        visible = None
+        if padding_mask is not None and bool(padding_mask.any()):
+            if causal:
+                visible = left_to_right_visible(padding_mask, query.size(1), key.size(1), key.device)[:, None]
+            else:
+                visible = ~padding_mask[:, None, None]
+            causal = False
+        return self._attend(query, keys, values, visible, causal, need_weights), None
+
+    def _forward_from(
+        self,
+        state: Cache,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None,
+        need_weights: bool,
+    ) -> tuple[Reading, Cache]:
+        state = self.write(state, key, value, padding_mask)
+        if not self.shape.causal:
+            return self.read(state, query, need_weights=need_weights), state
+        used = self._used(state)
+        visible = left_to_right_visible(state.padding[:, :used], query.size(1), used, query.device)[:, None]
+        keys, values = state.key[:, :, :used], state.value[:, :, :used]
+        return self._attend(query, keys, values, visible, False, need_weights), state
+
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool, need_weights: bool
+    ) -> Reading:
+        if key.size(2) == 0:
+            return Reading(query.new_zeros(query.shape), query.new_zeros(*key.shape[:2], query.size(1), 0))
+        heads = self._heads(self.q_proj(query))
+        if need_weights:
+            if causal:
+                visible = causal_mask(query.size(1), key.size(2), query.device)[None, None]
+            weights = self.weights(heads, key, visible)
+            context = self._apply_weights(weights, value)
+        else:
+            weights = None
+            context = self.context(heads, key, value, visible, causal)
+        output = self.out_proj(context.transpose(1, 2).flatten(2))  # B T C
+        if visible is not None:
+            output = output.masked_fill(~visible.any(-1)[:, 0, :, None], 0.0)  # the bias too: nothing was read
+        return Reading(output, weights)
+
+    def _apply_weights(self, weights: Tensor, value: Tensor) -> Tensor:
+        weights = weights.to(value.dtype)
+        return nn.functional.dropout(weights, self.shape.dropout, self.training) @ value
+
+    def _heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.shape.num_heads, -1)).transpose(1, 2)  # B H T D
+
+    @staticmethod
+    def _used(state: Cache) -> int:
+        return int(state.length[0]) if state.length.numel() else 0
+
+    @staticmethod
+    def _reserve(state: Cache, used: int, needed: int, dtype: torch.dtype) -> Cache:
+        """A cache of at least `needed` cells; capacity doubles, so that copying is O(1) a step on average."""
+        if needed <= state.padding.size(1) and state.key.dtype == dtype:
+            return state
+        capacity = max(needed, 2 * used)
+        batch, heads, _, dim = state.key.shape
+        key = state.key.new_empty(batch, heads, capacity, dim, dtype=dtype)
+        value = torch.empty_like(key)
+        padding = state.padding.new_zeros(batch, capacity)
+        key[:, :, :used] = state.key[:, :, :used]
+        value[:, :, :used] = state.value[:, :, :used]
+        padding[:, :used] = state.padding[:, :used]
+        return Cache(key, value, padding, state.length)

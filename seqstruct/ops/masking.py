@@ -1,0 +1,38 @@
+"""Masks: one boolean `padding_mask` (B S, True = padding) and what follows from it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def check_padding_mask(padding_mask: Tensor | None, batch: int, length: int) -> None:
+    """Raise ValueError unless the mask is None or a boolean tensor of shape batch x length."""
+    if padding_mask is None:
+        return
+    if padding_mask.dtype != torch.bool:
+        raise ValueError(f"padding_mask: expected bool (True = padding), got {padding_mask.dtype}")
+    if tuple(padding_mask.shape) != (batch, length):
+        raise ValueError(f"padding_mask: expected {batch} x {length}, got {' x '.join(map(str, padding_mask.shape))}")
+
+
+def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
+    """T S bool, True where query t sees key s; the last query sees all keys (keys >= queries)."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def left_to_right_visible(padding_mask: Tensor | None, queries: int, keys: int, device: torch.device) -> Tensor:
+    """B T S bool (B is 1 without a padding mask): key s is real and not in the future of query t."""
+    visible = causal_mask(queries, keys, device)[None]
+    return visible if padding_mask is None else visible & ~padding_mask[:, None]
+
+
+def positions(padding_mask: Tensor) -> Tensor:
+    """B S long: how many real tokens stand before each cell; padding is never counted."""
+    real = (~padding_mask).long()
+    return real.cumsum(1) - real
+
+
+def started(padding_mask: Tensor) -> Tensor:
+    """B S bool: whether a real token stands at or before each cell."""
+    return (~padding_mask).cummax(1).values if padding_mask.size(1) else ~padding_mask
