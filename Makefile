@@ -1,0 +1,32 @@
+# make demo | test | smoke | lint | venv | clean        PYTHON=python3.12 chooses the interpreter of a new .venv.
+PYTHON ?=
+WORKERS ?= 2
+
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test smoke lint venv clean
+
+demo: $(STAMP)
+	$(BIN)/python recipes/stack_attention/demo.py
+
+test: $(STAMP)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)
+
+smoke: $(STAMP)
+	$(BIN)/python recipes/smoke.py
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	@if command -v shellcheck >/dev/null; then \
+	  git ls-files '*.sh' '.ci/run' | xargs shellcheck; \
+	else echo "shellcheck is not installed: shell scripts were not checked"; fi
+
+venv: $(STAMP)
+
+$(STAMP): setup.py constraints.txt .ci/venv.sh
+	.ci/venv.sh "$(PYTHON)"
+	@touch $@
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache
