@@ -1,0 +1,141 @@
+"""The superposition stack of Joulin and Mikolov (2015), as DuSell and Chiang (2024), section 3.2.1, use it.
+
+With row 0 the top of the stack V, rows outside the stack 0, and `push`, `pop`, `noop` the probabilities of step t,
+
+    V_t[0] = push * v_t        + noop * V_{t-1}[0] + pop * V_{t-1}[1]
+    V_t[i] = push * V_{t-1}[i-1] + noop * V_{t-1}[i] + pop * V_{t-1}[i+1]        i >= 1
+
+and the reading of step t is V_t[0], after the update.  There is no bottom vector: popping the empty stack leaves it
+empty.  Axis letters: B batch, T steps, h height of the stack, m size of a stack vector.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+ACTIONS = 3  # push, pop, no-op
+
+
+def superposition_stack(
+    actions: Tensor, pushed: Tensor, stack: Tensor | None = None, *, need_final: bool = True
+) -> tuple[Tensor, Tensor | None]:
+    """All readings of a sequence of stack actions, with a backward pass of its own (first derivatives only).
+
+    actions: B T 3, probabilities of push, pop and no-op in this order; used as they are, not normalised.
+    pushed:  B T m, the vectors pushed, any real numbers.
+    stack:   B h m, the stack to go on from, row 0 the top; None for the empty stack.
+    need_final: whether the final stack is returned.  Without it rows that no later reading can reach are not
+    computed, which halves the cost and changes no reading.
+    Returns readings B T m, after each step, and the final stack B max(1, h + T) m or None.
+    Computes in float32 at least; both results have the data type of `pushed`.
+    Raises ValueError if the shapes do not fit.
+    Cost: O(B T (h + T) m) time and memory, T steps one after the other.
+    """
+    _check(actions, pushed, stack, steps=True)
+    dtype = torch.promote_types(torch.promote_types(actions.dtype, pushed.dtype), torch.float32)
+    if stack is None:
+        stack = pushed.new_zeros(pushed.size(0), 0, pushed.size(2))
+    start = stack.to(dtype)
+    readings, final = _SuperpositionStack.apply(actions.to(dtype), pushed.to(dtype), start, need_final)
+    return readings.to(pushed.dtype), final.to(pushed.dtype) if need_final else None
+
+
+def superposition_stack_step(stack: Tensor, actions: Tensor, pushed: Tensor) -> Tensor:
+    """The stack after one step; its row 0 is the reading.
+
+    stack: B h m, row 0 the top; actions: B 3, probabilities of push, pop and no-op; pushed: B m.
+    Returns the stack B (h + 1) m, a new tensor.  Differentiable.  Raises ValueError if the shapes do not fit.
+    Cost: O(B h m) time.
+    """
+    _check(actions, pushed, stack, steps=False)
+    push, pop, noop = actions[:, :, None, None].unbind(1)  # B 1 1 each
+    below = torch.cat([pushed.unsqueeze(1), stack], 1)  # B h+1 m
+    moved = torch.cat([stack, stack.new_zeros(stack.size(0), 2, stack.size(2))], 1)  # B h+2 m
+    return push * below + noop * moved[:, :-1] + pop * moved[:, 1:]
+
+
+def pad_actions(actions: Tensor, padding_mask: Tensor | None) -> Tensor:
+    """Replace the actions of padded steps by the no-op, which leaves the stack as it is.
+
+    actions: B T 3, probabilities of push, pop and no-op; padding_mask: B T bool, True = padding, or None.
+    """
+    if padding_mask is None:
+        return actions
+    return torch.where(padding_mask.unsqueeze(-1), actions.new_tensor([0.0, 0.0, 1.0]), actions)
+
+
+def _check(actions: Tensor, pushed: Tensor, stack: Tensor | None, steps: bool) -> None:
+    axes = "B T" if steps else "B"
+    if pushed.dim() != 2 + steps or actions.shape != (*pushed.shape[:-1], ACTIONS):
+        raise ValueError(
+            f"expected actions {axes} 3 and pushed {axes} m, got {tuple(actions.shape)} and {tuple(pushed.shape)}"
+        )
+    if stack is not None and (stack.dim() != 3 or stack[:, 0:0].shape != (pushed.size(0), 0, pushed.size(-1))):
+        raise ValueError(
+            f"expected a stack {pushed.size(0)} h {pushed.size(-1)} to fit the pushed vectors, got {tuple(stack.shape)}"
+        )
+
+
+def _heights(start: int, steps: int, truncate: bool) -> list[int]:
+    """Rows of the stack that are computed after t = 0 .. T steps."""
+    full = [start + t for t in range(steps + 1)]
+    return [min(h, steps + 1 - t) for t, h in enumerate(full)] if truncate else full
+
+
+class _SuperpositionStack(torch.autograd.Function):
+    """One buffer holds every stack: slab t is [v_{t+1}, V_t, 0, 0], and row i of V_{t+1} is the product of the three
+    probabilities with rows i, i+1, i+2 of slab t.  So a step is one [1 x 3] product over an overlapping view.
+    """
+
+    @staticmethod
+    def forward(ctx, actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool) -> tuple[Tensor, Tensor]:
+        B, T, m = pushed.shape
+        heights = _heights(start.size(1), T, not need_final)
+        rows = max(heights) + 3
+        slab, size = rows * m, B * rows * m
+        weights = actions[..., [0, 2, 1]].transpose(0, 1).unsqueeze(2).contiguous()  # T B 1 3: push, no-op, pop
+        buffer = pushed.new_zeros(T + 1, B, rows, m)
+        buffer[:T, :, 0] = pushed.transpose(0, 1)
+        buffer[0, :, 1 : heights[0] + 1] = start[:, : heights[0]]
+        for t in range(T):
+            width = heights[t + 1] * m
+            windows = buffer.as_strided((B, 3, width), (slab, m, 1), t * size)
+            torch.bmm(weights[t], windows, out=buffer.as_strided((B, 1, width), (slab, slab, 1), (t + 1) * size + m))
+        ctx.save_for_backward(weights, buffer)
+        ctx.heights, ctx.start = heights, start.size(1)
+        ctx.set_materialize_grads(False)
+        readings = buffer[1:, :, 1].transpose(0, 1).contiguous()
+        final = buffer[T, :, 1 : max(1, heights[T]) + 1].clone() if need_final else buffer.new_empty(0)
+        return readings, final
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_readings: Tensor | None, grad_final: Tensor | None):
+        weights, buffer = ctx.saved_tensors
+        heights = ctx.heights
+        steps, B, rows, m = buffer.shape
+        T, slab, size = steps - 1, rows * m, B * rows * m
+        flipped = weights.flip(3)  # T B 1 3: pop, no-op, push
+        adjoint = torch.zeros_like(buffer)  # slab t is [0, 0, dV_t, 0]
+        tops = adjoint[:, :, 2].unbind(0)
+        if grad_final is not None and grad_final.numel():
+            adjoint[T, :, 2 : heights[T] + 2] = grad_final[:, : heights[T]]
+        readings = None if grad_readings is None else grad_readings.transpose(0, 1).unbind(0)
+        for t in range(T, 0, -1):
+            if readings is not None:
+                tops[t].add_(readings[t - 1])
+            width = heights[t - 1] * m
+            if width:
+                windows = adjoint.as_strided((B, 3, width), (slab, m, 1), t * size + m)
+                into = adjoint.as_strided((B, 1, width), (slab, slab, 1), (t - 1) * size + 2 * m)
+                torch.bmm(flipped[t - 1], windows, out=into)
+        inner = (T * B, (rows - 3) * m)
+        changes = adjoint.as_strided(inner, (slab, 1), size + 2 * m)
+        grads = [torch.linalg.vecdot(changes, buffer.as_strided(inner, (slab, 1), c * m)) for c in range(3)]
+        push, noop, pop = (grad.view(T, B).t() for grad in grads)
+        grad_pushed = (adjoint[1:, :, 2] * weights[..., 0]).transpose(0, 1)
+        grad_start = buffer.new_zeros(B, ctx.start, m)
+        grad_start[:, : heights[0]] = adjoint[0, :, 2 : heights[0] + 2]
+        return torch.stack([push, pop, noop], -1), grad_pushed, grad_start, None
