@@ -55,4 +55,4 @@ echo "Installing into .venv (Python $version): a few minutes, for fairseq is bui
 export PIP_CONSTRAINT="$PWD/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1
 # fairseq is compiled against the torch that it will run with, so torch comes first and the build is not isolated.
 .venv/bin/python -m pip install --quiet setuptools wheel cython numpy torch
-.venv/bin/python -m pip install --quiet --no-build-isolation --editable '.[test]'
+.venv/bin/python -m pip install --quiet --no-build-isolation --editable '.[test,slurm]'
