@@ -1,0 +1,133 @@
+"""The adapter: an Attention behind the calling convention of fairseq's MultiheadAttention.
+
+Time comes first outside (T B C) and the batch inside (B T C); `incremental_state` holds the mechanism's State; one
+`index_select` along the batch reorders any State in beam search.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention import Attention, Reading
+from seqstruct.bridge.collect import carried, collect, collecting, hand_on
+
+
+class AttentionAdapter(nn.Module):
+    """Stands where fairseq's layers expect a MultiheadAttention."""
+
+    def __init__(self, mechanism: Attention, layer: int):
+        """mechanism: the attention; layer: its index from the lowest, for collected readings."""
+        super().__init__()
+        self.mechanism = mechanism
+        self.layer = layer
+        self.num_heads = mechanism.shape.num_heads
+        self.head_dim = mechanism.shape.embed_dim // mechanism.shape.num_heads
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor | None,
+        value: Tensor | None,
+        key_padding_mask: Tensor | None = None,
+        incremental_state: dict[str, dict[str, Any]] | None = None,
+        need_weights: bool = True,
+        static_kv: bool = False,
+        attn_mask: Tensor | None = None,
+        need_head_weights: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """fairseq's call: query T B C, key and value S B C, key_padding_mask B S (the new keys alone, step by step).
+
+        Returns the output T B C and the weights, B T S (the mean over heads) or H B T S with `need_head_weights`;
+        None if they were not asked for or the mechanism has none.
+        Raises ValueError where causality asked for is not the mechanism's own.
+        """
+        need_weights = need_weights or need_head_weights
+        query = query.transpose(0, 1)  # B T C
+        if incremental_state is not None and self.mechanism.shape.site.value != "encoder_self":
+            reading = self._step(query, key, value, key_padding_mask, incremental_state, static_kv, need_weights)
+        else:
+            self._check_causality(query.size(1), attn_mask)
+            padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
+            reading, _ = self.mechanism(
+                query,
+                key.transpose(0, 1),
+                value.transpose(0, 1),
+                padding_mask,
+                need_weights=need_weights or collecting(),
+                carry=carried(self.mechanism.shape.site),
+            )
+        hand_on(self.mechanism.shape.site, reading.carry)
+        collect(self.mechanism.shape.site, self.layer, reading)
+        weights = reading.weights if need_weights else None
+        if weights is not None:
+            weights = weights.transpose(0, 1) if need_head_weights else weights.mean(1)
+        return reading.output.transpose(0, 1), weights
+
+    def _step(
+        self,
+        query: Tensor,
+        key: Tensor | None,
+        value: Tensor | None,
+        key_padding_mask: Tensor | None,
+        incremental_state: dict[str, dict[str, Any]],
+        static_kv: bool,
+        need_weights: bool,
+    ) -> Reading:
+        saved = incremental_state.get(self._key)
+        state = None if saved is None else saved["state"]
+        if state is None or not static_kv:
+            if state is None:
+                state = self.mechanism.initial_state(query.size(0))
+            padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
+            if self.mechanism.left_to_right and query.size(1) > 1:
+                reading, state = self.mechanism(
+                    query, key.transpose(0, 1), value.transpose(0, 1), padding_mask, state, need_weights=need_weights
+                )
+                incremental_state[self._key] = {"state": state}
+                return reading
+            state = self.mechanism.write(state, key.transpose(0, 1), value.transpose(0, 1), padding_mask)
+            incremental_state[self._key] = {"state": state}
+        return self.mechanism.read(state, query, need_weights=need_weights or collecting())
+
+    def _check_causality(self, length: int, attn_mask: Tensor | None) -> None:
+        site = self.mechanism.shape.site.value
+        if attn_mask is None:
+            if self.mechanism.shape.causal and length > 1:
+                raise ValueError(f"{site} attention {self.mechanism.name} is causal; a full context was asked for")
+        elif not self.mechanism.shape.causal:
+            raise ValueError(f"{site} attention {self.mechanism.name} takes no attention mask")
+
+    @property
+    def _key(self) -> str:
+        return f"seqstruct.attention.{id(self)}"
+
+    def _get_input_buffer(self, incremental_state: dict | None) -> None:
+        """fairseq's layers look here for cached keys of cross+self attention, which is not offered."""
+        return None
+
+    def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
+        """Select the rows new_order (its length may be smaller than the batch) of the saved State, in place."""
+        saved = incremental_state.get(self._key)
+        if saved is not None:
+            incremental_state[self._key] = {"state": reorder_state(saved["state"], new_order)}
+
+
+def reorder_state(state: Any, new_order: Tensor) -> Any:
+    """Rows new_order of every tensor of a State (nested tuples of tensors, batch first); the identity copies nothing."""
+    size = _batch_size(state)
+    if size == new_order.numel() and torch.equal(new_order, torch.arange(size, device=new_order.device)):
+        return state
+    return _select(state, new_order)
+
+
+def _batch_size(state: Any) -> int:
+    return state.size(0) if isinstance(state, Tensor) else _batch_size(next(iter(state)))
+
+
+def _select(state: Any, new_order: Tensor) -> Any:
+    if isinstance(state, Tensor):
+        return state.index_select(0, new_order)
+    return type(state)(*(_select(part, new_order) for part in state))

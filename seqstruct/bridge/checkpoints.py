@@ -1,0 +1,85 @@
+"""Checkpoints: loaded safely, taken over from stock fairseq models, and with attention swapped."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.bridge.compat import prepare_fairseq
+
+logger = logging.getLogger(__name__)
+
+
+def load_checkpoint(path: str | Path) -> dict[str, Any]:
+    """A fairseq checkpoint as a dictionary on the CPU, loaded with `weights_only=True`.
+
+    Raises OSError if there is no such file, ValueError if it is truncated, foreign, or holds objects other than
+    tensors and plain data.
+    """
+    prepare_fairseq()
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such checkpoint")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"{path}: not a whole fairseq checkpoint ({reason})") from None
+    if not isinstance(state, dict) or "model" not in state:
+        raise ValueError(f"{path}: expected a fairseq checkpoint with a 'model' entry")
+    return state
+
+
+def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
+    """Fit a state dictionary, in place, to the attention of `model`.
+
+    Stock attention keys (`self_attn.k_proj.weight`) move under the adapter (`self_attn.mechanism.k_proj.weight`).
+    An adapter whose keys or shapes still differ was given another mechanism: it keeps its initial values, and a
+    warning names it and says that fine-tuning is needed.
+    Raises ValueError if anything but attention differs.
+    """
+    own = model.state_dict()
+    adapters = [f"{name}." for name, module in model.named_modules() if isinstance(module, AttentionAdapter)]
+    swapped = []
+    for prefix in adapters:
+        _move_stock_keys(state_dict, prefix)
+        expected = {key: value.shape for key, value in own.items() if key.startswith(prefix)}
+        found = {key: value.shape for key, value in state_dict.items() if key.startswith(prefix)}
+        if found != expected:
+            swapped.append(prefix.rstrip("."))
+            for key in found:
+                del state_dict[key]
+            state_dict.update({key: own[key] for key in expected})
+    _check_rest(own, state_dict)
+    if swapped:
+        logger.warning(
+            "the checkpoint has other attention at %s: it starts from initial values, and the model needs fine-tuning",
+            ", ".join(swapped),
+        )
+
+
+def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:
+    inner = f"{prefix}mechanism."
+    for key in [key for key in state_dict if key.startswith(prefix) and not key.startswith(inner)]:
+        state_dict[inner + key[len(prefix) :]] = state_dict.pop(key)
+
+
+def _check_rest(own: dict[str, Tensor], state_dict: dict[str, Tensor]) -> None:
+    missing = [key for key in own if key not in state_dict]
+    surplus = [key for key in state_dict if key not in own]
+    if missing or surplus:
+        what = f"it lacks {missing[0]}" if missing else f"it holds {surplus[0]}"
+        count = len(missing) + len(surplus)
+        raise ValueError(f"the checkpoint is of another architecture: {what} ({count} such differences)")
+    for key, value in own.items():
+        if state_dict[key].shape != value.shape:
+            raise ValueError(
+                f"the checkpoint is of another architecture: {key} is {tuple(state_dict[key].shape)} there and "
+                f"{tuple(value.shape)} here"
+            )

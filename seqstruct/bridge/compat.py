@@ -1,0 +1,92 @@
+"""What fairseq needs mended before it runs on today's Python stack, done once when the plugin is imported."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import sys
+import traceback
+import types
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+import seqstruct
+
+NOISE = (
+    r"\nThe version_base parameter is not specified",
+    r".*is an UntypedStorage.*TypedStorage is deprecated",
+    r"'pin_memory' argument is set as true but",
+    r"`torch.cuda.amp.GradScaler\(args...\)` is deprecated",
+    r"`torch.cuda.amp.custom_fwd\(args...\)` is deprecated",
+    r"`torch.cuda.amp.custom_bwd\(args...\)` is deprecated",
+    r"Support for mismatched key_padding_mask and attn_mask is deprecated",
+    r"Future Hydra versions will no longer change working directory",
+    r"In '.*': (Defaults list|Usage of deprecated keyword in package header)",
+)
+
+
+@functools.cache
+def prepare_fairseq() -> None:
+    """Make fairseq run on numpy 2, load its own checkpoints safely, accept --bf16, and be quiet about known noise.
+
+    * numpy 2 dropped `numpy.compat`, which fairseq's block dataset reads.
+    * Stock parts without a dataclass leave an `argparse.Namespace` in checkpoints; it becomes a safe global, so that
+      `weights_only=True` stays on.
+    * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
+    * Errors raised by this package end a fairseq command with one sentence; SEQSTRUCT_TRACEBACK=1 shows where.
+    """
+    if not hasattr(numpy, "compat"):
+        numpy.compat = types.SimpleNamespace(long=int)
+    torch.serialization.add_safe_globals([argparse.Namespace])
+    for message in NOISE:
+        warnings.filterwarnings("ignore", message=message)
+    _allow_bf16()
+    _refuse_batch_buckets()
+    sys.excepthook = _one_sentence
+
+
+def _allow_bf16() -> None:
+    from fairseq.trainer import Trainer
+
+    original = Trainer.__init__
+
+    @functools.wraps(original)
+    def initialize(self: Any, cfg: Any, *rest: Any, **named: Any) -> None:
+        if cfg.common.bf16 and cfg.common.tpu and "torch_xla" not in sys.modules:
+            cfg.common.tpu = False
+        original(self, cfg, *rest, **named)
+
+    Trainer.__init__ = initialize
+
+
+def _refuse_batch_buckets() -> None:
+    from fairseq.data import BucketPadLengthDataset
+
+    def refuse(self: Any, *_: Any, **__: Any) -> None:
+        raise ValueError("--num-batch-buckets does not work with numpy 2 in this version of fairseq; leave it out")
+
+    BucketPadLengthDataset.__init__ = refuse
+
+
+def _own_error(error: BaseException | None) -> BaseException | None:
+    """The ValueError or OSError of this package among an exception and those it was raised from, if any."""
+    package = str(Path(seqstruct.__file__).parent)
+    while error is not None:
+        frames = traceback.extract_tb(error.__traceback__)
+        if isinstance(error, (ValueError, OSError)) and frames and frames[-1].filename.startswith(package):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _one_sentence(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+    own = None if os.environ.get("SEQSTRUCT_TRACEBACK") else _own_error(error)
+    if own is None:
+        sys.__excepthook__(kind, error, trace)
+    else:
+        print(f"seqstruct: {own}", file=sys.stderr)

@@ -1,0 +1,44 @@
+"""Initialisation of Stack Attention, appendix D.2, as the released code does it."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.bridge.vocabulary import TerminalProjection
+
+
+def initialize_uniform(model: nn.Module, bound: float) -> None:
+    """Draw every parameter from U(-bound, bound), with three exceptions.
+
+    * LayerNorm: weight 1, bias 0.
+    * The linear layers of a left-to-right mechanism, and the feed-forward layers of the layer it stands in: Xavier
+      uniform with the gain of the activation that follows (sqrt 2 before the ReLU, else 1), bias 0.
+    * The output layer of a compact vocabulary: Xavier uniform, bias 0.
+    Raises ValueError unless bound > 0.
+    """
+    if bound <= 0:
+        raise ValueError(f"the bound of a uniform initialisation is positive, not {bound}")
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            nn.init.ones_(module.weight)
+            nn.init.zeros_(module.bias)
+        else:
+            for parameter in module.parameters(recurse=False):
+                nn.init.uniform_(parameter, -bound, bound)
+    for module in model.modules():
+        attention = getattr(module, "self_attn", None)
+        if isinstance(attention, AttentionAdapter) and attention.mechanism.unidirectional:
+            for linear in attention.mechanism.modules():
+                _xavier(linear)
+            _xavier(module.fc1, 2**0.5)
+            _xavier(module.fc2)
+        elif isinstance(module, TerminalProjection):
+            _xavier(module)
+
+
+def _xavier(module: nn.Module, gain: float = 1.0) -> None:
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight, gain=gain)
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

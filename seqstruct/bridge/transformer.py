@@ -1,0 +1,124 @@
+"""fairseq's transformer encoder and decoder with attention from an `AttentionPlan`; no code of theirs is copied."""
+
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from fairseq.distributed import fsdp_wrap
+from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules.checkpoint_activations import checkpoint_wrapper
+from torch import Tensor, nn
+
+from seqstruct.attention import AttentionPlan, Site, parse_choices
+from seqstruct.bridge.collect import carrying
+from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, layer_builders
+from seqstruct.bridge.positions import InterleavedSinusoidalPositions
+from seqstruct.bridge.vocabulary import TerminalProjection
+
+
+@dataclass
+class StructuredTransformerConfig(TransformerConfig):
+    """fairseq's nested configuration, and the plan; made by `nested_config` alone."""
+
+    attention_plan: Any = None
+    interleaved_positions: bool = False
+    compact_vocabulary: bool = False
+
+
+UNSUPPORTED = ("cross_self_attention", "base_layers", "decoder_xformers_att_config", "encoder_xformers_att_config")
+
+
+def nested_config(flat: Any) -> StructuredTransformerConfig:
+    """fairseq's nested configuration from the flat one of a model, with its plan strings parsed.
+
+    Raises ValueError on a plan that does not fit, or on an option that structured attention has no meaning for.
+    """
+    for option in UNSUPPORTED:
+        if getattr(flat, option, None):
+            raise ValueError(f"--{option.replace('_', '-')} does not go with an attention plan")
+    encoder_layers, decoder_layers = getattr(flat, "encoder_layers", 0), flat.decoder_layers
+    plan = AttentionPlan(
+        parse_choices(getattr(flat, "encoder_self_attention", "softmax"), encoder_layers, Site.ENCODER_SELF),
+        parse_choices(flat.decoder_self_attention, decoder_layers, Site.DECODER_SELF),
+        parse_choices(getattr(flat, "cross_attention", "softmax"), decoder_layers, Site.CROSS),
+    )
+    config = StructuredTransformerConfig.from_namespace(flat)
+    config.decoder.input_dim = flat.decoder_input_dim or flat.decoder_embed_dim
+    config.decoder.output_dim = flat.decoder_output_dim or flat.decoder_embed_dim
+    config.attention_plan = plan
+    return config
+
+
+def _wrap(layer: nn.Module, cfg: Any) -> nn.Module:
+    if cfg.checkpoint_activations:
+        return fsdp_wrap(checkpoint_wrapper(layer, offload_to_cpu=cfg.offload_activations), min_num_params=0)
+    return fsdp_wrap(layer, min_num_params=cfg.min_params_to_wrap)
+
+
+class StructuredEncoder(TransformerEncoderBase):
+    """A transformer encoder whose layers are chosen by the plan."""
+
+    def __init__(self, cfg: StructuredTransformerConfig, dictionary: Any, embed_tokens: nn.Module):
+        builder = layer_builders(cfg.attention_plan)
+        self.layer_choices = (builder(layer) for layer in range(cfg.encoder.layers))
+        super().__init__(cfg, dictionary, embed_tokens)
+        del self.layer_choices
+        if cfg.interleaved_positions:
+            self.embed_positions = InterleavedSinusoidalPositions(
+                cfg.max_source_positions, cfg.encoder.embed_dim, self.padding_idx
+            )
+
+    def build_encoder_layer(self, cfg: StructuredTransformerConfig) -> nn.Module:
+        """The hook of fairseq's encoder; layers are asked for from the lowest up."""
+        return _wrap(StructuredEncoderLayer(cfg, next(self.layer_choices), self.return_fc), cfg)
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, list[Tensor]]:
+        """As fairseq's."""
+        with carrying():
+            return super().forward(*args, **kwargs)
+
+
+class StructuredDecoder(TransformerDecoderBase):
+    """A transformer decoder whose layers are chosen by the plan."""
+
+    def __init__(
+        self, cfg: StructuredTransformerConfig, dictionary: Any, embed_tokens: nn.Module, no_encoder_attn: bool = False
+    ):
+        builder = layer_builders(cfg.attention_plan)
+        self.layer_choices = (builder(layer) for layer in range(cfg.decoder.layers))
+        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn)
+        del self.layer_choices
+        if cfg.interleaved_positions:
+            self.embed_positions = InterleavedSinusoidalPositions(
+                cfg.max_target_positions, cfg.decoder.embed_dim, self.padding_idx
+            )
+
+    def build_output_projection(self, cfg: StructuredTransformerConfig, dictionary: Any, embed_tokens: nn.Module):
+        """The hook of fairseq's decoder."""
+        if cfg.compact_vocabulary:
+            self.output_projection = TerminalProjection(dictionary, self.output_embed_dim)
+        else:
+            super().build_output_projection(cfg, dictionary, embed_tokens)
+
+    def build_decoder_layer(self, cfg: StructuredTransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
+        """The hook of fairseq's decoder; layers are asked for from the lowest up."""
+        return _wrap(StructuredDecoderLayer(cfg, next(self.layer_choices), no_encoder_attn), cfg)
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[dict[str, list[Tensor]]] = None,
+        incremental_state: Optional[dict[str, dict[str, Any]]] = None,
+        full_context_alignment: bool = False,
+        alignment_layer: Optional[int] = None,
+        alignment_heads: Optional[int] = None,
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """As fairseq's."""
+        with carrying():
+            return super().extract_features(
+                prev_output_tokens,
+                encoder_out,
+                incremental_state,
+                full_context_alignment,
+                alignment_layer,
+                alignment_heads,
+            )

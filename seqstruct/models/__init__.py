@@ -1,0 +1,11 @@
+"""fairseq models: importing this package registers all of them."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from seqstruct.bridge.compat import prepare_fairseq
+
+prepare_fairseq()
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,141 @@
+"""`structured_transformer_lm`: a decoder-only transformer with any attention in any layer.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models.transformer import Embedding
+from fairseq.models.transformer_lm import TransformerLanguageModelConfig
+from fairseq.modules import AdaptiveInput
+
+from seqstruct.bridge.checkpoints import adapt_state_dict
+from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.transformer import StructuredDecoder, nested_config
+from seqstruct.bridge.vocabulary import TerminalEmbedding
+
+INITIALIZATIONS = ChoiceEnum(["fairseq", "uniform"])
+PLAN_HELP = (
+    "attention of each layer from the lowest up, e.g. 'softmax*2 + superposition_stack(size=32) + softmax*2'; one "
+    "mechanism alone stands in every layer"
+)
+
+
+@dataclass
+class StructuredTransformerLanguageModelConfig(TransformerLanguageModelConfig):
+    """fairseq's language model options, and ours."""
+
+    decoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    decoder_normalize_after: bool = field(
+        default=False,
+        metadata={"help": "normalise after each block (post-norm); before each block without this, as fairseq does"},
+    )
+    decoder_input_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of input embeddings (default: decoder_embed_dim)"}
+    )
+    decoder_output_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of output embeddings (default: decoder_embed_dim)"}
+    )
+    interleaved_positions: bool = field(
+        default=False,
+        metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},
+    )
+    compact_vocabulary: bool = field(
+        default=False,
+        metadata={
+            "help": "tables of V+1 rows for V terminals: BOS is the one special symbol at the input, EOS at the "
+            "output, which has a bias; for --task cfl_language_modeling"
+        },
+    )
+    initialization: INITIALIZATIONS = field(
+        default="fairseq",
+        metadata={"help": "fairseq's own, or 'uniform': that of Stack Attention, appendix D.2"},
+    )
+    initialization_bound: float = field(
+        default=0.1, metadata={"help": "bound of the uniform initialisation, > 0 (0.1 in D.2, 0.01 in F.2)"}
+    )
+
+
+@register_model("structured_transformer_lm", dataclass=StructuredTransformerLanguageModelConfig)
+class StructuredTransformerLanguageModel(FairseqLanguageModel):
+    """A language model on `StructuredDecoder`."""
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "StructuredTransformerLanguageModel":
+        """From the flat configuration and a task with source_dictionary and target_dictionary.
+
+        Raises ValueError on a plan or options that do not fit together.
+        """
+        _check(cfg)
+        cfg.decoder_normalize_before = not cfg.decoder_normalize_after
+        if cfg.max_target_positions is None:
+            cfg.max_target_positions = cfg.tokens_per_sample
+        nested = nested_config(cfg)
+        embed_tokens = cls.build_embedding(cfg, task.source_dictionary, nested.decoder.input_dim)
+        model = cls(StructuredDecoder(nested, task.target_dictionary, embed_tokens, no_encoder_attn=True))
+        if cfg.initialization == "uniform":
+            initialize_uniform(model, cfg.initialization_bound)
+        return model
+
+    @classmethod
+    def build_embedding(cls, cfg: Any, dictionary: Any, embed_dim: int) -> Any:
+        """The input table: compact, adaptive (Baevski & Auli 2019) or plain."""
+        if cfg.compact_vocabulary:
+            return TerminalEmbedding(dictionary, embed_dim)
+        if cfg.adaptive_input:
+            return AdaptiveInput(
+                len(dictionary),
+                dictionary.pad(),
+                embed_dim,
+                cfg.adaptive_input_factor,
+                cfg.decoder_embed_dim,
+                [int(cut) for cut in cfg.adaptive_input_cutoff.split(",")],
+                cfg.quant_noise_pq,
+                cfg.quant_noise_pq_block_size,
+            )
+        return Embedding(len(dictionary), embed_dim, dictionary.pad())
+
+    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
+        """Take over stock checkpoints, and those with other attention."""
+        super().upgrade_state_dict_named(state_dict, name)
+        if not name:
+            adapt_state_dict(self, state_dict)
+
+
+def _check(cfg: Any) -> None:
+    if cfg.character_embeddings:
+        raise ValueError("--character-embeddings are not offered with structured attention")
+    if cfg.decoder_normalize_before and cfg.decoder_normalize_after:
+        raise ValueError("--decoder-normalize-before and --decoder-normalize-after exclude each other")
+    if cfg.compact_vocabulary and (cfg.share_decoder_input_output_embed or cfg.adaptive_input):
+        raise ValueError("--compact-vocabulary has tables of its own: neither shared nor adaptive ones")
+
+
+def set_default(cfg: Any, **values: Any) -> None:
+    """Give a parsed namespace the values of a preset where the command line gave none."""
+    for name, value in values.items():
+        if getattr(cfg, name, None) is None:
+            setattr(cfg, name, value)
+
+
+@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_cfl")
+def structured_transformer_lm_cfl(cfg: Any) -> None:
+    """Stack Attention, appendix D: 5 layers of size 32 (28 with a nondeterministic stack), 4 heads, dropout 0.1."""
+    embed_dim = getattr(cfg, "decoder_embed_dim", None) or 32
+    set_default(
+        cfg,
+        decoder_embed_dim=embed_dim,
+        decoder_ffn_embed_dim=2 * embed_dim,
+        decoder_layers=5,
+        decoder_attention_heads=4,
+        dropout=0.1,
+        attention_dropout=0.1,
+        activation_dropout=0.1,
+        interleaved_positions=True,
+        compact_vocabulary=True,
+        initialization="uniform",
+        initialization_bound=0.1,
+    )
