@@ -1,0 +1,1 @@
+"""Context-free languages: weighted grammars, exact sampling given length, exact log-probabilities, data folders."""

@@ -1,0 +1,169 @@
+"""Folders of strings of a context-free language: written whole or not at all, checked by checksum when read.
+
+* `train.txt`, `valid.txt`, `test.txt`: one string a line, symbols separated by spaces; the strings of one batch stand
+  together and share a length.
+* `valid.log_probability`, `test.log_probability`: log p(w | l) of each string, nats, one a line.
+* `dict.txt`: fairseq dictionary, the terminals in the order of their ids.
+* `meta.json`: language, grammar, seeds, batch size, lengths, number of valid lengths, SHA-256 of every other file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqstruct.data.cfl.chart import log_probabilities
+from seqstruct.data.cfl.languages import Language, get_language
+from seqstruct.data.cfl.sampler import sample_strings
+from seqstruct.data.files import open_text, sha256, verify
+
+SPLITS = ("train", "valid", "test")
+META = "meta.json"
+DICTIONARY = "dict.txt"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a folder is to hold.
+
+    language, grammar: see `languages.get_language`.  train, valid: number of strings.
+    test_per_length: strings for each valid length of the test set.  batch: strings of one length in a batch.
+    lengths, test_lengths: shortest and longest string, both included.
+    seed: of the training and validation sets.  test_seed: of the test set, which is the same for every `seed`.
+    """
+
+    language: str
+    grammar: str = "published"
+    train: int = 10000
+    valid: int = 1000
+    test_per_length: int = 100
+    batch: int = 10
+    lengths: tuple[int, int] = (40, 80)
+    test_lengths: tuple[int, int] = (40, 100)
+    seed: int = 1
+    test_seed: int = 0
+
+
+class Split(NamedTuple):
+    """One split of a folder: terminal ids of each string; log p(w | l) in nats (float64) or None for training."""
+
+    strings: list[np.ndarray]
+    log_probability: np.ndarray | None
+
+
+def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
+    """Sample the three splits and write them; the contents of meta.json come back.
+
+    The folder appears when it is complete.  Raises ValueError on a request that cannot be met, or if the folder
+    exists and is not empty.
+    """
+    folder = Path(folder).absolute()
+    for name in ("train", "valid", "test_per_length", "batch", "seed", "test_seed"):
+        least = 0 if name.endswith("seed") else 1
+        if getattr(request, name) < least:
+            raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(request, name)}")
+    language = get_language(request.language, request.grammar)
+    lengths = language.valid_lengths(*request.lengths)
+    test_lengths = language.valid_lengths(*request.test_lengths)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} exists and is not empty; choose another folder or remove it")
+    beside = folder.parent / f".{folder.name}.{os.getpid()}"
+    beside.mkdir(parents=True)
+    try:
+        for number, (split, count) in enumerate((("train", request.train), ("valid", request.valid))):
+            generator = np.random.default_rng([request.seed, number])
+            batches = -(-count // request.batch)
+            chosen = np.repeat(generator.choice(lengths, batches), request.batch)[:count]
+            _write_split(beside, split, language, sample_strings(language, chosen, generator))
+        generator = np.random.default_rng([request.test_seed, SPLITS.index("test")])
+        every = np.repeat(test_lengths, request.test_per_length)
+        _write_split(beside, "test", language, sample_strings(language, every, generator))
+        counts = {"train": len(lengths), "valid": len(lengths), "test": len(test_lengths)}
+        meta = {
+            **{name: getattr(request, name) for name in request.__dataclass_fields__},
+            "valid_length_counts": counts,
+            "sha256": {file.name: sha256(file) for file in sorted(beside.iterdir())},
+        }
+        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        os.replace(beside, folder)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return meta
+
+
+def _write_split(folder: Path, split: str, language: Language, strings: list[np.ndarray]) -> None:
+    names = language.terminals
+    lines = [" ".join(names[i] for i in string) + "\n" for string in strings]
+    (folder / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
+    if split == "train":
+        counts = Counter(np.concatenate(strings).tolist())
+        text = "".join(f"{name} {counts[i]}\n" for i, name in enumerate(names))
+        (folder / DICTIONARY).write_text(text, encoding="utf-8")
+    else:
+        values = log_probabilities(language, strings)
+        text = "".join(f"{value:.17g}\n" for value in values)
+        (folder / f"{split}.log_probability").write_text(text, encoding="utf-8")
+
+
+def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
+    """The contents of meta.json; the dictionary's checksum is checked on the way.
+
+    Raises ValueError if the folder, meta.json or a key is missing, or a file is altered.
+    """
+    path = Path(folder) / META
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        get_language(meta["language"], meta["grammar"])
+        _check(Path(folder), meta, DICTIONARY)
+    except OSError:
+        raise ValueError(f"{path} cannot be read; `seqstruct prepare cfl` makes such a folder") from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is truncated or altered: {error!r}") from None
+    return meta
+
+
+def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Split:
+    """The strings of a split, with their log-probabilities where the folder has them.
+
+    Raises ValueError if the split does not exist, a file is missing or altered, a line is empty, a symbol is not of
+    the language, or lines and log-probabilities do not pair up.
+    """
+    folder = Path(folder)
+    if split not in SPLITS:
+        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    language = get_language(meta["language"], meta["grammar"])
+    _check(folder, meta, f"{split}.txt")
+    strings = []
+    with open_text(folder / f"{split}.txt") as stream:
+        for number, line in enumerate(stream, 1):
+            symbols = line.split()
+            if not symbols:
+                raise ValueError(f"{folder / split}.txt, line {number}: an empty line is no string of {language.name}")
+            try:
+                strings.append(np.array(language.encode(symbols)))
+            except ValueError as error:
+                raise ValueError(f"{folder / split}.txt, line {number}: {error}") from None
+    if split == "train":
+        return Split(strings, None)
+    path = folder / f"{split}.log_probability"
+    _check(folder, meta, path.name)
+    with open_text(path) as stream:
+        values = np.array([float(line) for line in stream])
+    if len(values) != len(strings):
+        raise ValueError(f"{path}: {len(values)} log-probabilities for {len(strings)} strings")
+    return Split(strings, values)
+
+
+def _check(folder: Path, meta: Mapping[str, Any], name: str) -> None:
+    if not (folder / name).is_file():
+        raise ValueError(f"{folder / name} is missing")
+    verify(folder / name, meta["sha256"][name])
