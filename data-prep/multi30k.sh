@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Multi30k task 1 (Elliott et al. 2016) from its raw files to binarised subwords for fairseq.
+set -euo pipefail
+
+base=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+python=${PYTHON:-python3}
+
+usage() {
+  cat <<'TEXT'
+Usage: data-prep/multi30k.sh --out DIR [options]
+
+Prepares Multi30k task 1: 29,000 training, 1,014 validation and 1,000 test pairs (test_2016_flickr).
+Without --from it downloads 1.3 MB from the project's repository, for research use. Checksums are verified either way.
+
+  --out DIR          folder to make; it appears when all is done
+  --from DIR         folder that already holds {train,val,test_2016_flickr}.LANGUAGE, plain or .gz
+  --src LANGUAGE     source: de, en or fr (default de)
+  --trg LANGUAGE     target: de, en or fr (default en)
+  --subwords KIND    bpe (after Moses tokenisation) or sentencepiece (default bpe)
+  --vocabulary N     subword types of both languages together (default 6000)
+  --lowercase        lowercase both sides
+  --max-length N     subwords in a sentence (default 250); longer training pairs are dropped
+  --workers N        processes that binarise (default 1)
+  --help             this text
+
+DIR then holds bin/ (for fairseq-train), raw/ (references for seqstruct score), text/ (subwords), the subword model and
+corpus.json (settings, checksums, counts). The environment variable PYTHON names the interpreter (default python3).
+TEXT
+}
+
+fail() {
+  echo "multi30k.sh: $*" >&2
+  exit 1
+}
+
+out='' from='' src=de trg=en workers=1 options=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help | -h) usage; exit 0 ;;
+    --lowercase) options+=("$1"); shift; continue ;;
+    --out | --from | --src | --trg | --workers | --subwords | --vocabulary | --max-length)
+      [ $# -gt 1 ] || fail "$1 needs a value" ;;
+    *) fail "unknown option $1 (see --help)" ;;
+  esac
+  case $1 in
+    --out) out=$2 ;;
+    --from) from=$2 ;;
+    --src) src=$2 ;;
+    --trg) trg=$2 ;;
+    --workers) workers=$2 ;;
+    *) options+=("$1" "$2") ;;
+  esac
+  shift 2
+done
+[ -n "$out" ] || fail "--out DIR is needed (see --help)"
+[ ! -e "$out" ] || fail "$out is there already: remove it or name another folder"
+[ -z "$from" ] || [ -d "$from" ] || fail "$from is not a folder"
+for language in "$src" "$trg"; do
+  case $language in de | en | fr) ;; *) fail "expected the languages de, en or fr, got $language" ;; esac
+done
+
+mkdir -p "$(dirname "$out")"
+partial=$(mktemp -d "$out.partial.XXXXXX")
+trap 'rm -rf "$partial"' EXIT
+export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
+
+if [ -z "$from" ]; then
+  from=$partial/download
+  mkdir "$from"
+  for name in train val test_2016_flickr; do
+    for language in "$src" "$trg"; do
+      echo "downloading $name.$language.gz" >&2
+      curl --fail --silent --show-error --location --retry 3 --output "$from/$name.$language.gz" \
+        "$base/$name.$language.gz" || fail "$base/$name.$language.gz could not be downloaded"
+    done
+  done
+fi
+
+"$python" -m seqstruct.data.parallel --train "$from/train" --valid "$from/val" --test "$from/test_2016_flickr" \
+  --src "$src" --trg "$trg" --out "$partial/corpus" --checksums "$here/multi30k.sha256" ${options[@]+"${options[@]}"}
+"$python" -m fairseq_cli.preprocess --source-lang "$src" --target-lang "$trg" --joined-dictionary \
+  --trainpref "$partial/corpus/text/train" --validpref "$partial/corpus/text/valid" \
+  --testpref "$partial/corpus/text/test" \
+  --destdir "$partial/corpus/bin" --workers "$workers" >"$partial/preprocess.log" 2>&1 ||
+  fail "fairseq-preprocess failed: $(tail -n 1 "$partial/preprocess.log")"
+rm -f "$partial/corpus/bin/preprocess.log"
+mv "$partial/corpus" "$out"
+echo "$out: ready"

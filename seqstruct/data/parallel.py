@@ -1,0 +1,268 @@
+"""Parallel text to subwords: read two aligned files, tokenise, learn one segmentation for both sides, apply, filter.
+
+`python -m seqstruct.data.parallel --help` is what the scripts in `data-prep/` call; what it writes is ready for
+`fairseq-preprocess --joined-dictionary`.  Text is streamed; only the word counts (or SentencePiece's sample) are held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import hashlib
+import json
+import os
+import sys
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from seqstruct.data import subwords
+from seqstruct.data.files import atomic_write, open_text
+
+UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a corpus is prepared.
+
+    languages: source and target, two-letter codes.  subwords: "bpe" (after Moses tokenisation) or "sentencepiece".
+    vocabulary: subword types of both languages together.  lowercase: whether both sides are lowercased.
+    max_length: subwords in a sentence, 1 or more; longer training pairs are dropped, longer ones elsewhere an error.
+    max_ratio: of the longer to the shorter side in subwords, 1 or more; training pairs above it are dropped.
+    """
+
+    languages: tuple[str, str]
+    subwords: str = "bpe"
+    vocabulary: int = 6000
+    lowercase: bool = False
+    max_length: int = 250
+    max_ratio: float = 3.0
+
+    def __post_init__(self) -> None:
+        if self.languages[0] == self.languages[1]:
+            raise ValueError(f"languages: expected two different ones, got {self.languages[0]} twice")
+        if self.subwords not in subwords.KINDS:
+            raise ValueError(f"subwords: expected one of {', '.join(subwords.KINDS)}, got {self.subwords!r}")
+        for name in ("vocabulary", "max_length", "max_ratio"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+
+
+def find_text(prefix: str | os.PathLike, language: str) -> Path:
+    """The file `prefix.language` or `prefix.language.gz`.  Raises ValueError if there is neither."""
+    plain = Path(f"{prefix}.{language}")
+    for path in (plain, Path(f"{plain}.gz")):
+        if path.is_file():
+            return path
+    raise ValueError(f"{plain}: no such file, nor {plain.name}.gz")
+
+
+def read_lines(path: str | os.PathLike) -> Iterator[str]:
+    """The lines of a UTF-8 file, plain or .gz, without their newlines.
+
+    Raises ValueError naming file and line if the file is truncated, is no gzip file or is not UTF-8.
+    """
+    number = 0
+    try:
+        with open_text(path) as stream:
+            for line in stream:
+                number += 1
+                yield line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 after line {number}: {error.reason}") from None
+    except UNPACKING_ERRORS as error:
+        raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
+
+
+def read_pairs(source: str | os.PathLike, target: str | os.PathLike) -> Iterator[tuple[str, str]]:
+    """The aligned lines of two files, in order.
+
+    Raises ValueError naming file and line where one is empty or has no counterpart, and what `read_lines` raises.
+    """
+    paths = (source, target)
+    sides = [read_lines(path) for path in paths]
+    number = 0
+    while True:
+        number += 1
+        pair = [next(side, None) for side in sides]
+        if pair[0] is None and pair[1] is None:
+            break
+        for here, there, line in zip(paths, reversed(paths), pair, strict=True):
+            if line is None:
+                raise ValueError(f"{there}: line {number} has no counterpart: {here} ends after line {number - 1}")
+            if not line.strip():
+                raise ValueError(f"{here}: line {number} is empty")
+        yield pair[0], pair[1]
+    if number == 1:
+        raise ValueError(f"{source}: the file is empty")
+
+
+def content_sha256(path: str | os.PathLike) -> str:
+    """Hexadecimal SHA-256 of a file's text, after unpacking if it ends in .gz, so that both forms agree."""
+    digest, number = hashlib.sha256(), 0
+    try:
+        with open_text(path) as stream:
+            while block := stream.buffer.read1(1 << 16):
+                digest.update(block)
+                number += block.count(b"\n")
+    except UNPACKING_ERRORS as error:
+        raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
+    return digest.hexdigest()
+
+
+def read_checksums(path: str | os.PathLike) -> dict[str, str]:
+    """SHA-256 by file name from lines of `checksum  name`, the format of sha256sum."""
+    found = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if len(fields) != 2 or len(fields[0]) != 64:
+            raise ValueError(f"{path}: line {number}: expected a SHA-256 and a file name, got {line!r}")
+        found[fields[1]] = fields[0]
+    return found
+
+
+def within(lengths: tuple[int, int], options: Options) -> bool:
+    """Whether a pair of lengths in subwords passes the length and ratio limits."""
+    return max(lengths) <= options.max_length and max(lengths) <= options.max_ratio * min(lengths)
+
+
+def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Sequence[Path]) -> None:
+    """Write both sides as words, one file a language: Moses tokens before BPE, the text itself before SentencePiece."""
+    if options.subwords == "bpe":
+        cut = [subwords.moses_tokenizer(language) for language in options.languages]
+    else:
+        cut = [subwords.normalize_spaces] * 2
+    with ExitStack() as stack:
+        streams = [stack.enter_context(open(path, "w", encoding="utf-8", newline="\n")) for path in into]
+        for pair in pairs:
+            for line, side, stream in zip(pair, cut, streams, strict=True):
+                line = subwords.normalize_spaces(line)
+                stream.write(side(line.lower() if options.lowercase else line) + "\n")
+
+
+def segment(words: Sequence[Path], model: Path, split: str, options: Options, into: Sequence[Path]) -> dict[str, int]:
+    """Apply the learned segmentation to one split and write it.  Returns counts of pairs kept, pairs dropped and
+    subwords kept on both sides; raises ValueError if a sentence that is not for training is over-long."""
+    apply = (subwords.load_bpe if options.subwords == "bpe" else subwords.load_sentencepiece)(model)
+    counts = {"pairs": 0, "dropped": 0, "subwords": 0}
+    with ExitStack() as stack:
+        streams = [stack.enter_context(atomic_write(path)) for path in into]
+        for number, pair in enumerate(read_pairs(*words), 1):
+            lines = [apply(line) for line in pair]
+            lengths = tuple(len(line.split()) for line in lines)
+            if split == "train" and not within(lengths, options):
+                counts["dropped"] += 1
+                continue
+            for language, length in zip(options.languages, lengths, strict=True):
+                if length > options.max_length:
+                    raise ValueError(f"{split}.{language}: line {number} has {length} subwords, "
+                                     f"expected at most {options.max_length} (see --max-length)")
+            for line, stream in zip(lines, streams, strict=True):
+                stream.write(line + "\n")
+            counts["pairs"] += 1
+            counts["subwords"] += sum(lengths)
+    if not counts["pairs"]:
+        raise ValueError(f"{split}: all {counts['dropped']} pairs exceed the limits on length and ratio")
+    return counts
+
+
+def prepare(
+    prefixes: Mapping[str, str | os.PathLike],
+    options: Options,
+    out: str | os.PathLike,
+    checksums: Mapping[str, str] | None = None,
+) -> dict:
+    """Prepare one corpus into the folder `out`.
+
+    prefixes: by split (train, valid, test), the path without its language suffix.  checksums: SHA-256 of the unpacked
+    text by file name (without .gz); where given, each input must be listed and agree.
+    Writes `text/SPLIT.LANGUAGE` (subwords), `raw/{valid,test}.LANGUAGE` (to score against), `codes.bpe` or
+    `sentencepiece.model`, and `corpus.json`: the options, the input's checksums and the counts, which also come back.
+    The folder appears when all of it is there.
+    Raises ValueError for what is missing, truncated, altered, empty or not aligned, or if `out` holds files already.
+    """
+    missing = [split for split in SPLITS if split not in prefixes]
+    if missing:
+        raise ValueError(f"prefixes: expected {', '.join(SPLITS)}; missing: {', '.join(missing)}")
+    out = Path(out)
+    if out.exists() and any(out.iterdir()):
+        raise ValueError(f"{out}: expected a new or empty folder")
+    files = {split: [find_text(prefixes[split], language) for language in options.languages] for split in SPLITS}
+    found = {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair}
+    for name, digest in found.items():
+        if checksums is not None and checksums.get(name) != digest:
+            raise ValueError(f"{name}: SHA-256 {digest}, expected {checksums.get(name)}: truncated or altered")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
+        corpus = Path(scratch, "corpus")
+        summary = {"options": asdict(options), "sha256": found}
+        summary["counts"] = _build(files, options, Path(scratch), corpus)
+        with atomic_write(corpus / "corpus.json") as stream:
+            json.dump(summary, stream, indent=1)
+            stream.write("\n")
+        os.replace(corpus, out)
+    return summary
+
+
+def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path, out: Path) -> dict:
+    """Words in `scratch`, all the rest in `out`; returns the counts by split."""
+    model = out / ("codes.bpe" if options.subwords == "bpe" else "sentencepiece.model")
+    words = {split: [scratch / f"{split}.{language}" for language in options.languages] for split in SPLITS}
+    for split in SPLITS:
+        tokenise(read_pairs(*files[split]), options, words[split])
+    learn = subwords.learn_bpe if options.subwords == "bpe" else subwords.learn_sentencepiece
+    learn((line for path in words["train"] for line in read_lines(path)), model, options.vocabulary)
+    counts = {}
+    for split in SPLITS:
+        into = [out / "text" / f"{split}.{language}" for language in options.languages]
+        counts[split] = segment(words[split], model, split, options, into)
+    for split in ("valid", "test"):
+        for path, language in zip(files[split], options.languages, strict=True):
+            with atomic_write(out / "raw" / f"{split}.{language}") as stream:
+                stream.writelines(line + "\n" for line in read_lines(path))
+    return counts
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of `python -m seqstruct.data.parallel`."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.parallel", description=__doc__.split("\n")[0])
+    for split in SPLITS:
+        parser.add_argument(f"--{split}", required=True, metavar="PREFIX", help="path without .LANGUAGE[.gz]")
+    parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
+    parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("--subwords", choices=subwords.KINDS, default=Options.subwords)
+    parser.add_argument("--vocabulary", type=int, default=Options.vocabulary, metavar="N",
+                        help="subword types of both languages together (default %(default)s)")
+    parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
+    parser.add_argument("--max-length", type=int, default=Options.max_length, metavar="N",
+                        help="subwords in a sentence (default %(default)s)")
+    parser.add_argument("--max-ratio", type=float, default=Options.max_ratio, metavar="R",
+                        help="longer to shorter side of a training pair (default %(default)s)")
+    parser.add_argument("--checksums", metavar="FILE", help="SHA-256 of the unpacked input, as sha256sum writes it")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status comes back."""
+    args = build_parser().parse_args(argv)
+    try:
+        options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.lowercase, args.max_length,
+                          args.max_ratio)
+        checksums = read_checksums(args.checksums) if args.checksums else None
+        summary = prepare({split: getattr(args, split) for split in SPLITS}, options, args.out, checksums)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.data.parallel: {error}", file=sys.stderr)
+        return 1
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
