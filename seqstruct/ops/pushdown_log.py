@@ -1,0 +1,126 @@
+"""Sums over all runs of a vector pushdown automaton in log space: exact for any logits, and slow.
+
+The recurrences are those of `pushdown_scaled`, with logarithms of weights and, in place of weighted sums of vectors,
+their means: a mean is a convex combination of pushed vectors, so it needs neither scale nor sign.  An impossible cell
+is -inf; the derivative through it is 0.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.pushdown_layout import arrange
+
+FLOOR = -1e300  # stands for -inf where it is subtracted, so that -inf - FLOOR stays -inf
+
+
+def pushdown_log(logits: Tensor, pushed: Tensor, bottom: Tensor, states: int, symbols: int) -> Tensor:
+    """Readings of all steps.
+
+    logits: B T A log-weights; pushed: B T m; bottom: B m; all float64.  Returns B T Q S m.
+    Cost: O(B S T^3 Q^3) exponentials, O(B S T^2 Q^2) memory.  First derivatives only.
+    """
+    B, T, size = pushed.shape
+    moves, pops = arrange(logits, states, symbols)
+    columns = _LogAround.apply(moves, pops).unflatten(2, (T, states)).unbind(2)  # BS TQ Q each
+    top = states * symbols
+    alpha = logits.new_full((B, top), -torch.inf)
+    alpha[:, 0] = 0.0
+    mean = bottom.unsqueeze(1).expand(B, top, size)
+    alphas = [alpha.view(B * symbols, states)]
+    means = [mean.reshape(B * symbols, states, size)]
+    readings = []
+    for t in range(T):
+        push, replace = moves[t].transpose(1, 2).split(top, 2)  # B SQ SQ: [(y, r), (x, q)]
+        terms = [alpha.unsqueeze(1) + push, alpha.unsqueeze(1) + replace]
+        if t:
+            popped = columns[t][:, : t * states].transpose(1, 2) + torch.cat(alphas[:t], 1).unsqueeze(1)
+            terms.append(popped.reshape(B, top, t * states))
+        alpha, shares = _share(torch.cat(terms, 2))
+        push, replace, popped = shares.split([top, top, t * states], 2)
+        new = push.sum(2, keepdim=True) * pushed[:, t : t + 1] + torch.bmm(replace, mean)
+        if t:
+            popped = popped.reshape(B * symbols, states, t * states)
+            new = new + torch.bmm(popped, torch.cat(means[:t], 1)).view(B, top, size)
+        mean = new
+        alphas.append(alpha.view(B * symbols, states))
+        means.append(mean.view(B * symbols, states, size))
+        weighted = _share(alpha)[1].unsqueeze(2) * mean
+        readings.append(weighted.unflatten(1, (symbols, states)).transpose(1, 2))
+    return torch.stack(readings, 1)
+
+
+def _share(terms: Tensor) -> tuple[Tensor, Tensor]:
+    """Logsumexp and softmax over the last axis; -inf and zeros, without gradient, where every term is -inf."""
+    none = terms.amax(-1, keepdim=True) == -torch.inf
+    possible = terms.masked_fill(none, 0.0)
+    total = possible.logsumexp(-1).masked_fill(none.squeeze(-1), -torch.inf)
+    return total, possible.softmax(-1).masked_fill(none, 0.0)
+
+
+def _product(left: Tensor, right: Tensor) -> Tensor:
+    """N M K and N K L: logsumexp over K of their sums, N M L."""
+    return (left.unsqueeze(3) + right.unsqueeze(1)).logsumexp(2)
+
+
+def _shares(left: Tensor, right: Tensor, total: Tensor) -> Tensor:
+    """exp(left + right - total), N M K L: the share of a term N M K + N K L in a total N M L."""
+    return (left.unsqueeze(3) + right.unsqueeze(1)).sub_(total.clamp(min=FLOOR).unsqueeze(2)).exp_()
+
+
+class _LogAround(torch.autograd.Function):
+    """log g, BS TQ TQ, from log-weights moves T B 2SQ SQ and pops T B S Q Q; phase 1 of `pushdown_scaled`."""
+
+    @staticmethod
+    def forward(ctx, moves: Tensor, pops: Tensor) -> Tensor:
+        T, B, S, Q, _ = pops.shape
+        top, end = S * Q, T * Q
+        popped = moves.new_full((B * S, end, end), -torch.inf)
+        around = moves.new_full((B * S, end, end), -torch.inf)
+        for k in range(T - 1, -1, -1):
+            at, row = k * Q, slice(k * Q, (k + 1) * Q)
+            popped[:, row, at : at + Q] = pops[k].flatten(0, 1)
+            if k + 1 == T:
+                continue
+            after = popped[:, at + Q : at + 2 * Q, at + Q :].reshape(B, top, -1)
+            carried = _product(moves[k], after)  # B 2SQ columns
+            around[:, row, at + Q :] = carried[:, :top].reshape(B * S, Q, -1)
+            popped[:, row, at + Q :] = carried[:, top:].reshape(B * S, Q, -1)
+            if k + 2 < T:
+                rest = _product(around[:, row, at + Q : end - Q], popped[:, at + 2 * Q :, at + 2 * Q :])
+                popped[:, row, at + 2 * Q :] = torch.logaddexp(popped[:, row, at + 2 * Q :], rest)
+        ctx.save_for_backward(moves, popped, around)
+        return around
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
+        moves, popped, around = ctx.saved_tensors
+        T, B, top = moves.shape[0], moves.shape[1], moves.shape[3]
+        S, end = popped.size(0) // B, popped.size(1)
+        Q = top // S
+        d_around, d_popped = grad.clone(), torch.zeros_like(popped)
+        d_moves, d_pops = torch.zeros_like(moves), moves.new_empty(T, B, S, Q, Q)
+        for k in range(T):
+            at, row = k * Q, slice(k * Q, (k + 1) * Q)
+            now, value = d_popped[:, row, at:], popped[:, row, at:]
+            if k:
+                last = slice(at - Q, at)
+                both = torch.stack([around[:, last, at:], popped[:, last, at:]]).unflatten(1, (B, S))
+                d_both = torch.stack([d_around[:, last, at:], d_popped[:, last, at:]]).unflatten(1, (B, S))
+                both, d_both = (x.transpose(0, 1).flatten(1, 3) for x in (both, d_both))  # B 2SQ columns
+                flow = _shares(moves[k - 1], value.reshape(B, top, -1), both).mul_(d_both.unsqueeze(2))
+                d_moves[k - 1] = flow.sum(3)
+                now += flow.sum(1).view(B * S, Q, -1)
+            if k > 1:
+                before = slice(0, at - Q)
+                flow = _shares(around[:, before, at - Q : at], value, popped[:, before, at:])
+                now += flow.mul_(d_popped[:, before, at:].unsqueeze(2)).sum(1)
+            d_pops[k] = now[..., :Q].unflatten(0, (B, S))
+            if k + 2 < T:
+                beyond = slice(at + 2 * Q, end)
+                flow = _shares(around[:, row, at + Q : end - Q], popped[:, beyond, beyond], value[..., 2 * Q :])
+                d_around[:, row, at + Q : end - Q] += flow.mul_(now[..., 2 * Q :].unsqueeze(2)).sum(3)
+        return d_moves, d_pops
