@@ -1,0 +1,87 @@
+"""Exact resumption: what a resumed fairseq-train forgets, kept in the checkpoint.
+
+Upstream loses the count of validations without improvement (`--patience`), and with `reduce_lr_on_plateau` the count
+of bad epochs and the step that follows the validation at which the checkpoint was written.  A run that was cut at the
+end of an epoch then trains otherwise than an unbroken one.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any, Callable
+
+from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
+from fairseq.trainer import Trainer
+
+_KEY = "seqstruct_resume"
+
+
+def install() -> None:
+    """Make every Trainer of this process save and restore what upstream leaves out; a second call changes nothing."""
+    if not hasattr(Trainer.load_checkpoint, "__wrapped__"):
+        Trainer.save_checkpoint = _saving(Trainer.save_checkpoint)
+        Trainer.load_checkpoint = _loading(Trainer.load_checkpoint)
+
+
+def _saving(save: Callable) -> Callable:
+    @functools.wraps(save)
+    def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
+        return save(self, filename, {**extra_state, _KEY: _state(self)})
+
+    return save_checkpoint
+
+
+def _loading(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_checkpoint(
+        self: Trainer,
+        filename: str,
+        reset_optimizer: bool = False,
+        reset_lr_scheduler: bool = False,
+        optimizer_overrides: dict[str, Any] | None = None,
+        reset_meters: bool = False,
+    ) -> Any:
+        extra_state = load(self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters)
+        kept = (extra_state or {}).get(_KEY)
+        if kept is None or reset_optimizer:
+            return extra_state
+        stopping = _early_stopping()
+        if stopping is not None and not reset_meters and kept["num_runs"] is not None:
+            stopping.best, stopping.num_runs = kept["best"], kept["num_runs"]
+        scheduler = getattr(self, "_lr_scheduler", None)
+        plateau = isinstance(scheduler, ReduceLROnPlateauLRSchedule) and kept["plateau"] is not None
+        if plateau and not reset_lr_scheduler:
+            for name, value in kept["plateau"].items():
+                setattr(scheduler.lr_scheduler, name, value)
+            scheduler.warmup_end = kept["warmup_end"]
+            # a checkpoint at the end of an epoch is written before that epoch's step of the schedule
+            if extra_state["train_iterator"]["iterations_in_epoch"] == 0 and extra_state["val_loss"] is not None:
+                scheduler.step(extra_state["train_iterator"]["epoch"] - 1, extra_state["val_loss"])
+        return extra_state
+
+    return load_checkpoint
+
+
+def _state(trainer: Trainer) -> dict[str, Any]:
+    stopping = _early_stopping()
+    scheduler = trainer.lr_scheduler
+    plateau = isinstance(scheduler, ReduceLROnPlateauLRSchedule)
+    return {
+        "best": getattr(stopping, "best", None),
+        "num_runs": getattr(stopping, "num_runs", None),
+        "plateau": {
+            name: getattr(scheduler.lr_scheduler, name)
+            for name in ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")
+        } if plateau else None,
+        "warmup_end": scheduler.warmup_end if plateau else None,
+    }
+
+
+def _early_stopping() -> Any:
+    """fairseq's function that counts validations without improvement in its own attributes; None outside training."""
+    for name in ("__main__", "fairseq_cli.train"):
+        found = getattr(sys.modules.get(name), "should_stop_early", None)
+        if found is not None:
+            return found
+    return None

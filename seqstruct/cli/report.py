@@ -1,0 +1,29 @@
+"""`seqstruct report PAPER [TABLE]`: a paper's tables, ours beside the paper's."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser("report", help="a paper's table, ours beside it", description=__doc__)
+    parser.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
+    parser.add_argument("table", metavar="TABLE", nargs="?", help="one table, as the source numbers it (default: all)")
+    parser.add_argument("--format", choices=("text", "markdown", "csv"), default="text", help="default: text")
+    parser.add_argument("--scale", nargs="+", choices=("smoke", "small", "paper"), default=["small", "paper"],
+                        help="records of these scales (default: small paper)")
+    parser.add_argument("--seeds", action="store_true", help="show the value of every seed")
+    parser.add_argument("--records", metavar="DIR", type=Path,
+                        help="where records are (default: records/ of the paper)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the report."""
+    from seqstruct.harness.report import paper_folder, report
+
+    folder = paper_folder(args.paper)
+    records = args.records or folder / "records"
+    print(report(folder, records, table=args.table, scales=args.scale, seeds=args.seeds, output=args.format), end="")

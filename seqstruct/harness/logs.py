@@ -1,0 +1,51 @@
+"""What fairseq writes with `--log-format json`: statistics by tag, read line by line."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Iterable, NamedTuple
+
+_LINE = re.compile(r"\| (?:INFO|WARNING) \| (?P<tag>[\w.]+) \| (?P<content>.*)$")
+_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+
+
+class LogEntry(NamedTuple):
+    """One line of statistics.  tag: "train_inner" (within an epoch), "train" or the name of a validation set."""
+
+    tag: str
+    statistics: dict[str, float]
+
+
+def parse_line(line: str) -> LogEntry | None:
+    """The statistics in a line, values that are numbers alone; None if it holds none."""
+    found = _LINE.search(line)
+    if found is None or not found["content"].startswith("{"):
+        return None
+    try:
+        content = json.loads(found["content"])
+    except json.JSONDecodeError:
+        return None
+    numbers = {name: _number(text) for name, text in content.items()}
+    return LogEntry(found["tag"], {name: number for name, number in numbers.items() if number is not None})
+
+
+def _number(text: object) -> float | None:
+    try:
+        return float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+
+
+def parse_lines(lines: Iterable[str]) -> list[LogEntry]:
+    """The statistics in all lines, in their order."""
+    return [entry for line in lines if (entry := parse_line(line)) is not None]
+
+
+def parameters(lines: Iterable[str]) -> int | None:
+    """The number of parameters that fairseq-train reported last, or None."""
+    total = None
+    for line in lines:
+        if found := _PARAMETERS.search(line):
+            total = int(found[1].replace(",", ""))
+    return total

@@ -1,0 +1,98 @@
+"""Commands run as processes of their own: threads fixed, output logged, memory and time measured."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Callable, NamedTuple, Sequence
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
+_TAIL = 8
+
+_running: set[subprocess.Popen] = set()
+_running_lock = threading.Lock()
+
+
+class CommandFailed(ValueError):
+    """A command ended with another status than 0."""
+
+
+class Usage(NamedTuple):
+    """What a command took.  seconds: of wall clock.  peak_memory: bytes resident at most, in one of its processes."""
+
+    seconds: float
+    peak_memory: int
+
+
+def fairseq(command: str) -> list[str]:
+    """The words that start `fairseq-<command>` ("train", "generate", ...) with the Python that runs now."""
+    return [sys.executable, "-m", f"fairseq_cli.{command.replace('-', '_')}"]
+
+
+def run_command(
+    command: Sequence[str | os.PathLike],
+    log: str | os.PathLike,
+    *,
+    threads: int | None = None,
+    on_line: Callable[[str], None] | None = None,
+) -> Usage:
+    """Run a command to its end; what it prints is appended to the log.
+
+    threads: what OpenMP and the BLAS libraries may use; None leaves the environment as it is.
+    on_line: called with each line as it comes.
+    Raises CommandFailed, with the last lines, if the status is not 0; the process is ended if this one is interrupted.
+    """
+    words = [str(word) for word in command]
+    environment = dict(os.environ)
+    if threads is not None:
+        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    log = Path(log)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    start = time.monotonic()
+    tail: list[str] = []
+    with open(log, "a", encoding="utf-8") as stream:
+        stream.write(f"$ {shlex.join(words)}\n")
+        stream.flush()
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
+            text=True, encoding="utf-8", errors="replace",
+        )
+        with _running_lock:
+            _running.add(process)
+        try:
+            for line in process.stdout:
+                stream.write(line)
+                stream.flush()
+                tail = (tail + [line.rstrip("\n")])[-_TAIL:]
+                if on_line is not None:
+                    on_line(line)
+            # wait4 gives this child's own peak, which RUSAGE_CHILDREN would mix with that of earlier ones
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+        finally:
+            process.stdout.close()
+            with _running_lock:
+                _running.discard(process)
+    if process.returncode != 0:
+        raise CommandFailed(
+            f"{shlex.join(words[:3])} ... ended with status {process.returncode} (whole output in {log}):\n  "
+            + "\n  ".join(tail)
+        )
+    return Usage(time.monotonic() - start, usage.ru_maxrss * _RSS_UNIT)
+
+
+def terminate_all() -> None:
+    """Ask every command still running to end (those of other threads too)."""
+    with _running_lock:
+        for process in _running:
+            process.terminate()

@@ -1,0 +1,257 @@
+"""A paper's table, ours beside the paper's: number of runs, best by validation, mean and deviation."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import shutil
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Mapping, Sequence
+
+import seqstruct
+from seqstruct.harness.records import Record, latest, read_folder
+
+FORMATS = ("text", "markdown", "csv")
+
+
+@dataclass(frozen=True)
+class Published:
+    """One number or statement of the source.  value: None where the source gives words alone.
+
+    baseline: the row that ours of this row is tested against, or None.
+    """
+
+    row: str
+    metric: str
+    unit: str
+    value: float | None = None
+    statement: str = ""
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the source.  selection: the metric that chooses the best run.  better: "lower" or "higher"."""
+
+    name: str
+    title: str
+    selection: str | None
+    better: str
+    published: tuple[Published, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a report: a row and metric as published, and our runs of one scale and configuration (or none)."""
+
+    row: str
+    metric: str
+    unit: str
+    published: float | None
+    statement: str
+    scale: str = ""
+    configuration_hash: str = ""
+    values: Mapping[int, float] = field(default_factory=dict)
+    best_seed: int | None = None
+    baseline: str | None = None
+    p_value: float | None = None
+
+    @property
+    def best(self) -> float | None:
+        """The value of the run that is best by validation; None without a run or a validation value."""
+        return None if self.best_seed is None else self.values[self.best_seed]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over seeds, None without a run."""
+        return statistics.fmean(self.values.values()) if self.values else None
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample standard deviation over seeds, None below two runs."""
+        return statistics.stdev(self.values.values()) if len(self.values) > 1 else None
+
+
+def paper_folder(paper: str) -> Path:
+    """The folder of a paper's recipes: a path, or a name under recipes/ here or beside the installed package.
+
+    Raises ValueError if there is none with a paper.json.
+    """
+    beside = Path(seqstruct.__file__).resolve().parent.parent / "recipes"
+    candidates = [Path(paper), Path("recipes") / paper, beside / paper]
+    for folder in candidates:
+        if (folder / "paper.json").is_file():
+            return folder
+    known = sorted({found.parent.name for root in (Path("recipes"), beside) for found in root.glob("*/paper.json")})
+    raise ValueError(
+        f"no recipes of {paper!r}: expected a folder with a paper.json, or one of: {', '.join(known) or 'none found'}"
+    )
+
+
+def read_tables(folder: Path) -> list[Table]:
+    """The tables of a folder's paper.json.  Raises ValueError naming the file if it does not have the expected form."""
+    path = folder / "paper.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            Table(name, table["title"], table.get("selection"), table.get("better", "lower"),
+                  tuple(Published(**entry) for entry in table["rows"]))
+            for name, table in content["tables"].items()
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{path}: {type(error).__name__}: {error}") from None
+
+
+def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> list[Line]:
+    """The lines of one table: every published row and metric with our runs at these scales, then what is ours alone."""
+    ours = [r for r in latest(records) if r.table == table.name and r.scale in scales]
+    groups: dict[tuple[str, str, str, str], dict[int, Record]] = {}
+    for r in ours:
+        groups.setdefault((r.row, r.metric, r.scale, r.configuration_hash), {})[r.seed] = r
+    published = {(p.row, p.metric): p for p in table.published}
+    rows = list(dict.fromkeys([p.row for p in table.published] + [r.row for r in ours]))
+    found = []
+    for row in rows:
+        metrics = dict.fromkeys([m for r, m in published if r == row] + [r.metric for r in ours if r.row == row])
+        for metric in metrics:
+            entry = published.get((row, metric))
+            of_line = [key for key in groups if key[:2] == (row, metric)]
+            found += [_line(table, entry, key, groups) for key in of_line]
+            if not of_line and entry is not None:
+                found.append(Line(row, metric, entry.unit, entry.value, entry.statement))
+    return found
+
+
+def _line(
+    table: Table, entry: Published | None, key: tuple[str, str, str, str], groups: Mapping[tuple, Mapping[int, Record]]
+) -> Line:
+    row, metric, scale, configuration = key
+    runs = groups[key]
+    values = {seed: runs[seed].value for seed in sorted(runs)}
+    judged = groups.get((row, table.selection, scale, configuration), {})
+    candidates = [seed for seed in values if seed in judged]
+    choose = max if table.better == "higher" else min
+    best_seed = choose(candidates, key=lambda seed: judged[seed].value) if candidates else None
+    baseline = next((p.baseline for p in table.published if p.row == row and p.baseline), None)
+    against = [
+        [r.value for r in other.values()] for other_key, other in groups.items()
+        if other_key[:3] == (baseline, metric, scale)
+    ]
+    p_value = welch(list(values.values()), against[-1]) if against else None
+    return Line(
+        row, metric, next(iter(runs.values())).unit, entry.value if entry else None, entry.statement if entry else "",
+        scale, configuration, values, best_seed, baseline, p_value,
+    )
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Two-sided p of Welch's t test that two samples have one mean; None if it is undefined.
+
+    Undefined below two values in either sample, and where neither sample varies.
+    """
+    if min(len(first), len(second)) < 2:
+        return None
+    from scipy.stats import ttest_ind
+
+    if statistics.variance(first) == statistics.variance(second) == 0:
+        return None
+    return float(ttest_ind(first, second, equal_var=False).pvalue)
+
+
+def report(
+    folder: Path,
+    records: Path,
+    *,
+    table: str | None = None,
+    scales: Sequence[str] = ("small", "paper"),
+    seeds: bool = False,
+    output: str = "text",
+) -> str:
+    """The report of a paper's folder, as text.
+
+    folder: with paper.json.  records: folder of .jsonl files.  table: one alone, or all.  seeds: every run's value.
+    output: "text", "markdown" or "csv".  Raises ValueError for a table that neither the source nor a record has.
+    """
+    if output not in FORMATS:
+        raise ValueError(f"format {output!r} is unknown; formats: {', '.join(FORMATS)}")
+    found = read_folder(records)
+    tables = read_tables(folder)
+    unpublished = dict.fromkeys(r.table for r in found if r.table not in {t.name for t in tables})
+    tables += [Table(name, "not in paper.json", None, "lower", ()) for name in unpublished]
+    if table is not None:
+        names = [t.name for t in tables]
+        tables = [t for t in tables if t.name == table]
+        if not tables:
+            raise ValueError(f"{folder.name} has no table {table!r}; tables: {', '.join(names)}")
+    sections = [(t, [_cells(line, seeds) for line in lines_of(t, found, scales)]) for t in tables]
+    headings = [name for name, _ in _columns(seeds)]
+    if output == "csv":
+        return _csv(["table", *headings], [[t.name, *row] for t, rows in sections for row in rows])
+    draw = _markdown if output == "markdown" else _text
+    return "\n".join(draw(f"{folder.name}, {t.name}: {t.title}", headings, rows) for t, rows in sections)
+
+
+def _columns(seeds: bool) -> list[tuple[str, Any]]:
+    columns: list[tuple[str, Any]] = [
+        ("row", lambda line: line.row),
+        ("metric", lambda line: line.metric.replace("_", " ")),
+        ("unit", lambda line: line.unit),
+        ("paper", lambda line: line.statement if line.published is None else _number(line.published)),
+        ("scale", lambda line: line.scale),
+        ("runs", lambda line: str(len(line.values)) if line.values else "not yet run"),
+        ("best by validation", lambda line: _number(line.best)),
+        ("mean", lambda line: _number(line.mean)),
+        ("deviation", lambda line: _number(line.deviation)),
+        ("p against", lambda line: "" if line.p_value is None else f"{line.p_value:.2g} {line.baseline}"),
+    ]
+    if seeds:
+        columns.append(("seeds", lambda line: " ".join(f"{s}:{_number(v)}" for s, v in line.values.items())))
+    return columns
+
+
+def _cells(line: Line, seeds: bool) -> list[str]:
+    return [value(line) for _, value in _columns(seeds)]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    if float(value).is_integer() and abs(value) >= 1000:
+        return f"{int(value):,}"
+    return f"{value:.4g}" if abs(value) < 1000 and not math.isinf(value) else f"{value:.1f}"
+
+
+def _csv(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def _markdown(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([f"### {title}", "", line(headings), line(["---"] * len(headings)), *map(line, rows), ""])
+
+
+def _text(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    grid = Grid(title=title, title_justify="left")
+    for heading in headings:
+        numeric = heading in ("runs", "best by validation", "mean", "deviation")
+        grid.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    stream = io.StringIO()
+    width = max(120, shutil.get_terminal_size((160, 24)).columns)
+    console = Console(file=stream, width=width, markup=False, highlight=False)
+    console.print(grid)
+    return stream.getvalue()

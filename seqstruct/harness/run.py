@@ -1,0 +1,240 @@
+"""One cell, run: its folder, its data, its training, and what is written when it is finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Callable, Mapping, Sequence
+
+import seqstruct
+from seqstruct.data.files import atomic_write, sha256
+from seqstruct.harness import logs
+from seqstruct.harness.process import Usage, fairseq, run_command
+from seqstruct.harness.progress import Progress
+from seqstruct.harness.recipe import Cell, Measurement, Recipe
+from seqstruct.harness.records import Record, append_records
+
+PLUGIN = Path(seqstruct.__file__).parent
+_PACKAGES = ("torch", "fairseq-fixed", "hydra-core", "omegaconf", "numpy")
+# fairseq and torch keep state in their modules, so evaluations in this process take turns
+_evaluating = threading.Lock()
+
+
+class Run:
+    """One cell of a recipe in its folder under `runs`, named after row, scale, configuration and seed.
+
+    source: folder with data already on disk, or None.  The folder holds train.log (fairseq's statistics as JSON),
+    output.log (all that commands printed), checkpoints/, trained.json and done.json; a changed configuration has
+    another folder, so what lies in one always belongs together.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        cell: Cell,
+        runs: str | os.PathLike,
+        *,
+        progress: Progress,
+        source: str | os.PathLike | None = None,
+        max_minutes: float | None = None,
+    ):
+        self.recipe = recipe
+        self.cell = cell
+        self.progress = progress
+        self.source = None if source is None else Path(source)
+        self.configuration_hash = recipe.configuration_hash(cell)
+        self.threads = recipe.threads[cell.scale]
+        self.max_minutes = recipe.max_minutes[cell.scale] if max_minutes is None else max_minutes
+        self.root = Path(runs) / recipe.paper
+        name = f"{slug(cell.row)}-{cell.scale}-{self.configuration_hash[:8]}-seed{cell.seed}"
+        self.folder = self.root / slug(recipe.table) / name
+
+    @property
+    def done(self) -> bool:
+        """Whether the cell was trained, evaluated and recorded."""
+        return (self.folder / "done.json").exists()
+
+    def prepared(self, name: str, make: Callable[[Path], None]) -> Path:
+        """The folder `name` among the paper's data, made by `make(folder)` unless it is there.
+
+        It is made beside and renamed, so it is whole or absent; two runs may ask for it at once.
+        """
+        folder = self.root / "data" / slug(name)
+        if folder.exists():
+            return folder
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            make(beside)
+            beside.chmod(0o755)
+            try:
+                beside.rename(folder)
+            except OSError:
+                if not folder.exists():
+                    raise
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+        return folder
+
+    def command(self, words: Sequence[str | os.PathLike], log: str = "output.log") -> Usage:
+        """Run a command with this run's number of threads; what it prints is appended to a log in the folder."""
+        return run_command(words, self.folder / log, threads=self.threads)
+
+    def fairseq_train(self, data: str | os.PathLike, options: Sequence[str], *, epochs: int) -> Path:
+        """fairseq-train with the plugin on a data folder; the best checkpoint's path comes back.
+
+        Added to the options: the plugin, seed, save folder, logs, exact resumption, the limits of epochs and time, and
+        the CPU at scales smoke and small.  A training cut short goes on from its last whole checkpoint; a finished one
+        is not run again.
+        """
+        checkpoints = self.folder / "checkpoints"
+        trained = self.folder / "trained.json"
+        best = checkpoints / "checkpoint_best.pt"
+        if trained.exists():
+            return best
+        mend_last_checkpoint(checkpoints)
+        command: list[str | os.PathLike] = [*fairseq("train"), data, "--user-dir", PLUGIN, *options]
+        command += ["--seed", str(self.cell.seed), "--save-dir", checkpoints, "--no-epoch-checkpoints"]
+        command += ["--update-epoch-batch-itr", "True", "--max-epoch", str(epochs)]
+        command += ["--log-format", "json", "--log-interval", "25", "--log-file", self.folder / "train.log"]
+        if self.cell.scale != "paper":
+            command += ["--cpu", "--num-workers", "0"]
+        if self.max_minutes is not None:
+            command += ["--stop-time-hours", f"{self.max_minutes / 60:.6g}"]
+        task = self.progress.task(str(self.cell), epochs)
+        shown = self.recipe.progress_metric
+
+        def show(line: str) -> None:
+            entry = logs.parse_line(line)
+            if entry is None:
+                return
+            if entry.tag == "train_inner":
+                task.advance(entry.statistics.get("update", 0.0))
+            elif f"valid_{shown}" in entry.statistics:
+                value = entry.statistics[f"valid_{shown}"]
+                task.advance(entry.statistics["epoch"], f"validation {shown.replace('_', ' ')} {value:.4f}")
+
+        usage = run_command(command, self.folder / "output.log", threads=self.threads, on_line=show)
+        with open(self.folder / "output.log", encoding="utf-8") as stream:
+            lines = stream.readlines()
+        seconds = [e.statistics["train_wall"] for e in logs.parse_lines(lines) if "train_wall" in e.statistics]
+        write_json(trained, {
+            "seconds": max(seconds, default=usage.seconds),
+            "peak_memory": usage.peak_memory,
+            "parameters": logs.parameters(lines),
+        })
+        return best
+
+    def finish(self, records: str | os.PathLike | None) -> list[Measurement]:
+        """Prepare, train, evaluate and append records to a folder; the measurements come back.
+
+        records: the folder; None leaves nothing but the run's own done.json.
+        """
+        if self.done:
+            return [Measurement(**m) for m in read_json(self.folder / "done.json")["measurements"]]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        data = self.recipe.prepare(self)
+        checkpoint = self.recipe.train(self, data)
+        with _evaluating:
+            measurements = list(self.recipe.evaluate(self, data, checkpoint))
+        if records is not None:
+            append_records(records, self._records(data, measurements))
+        write_json(self.folder / "done.json", {
+            "configuration_hash": self.configuration_hash,
+            "settings": self.recipe.settings(self.cell),
+            "seed": self.cell.seed,
+            "measurements": [m._asdict() for m in measurements],
+        })
+        return measurements
+
+    def _records(self, data: Path, measurements: Sequence[Measurement]) -> list[Record]:
+        trained = self.folder / "trained.json"
+        training: Mapping[str, Any] = (
+            read_json(trained) if trained.exists() else {"seconds": 0.0, "peak_memory": 0, "parameters": None}
+        )
+        checksums = {
+            str(path.relative_to(data)): sha256(path) for path in sorted(data.rglob("*")) if path.is_file()
+        }
+        return [
+            Record(
+                paper=self.recipe.paper, table=self.recipe.table, row=self.cell.row, metric=m.metric, value=m.value,
+                unit=m.unit, seed=self.cell.seed, scale=self.cell.scale, dataset=self.recipe.dataset(self.cell),
+                configuration_hash=self.configuration_hash, data_checksums=checksums,
+                parameters=training["parameters"], seconds=training["seconds"],
+                peak_memory=training["peak_memory"], versions=versions(), command=command_line(self.recipe, self.cell),
+                series={"axis": m.axis, "points": [list(point) for point in m.points]} if m.points else {},
+            )
+            for m in measurements
+        ]
+
+
+def recipe_script(recipe: Recipe) -> Path:
+    """The file that defines a recipe's class."""
+    return Path(sys.modules[type(recipe).__module__].__file__ or "").resolve()
+
+
+def command_line(recipe: Recipe, cell: Cell) -> str:
+    """The command that makes one cell, from the root of the repository."""
+    script = recipe_script(recipe)
+    script = script.relative_to(PLUGIN.parent) if script.is_relative_to(PLUGIN.parent) else Path(script.name)
+    return f'python {script} --scale {cell.scale} --row "{cell.row}" --seed {cell.seed}'
+
+
+def slug(name: str) -> str:
+    """A name as a file name: letters, digits, '.', '+' and '-' stay, all else becomes '-'."""
+    return re.sub(r"[^\w.+-]+", "-", name).strip("-")
+
+
+def mend_last_checkpoint(folder: Path) -> None:
+    """Replace a checkpoint_last.pt cut short while it was copied by checkpoint_best.pt, or drop it if that is cut too.
+
+    fairseq writes one file whole and copies it to the other names, so at most the copy is damaged.
+    """
+    last, best = folder / "checkpoint_last.pt", folder / "checkpoint_best.pt"
+    if last.exists() and not zipfile.is_zipfile(last):
+        last.unlink()
+        if best.exists() and zipfile.is_zipfile(best):
+            shutil.copyfile(best, folder / "checkpoint_last.pt.copy")
+            os.replace(folder / "checkpoint_last.pt.copy", last)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what numbers may depend on, and the repository's commit if this is a checkout."""
+    found = {"python": platform.python_version(), "seqstruct": seqstruct.__version__, "platform": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=PLUGIN, capture_output=True, text=True
+        )
+    except OSError:
+        return found
+    if described.returncode == 0:
+        found["commit"] = described.stdout.strip()
+    return found
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an object to a file that appears only when it is whole."""
+    with atomic_write(path) as stream:
+        json.dump(content, stream, indent=1)
+        stream.write("\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file."""
+    with open(path, encoding="utf-8") as stream:
+        return json.load(stream)
