@@ -1,0 +1,177 @@
+"""`seqstruct inspect CHECKPOINT`: what a checkpoint holds, without building its model.
+
+The file is loaded with `weights_only=True`.  Tensors that share memory, as tied embeddings do, count once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from itertools import groupby
+from typing import Any, Iterable, Mapping
+
+PARTS = (
+    ("encoder self-attention", re.compile(r"^encoder\.layers\.\d+\.self_attn\.")),
+    ("decoder self-attention", re.compile(r"^decoder\.layers\.\d+\.self_attn\.")),
+    ("cross-attention", re.compile(r"\.encoder_attn\.")),
+    ("feed-forward", re.compile(r"\.fc[12]\.")),
+    ("norms", re.compile(r"norm")),
+    ("output", re.compile(r"output_projection|project_out")),
+    ("embeddings", re.compile(r"embed|project_in")),
+)
+OTHER = "other"
+ORDER = ("embeddings", *(part for part, _ in PARTS[:5]), "output", OTHER)
+SITE_MODULES = (
+    ("encoder_self", "encoder_self_attention", "encoder", "self_attn"),
+    ("decoder_self", "decoder_self_attention", "decoder", "self_attn"),
+    ("cross", "cross_attention", "decoder", "encoder_attn"),
+)
+
+
+def part_of(key: str) -> str:
+    """The part of the model that an entry of a state dictionary belongs to."""
+    return next((part for part, pattern in PARTS if pattern.search(key)), OTHER)
+
+
+def count_parameters(model: Mapping[str, Any]) -> dict[str, int]:
+    """Numbers of parameters by part, in a fixed order; tied tensors count in the part that comes first in the file.
+
+    Integer tensors and fairseq's one-element placeholders are left out.
+    """
+    seen, counts = set(), {}
+    for key, tensor in model.items():
+        if not tensor.is_floating_point() or key.endswith(("version", "_float_tensor")):
+            continue
+        identity = (tensor.data_ptr(), tensor.numel())
+        if tensor.numel() and identity in seen:
+            continue
+        seen.add(identity)
+        part = part_of(key)
+        counts[part] = counts.get(part, 0) + tensor.numel()
+    return {part: counts[part] for part in ORDER if part in counts}
+
+
+def options_of(section: Any) -> dict[str, Any]:
+    """A section of a configuration as a dictionary: stock parts of fairseq leave a Namespace."""
+    return dict(section) if isinstance(section, Mapping) else vars(section) if section is not None else {}
+
+
+def layers_of(model: Mapping[str, Any], side: str, module: str) -> int:
+    """How many layers of a side hold an attention of this name."""
+    pattern = re.compile(rf"^{side}\.layers\.(\d+)\.{module}\.")
+    return len({match.group(1) for match in map(pattern.match, model) if match})
+
+
+def plan_lines(model: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
+    """One line for each site that the model has: which layers hold which mechanism.  Layers count from 0.
+
+    Raises ValueError if the plan in the configuration does not fit the layers in the file.
+    """
+    from seqstruct.attention import Site, parse_choices
+
+    lines = []
+    for site, option, side, module in SITE_MODULES:
+        layers = layers_of(model, side, module)
+        if not layers:
+            continue
+        if option in options:
+            names = [str(choice) for choice in parse_choices(options[option], layers, Site(site))]
+        else:
+            names = ["fairseq's own attention"] * layers
+        lines.append(f"{site.replace('_', ' '):12} {', '.join(ranges(names))}")
+    return lines
+
+
+def ranges(names: Iterable[str]) -> list[str]:
+    """Runs of equal names: ["a", "a", "b"] gives ["0-1 a", "2 b"]."""
+    found, first = [], 0
+    for name, run in groupby(names):
+        last = first + len(list(run)) - 1
+        found.append(f"{first} {name}" if first == last else f"{first}-{last} {name}")
+        first = last + 1
+    return found
+
+
+def data_lines(task: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
+    """Task, data folder, languages, and the rows of the embedding tables."""
+    lines = [f"task {task.get('_name') or task.get('task') or 'unknown'}"]
+    if task.get("data"):
+        lines.append(f"data {task['data']}")
+    if task.get("source_lang"):
+        lines.append(f"{task['source_lang']} to {task.get('target_lang')}")
+    for side in ("encoder", "decoder"):
+        table = model.get(f"{side}.embed_tokens.weight")
+        if table is not None:
+            lines.append(f"{side} vocabulary {table.shape[0]:,}")
+    return lines
+
+
+def training_lines(state: Mapping[str, Any], configuration: Mapping[str, Any]) -> list[str]:
+    """Progress, the best validation value so far, and how it was trained."""
+    extra = state.get("extra_state") or {}
+    history = (state.get("optimizer_history") or [{}])[-1]
+    iterator = extra.get("train_iterator") or {}
+    lines = []
+    if "num_updates" in history:
+        lines.append(f"{history['num_updates']:,} updates")
+    if "epoch" in iterator:
+        epoch, done = iterator["epoch"], iterator.get("iterations_in_epoch", 0)
+        lines.append(f"{done:,} batches into epoch {epoch}" if done else f"epoch {epoch} is next")
+    if extra.get("best") is not None:
+        metric = options_of(configuration.get("checkpoint")).get("best_checkpoint_metric", "loss")
+        lines.append(f"best {metric} {extra['best']:.4g}")
+    for name in ("criterion", "optimizer", "lr_scheduler"):
+        chosen = options_of(configuration.get(name)).get("_name")
+        if chosen:
+            lines.append(f"{name.replace('_', ' ')} {chosen}")
+    if "seed" in options_of(configuration.get("common")):
+        lines.append(f"seed {options_of(configuration['common'])['seed']}")
+    return lines
+
+
+def version_lines(state: Mapping[str, Any]) -> list[str]:
+    """The versions that wrote the checkpoint, where it holds them."""
+    versions = (state.get("extra_state") or {}).get("seqstruct_versions") or {}
+    return [f"{name} {version}" for name, version in versions.items()] or ["not in this checkpoint"]
+
+
+def describe(path: str) -> str:
+    """The report on a checkpoint file.  Raises OSError or ValueError if it cannot be read as one."""
+    from seqstruct.bridge.checkpoints import load_checkpoint
+
+    state = load_checkpoint(path)
+    model = state["model"]
+    configuration = options_of(state.get("cfg"))
+    if not configuration:
+        old = options_of(state.get("args"))
+        configuration = {"model": old, "task": old}
+    options = options_of(configuration.get("model"))
+    counts = count_parameters(model)
+    kinds = sorted({str(t.dtype).removeprefix("torch.") for t in model.values() if t.is_floating_point()})
+    sections = {
+        "model": [str(options.get("arch") or options.get("_name") or "unknown")],
+        "plan": plan_lines(model, options) or ["no transformer layers"],
+        "parameters": [f"{sum(counts.values()):,} in all, {', '.join(kinds)}"]
+        + [f"{part:24} {count:>14,}" for part, count in counts.items()],
+        "data": data_lines(options_of(configuration.get("task")), model),
+        "training": training_lines(state, configuration) or ["not in this checkpoint"],
+        "versions": version_lines(state),
+    }
+    return "\n".join(f"{name:12} " + f"\n{'':12} ".join(lines) for name, lines in sections.items())
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add `inspect` to the subcommands."""
+    parser = commands.add_parser(
+        "inspect",
+        help="show a checkpoint's plan, parameters by part, data, training and versions",
+        description="Show what a checkpoint holds: the attention of each site and layer, parameters by part, task and "
+        "data, training so far, and the versions that wrote it.",
+    )
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a .pt file written by fairseq-train")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the report."""
+    print(describe(args.checkpoint))

@@ -1,0 +1,170 @@
+"""`seqstruct list`: every mechanism with its sites, options and source, and what is registered with fairseq.
+
+Nothing is written twice: the summary and the source of a mechanism are the first sentence of its module's docstring,
+"Summary (Source): ...", and an option's help is the comment that stands on its line in `Config`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import io
+import re
+import textwrap
+import tokenize
+from typing import Any, NamedTuple
+
+SITES = ("encoder_self", "decoder_self", "cross")
+CITATION = re.compile(r"\s*\(([^()]*\b(?:19|20)\d\d\b[^()]*)\)")
+
+
+class Option(NamedTuple):
+    """One option of a mechanism; default is its Python literal, "" if it must be given; help may be empty."""
+
+    name: str
+    default: str
+    help: str
+
+
+class Mechanism(NamedTuple):
+    """What is told of one mechanism; paper is "" where the docstring cites none."""
+
+    name: str
+    sites: tuple[str, ...]
+    summary: str
+    paper: str
+    options: tuple[Option, ...]
+
+
+def comments(cls: type) -> dict[str, str]:
+    """The comment on the line of each annotated field of a class; {} where the source is not at hand."""
+    try:
+        source = textwrap.dedent(inspect.getsource(cls))
+    except (OSError, TypeError):
+        return {}
+    at_line = {
+        token.start[0]: token.string.lstrip("# ")
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    fields = [node for node in ast.parse(source).body[0].body if isinstance(node, ast.AnnAssign)]
+    return {node.target.id: at_line[node.end_lineno] for node in fields if node.end_lineno in at_line}
+
+
+def options(config: type) -> tuple[Option, ...]:
+    """The options of a mechanism's Config, in their order."""
+    helps = comments(config)
+    found = []
+    for field in dataclasses.fields(config):
+        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        shown = "" if default is dataclasses.MISSING else repr(default)
+        found.append(Option(field.name, shown, field.metadata.get("help", helps.get(field.name, ""))))
+    return tuple(found)
+
+
+def source(docstring: str) -> tuple[str, str]:
+    """Summary and paper from the first sentence of a docstring, "Summary (Source): ..." or "Summary (Source)."."""
+    first = " ".join(docstring.split("\n\n")[0].split())
+    cited = CITATION.search(first)
+    if cited:
+        return first[: cited.start()].rstrip(" :.,"), cited.group(1)
+    return re.split(r"[:.](?:\s|$)", first, maxsplit=1)[0], ""
+
+
+def mechanisms() -> list[Mechanism]:
+    """All registered mechanisms, by name."""
+    from seqstruct.attention import ATTENTIONS
+
+    found = []
+    for name, cls in sorted(ATTENTIONS.items()):
+        summary, paper = source(inspect.getmodule(cls).__doc__ or cls.__doc__ or "")
+        sites = tuple(site for site in SITES if site in {s.value for s in cls.sites})
+        found.append(Mechanism(name, sites, summary, paper, options(cls.Config)))
+    return found
+
+
+def registrations() -> dict[str, dict[str, str]]:
+    """What seqstruct registers with fairseq: for each kind, the names and the first line of the docstring.
+
+    Raises ImportError if fairseq is missing or does not import.
+    """
+    from fairseq.criterions import CRITERION_REGISTRY
+    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.tasks import TASK_REGISTRY
+
+    import seqstruct.models
+    import seqstruct.tasks  # noqa: F401
+
+    kinds = {"architectures": ARCH_MODEL_REGISTRY, "tasks": TASK_REGISTRY, "criterions": CRITERION_REGISTRY}
+    return {
+        kind: {name: first_line(cls) for name, cls in sorted(registry.items()) if ours(cls)}
+        for kind, registry in kinds.items()
+    }
+
+
+def ours(registered: Any) -> bool:
+    """Whether something in fairseq's registers comes from here."""
+    return registered.__module__.partition(".")[0] == "seqstruct"
+
+
+def first_line(registered: Any) -> str:
+    """The first line of a docstring."""
+    return (inspect.getdoc(registered) or "").partition("\n")[0]
+
+
+def as_text(found: list[Mechanism]) -> str:
+    """Mechanisms for a terminal: a paragraph each."""
+    lines = ["attention mechanisms"]
+    for mechanism in found:
+        lines.append(f"  {mechanism.name}: {mechanism.summary}")
+        lines.append(f"      sites: {', '.join(mechanism.sites)}")
+        if mechanism.paper:
+            lines.append(f"      paper: {mechanism.paper}")
+        for option in mechanism.options:
+            default = f"={option.default}" if option.default else " (must be given)"
+            lines.append(f"      {option.name}{default}" + (f"  {option.help}" if option.help else ""))
+    return "\n".join(lines)
+
+
+def as_markdown(found: list[Mechanism]) -> str:
+    """Mechanisms as a Markdown table."""
+    lines = ["| mechanism | what it is | sites | options and defaults | source |", "| --- | --- | --- | --- | --- |"]
+    for m in found:
+        chosen = ", ".join(f"`{o.name}={o.default}`" if o.default else f"`{o.name}`" for o in m.options)
+        sites = ", ".join(site.replace("_", " ") for site in m.sites)
+        cells = [f"`{m.name}`", m.summary, sites, chosen, m.paper]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add `list` to the subcommands."""
+    parser = commands.add_parser(
+        "list",
+        help="list mechanisms with options and paper, architectures, tasks and criterions",
+        description="List every attention mechanism with its sites, options, defaults and source, then the "
+        "architectures, tasks and criterions that seqstruct registers with fairseq.",
+    )
+    parser.add_argument(
+        "--format", choices=("text", "markdown"), default="text", help="markdown: the table of mechanisms alone"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the list; what needs fairseq is left out, with a sentence, where fairseq does not import."""
+    if args.format == "markdown":
+        print(as_markdown(mechanisms()))
+        return
+    print(as_text(mechanisms()))
+    try:
+        registered = registrations()
+    except ImportError as error:
+        print(f"\narchitectures, tasks and criterions need fairseq ({error}); `seqstruct doctor` names the fix")
+        return
+    for kind, names in registered.items():
+        print(f"\n{kind}")
+        for name, line in names.items():
+            print(f"  {name}" + (f"  {line}" if line else ""))

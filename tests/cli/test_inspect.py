@@ -1,0 +1,142 @@
+"""`seqstruct inspect` on small checkpoints: plan, counts, training, and files that are no checkpoints."""
+
+import argparse
+
+import pytest
+import torch
+
+from seqstruct.cli import main
+from seqstruct.cli.inspect import count_parameters, part_of, plan_lines, ranges
+
+
+def small_model(layers=3):
+    table = torch.zeros(11, 6)
+    model = {"decoder.version": torch.tensor([3.0]), "decoder.embed_tokens.weight": table}
+    for layer in range(layers):
+        at = f"decoder.layers.{layer}"
+        model |= {
+            f"{at}.self_attn.mechanism.q_proj.weight": torch.zeros(6, 6),
+            f"{at}.self_attn_layer_norm.weight": torch.zeros(6),
+            f"{at}.fc1.weight": torch.zeros(12, 6),
+        }
+    return model | {"decoder.layer_norm.weight": torch.zeros(6), "decoder.output_projection.weight": table}
+
+
+def checkpoint(**model_options):
+    return {
+        "cfg": {
+            "model": {"_name": "structured_transformer_lm", **model_options},
+            "task": {"_name": "cfl_language_modeling", "data": "data-bin/dyck"},
+            "optimizer": {"_name": "adam"},
+            "common": {"seed": 5},
+            "checkpoint": {"best_checkpoint_metric": "loss"},
+        },
+        "model": small_model(),
+        "optimizer_history": [{"num_updates": 1234}],
+        "extra_state": {"train_iterator": {"epoch": 3, "iterations_in_epoch": 0}, "best": 0.5},
+    }
+
+
+@pytest.mark.parametrize(
+    "key, part",
+    [
+        ("encoder.layers.0.self_attn.mechanism.k_proj.bias", "encoder self-attention"),
+        ("decoder.layers.11.self_attn.k_proj.bias", "decoder self-attention"),
+        ("decoder.layers.0.self_attn.mechanism.norm.weight", "decoder self-attention"),
+        ("decoder.layers.0.self_attn_layer_norm.bias", "norms"),
+        ("decoder.layers.0.encoder_attn.mechanism.memory", "cross-attention"),
+        ("decoder.layers.0.encoder_attn_layer_norm.bias", "norms"),
+        ("encoder.layers.4.fc2.bias", "feed-forward"),
+        ("encoder.embed_positions.weight", "embeddings"),
+        ("encoder.layernorm_embedding.weight", "norms"),
+        ("decoder.output_projection.weight", "output"),
+        ("classification_heads.x.weight", "other"),
+    ],
+)
+def test_part_of(key, part):
+    assert part_of(key) == part
+
+
+def test_tied_tables_count_once_and_placeholders_not_at_all():
+    counts = count_parameters(small_model())
+    assert counts == {"embeddings": 66, "decoder self-attention": 108, "feed-forward": 216, "norms": 24}
+
+
+def test_ranges():
+    assert ranges("aabccc") == ["0-1 a", "2 b", "3-5 c"]
+    assert ranges([]) == []
+
+
+def test_plan_of_a_stock_checkpoint():
+    assert plan_lines(small_model(), {}) == ["decoder self 0-2 fairseq's own attention"]
+
+
+def test_command_prints_all_sections(tmp_path, capsys):
+    path = tmp_path / "small.pt"
+    torch.save(checkpoint(decoder_self_attention="softmax*2 + sigmoid(bias=-1.0)"), path)
+    assert main(["inspect", str(path)]) == 0
+    printed = capsys.readouterr().out
+    for said in (
+        "model        structured_transformer_lm\n",
+        "decoder self 0-1 softmax, 2 sigmoid(bias=-1.0)\n",
+        "414 in all, float32\n",
+        "data data-bin/dyck\n",
+        "decoder vocabulary 11\n",
+        "1,234 updates\n",
+        "epoch 3 is next\n",
+        "best loss 0.5\n",
+        "optimizer adam\n",
+        "seed 5\n",
+        "versions     not in this checkpoint\n",
+    ):
+        assert said in printed, printed
+
+
+def test_options_may_be_a_namespace(tmp_path, capsys):
+    path = tmp_path / "stock.pt"
+    stock = argparse.Namespace(arch="transformer", task="translation", data="bin", source_lang="de", target_lang="en")
+    torch.save({"args": stock, "cfg": None, "model": small_model()}, path)
+    assert main(["inspect", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "model        transformer\n" in printed
+    assert "de to en\n" in printed
+
+
+def truncated(path):
+    torch.save(checkpoint(), path)
+    path.write_bytes(path.read_bytes()[:500])
+
+
+def foreign(path):
+    torch.save({"weights": torch.zeros(3)}, path)
+
+
+def misfit(path):
+    torch.save(checkpoint(decoder_self_attention="softmax*4"), path)
+
+
+def unknown(path):
+    torch.save(checkpoint(decoder_self_attention="telepathy"), path)
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda path: None, "no such checkpoint"),
+        (lambda path: path.write_bytes(b""), "not a whole fairseq checkpoint"),
+        (lambda path: path.write_text("hello\n"), "not a whole fairseq checkpoint"),
+        (truncated, "not a whole fairseq checkpoint"),
+        (foreign, "expected a fairseq checkpoint"),
+        (misfit, "4 layers described, the model has 3"),
+        (unknown, "no attention is called 'telepathy'"),
+    ],
+)
+def test_bad_files_get_one_sentence(tmp_path, capsys, make, said):
+    path = tmp_path / "bad.pt"
+    make(path)
+    assert main(["inspect", str(path)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("seqstruct inspect: ")
+    assert said in printed.err
+    assert printed.err.count("\n") == 1
