@@ -1,0 +1,109 @@
+"""Cross-entropy of strings of a context-free language, against the distribution they were drawn from.
+
+The loss is the sum over a string's symbols and EOS, averaged over the strings of an update (Stack Attention, appendix
+D.3).  All figures are in nats, not in bits as fairseq's own criterions have them:
+
+    loss            of a string: what is minimised
+    cross_entropy   of a symbol, EOS counted
+    perplexity      its exponential
+    lower_bound     cross-entropy of the true distribution on the same strings, of a symbol: of p(w | l) and of the
+                    choice of the length l, uniform over the valid lengths of the split
+    difference      cross_entropy - lower_bound: 0 is optimal
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Tuple
+
+from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
+from torch import Tensor
+
+BY_LENGTH = "length_"
+
+
+@dataclass
+class CFLCrossEntropyConfig(FairseqDataclass):
+    """Options of the criterion."""
+
+    report_by_length: bool = field(
+        default=False,
+        metadata={
+            "help": "also report cross_entropy, lower_bound and difference of each length, as cross_entropy_40 and so "
+            "on; the bound of one length takes the length as given"
+        },
+    )
+
+
+@register_criterion("cfl_cross_entropy", dataclass=CFLCrossEntropyConfig)
+class CFLCrossEntropy(FairseqCriterion):
+    """Negative log-likelihood of whole strings; one update divides by its number of strings, however it is split."""
+
+    def __init__(self, task: Any, report_by_length: bool = False):
+        super().__init__(task)
+        self.report_by_length = report_by_length
+
+    def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, int, Dict[str, Any]]:
+        """The summed loss of a batch (or of each string, B, without reduce), the number of strings, the log."""
+        losses = self.string_losses(model, sample)
+        strings, length = sample["target"].size(0), sample["target"].size(1) - 1
+        total = losses.detach().double().sum()
+        log = {
+            "loss": total,
+            "ntokens": sample["ntokens"],
+            "nsentences": strings,
+            "sample_size": strings,
+            "lower_bound": 0.0,
+            "bounded_tokens": 0,
+        }
+        if "true_log_probability" in sample:
+            given_length = -sample["true_log_probability"].sum()
+            log["lower_bound"] = given_length + strings * sample["true_log_valid_lengths"]
+            log["bounded_tokens"] = sample["ntokens"]
+            if self.report_by_length:
+                for name, value in (("loss", total), ("bound", given_length), ("tokens", sample["ntokens"])):
+                    log[f"{BY_LENGTH}{length}_{name}"] = value
+        return losses.sum() if reduce else losses, strings, log
+
+    @staticmethod
+    def string_losses(model: Any, sample: Dict[str, Any]) -> Tensor:
+        """Negative log-probability of each string and EOS under the model: B, nats."""
+        log_probs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
+        return -log_probs.gather(2, sample["target"].unsqueeze(2)).squeeze(2).sum(1)
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
+        """Log the figures of the module docstring; nothing is rounded, since schedules and stopping compare them."""
+        sums: Dict[str, float] = {}
+        for log in logging_outputs:
+            for name, value in log.items():
+                sums[name] = sums.get(name, 0.0) + float(value)
+        strings, tokens = sums.get("nsentences", 0.0), sums.get("ntokens", 0.0)
+        if not strings:
+            return
+        metrics.log_scalar("loss", sums["loss"] / strings, strings)
+        metrics.log_scalar("cross_entropy", sums["loss"] / tokens, tokens)
+        metrics.log_derived("perplexity", lambda meters: _exp(meters["cross_entropy"].avg))
+        if sums["bounded_tokens"]:
+            _log_difference("", sums["loss"], sums["lower_bound"], tokens)
+        for name in sorted(name for name in sums if name.startswith(BY_LENGTH) and name.endswith("_tokens")):
+            key = name[: -len("tokens")]
+            suffix = f"_{key[len(BY_LENGTH) : -1]}"
+            metrics.log_scalar(f"cross_entropy{suffix}", sums[f"{key}loss"] / sums[name], sums[name])
+            _log_difference(suffix, sums[f"{key}loss"], sums[f"{key}bound"], sums[name])
+
+    def logging_outputs_can_be_summed(self) -> bool:
+        """Yes; not by length, where each worker has other keys."""
+        return not self.report_by_length
+
+
+def _log_difference(suffix: str, loss: float, bound: float, tokens: float) -> None:
+    metrics.log_scalar(f"lower_bound{suffix}", bound / tokens, tokens)
+    metrics.log_scalar(f"difference{suffix}", (loss - bound) / tokens, tokens)
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf

@@ -1,0 +1,12 @@
+"""fairseq tasks; importing this package registers all of them, and the criterions, which `--user-dir` does not scan."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+import seqstruct.criterions  # noqa: F401  registers them
+from seqstruct.bridge.compat import prepare_fairseq
+
+prepare_fairseq()
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

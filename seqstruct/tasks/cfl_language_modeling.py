@@ -1,0 +1,167 @@
+"""Language modeling of the five context-free languages of Stack Attention (DuSell and Chiang 2024), section 6.
+
+The training recipe of appendix D, with fairseq's own optimizer and schedule (`adam` with its default betas; the
+learning rate is drawn log-uniformly for each run):
+
+    seqstruct prepare cfl dyck --out data-bin/dyck
+    fairseq-train data-bin/dyck --user-dir "$(seqstruct path)" --task cfl_language_modeling \\
+        --criterion cfl_cross_entropy --arch structured_transformer_lm_cfl \\
+        --decoder-self-attention "softmax*2 + superposition_stack(size=32) + softmax*2" \\
+        --optimizer adam --lr 0.001 --clip-norm 5 --batch-size 10 --max-epoch 200 \\
+        --lr-scheduler reduce_lr_on_plateau --lr-shrink 0.9 --lr-patience 5 \\
+        --patience 10 --best-checkpoint-metric perplexity --update-epoch-batch-itr True \\
+        --no-epoch-checkpoints --seed 1 --save-dir runs/dyck
+
+The released code steps the schedule with the perplexity of a symbol and calls it an improvement when it falls by more
+than a 10,000th, which is the default of `--lr-threshold`; hence `--best-checkpoint-metric perplexity`.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, List, Optional
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from torch import Tensor
+
+from seqstruct.data.cfl.dataset import CFLDataset
+from seqstruct.data.cfl.folder import DICTIONARY, read_meta, read_split
+from seqstruct.data.cfl.languages import get_language
+
+
+@dataclass
+class CFLLanguageModelingConfig(FairseqDataclass):
+    """Options of the task."""
+
+    data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare cfl`"})
+    tokens_per_sample: int = field(
+        default=512, metadata={"help": "positions of the model: longest string it takes, in symbols, and one (> 1)"}
+    )
+    max_target_positions: Optional[int] = field(
+        default=None, metadata={"help": "the same, under the name that models read (default: tokens_per_sample)"}
+    )
+    add_bos_token: bool = field(
+        default=False,
+        metadata={"help": "has no effect: every string starts with BOS. Models of fairseq ask for the option"},
+    )
+
+
+@register_task("cfl_language_modeling", dataclass=CFLLanguageModelingConfig)
+class CFLLanguageModelingTask(FairseqTask):
+    """Strings of one length in a batch, BOS before and EOS after, with their true log-probabilities."""
+
+    cfg: CFLLanguageModelingConfig
+
+    def __init__(self, cfg: CFLLanguageModelingConfig, dictionary: Dictionary, meta: dict):
+        super().__init__(cfg)
+        self.dictionary = dictionary
+        self.meta = meta
+        self.language = get_language(meta["language"], meta["grammar"])
+
+    @classmethod
+    def setup_task(cls, cfg: CFLLanguageModelingConfig, **_: Any) -> "CFLLanguageModelingTask":
+        """Read the folder's description and dictionary.
+
+        Raises ValueError if the folder is not one of `seqstruct prepare cfl`, or is altered.
+        """
+        if cfg.data is None:
+            raise ValueError("cfl_language_modeling needs a folder made by `seqstruct prepare cfl`")
+        meta = read_meta(cfg.data)
+        return cls(cfg, Dictionary.load(str(Path(cfg.data) / DICTIONARY)), meta)
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+        """Read a split: train, valid or test.  Raises ValueError if a file is missing, truncated or altered."""
+        strings, log_probability = read_split(self.cfg.data, split, self.meta)
+        self.datasets[split] = CFLDataset(
+            strings,
+            self.dictionary,
+            self.meta["batch"],
+            log_probability,
+            self.meta["valid_length_counts"][split],
+        )
+
+    def max_positions(self) -> None:
+        """The model alone limits the length."""
+        return None
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """Terminals in the order of their ids, after the special symbols."""
+        return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """The same as source_dictionary."""
+        return self.dictionary
+
+    def eval_lm_dataloader(
+        self,
+        dataset: CFLDataset,
+        max_tokens: Optional[int] = 36000,
+        batch_size: Optional[int] = None,
+        max_positions: Optional[int] = None,
+        num_shards: int = 1,
+        shard_id: int = 0,
+        num_workers: int = 1,
+        data_buffer_size: int = 10,
+        context_window: int = 0,
+    ) -> Any:
+        """Batches for fairseq-eval-lm; its loss is in bits, of the symbols and EOS.
+
+        Raises ValueError with a context window: each string is one sequence of its own.
+        """
+        if context_window > 0:
+            raise ValueError("--context-window has no meaning here: each string is a sequence of its own")
+        return self.get_batch_iterator(
+            dataset=dataset,
+            max_tokens=max_tokens,
+            max_sentences=batch_size,
+            max_positions=max_positions,
+            num_shards=num_shards,
+            shard_id=shard_id,
+            num_workers=num_workers,
+            data_buffer_size=data_buffer_size,
+        ).next_epoch_itr(shuffle=False)
+
+    def build_dataset_for_inference(self, src_tokens: List[Tensor], src_lengths: List[int], **_: Any) -> CFLDataset:
+        """Prefixes to go on from, as fairseq-interactive reads them: dictionary ids, with or without EOS.
+
+        Raises ValueError if a symbol is not one of the language.
+        """
+        first = self.dictionary.nspecial
+        prefixes = []
+        for number, tokens in enumerate(src_tokens, 1):
+            symbols = tokens[tokens != self.dictionary.eos()]
+            if (symbols < first).any():
+                raise ValueError(
+                    f"prefix {number} has a symbol that is not one of {self.language.name}: "
+                    + " ".join(self.language.terminals)
+                )
+            prefixes.append(np.asarray(symbols - first))
+        return CFLDataset(prefixes, self.dictionary, max(1, len(prefixes)))
+
+    def inference_step(
+        self,
+        generator: Any,
+        models: List[Any],
+        sample: dict,
+        prefix_tokens: Optional[Tensor] = None,
+        constraints: Optional[Tensor] = None,
+    ) -> Any:
+        """Strings that go on from a prefix: prefix_tokens (--prefix-size of fairseq-generate), else the whole source.
+
+        Raises ValueError with constraints.
+        """
+        if constraints is not None:
+            raise ValueError("constrained decoding is not offered for language models")
+        if prefix_tokens is None:
+            prefix_tokens = sample["net_input"]["src_tokens"][:, 1:]
+        if prefix_tokens.size(1) == 0:
+            prefix_tokens = None
+        with torch.no_grad():
+            return generator.generate(models, sample, prefix_tokens=prefix_tokens, bos_token=self.dictionary.bos())
