@@ -16,6 +16,7 @@ import numpy
 import torch
 
 import seqstruct
+from seqstruct.bridge import resume
 
 NOISE = (
     r"\nThe version_base parameter is not specified",
@@ -37,6 +38,7 @@ def prepare_fairseq() -> None:
     * numpy 2 dropped `numpy.compat`, which fairseq's block dataset reads.
     * Stock parts without a dataclass leave an `argparse.Namespace` in checkpoints; it becomes a safe global, so that
       `weights_only=True` stays on.
+    * A resumed run goes on exactly as an unbroken one (`seqstruct.bridge.resume`).
     * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
     * Errors raised by this package end a fairseq command with one sentence; SEQSTRUCT_TRACEBACK=1 shows where.
     """
@@ -45,6 +47,7 @@ def prepare_fairseq() -> None:
     torch.serialization.add_safe_globals([argparse.Namespace])
     for message in NOISE:
         warnings.filterwarnings("ignore", message=message)
+    resume.install()
     _allow_bf16()
     _refuse_batch_buckets()
     sys.excepthook = _one_sentence

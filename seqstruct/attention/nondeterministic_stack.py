@@ -1,0 +1,157 @@
+"""Nondeterministic stack attention (DuSell & Chiang 2024, sec. 3.2.2 and 5): a sum over all runs of a vector PDA.
+
+Each input x_t gives the log-weights of all transitions at t (eq. 19, W_a x_t, not normalised) and a vector to push;
+the reading is, for each state r and stack symbol y, the expected top vector of the runs that end in (r, y), weighted
+by their share of all runs (eq. 12); the output is W_y r_t (eq. 20).  None of the three projections has a bias.
+`states`, `symbols`, `size` are |Q|, |Gamma| and m.  O(T^3) time and O(T^2) memory for a whole pass, O(t^2) time and
+O(t) new memory a step.  Layout of the log-weights: `seqstruct.ops.pushdown`.
+Deviation, as in the released code that gave the published results: the pushed vector is exp(W_v x_t); `sigmoid=True`
+applies the logistic function of eq. 17.  The bottom vector is sigmoid(bottom) in both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.masking import check_padding_mask, started
+from seqstruct.ops.pushdown import (
+    PushdownState,
+    pad_pushdown_logits,
+    pushdown_initial,
+    pushdown_reading,
+    pushdown_stack,
+    pushdown_step,
+    transition_count,
+)
+
+
+@register_attention("nondeterministic_stack", sites=(Site.ENCODER_SELF, Site.DECODER_SELF))
+class NondeterministicStackAttention(Attention):
+    """A pushdown automaton whose runs are summed."""
+
+    unidirectional = True
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        states: int = 2  # |Q|, states of the automaton; 1 or more
+        symbols: int = 3  # |Gamma|, stack symbols, the bottom's among them; 1 or more
+        size: int = 5  # m, the size of a stack vector; 1 or more
+        sigmoid: bool = False  # whether pushed vectors pass through the logistic function (eq. 17), not exp
+        max_length: int = 4096  # most steps in step-by-step decoding; its state grows with the square of the length
+
+        def __post_init__(self) -> None:
+            for option in ("states", "symbols", "size", "max_length"):
+                if getattr(self, option) < 1:
+                    raise ValueError(f"nondeterministic_stack: {option} is 1 or more, not {getattr(self, option)}")
+
+    class State(NamedTuple):
+        """automaton: the tables; begun: B bool, whether a real token was written; actions: B 1 3, see `forward`."""
+
+        automaton: PushdownState
+        begun: Tensor
+        actions: Tensor
+
+    def __init__(self, config: Config, shape: Shape):
+        super().__init__(config, shape)
+        top = config.states * config.symbols
+        self.transition_layer = nn.Linear(shape.key_dim, transition_count(config.states, config.symbols), bias=False)
+        self.pushed_layer = nn.Linear(shape.value_dim, config.size, bias=False)
+        self.output_layer = nn.Linear(top * config.size, shape.embed_dim, bias=False)
+        self.bottom = nn.Parameter(torch.empty(config.size).uniform_(-0.1, 0.1))
+        for layer in (self.transition_layer, self.pushed_layer, self.output_layer):
+            nn.init.xavier_uniform_(layer.weight)
+
+    def initial_state(self, batch_size: int) -> State:
+        """The bottom element alone, in state 0."""
+        automaton = pushdown_initial(
+            self.bottom.sigmoid(),
+            batch_size,
+            states=self.config.states,
+            symbols=self.config.symbols,
+            max_length=self.config.max_length,
+        )
+        begun = torch.zeros(batch_size, dtype=torch.bool, device=self.bottom.device)
+        return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, 3))
+
+    def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
+        """One step of the automaton for each of S inputs."""
+        if key.size(1) == 0:
+            return state
+        logits, pushed = self._inputs(key, value, padding_mask)
+        automaton = state.automaton
+        for t in range(key.size(1)):
+            automaton = pushdown_step(
+                automaton,
+                logits[:, t],
+                pushed[:, t],
+                states=self.config.states,
+                symbols=self.config.symbols,
+            )
+        begun = torch.ones_like(state.begun) if padding_mask is None else state.begun | (~padding_mask).any(1)
+        return self.State(automaton, begun, self._actions(logits[:, -1:]))
+
+    def read(
+        self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """The reading after the last step, the same for all T queries."""
+        output = self.output_layer(pushdown_reading(state.automaton).to(self.output_layer.weight.dtype))
+        output = output.masked_fill(~state.begun[:, None], 0.0)
+        expand = (-1, query.size(1), -1)
+        return Reading(output[:, None].expand(expand), None, {"actions": state.actions.expand(expand)})
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: State | None = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: object = None,
+    ) -> tuple[Reading, State | None]:
+        """All steps in one operator from the initial state; step by step from a given one.
+
+        extra: actions B T 3, shares of push, pop and replace in the mean transition weight of a step (a softmax over
+        all its transitions), whatever the automaton's state.
+        """
+        if state is not None:
+            return super().forward(query, key, value, padding_mask, state, position=position)
+        logits, pushed = self._inputs(key, value, padding_mask)
+        readings = pushdown_stack(
+            logits,
+            pushed,
+            self.bottom.sigmoid(),
+            states=self.config.states,
+            symbols=self.config.symbols,
+        )
+        output = self.output_layer(readings)
+        if padding_mask is not None:
+            output = output.masked_fill(~started(padding_mask).unsqueeze(-1), 0.0)
+        return Reading(output, None, {"actions": self._actions(logits)}), None
+
+    def _inputs(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Log-weights B S A and pushed vectors B S m; a padded step keeps every configuration."""
+        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        logits = self.transition_layer(key)
+        pushed = self.pushed_layer(value)
+        pushed = pushed.sigmoid() if self.config.sigmoid else pushed.exp()
+        if padding_mask is not None:
+            logits = pad_pushdown_logits(logits, padding_mask, states=self.config.states, symbols=self.config.symbols)
+        return logits, pushed
+
+    @torch.no_grad()
+    def _actions(self, logits: Tensor) -> Tensor:
+        top = self.config.states * self.config.symbols
+        shares = logits.softmax(-1).unflatten(-1, (top, -1)).sum(-2)  # B T (push, replace, pop)
+        push, replace, pop = shares.split([top, top, self.config.states], -1)
+        return torch.stack([push.sum(-1), pop.sum(-1), replace.sum(-1)], -1)

@@ -1,0 +1,75 @@
+"""Every registered mechanism, at every site it claims, with the option sets below (its defaults if it has none)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqstruct.attention import ATTENTIONS, Attention, Shape, Site, get_attention, make_config
+
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "sigmoid": [{"bias": -0.7}],
+    "superposition_stack": [{"size": 3}, {"size": 5, "sigmoid": True}],
+    "nondeterministic_stack": [
+        {"states": 2, "symbols": 3, "size": 2},
+        {"states": 1, "symbols": 2, "size": 3, "sigmoid": True},
+    ],
+}
+BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
+
+
+class Case(NamedTuple):
+    """A mechanism with options at a site."""
+
+    name: str
+    options: dict[str, Any]
+    site: Site
+
+    def __str__(self) -> str:
+        options = ",".join(f"{key}={value}" for key, value in self.options.items())
+        return f"{self.name}({options})@{self.site.value}"
+
+
+def cases(*, streaming: bool | None = None) -> list[Case]:
+    """All cases; with `streaming` given, those of mechanisms that have (or lack) a step form."""
+    return [
+        Case(name, options, site)
+        for name, cls in sorted(ATTENTIONS.items())
+        for options in OPTIONS.get(name, [{}])
+        for site in sorted(cls.sites)
+        if streaming is None or cls.streaming == streaming
+    ]
+
+
+def build(case: Case, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Attention:
+    """The module in evaluation mode with independent random parameters."""
+    memory_dim = MEMORY_DIM if case.site is Site.CROSS else DIM
+    shape = Shape.of(case.site, DIM, HEADS, dropout=0.1, memory_dim=memory_dim)
+    config = make_config(case.name, case.options)
+    attention = get_attention(case.name)(config, shape)
+    tied = type(attention).shared(config, shape)
+    if tied is not None:
+        attention.tied = tied
+    attention = attention.to(dtype).eval()
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.uniform_(-0.9, 0.9, generator=generator)
+    return attention
+
+
+class Inputs(NamedTuple):
+    """query B T C and memory B S C; one tensor at self-attention sites."""
+
+    query: Tensor
+    memory: Tensor
+
+
+def inputs(case: Case, generator: torch.Generator, batch: int = BATCH, length: int = LENGTH) -> Inputs:
+    """Random float64 inputs that require gradients."""
+    query = torch.randn(batch, length, DIM, generator=generator, dtype=torch.float64).requires_grad_()
+    if case.site is not Site.CROSS:
+        return Inputs(query, query)
+    memory = torch.randn(batch, SOURCE, MEMORY_DIM, generator=generator, dtype=torch.float64)
+    return Inputs(query, memory.requires_grad_())

@@ -1,0 +1,246 @@
+"""The laws every registered mechanism obeys, at every site it claims."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from seqstruct.attention import Attention, Site
+from seqstruct.bridge.adapter import AttentionAdapter, reorder_state
+from tests.attention.cases import BATCH, LENGTH, Case, build, cases, inputs
+
+ALL = pytest.mark.parametrize("case", cases(), ids=str)
+STREAMING = pytest.mark.parametrize("case", cases(streaming=True), ids=str)
+TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}
+
+
+def output(attention: Attention, query: Tensor, memory: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    """The parallel form's output."""
+    return attention(query, memory, memory, padding_mask)[0].output
+
+
+def gradients(result: Tensor, attention: Attention, *tensors: Tensor) -> list[Tensor]:
+    """Gradients of a fixed random projection of the result."""
+    weights = torch.randn(result.shape, generator=torch.Generator().manual_seed(7), dtype=result.dtype)
+    wanted = [*tensors, *attention.parameters()]
+    found = torch.autograd.grad((result * weights).sum(), wanted, allow_unused=True)
+    return [torch.zeros_like(t) if g is None else g for t, g in zip(wanted, found, strict=True)]
+
+
+def distinct(query: Tensor, memory: Tensor) -> list[Tensor]:
+    """The leaves among the inputs."""
+    return [query] if query is memory else [query, memory]
+
+
+@STREAMING
+@pytest.mark.parametrize("length", [1, LENGTH])
+def test_parallel_equals_step_by_step(case: Case, length: int, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator, length=length)
+    parallel = output(attention, query, memory)
+    stepped = Attention.forward(attention, query, memory, memory)[0].output
+    torch.testing.assert_close(parallel, stepped, **TOLERANCE)
+    expected = gradients(stepped, attention, *distinct(query, memory))
+    for found, wanted in zip(gradients(parallel, attention, *distinct(query, memory)), expected, strict=True):
+        torch.testing.assert_close(found, wanted, **TOLERANCE)
+
+
+@STREAMING
+@pytest.mark.parametrize("cuts", [(0, 3), (1, 6), (4, 4)])
+def test_split_anywhere_and_resume(case: Case, cuts: tuple[int, int], generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    whole = output(attention, query, memory)
+    bounds = [0, *cuts, LENGTH]
+    if attention.left_to_right:
+        state, parts = attention.initial_state(BATCH), []
+        for start, end in zip(bounds, bounds[1:], strict=False):
+            part = query[:, start:end]
+            reading, state = attention(part, part, part, state=state)
+            parts.append(reading.output)
+        result = torch.cat(parts, 1)
+    else:
+        state = attention.initial_state(BATCH)
+        for start, end in ((0, cuts[0]), (cuts[0], cuts[1]), (cuts[1], memory.size(1))):
+            state = attention.write(state, memory[:, start:end], memory[:, start:end])
+        result = attention.read(state, query).output
+    torch.testing.assert_close(result, whole, **TOLERANCE)
+    leaves = distinct(query, memory)
+    for found, wanted in zip(
+        gradients(result, attention, *leaves), gradients(whole, attention, *leaves), strict=True
+    ):
+        torch.testing.assert_close(found, wanted, **TOLERANCE)
+
+
+@STREAMING
+def test_steps_without_gradients_are_the_same(case: Case, generator: torch.Generator) -> None:
+    """Writing in place, as decoding does, changes no number."""
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            Attention.forward(attention, query, memory, memory)[0].output,
+            output(attention, query, memory),
+            **TOLERANCE,
+        )
+
+
+@ALL
+def test_the_future_is_invisible(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    if not attention.left_to_right:
+        other = output(attention, query, memory + torch.linspace(0, 1, memory.size(1))[:, None])
+        assert (other - output(attention, query, memory)).abs().max() > 1e-6
+        return
+    changed = query.detach().clone()
+    changed[:, 4:] = torch.randn(changed[:, 4:].shape, generator=generator, dtype=changed.dtype)
+    before, after = output(attention, query, query), output(attention, changed, changed)
+    torch.testing.assert_close(before[:, :4], after[:, :4], rtol=0, atol=0)
+    assert (before[:, 4:] - after[:, 4:]).abs().amax((0, 2)).min() > 1e-9
+
+
+def padded(x: Tensor, lengths: list[int], side: str, total: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Rows cut to their lengths and padded with noise on one side; and the mask."""
+    noise = torch.randn(x.size(0), total, x.size(2), generator=generator, dtype=x.dtype)
+    mask = torch.ones(x.size(0), total, dtype=torch.bool)
+    rows = []
+    for row, length in enumerate(lengths):
+        real = slice(0, length) if side == "right" else slice(total - length, total)
+        mask[row, real] = False
+        filled = noise[row].clone()
+        filled[real] = x[row, :length]
+        rows.append(filled)
+    return torch.stack(rows), mask
+
+
+@ALL
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_padding_is_invisible(case: Case, side: str, stepwise: bool, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    if stepwise and not attention.streaming:
+        return
+    query, memory = inputs(case, generator)
+    lengths = [1, 3, memory.size(1), 2, 5]
+    filled, mask = padded(memory, lengths, side, memory.size(1) + 2, generator)
+    queries = filled if query is memory else query
+    form = Attention.forward if stepwise else type(attention).forward
+    result = form(attention, queries, filled, filled, mask)[0].output
+    for row, length in enumerate(lengths):
+        own = memory[row : row + 1, :length]
+        alone = output(attention, own if query is memory else query[row : row + 1], own)
+        real = result[row : row + 1][:, ~mask[row]] if query is memory else result[row : row + 1]
+        torch.testing.assert_close(real, alone, **TOLERANCE)
+
+
+@ALL
+@pytest.mark.parametrize("stepwise", [False, True])
+def test_a_fully_padded_row_reads_zeros(case: Case, stepwise: bool, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    if stepwise and not attention.streaming:
+        return
+    query, memory = inputs(case, generator)
+    mask = torch.zeros(memory.shape[:2], dtype=torch.bool)
+    mask[2] = True
+    form = Attention.forward if stepwise else type(attention).forward
+    result = form(attention, query, memory, memory, mask)[0].output
+    assert torch.equal(result[2], torch.zeros_like(result[2]))
+    assert result[3].abs().max() > 0
+    for gradient in gradients(result, attention, *distinct(query, memory)):
+        assert gradient.isfinite().all()
+
+
+@ALL
+def test_rows_of_a_batch_are_independent(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    order = torch.tensor([3, 0, 4, 1, 2])
+    permuted = query[order]
+    result = output(attention, permuted, permuted if query is memory else memory[order])
+    torch.testing.assert_close(result, output(attention, query, memory)[order], **TOLERANCE)
+
+
+@STREAMING
+@pytest.mark.parametrize("order", [[2, 2, 0], [4, 3, 2, 1, 0], [1], [0, 0, 0, 4, 4, 4, 1]])
+def test_states_are_reordered_in_the_middle(case: Case, order: list[int], generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    rows = torch.tensor(order)
+    with torch.no_grad():
+        state = attention.write(attention.initial_state(BATCH), memory[:, :4], memory[:, :4])
+        state = reorder_state(state, rows)
+        fresh = torch.randn(len(order), 3, memory.size(2), generator=generator, dtype=memory.dtype)
+        state = attention.write(state, fresh, fresh)
+        queries = query[rows][:, :1]
+        found = attention.read(state, queries).output
+        joined = torch.cat([memory[rows][:, :4], fresh], 1)
+        wanted = attention.read(attention.write(attention.initial_state(len(order)), joined, joined), queries).output
+    torch.testing.assert_close(found, wanted, **TOLERANCE)
+
+
+@STREAMING
+def test_adapter_step_by_step_equals_teacher_forcing(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    adapter = AttentionAdapter(attention, 0)
+    query, memory = inputs(case, generator)
+    first, second = query.transpose(0, 1), memory.transpose(0, 1)  # T B C
+    mask = torch.zeros(memory.shape[:2], dtype=torch.bool)
+    causal = torch.full((LENGTH, LENGTH), float("-inf")).triu(1) if attention.shape.causal else None
+    if case.site is Site.ENCODER_SELF:
+        whole, _ = adapter(first, second, second, mask, need_weights=False)
+        torch.testing.assert_close(whole.transpose(0, 1), output(attention, query, memory), **TOLERANCE)
+        return
+    mask[1, -2:] = True
+    static = case.site is Site.CROSS
+    whole, _ = adapter(first, second, second, mask, attn_mask=causal, static_kv=static)
+    incremental: dict = {}
+    with torch.no_grad():
+        for t in range(LENGTH):
+            now = second if static else second[t : t + 1]
+            seen = mask if static else mask[:, t : t + 1]
+            step, _ = adapter(first[t : t + 1], now, now, seen, incremental_state=incremental, static_kv=static)
+            torch.testing.assert_close(step[0], whole[t].detach(), **TOLERANCE)
+            adapter.reorder_incremental_state(incremental, torch.arange(BATCH))
+
+
+@ALL
+def test_the_empty_sequence(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator, length=0)
+    assert output(attention, query, memory).shape == query.shape
+    empty = memory[:, :0]
+    queries = empty if query is memory else inputs(case, generator).query
+    result = output(attention, queries, empty)
+    assert torch.equal(result, torch.zeros_like(result))
+
+
+@ALL
+def test_bfloat16_autocast_stays_finite_and_close(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator, torch.float32)
+    query, memory = (x.detach().float() for x in inputs(case, generator))
+    memory = query if case.site is not Site.CROSS else memory
+    exact = output(attention, query, memory)
+    with torch.autocast("cpu", torch.bfloat16):
+        rough = output(attention, query, memory)
+    assert rough.isfinite().all()
+    assert (rough.float() - exact).abs().max() < 0.1 * exact.abs().max().clamp_min(1.0)
+
+
+@ALL
+def test_another_site_is_refused(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    for site in set(Site) - attention.sites:
+        with pytest.raises(ValueError, match=f"{case.name}.*{site.value}"):
+            type(attention)(attention.config, attention.shape.__class__.of(site, 6, 2))
+
+
+@ALL
+def test_a_mask_of_another_kind_is_refused(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    with pytest.raises(ValueError, match="padding_mask"):
+        output(attention, query, memory, torch.zeros(memory.size(0), memory.size(1) + 1, dtype=torch.bool))
+    with pytest.raises(ValueError, match="padding_mask"):
+        output(attention, query, memory, torch.zeros(memory.shape[:2]))

@@ -1,0 +1,73 @@
+"""Registration, and the parts of the protocol that no shipped mechanism uses yet: tied weights and carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from seqstruct.attention import ATTENTIONS, Attention, Reading, Site, register_attention
+from seqstruct.attention.plan import AttentionPlan, parse_choices
+from seqstruct.attention.registry import make_config
+
+
+def test_a_name_is_registered_once() -> None:
+    with pytest.raises(ValueError, match="softmax.*registered already"):
+        register_attention("softmax", sites=Site)(type("Other", (Attention,), {}))
+
+
+def test_a_config_is_a_frozen_dataclass() -> None:
+    @dataclass
+    class Loose:
+        size: int = 1
+
+    with pytest.raises(ValueError, match="frozen dataclass"):
+        register_attention("loose", sites=Site)(type("Loosely", (Attention,), {"Config": Loose}))
+    assert "loose" not in ATTENTIONS
+
+
+def test_an_option_without_default_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Needy:
+        size: int
+
+    monkeypatch.setitem(ATTENTIONS, "needy", type("NeedyAttention", (Attention,), {"Config": Needy}))
+    with pytest.raises(ValueError, match="needy needs the option 'size'"):
+        make_config("needy", {})
+    assert make_config("needy", {"size": 3}).size == 3
+
+
+def test_tied_weights_and_carries_reach_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    from seqstruct.attention import Shape
+    from seqstruct.bridge.collect import carrying, collect_readings
+    from seqstruct.bridge.layers import layer_builders
+
+    class Counting(Attention):
+        name = "counting"
+        sites = frozenset({Site.ENCODER_SELF})
+        streaming = False
+
+        @classmethod
+        def shared(cls, config, shape):
+            return torch.nn.Linear(shape.embed_dim, shape.embed_dim, bias=False)
+
+        def forward(self, query, key, value, padding_mask=None, state=None, *, carry=None, **_):
+            count = 1 if carry is None else carry + 1
+            return Reading(self.tied(query) * count, carry=count), None
+
+    monkeypatch.setitem(ATTENTIONS, "counting", Counting)
+    choices = parse_choices("counting", 3, Site.ENCODER_SELF)
+    builder = layer_builders(AttentionPlan(choices, (), ()))
+    shape = Shape.of(Site.ENCODER_SELF, 4)
+    adapters = [builder(layer).build(Site.ENCODER_SELF, shape) for layer in range(3)]
+    assert adapters[0].mechanism.tied is adapters[2].mechanism.tied
+    x = torch.ones(5, 2, 4)
+    for _ in range(2):
+        with carrying(), collect_readings() as readings:
+            for adapter in adapters:
+                adapter(x, x, x)
+        assert [r.reading.carry for r in readings] == [1, 2, 3]
+        assert [r.layer for r in readings] == [0, 1, 2]
+    with pytest.raises(TypeError, match="no step form"):
+        adapters[0].mechanism.initial_state(1)

@@ -1,0 +1,59 @@
+"""Fixtures of the whole suite."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Callable
+
+import pytest
+import torch
+
+from seqstruct.bridge.compat import prepare_fairseq
+
+prepare_fairseq()
+TESTS = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    """The folder of reference numbers and corpora; skips where SEQSTRUCT_REFERENCE is unset."""
+    folder = os.environ.get("SEQSTRUCT_REFERENCE")
+    if not folder:
+        pytest.skip("SEQSTRUCT_REFERENCE is unset: no reference folder")
+    path = Path(folder)
+    if not path.is_absolute():
+        path = TESTS.parent / path
+    if not path.is_dir():
+        pytest.fail(f"SEQSTRUCT_REFERENCE={folder}: no such folder")
+    return path
+
+
+@pytest.fixture(scope="session")
+def golden() -> Callable[[str, str], Path]:
+    """golden(folder, name): a reference file, from tests/golden or the reference folder; skips where neither has it."""
+
+    def find(folder: str, name: str) -> Path:
+        own = TESTS / "golden" / folder / name
+        if own.exists():
+            return own
+        outside = os.environ.get("SEQSTRUCT_REFERENCE")
+        if not outside:
+            pytest.skip(f"golden/{folder}/{name} is not in the project and SEQSTRUCT_REFERENCE is unset")
+        path = Path(outside)
+        path = path if path.is_absolute() else TESTS.parent / path
+        return path / "golden" / folder / name
+
+    return find
+
+
+@pytest.fixture()
+def generator() -> torch.Generator:
+    """A seeded source of random numbers of the test's own."""
+    return torch.Generator().manual_seed(20240117)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Small tensors run fastest on one thread, also where tests run side by side."""
+    torch.set_num_threads(1)
