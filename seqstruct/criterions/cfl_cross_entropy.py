@@ -22,6 +22,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from seqstruct.data.cfl.evaluation import string_losses
+
 BY_LENGTH = "length_"
 
 
@@ -48,7 +50,7 @@ class CFLCrossEntropy(FairseqCriterion):
 
     def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, int, Dict[str, Any]]:
         """The summed loss of a batch (or of each string, B, without reduce), the number of strings, the log."""
-        losses = self.string_losses(model, sample)
+        losses = string_losses(model, sample)
         strings, length = sample["target"].size(0), sample["target"].size(1) - 1
         total = losses.detach().double().sum()
         log = {
@@ -67,12 +69,6 @@ class CFLCrossEntropy(FairseqCriterion):
                 for name, value in (("loss", total), ("bound", given_length), ("tokens", sample["ntokens"])):
                     log[f"{BY_LENGTH}{length}_{name}"] = value
         return losses.sum() if reduce else losses, strings, log
-
-    @staticmethod
-    def string_losses(model: Any, sample: Dict[str, Any]) -> Tensor:
-        """Negative log-probability of each string and EOS under the model: B, nats."""
-        log_probs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
-        return -log_probs.gather(2, sample["target"].unsqueeze(2)).squeeze(2).sum(1)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:

@@ -89,6 +89,25 @@ class CFLLanguageModelingTask(FairseqTask):
         """The model alone limits the length."""
         return None
 
+    def filter_indices_by_size(
+        self,
+        indices: np.ndarray,
+        dataset: CFLDataset,
+        max_positions: Optional[int] = None,
+        ignore_invalid_inputs: bool = False,
+    ) -> np.ndarray:
+        """The indices of strings that the model has positions for.
+
+        Raises ValueError if there are longer ones, unless they are to be ignored.
+        """
+        longest = int(dataset.sizes[indices].max(initial=0))
+        if max_positions is not None and longest > max_positions and not ignore_invalid_inputs:
+            raise ValueError(
+                f"a string of {longest - 1} symbols is too long for a model with {max_positions} positions; "
+                "--tokens-per-sample sets them, and --skip-invalid-size-inputs-valid-test leaves such strings out"
+            )
+        return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
+
     @property
     def source_dictionary(self) -> Dictionary:
         """Terminals in the order of their ids, after the special symbols."""

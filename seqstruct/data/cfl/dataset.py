@@ -65,15 +65,15 @@ class CFLDataset(FairseqDataset):
 
         required_batch_size_multiple is not applied: it would change the batches that were drawn.
         """
+        return self.stretches(indices, min(self.batch, max_sentences or self.batch), max_tokens)
+
+    def stretches(self, indices: np.ndarray, most: int, max_tokens: int | None = None) -> list[np.ndarray]:
+        """Neighbours of one length, at most so many together, of at most so many predicted symbols (one at least)."""
         batches = []
-        changes = np.flatnonzero(np.diff(self.sizes[indices])) + 1
-        for stretch in np.split(indices, changes):
-            if len(stretch) == 0:
-                continue
-            most = self.batch if max_sentences is None else min(self.batch, max_sentences)
-            if max_tokens is not None:
-                most = min(most, max(1, max_tokens // int(self.sizes[stretch[0]])))
-            batches += [stretch[start : start + most] for start in range(0, len(stretch), most)]
+        for stretch in np.split(indices, np.flatnonzero(np.diff(self.sizes[indices])) + 1):
+            if len(stretch):
+                fit = most if max_tokens is None else min(most, max(1, max_tokens // int(self.sizes[stretch[0]])))
+                batches += [stretch[start : start + fit] for start in range(0, len(stretch), fit)]
         return batches
 
     def collater(self, samples: Sequence[tuple[int, Tensor]]) -> dict[str, Any]:
