@@ -1,11 +1,11 @@
-# make demo | test | smoke | lint | venv | clean        PYTHON=python3.12 chooses the interpreter of a new .venv.
+# make demo | test | smoke | lint | readme | venv | clean        PYTHON=python3.12 chooses the interpreter of a new .venv.
 PYTHON ?=
 WORKERS ?= 2
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test smoke lint venv clean
+.PHONY: demo test smoke lint readme venv clean
 
 demo: $(STAMP)
 	$(BIN)/python recipes/stack_attention/demo.py
@@ -21,6 +21,9 @@ lint: $(STAMP)
 	@if command -v shellcheck >/dev/null; then \
 	  git ls-files '*.sh' '.ci/run' | xargs shellcheck; \
 	else echo "shellcheck is not installed: shell scripts were not checked"; fi
+
+readme: $(STAMP)
+	$(BIN)/python .ci/readme.py
 
 venv: $(STAMP)
 

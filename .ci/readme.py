@@ -1,0 +1,36 @@
+"""Fill README.md: between `<!-- seqstruct ARGUMENTS -->` and `<!-- end -->` stands what that command prints."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from seqstruct.cli import main
+from seqstruct.data.files import atomic_write
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"<!-- seqstruct (?P<arguments>.+?) -->\n.*?<!-- end -->", re.S)
+
+
+def output(arguments: str) -> str:
+    """What `seqstruct ARGUMENTS` prints, ending in one newline.  Raises ValueError if it fails."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        status = main(shlex.split(arguments))
+    if status:
+        raise ValueError(f"seqstruct {arguments}: exit status {status}")
+    return printed.getvalue().strip("\n") + "\n"
+
+
+def fill(text: str) -> str:
+    """The text with every marked block renewed."""
+    return BLOCK.sub(lambda m: f"<!-- seqstruct {m['arguments']} -->\n{output(m['arguments'])}<!-- end -->", text)
+
+
+if __name__ == "__main__":
+    filled = fill((ROOT / "README.md").read_text("utf-8"))
+    with atomic_write(ROOT / "README.md") as readme:
+        readme.write(filled)

@@ -1,0 +1,125 @@
+"""README.md is true: filled blocks are current, commands parse, paths exist, and its code runs."""
+
+import os
+import re
+import runpy
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seqstruct.cli import build_parser
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+MECHANISM = "linear_memory"
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.S | re.M)
+
+
+def commands():
+    """The command lines of all bash blocks, continuation lines joined, without redirections."""
+    for block in blocks("bash"):
+        for line in block.replace("\\\n", " ").splitlines():
+            yield line.replace('"$(seqstruct path)"', str(ROOT / "seqstruct")).partition(" > ")[0].strip()
+
+
+def starting_with(program):
+    return [pytest.param(line, id=line[:60]) for line in commands() if line.split()[0] == program]
+
+
+def test_filled_blocks_are_what_the_commands_print():
+    fill = runpy.run_path(str(ROOT / ".ci" / "readme.py"))["fill"]
+    assert fill(README) == README, "run `make readme`"
+
+
+@pytest.mark.parametrize("line", starting_with("seqstruct"))
+def test_commands_of_seqstruct_parse(line):
+    assert callable(build_parser().parse_args(shlex.split(line)[1:]).run)
+
+
+@pytest.mark.parametrize("line", starting_with("fairseq-train"))
+def test_commands_of_fairseq_train_parse(line):
+    from fairseq import options
+
+    import seqstruct.models
+    import seqstruct.tasks  # noqa: F401
+
+    arguments = shlex.split(line)[1:]
+    args = options.parse_args_and_arch(options.get_training_parser(), arguments)
+    for option, value in zip(arguments, arguments[1:], strict=False):
+        if option.endswith("-attention"):
+            assert getattr(args, option[2:].replace("-", "_")) == value
+
+
+@pytest.mark.parametrize("line", starting_with("fairseq-generate"))
+def test_commands_of_fairseq_generate_parse(line):
+    from fairseq import options
+
+    args = options.parse_args_and_arch(options.get_generation_parser(), shlex.split(line)[1:])
+    assert args.beam == 4
+
+
+@pytest.mark.parametrize("line", starting_with("python"))
+def test_options_of_recipes_are_in_their_help(line):
+    script, *arguments = shlex.split(line)[1:]
+    done = subprocess.run([sys.executable, ROOT / script, "--help"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    for option in arguments:
+        assert not option.startswith("--") or option in done.stdout
+
+
+def test_paths_exist():
+    for name in set(re.findall(r"`((?:seqstruct|recipes|configs|data-prep|tests)/[\w./-]*)`", README)):
+        assert (ROOT / name).exists(), name
+    for name in re.findall(r"^(data-prep/\S+|[\w/]+\.py)", "\n".join(blocks("bash")), re.M):
+        assert (ROOT / name).exists(), name
+    for name in ("LICENSE", "CITATION.cff", "constraints.txt"):
+        assert f"`{name}`" in README
+        assert (ROOT / name).is_file()
+
+
+def test_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    code = "\n".join(re.findall(r"`[^`\n]+`|^    .+$", README, re.M))
+    for target in re.findall(r"\bmake (?:\w+=\S+ )?([a-z]+)\b", code):
+        assert f"\n{target}:" in makefile, target
+
+
+def test_the_example_of_one_layer_runs():
+    example = next(block for block in blocks("python") if block.startswith("import torch\n"))
+    exec(compile(example, "README.md", "exec"), {"__name__": "example"})
+
+
+def test_the_mechanism_shown_is_one_file_and_inherits_the_contract(tmp_path):
+    source = next(block for block in blocks("python") if f'@register_attention("{MECHANISM}"' in block)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "seqstruct", tmp_path / "seqstruct", ignore=ignored)
+    shutil.copytree(ROOT / "tests" / "attention", tmp_path / "tests" / "attention", ignore=ignored)
+    for name in ("__init__.py", "conftest.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
+    shutil.copy(ROOT / ".pytest.ini", tmp_path)
+    (tmp_path / "seqstruct" / "attention" / f"{MECHANISM}.py").write_text(source, "utf-8")
+
+    def run(*arguments):
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
+        return subprocess.run(
+            [sys.executable, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    planned = run(
+        "-c",
+        "from seqstruct.attention import Site, parse_choices\n"
+        f"print(*parse_choices('softmax*2 + {MECHANISM}(size=8)', 3, Site.CROSS))",
+    )
+    assert planned.stdout == f"softmax softmax {MECHANISM}(size=8)\n", planned.stderr
+    listed = run("-m", "seqstruct", "list", "--format", "markdown")
+    assert f"| `{MECHANISM}` | Linear attention with one head | encoder self, decoder self, cross " in listed.stdout
+    tested = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/attention/test_contract.py", "-k", MECHANISM)
+    assert tested.returncode == 0, tested.stdout
+    assert re.search(r"^\d{2,} passed", tested.stdout.splitlines()[-1]), tested.stdout
