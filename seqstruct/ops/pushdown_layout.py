@@ -1,7 +1,8 @@
 """How the log-weights of a vector pushdown automaton's transitions lie in a vector.
 
-With Q states and S stack symbols a step has A = Q S (Q S + Q S + Q) log-weights, viewed as [Q S, Q S + Q S + Q]: the row
-is (q, x), the state and the top symbol before the step, q slowest; the columns are push (r, y), replace (r, y), pop r.
+With Q states and S stack symbols a step has A = Q S (Q S + Q S + Q) log-weights, viewed as [Q S, Q S + Q S + Q]: the
+row is (q, x), the state and the top symbol before the step, q slowest; the columns are push (r, y), replace (r, y),
+pop r.
 """
 
 from __future__ import annotations

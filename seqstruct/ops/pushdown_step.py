@@ -2,8 +2,8 @@
 
 After j steps the table holds, for each time k = 0 .. j, symbol y and state r on top, one row of
 * F_k[r y] as in `pushdown_scaled` (1 + m columns), and
-* inner weights gamma[i->k][q x -> r y], i = 0 .. k-1 (symbols and states x, q each): runs from time i in (q, x) that push
-  at step i + 1 and have that element, replaced or not, on top in (r, y) at time k.
+* inner weights gamma[i->k][q x -> r y], i = 0 .. k-1 (for each i symbols x, then states q): runs from time i in (q, x)
+  that push at step i + 1 and have that element, replaced or not, on top in (r, y) at time k.
 
 Both obey one recurrence (DuSell and Chiang 2023), so one product serves both:
     new = replace_j^T column_{j-1} + sum_{k<=j-2} gp[k->j]^T row_k,    gp[k->j] = pop_j^T gamma[k->j-1],
