@@ -18,7 +18,7 @@ from rich.table import Table
 from seqstruct.harness.process import terminate_all
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell, Measurement, Recipe
-from seqstruct.harness.records import SCALES
+from seqstruct.harness.records import SCALES, format_value
 from seqstruct.harness.run import Run, recipe_script
 
 
@@ -136,7 +136,7 @@ def run_cells(
             found = run.finish(records_folder(recipe, cell.scale, runs, records))
             results[cell] = found
             progress.say(f"{cell}{' (finished before)' if before else ''}: " + ", ".join(
-                f"{m.metric.replace('_', ' ')} {m.value:.4g} {m.unit}" for m in found
+                f"{m.metric.replace('_', ' ')} {format_value(m.value)} {m.unit}" for m in found
             ))
 
         with ThreadPoolExecutor(max_workers=jobs) as pool:

@@ -42,6 +42,7 @@ class Measurement(NamedTuple):
     """One number that an evaluation gives.
 
     axis, points: the number split up along something (string length), as pairs (x, value); empty if it is not.
+    table: where it is recorded, if not in the recipe's table.
     """
 
     metric: str
@@ -49,12 +50,14 @@ class Measurement(NamedTuple):
     unit: str
     axis: str = ""
     points: Sequence[tuple[float, float]] = ()
+    table: str = ""
 
 
 class Recipe(ABC):
     """One row group of a table.  A subclass sets the class attributes and defines the methods without a default.
 
-    paper, table: as in `Record`.  rows: names as in paper.json.  licence: of the data, with where it comes from.
+    paper, table: as in `Record`.  family: of models; continuous integration runs one recipe of each.
+    rows: names as in paper.json.  licence: of the data, with where it comes from.
     smoke_rows: the rows run at the smoke scale, all by default.  seeds: how many seeds each scale has.
     max_minutes: wall-clock limit of training one cell, None for no limit.  threads: for each process, None for
     the machine's default.  Scales smoke and small run on the CPU.  progress_metric: the validation statistic shown
@@ -63,6 +66,7 @@ class Recipe(ABC):
 
     paper: ClassVar[str]
     table: ClassVar[str]
+    family: ClassVar[str]
     rows: ClassVar[Sequence[str]]
     licence: ClassVar[str]
     smoke_rows: ClassVar[Sequence[str]] = ()

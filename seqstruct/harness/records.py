@@ -162,3 +162,12 @@ def latest(records: Sequence[Record]) -> list[Record]:
         kept.pop(key, None)
         kept[key] = r
     return list(kept.values())
+
+
+def format_value(value: float | None) -> str:
+    """A number for people: four digits, whole numbers with their thousands apart; nothing for None."""
+    if value is None:
+        return ""
+    if float(value).is_integer() and abs(value) >= 1000:
+        return f"{int(value):,}"
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.1f}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import shutil
 import statistics
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 import seqstruct
-from seqstruct.harness.records import Record, latest, read_folder
+from seqstruct.harness.records import Record, format_value, latest, read_folder
 
 FORMATS = ("text", "markdown", "csv")
 
@@ -200,29 +199,21 @@ def _columns(seeds: bool) -> list[tuple[str, Any]]:
         ("row", lambda line: line.row),
         ("metric", lambda line: line.metric.replace("_", " ")),
         ("unit", lambda line: line.unit),
-        ("paper", lambda line: line.statement if line.published is None else _number(line.published)),
+        ("paper", lambda line: line.statement if line.published is None else format_value(line.published)),
         ("scale", lambda line: line.scale),
         ("runs", lambda line: str(len(line.values)) if line.values else "not yet run"),
-        ("best by validation", lambda line: _number(line.best)),
-        ("mean", lambda line: _number(line.mean)),
-        ("deviation", lambda line: _number(line.deviation)),
+        ("best by validation", lambda line: format_value(line.best)),
+        ("mean", lambda line: format_value(line.mean)),
+        ("deviation", lambda line: format_value(line.deviation)),
         ("p against", lambda line: "" if line.p_value is None else f"{line.p_value:.2g} {line.baseline}"),
     ]
     if seeds:
-        columns.append(("seeds", lambda line: " ".join(f"{s}:{_number(v)}" for s, v in line.values.items())))
+        columns.append(("seeds", lambda line: " ".join(f"{s}:{format_value(v)}" for s, v in line.values.items())))
     return columns
 
 
 def _cells(line: Line, seeds: bool) -> list[str]:
     return [value(line) for _, value in _columns(seeds)]
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return ""
-    if float(value).is_integer() and abs(value) >= 1000:
-        return f"{int(value):,}"
-    return f"{value:.4g}" if abs(value) < 1000 and not math.isinf(value) else f"{value:.1f}"
 
 
 def _csv(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

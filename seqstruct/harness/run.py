@@ -64,6 +64,11 @@ class Run:
         """Whether the cell was trained, evaluated and recorded."""
         return (self.folder / "done.json").exists()
 
+    @property
+    def parameters(self) -> int:
+        """How many parameters the trained model has.  Raises OSError before it is trained."""
+        return read_json(self.folder / "trained.json")["parameters"]
+
     def prepared(self, name: str, make: Callable[[Path], None]) -> Path:
         """The folder `name` among the paper's data, made by `make(folder)` unless it is there.
 
@@ -167,8 +172,8 @@ class Run:
         }
         return [
             Record(
-                paper=self.recipe.paper, table=self.recipe.table, row=self.cell.row, metric=m.metric, value=m.value,
-                unit=m.unit, seed=self.cell.seed, scale=self.cell.scale, dataset=self.recipe.dataset(self.cell),
+                paper=self.recipe.paper, table=m.table or self.recipe.table, row=self.cell.row, metric=m.metric,
+                value=m.value, unit=m.unit, seed=self.cell.seed, scale=self.cell.scale, dataset=self.recipe.dataset(self.cell),
                 configuration_hash=self.configuration_hash, data_checksums=checksums,
                 parameters=training["parameters"], seconds=training["seconds"],
                 peak_memory=training["peak_memory"], versions=versions(), command=command_line(self.recipe, self.cell),

@@ -17,6 +17,7 @@ sys.exit("bad luck" if sys.argv[2] == "fail" else 0)
 class Fake(Recipe):
     paper = "nmt_lectures"
     table = "1.5"
+    family = "counters"
     rows = ("plain", "stack + gate", "fail")
     smoke_rows = ("plain",)
     seeds = {"smoke": 1, "small": 2, "paper": 3}

@@ -1,0 +1,159 @@
+"""Context-free languages (Stack Attention, section 6 and appendix D): Tf, Tf+Sup and Tf+Nd on five languages.
+
+Scale paper is the published setting.  Scale small keeps the languages, models, batches and optimizer, and takes
+shorter strings, fewer epochs and one learning rate for all, so that a cell takes minutes on one thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqstruct.data.cfl.folder import Request, write_folder
+from seqstruct.harness.command import main
+from seqstruct.harness.logs import parse_lines
+from seqstruct.harness.process import fairseq
+from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
+from seqstruct.harness.run import PLUGIN, Run
+
+UNIT = "nats per symbol"
+STATES = {"marked-reversal": 2, "unmarked-reversal": 2, "padded-reversal": 3, "dyck": 2, "hardest-cfl": 3}
+PLANS = {
+    "Tf": "softmax",
+    "Tf+Sup": "softmax*2 + superposition_stack(size=32) + softmax*2",
+    "Tf+Nd": "softmax*2 + nondeterministic_stack(states={states}, symbols=3, size=5) + softmax*2",
+}
+EMBED_DIM = {"Tf": 32, "Tf+Sup": 32, "Tf+Nd": 28}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a scale chooses.
+
+    train, valid: number of strings.  test_per_length: test strings of each valid length.  lengths, test_lengths:
+    shortest and longest string.  epochs: at most.  learning_rate: low and high end of a log-uniform draw for each seed.
+    """
+
+    train: int
+    valid: int
+    test_per_length: int
+    lengths: tuple[int, int]
+    test_lengths: tuple[int, int]
+    epochs: int
+    learning_rate: tuple[float, float]
+
+
+# the ends of the published draw are those of the released code
+SETTINGS = {
+    "smoke": Setting(200, 50, 2, (5, 20), (5, 30), 2, (0.004, 0.004)),
+    "small": Setting(5000, 500, 50, (10, 40), (10, 60), 40, (0.004, 0.004)),
+    "paper": Setting(10000, 1000, 100, (40, 80), (40, 100), 200, (0.0005, 0.01)),
+}
+
+
+def plan(language: str, model: str) -> str:
+    """The attention of a model's five layers; the number of states depends on the language."""
+    return PLANS[model].format(states=STATES[language])
+
+
+def train_options(language: str, model: str, learning_rate: float) -> list[str]:
+    """fairseq-train's options for the recipe of appendix D, data, seed and epochs apart."""
+    return [
+        "--task", "cfl_language_modeling", "--criterion", "cfl_cross_entropy",
+        "--arch", "structured_transformer_lm_cfl", "--decoder-embed-dim", str(EMBED_DIM[model]),
+        "--decoder-self-attention", plan(language, model),
+        "--optimizer", "adam", "--lr", f"{learning_rate:.8g}", "--clip-norm", "5", "--batch-size", "10",
+        "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.9", "--lr-patience", "5",
+        "--best-checkpoint-metric", "perplexity", "--patience", "10",
+    ]  # fmt: skip
+
+
+class ContextFreeLanguages(Recipe):
+    """Cross-entropy above the true distribution, on validation strings and on test strings of longer lengths too."""
+
+    paper = "stack_attention"
+    table = "figure-2"
+    family = "stack attention language models"
+    rows = tuple(f"{language} {model}" for language in STATES for model in PLANS)
+    smoke_rows = ("dyck Tf+Nd",)
+    seeds = {"smoke": 1, "small": 1, "paper": 10}
+    licence = "none needed, the strings are sampled"
+    progress_metric = "difference"
+
+    def settings(self, cell: Cell) -> Mapping[str, Any]:
+        language, model = cell.row.split()
+        return {**asdict(SETTINGS[cell.scale]), "train_options": train_options(language, model, 0.0)}
+
+    def dataset(self, cell: Cell) -> str:
+        s = SETTINGS[cell.scale]
+        text = (
+            f"{cell.row.split()[0]}, {s.train} strings of length {s.lengths[0]} to {s.lengths[1]}, test to "
+            f"{s.test_lengths[1]}, at most {s.epochs} epochs"
+        )
+        if cell.scale != "paper":
+            text += " (published: 10000 of length 40 to 80, test to 100, 200 epochs, learning rate drawn for each run)"
+        return text
+
+    def estimate(self, cell: Cell) -> Estimate:
+        minutes = {"smoke": 0.4, "small": 10.0, "paper": 120.0}[cell.scale]
+        return Estimate(minutes=minutes * (1.6 if cell.row.endswith("Nd") else 1.0), disk=10.0)
+
+    def prepare(self, run: Run) -> Path:
+        language = run.cell.row.split()[0]
+        setting = SETTINGS[run.cell.scale]
+        request = Request(
+            language, train=setting.train, valid=setting.valid, test_per_length=setting.test_per_length,
+            lengths=setting.lengths, test_lengths=setting.test_lengths, seed=run.cell.seed,
+        )  # fmt: skip
+        name = f"{language}-{setting.train}-{setting.lengths[0]}-{setting.lengths[1]}-seed{run.cell.seed}"
+        return run.prepared(name, lambda folder: write_folder(request, folder))
+
+    def train(self, run: Run, data: Path) -> Path:
+        language, model = run.cell.row.split()
+        setting = SETTINGS[run.cell.scale]
+        low, high = np.log(setting.learning_rate)
+        learning_rate = float(np.exp(np.random.default_rng(run.cell.seed).uniform(low, high)))
+        return run.fairseq_train(data, train_options(language, model, learning_rate), epochs=setting.epochs)
+
+    def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
+        differences = cross_entropy_differences(run, data, checkpoint)
+        return [
+            Measurement("validation_cross_entropy_difference", *differences["valid"]),
+            Measurement("test_cross_entropy_difference", *differences["test"]),
+            Measurement("parameters", run.parameters, "parameters", table="5"),
+        ]
+
+
+def cross_entropy_differences(
+    run: Run, data: Path, checkpoint: Path
+) -> dict[str, tuple[float, str, str, list[tuple[float, float]]]]:
+    """Value, unit, axis and points (length, value) of the validation and the test set, by fairseq-validate."""
+    log = run.folder / "validate.log"
+    log.unlink(missing_ok=True)
+    run.command(
+        [*fairseq("validate"), data, "--user-dir", PLUGIN, "--task", "cfl_language_modeling", "--criterion",
+         "cfl_cross_entropy", "--report-by-length", "--path", checkpoint, "--valid-subset", "valid,test",
+         "--batch-size", "100", "--log-format", "json", "--cpu", "--num-workers", "0"],
+        log.name,
+    )  # fmt: skip
+    found = {}
+    for entry in parse_lines(log.read_text(encoding="utf-8").splitlines()):
+        whole = f"{entry.tag}_difference"
+        if whole in entry.statistics:
+            by_length = {
+                int(name[len(whole) + 1 :]): value
+                for name, value in entry.statistics.items()
+                if name.startswith(f"{whole}_")
+            }
+            found[entry.tag] = (entry.statistics[whole], UNIT, "string length", sorted(by_length.items()))
+    return found
+
+
+recipe = ContextFreeLanguages()
+
+if __name__ == "__main__":
+    raise SystemExit(main(recipe))

@@ -1,0 +1,68 @@
+"""`seqstruct plot`: learning curves from runs, curves by length from records, attention from a checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand, with one of its own for each drawing."""
+    parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention", description=__doc__)
+    drawings = parser.add_subparsers(dest="drawing", metavar="DRAWING", required=True)
+
+    curves = drawings.add_parser("curves", help="a validation statistic by epoch, one curve for each run")
+    curves.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="folders with a train.log, or such logs")
+    curves.add_argument("--metric", default="loss", help="as fairseq logs it, without valid_ (default: loss)")
+    curves.set_defaults(run=_curves)
+
+    lengths = drawings.add_parser("lengths", help="a metric by string length, from a paper's records")
+    lengths.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
+    lengths.add_argument("table", metavar="TABLE", help="as the source numbers it, such as figure-2")
+    lengths.add_argument("--metric", help="needed where several metrics are split up by length")
+    lengths.add_argument("--row", default="*", metavar="PATTERN", help="rows that match, as in a shell (default: all)")
+    lengths.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
+    lengths.add_argument("--records", metavar="DIR", type=Path,
+                         help="where records are (default: records/ of the paper)")
+    lengths.set_defaults(run=_lengths)
+
+    attention = drawings.add_parser("attention", help="stack actions or attention weights of one string")
+    attention.add_argument("checkpoint", metavar="CHECKPOINT")
+    attention.add_argument("text", metavar="TEXT", help="symbols separated by spaces, as in the training data")
+    attention.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
+    attention.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
+    attention.add_argument("--stacks", action="store_true", help="only layers with stack actions")
+    attention.set_defaults(run=_attention)
+
+    for drawing in (curves, lengths, attention):
+        drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
+
+
+def _curves(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+
+    logs = {(p.parent if p.is_file() else p).name: p if p.is_file() else p / "train.log" for p in args.runs}
+    plot.save(plot.learning_curves(logs, args.metric), args.out)
+
+
+def _lengths(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+    from seqstruct.harness.records import read_records
+    from seqstruct.harness.report import paper_folder
+
+    records = args.records or paper_folder(args.paper) / "records"
+    chosen = [
+        r for r in read_records(records / f"{args.table}.jsonl")
+        if r.scale == args.scale and fnmatchcase(r.row, args.row) and args.metric in (None, r.metric)
+    ]
+    plot.save(plot.length_curves(chosen, f"{args.paper}, {args.table}, {args.scale}"), args.out)
+
+
+def _attention(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+
+    views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
+    if args.stacks:
+        views = [view for view in views if view.actions is not None]
+    plot.save(plot.attention(views), args.out)
