@@ -115,6 +115,13 @@ class AttentionAdapter(nn.Module):
             incremental_state[self._key] = {"state": reorder_state(saved["state"], new_order)}
 
 
+def attention_penalty(model: nn.Module) -> Tensor | None:
+    """The sum of the penalties of all mechanisms in a model (scalar), or None if none has one."""
+    penalties = [module.penalty() for module in model.modules() if isinstance(module, Attention)]
+    penalties = [penalty for penalty in penalties if penalty is not None]
+    return torch.stack(penalties).sum() if penalties else None
+
+
 def reorder_state(state: Any, new_order: Tensor) -> Any:
     """Rows new_order of every tensor of a State (nested tuples of tensors, batch first); the identity copies nothing."""
     size = _batch_size(state)
