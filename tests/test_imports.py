@@ -17,7 +17,7 @@ LEVELS = (
     ("ops",),
     ("attention",),
     ("bridge",),
-    ("criterions", "data", "models", "scoring", "tasks"),
+    ("benchmarks", "criterions", "data", "models", "scoring", "tasks"),
     ("harness",),
     ("cli",),
 )

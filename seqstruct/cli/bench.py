@@ -1,0 +1,31 @@
+"""`seqstruct bench NAME`: timings of our operators beside what they are held against, measured here and now."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+
+BENCHMARKS = {"stack": "stack attention layers, in units of a plain Transformer's training step"}
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser("bench", help="time operators beside their rivals", description=__doc__)
+    parser.add_argument("name", choices=sorted(BENCHMARKS), metavar="NAME",
+                        help="; ".join(f"{name}: {text}" for name, text in BENCHMARKS.items()))
+    parser.add_argument("--threads", type=int, default=None, metavar="N", help="threads of torch (default: as found)")
+    parser.add_argument("--repeats", type=int, default=7, metavar="N", help="timed runs of each (default: 7)")
+    parser.add_argument("--lengths", type=int, nargs="+", default=[40, 80, 160], metavar="N",
+                        help="sequence lengths (default: 40 80 160)")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the table."""
+    if args.threads is not None and args.threads < 1:
+        raise ValueError(f"expected 1 or more threads, got {args.threads}")
+    import torch
+
+    if args.threads is not None:
+        torch.set_num_threads(args.threads)
+    print(import_module(f"seqstruct.benchmarks.{args.name}").run(args.lengths, args.repeats))
