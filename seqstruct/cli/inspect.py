@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from dataclasses import asdict
 from itertools import groupby
 from typing import Any, Iterable, Mapping
 
@@ -75,11 +76,17 @@ def plan_lines(model: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
         if not layers:
             continue
         if option in options:
-            names = [str(choice) for choice in parse_choices(options[option], layers, Site(site))]
+            names = [spelled_out(choice) for choice in parse_choices(options[option], layers, Site(site))]
         else:
             names = ["fairseq's own attention"] * layers
         lines.append(f"{site.replace('_', ' '):12} {', '.join(ranges(names))}")
     return lines
+
+
+def spelled_out(choice: Any) -> str:
+    """A mechanism with all its options, defaults too: "sigmoid(bias=0.0)"."""
+    settings = ", ".join(f"{name}={value!r}" for name, value in asdict(choice.config).items())
+    return f"{choice.name}({settings})" if settings else choice.name
 
 
 def ranges(names: Iterable[str]) -> list[str]:

@@ -73,12 +73,12 @@ def test_plan_of_a_stock_checkpoint():
 
 def test_command_prints_all_sections(tmp_path, capsys):
     path = tmp_path / "small.pt"
-    torch.save(checkpoint(decoder_self_attention="softmax*2 + sigmoid(bias=-1.0)"), path)
+    torch.save(checkpoint(decoder_self_attention="softmax*2 + sigmoid"), path)
     assert main(["inspect", str(path)]) == 0
     printed = capsys.readouterr().out
     for said in (
         "model        structured_transformer_lm\n",
-        "decoder self 0-1 softmax, 2 sigmoid(bias=-1.0)\n",
+        "decoder self 0-1 softmax, 2 sigmoid(bias=0.0)\n",
         "414 in all, float32\n",
         "data data-bin/dyck\n",
         "decoder vocabulary 11\n",
