@@ -18,7 +18,7 @@ LEVELS = (
     ("attention",),
     ("bridge",),
     ("benchmarks", "criterions", "data", "models", "scoring", "tasks"),
-    ("harness",),
+    ("benchmarks", "harness"),
     ("cli",),
 )
 LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
