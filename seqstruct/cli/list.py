@@ -91,15 +91,21 @@ def registrations() -> dict[str, dict[str, str]]:
     Raises ImportError if fairseq is missing or does not import.
     """
     from fairseq.criterions import CRITERION_REGISTRY
-    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
     from fairseq.tasks import TASK_REGISTRY
 
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401
 
-    kinds = {"architectures": ARCH_MODEL_REGISTRY, "tasks": TASK_REGISTRY, "criterions": CRITERION_REGISTRY}
+    # a preset is told of by the function that sets its options, a model by its class
+    presets = {name: preset for name, preset in ARCH_CONFIG_REGISTRY.items() if ours(preset)}
+    kinds = {
+        "architectures": {**ARCH_MODEL_REGISTRY, **presets},
+        "tasks": TASK_REGISTRY,
+        "criterions": CRITERION_REGISTRY,
+    }
     return {
-        kind: {name: first_line(cls) for name, cls in sorted(registry.items()) if ours(cls)}
+        kind: {name: first_line(found) for name, found in sorted(registry.items()) if ours(found)}
         for kind, registry in kinds.items()
     }
 

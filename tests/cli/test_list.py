@@ -67,6 +67,7 @@ def test_registrations_are_ours_alone():
     found = listing.registrations()
     assert {"structured_transformer", "structured_transformer_lm"} <= found["architectures"].keys()
     assert "transformer" not in found["architectures"]
+    assert "5 layers of size 32" in found["architectures"]["structured_transformer_lm_cfl"]
     assert "cfl_language_modeling" in found["tasks"]
     assert "cfl_cross_entropy" in found["criterions"]
 
