@@ -12,6 +12,8 @@ setup(
     name="seqstruct",
     version=VERSION,
     description="Structured and efficient attention for sequence models, as a fairseq plugin",
+    long_description=(HERE / "README.md").read_text("utf-8"),
+    long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["seqstruct", "seqstruct.*"]),

@@ -51,8 +51,10 @@ if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     rm -rf .venv
     "$python" -m venv .venv
 fi
-echo "Installing into .venv (Python $version): a few minutes, for fairseq is built from source."
+echo "Installing into .venv (Python $version)."
 export PIP_CONSTRAINT="$PWD/constraints.txt" PIP_DISABLE_PIP_VERSION_CHECK=1
 # fairseq is compiled against the torch that it will run with, so torch comes first and the build is not isolated.
+echo "1 of 2: torch."
 .venv/bin/python -m pip install --quiet setuptools wheel cython numpy torch
+echo "2 of 2: fairseq, which is built from source in two to three minutes, and the rest."
 .venv/bin/python -m pip install --quiet --no-build-isolation --editable '.[test,slurm]'
