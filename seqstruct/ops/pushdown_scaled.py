@@ -13,13 +13,22 @@ Steps are 1 .. T and times 0 .. T.  With s, t, r, q states and x, y, z stack sym
 
 This is the recurrence of DuSell and Chiang (2023) turned around: X runs from the end, so that neither the table of
 inner weights nor the one of vectors is needed.
+
+Times are cut into blocks of b, and the matrices X and g, whose rows are (k, state) and columns (j, state) for every
+batch row and symbol, into tiles.  The tiles of one block diagonal d lie together, [block row, B S, b Q, b Q], and are
+filled together, row by row from the bottom; products with tiles strictly between are ordinary matrix products.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import pad
+
+BLOCK = 16  # times in a block, about
 
 
 class ScaledRuns(torch.autograd.Function):
@@ -31,133 +40,216 @@ class ScaledRuns(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, moves: Tensor, pops: Tensor, pushed: Tensor, bottom: Tensor) -> Tensor:
-        popped, around = _inside(moves, pops)
-        vectors = torch.cat([pushed.new_ones(*pushed.shape[:2], 1), pushed], 2)  # T B 1+m
-        ending = _outside(moves, pops.size(2), around, vectors, bottom)
-        ctx.save_for_backward(moves, popped, around, vectors, ending)
-        return ending
+        T, B, S, Q, _ = pops.shape
+        blocks = -(-(T + 1) // BLOCK)
+        block = -(-(T + 1) // blocks)
+        steps = _by_place(moves, blocks, block)
+        popped, around = _inside(steps, pops)
+        vectors = torch.cat([pushed.new_ones(T, B, 1), pushed], 2)  # T B 1+m
+        ending = _outside(moves, around, vectors, bottom, block)
+        ctx.save_for_backward(moves, steps, vectors, ending, *popped, *around)
+        return _by_time(ending, T + 1, Q).unflatten(2, (B, S)).permute(2, 3, 0, 1, 4)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        moves, popped, around, vectors, ending = ctx.saved_tensors
-        d_ending = _outside_adjoint(moves, around, vectors, grad)
-        d_moves, d_around, d_pushed = _outside_gradients(moves, vectors, ending, d_ending)
-        d_pops = _inside_adjoint(moves, popped, around, d_around, d_moves)
-        return d_moves, d_pops, d_pushed, d_ending[:, 0, 0, 0, 1:]
+        moves, steps, vectors, ending, *tiles = ctx.saved_tensors
+        popped, around = tiles[: len(tiles) // 2], tiles[len(tiles) // 2 :]
+        B, S, times, Q, width = grad.shape
+        blocks, block, T = len(popped), steps.size(0), times - 1
+        upstream = pad(grad, (0, 0, 0, 0, 0, blocks * block - times)).unflatten(2, (blocks, block))
+        adjoint = upstream.permute(2, 0, 1, 3, 4, 5).reshape(blocks, B * S, block * Q, width)
+        _outside_adjoint(moves, around, vectors, adjoint, block)
+        d_around = [
+            torch.bmm(ending[: blocks - d].flatten(0, 1), adjoint[d:].flatten(0, 1).transpose(1, 2))
+            for d in range(blocks)
+        ]
+        by_time = (_by_time(x, times, Q).transpose(1, 2).reshape(times, B, S * Q, width) for x in (ending, adjoint))
+        d_moves, d_pushed = _outside_gradients(moves, vectors, *by_time)
+        inside = _inside_adjoint(steps, popped, around, d_around, S)
+        d_steps, d_pops = (x.transpose(0, 1).flatten(0, 1)[:T] for x in inside)  # by place, to by step
+        return d_moves.add_(d_steps), d_pops, d_pushed, adjoint[0].view(B, S, block, Q, width)[:, 0, 0, 0, 1:]
 
 
-def _inside(moves: Tensor, pops: Tensor) -> tuple[Tensor, Tensor]:
-    """Phase 1.  X and g as matrices BS x TQ x TQ: row (k, state), column (j - 1, state)."""
-    T, B, S, Q, _ = pops.shape
-    top, end = S * Q, T * Q
-    popped = moves.new_zeros(B * S, end, end)
-    around = moves.new_zeros(B * S, end, end)
-    last = moves.new_empty(B, top, 0)  # X[k+1], columns from k+1 on
-    for k in range(T - 1, -1, -1):
-        at, row = k * Q, slice(k * Q, (k + 1) * Q)
-        carried = torch.bmm(moves[k], last)
-        around[:, row, at + Q :].unflatten(0, (B, S)).copy_(carried[:, :top].unflatten(1, (S, Q)))
-        new = moves.new_empty(B, S, Q, end - at)
-        new[..., :Q] = pops[k]
-        new[..., Q:] = carried[:, top:].unflatten(1, (S, Q))
-        if k + 2 < T:
-            rest = torch.bmm(around[:, row, at + Q : end - Q], popped[:, at + 2 * Q :, at + 2 * Q :])
-            new.flatten(0, 1)[..., 2 * Q :] += rest
-        popped[:, row, at:] = new.flatten(0, 1)
-        last = new.flatten(1, 2)
+def _by_place(weights: Tensor, blocks: int, block: int) -> Tensor:
+    """Weights by step, T .., as block blocks ..: by the place of time k = step - 1 in its block; 0 past the end."""
+    room = weights.new_zeros(blocks * block, *weights.shape[1:])
+    room[: weights.size(0)] = weights
+    return room.unflatten(0, (blocks, block)).transpose(0, 1).contiguous()
+
+
+def _by_time(blocked: Tensor, times: int, states: int) -> Tensor:
+    """F as blocks BS bQ 1+m, to times Q BS 1+m."""
+    parts = blocked.unflatten(2, (-1, states)).permute(0, 2, 3, 1, 4)  # blocks b Q BS 1+m
+    return parts.flatten(0, 1)[:times]
+
+
+def _inside(steps: Tensor, pops: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Phase 1.  The tiles of X and of g: for each block diagonal d a tensor (blocks-d) BS x bQ x bQ.
+
+    steps: b blocks B 2SQ SQ.  Entries on and below the diagonal of X are 0, of g also those just above it.
+    """
+    block, blocks, B, _, top = steps.shape
+    S, Q = pops.shape[2:4]
+    side, stride = block * Q, B * S
+    popped: list[Tensor] = []
+    around: list[Tensor] = []
+    single = _by_place(pops, blocks, block).flatten(1, 3)  # b (blocks B S) Q Q
+    for d in range(blocks):
+        tiles = (blocks - d) * stride
+        x, g = (steps.new_zeros(tiles, side, side) for _ in range(2))
+        between = _sum_of_products((around[e][:tiles], popped[d - e][e * stride :]) for e in range(1, d))
+        last = popped[d - 1][stride:, :Q].reshape(-1, top, side) if d else None  # X[k+1]
+        for i in range(block - 1 if d else block - 2, -1, -1):
+            row, beyond = slice(i * Q, (i + 1) * Q), slice((i + 2) * Q, side)
+            carried = None
+            if last is not None:
+                carried = torch.bmm(steps[i, : blocks - d].flatten(0, 1), last)  # (blocks-d) B 2SQ side
+                g[:, row] = carried[:, :top].reshape(tiles, Q, side)
+                new = carried[:, top:].reshape(tiles, Q, side)
+            else:
+                new = steps.new_zeros(tiles, Q, side)
+            if between is not None:
+                new += between[:, row]
+            if d:
+                new.baddbmm_(g[:, row], popped[0][d * stride :])
+            if i + 2 < block:
+                new.baddbmm_((around[0] if d else g)[:tiles, row, beyond], x[:, beyond])
+            if d == 0:
+                new[:, :, (i + 1) * Q : (i + 2) * Q] += single[i]
+            elif d == 1 and i + 1 == block:
+                new[:, :, :Q] += single[i, :tiles]
+            x[:, row] = new
+            last = new.view(-1, top, side)
+        popped.append(x)
+        around.append(g)
     return popped, around
 
 
-def _outside(moves: Tensor, symbols: int, around: Tensor, vectors: Tensor, bottom: Tensor) -> Tensor:
-    """Phase 2: F, B S (T+1) Q (1+m)."""
+def _sum_of_products(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor | None:
+    """The sum of batched products; None if there are none."""
+    total = None
+    for left, right in pairs:
+        total = torch.bmm(left, right) if total is None else total.baddbmm_(left, right)
+    return total
+
+
+def _outside(moves: Tensor, around: list[Tensor], vectors: Tensor, bottom: Tensor, block: int) -> Tensor:
+    """Phase 2: F as blocks BS bQ 1+m, zero past time T."""
     T, B, width = vectors.shape
-    S, Q = symbols, moves.size(3) // symbols
-    ending = moves.new_empty(B, S, T + 1, Q, width)
-    flat = ending.view(B * S, (T + 1) * Q, width)
-    last = moves.new_zeros(B, S * Q, width)
+    stride, side = around[-1].shape[:2]
+    Q = side // block
+    ending = moves.new_zeros(len(around), stride, side, width)
+    last = moves.new_zeros(B, moves.size(3), width)
     last[:, 0, 0] = 1.0
     last[:, 0, 1:] = bottom
-    ending[:, :, 0] = last.unflatten(1, (S, Q))
+    ending[0, :, :Q] = last.view(stride, Q, width)
     across = moves.transpose(2, 3)
-    for k in range(T):
-        sources = torch.cat([last[:, :, :1] * vectors[k].unsqueeze(1), last], 1)  # B 2SQ 1+m
-        last = torch.bmm(across[k], sources)
-        if k:
-            columns = around[:, : k * Q, k * Q : (k + 1) * Q].transpose(1, 2)
-            last.view(B * S, Q, width).add_(torch.bmm(columns, flat[:, : k * Q]))
-        ending[:, :, k + 1] = last.unflatten(1, (S, Q))
+    before = None
+    for j in range(1, T + 1):
+        J, i = divmod(j, block)
+        if i == 0:
+            before = _sum_of_products(
+                (around[J - K][K * stride : (K + 1) * stride].transpose(1, 2), ending[K]) for K in range(J)
+            )
+        sources = torch.cat([last[:, :, :1] * vectors[j - 1].unsqueeze(1), last], 1)  # B 2SQ 1+m
+        last = torch.bmm(across[j - 1], sources)
+        new = last.view(stride, Q, width)
+        row = slice(i * Q, (i + 1) * Q)
+        if before is not None:
+            new += before[:, row]
+        if i > 1:
+            inner = around[0][J * stride : (J + 1) * stride, : (i - 1) * Q, row]
+            new.baddbmm_(inner.transpose(1, 2), ending[J, :, : (i - 1) * Q])
+        ending[J, :, row] = new
     return ending
 
 
-def _outside_adjoint(moves: Tensor, around: Tensor, vectors: Tensor, grad: Tensor) -> Tensor:
-    """Adjoint of F, with the upstream gradient in it."""
-    B, S, times, Q, width = grad.shape
-    T = times - 1
-    top = S * Q
-    adjoint = grad.clone(memory_format=torch.contiguous_format)
-    flat = adjoint.view(B * S, times * Q, width)
-    for k in range(T - 1, -1, -1):
-        later = adjoint[:, :, k + 1].flatten(1, 2)  # B SQ 1+m
-        into = torch.bmm(later, vectors[k].unsqueeze(2))  # B SQ 1: the push at k+1 reads alpha alone
-        back = torch.bmm(moves[k], torch.cat([later, into], 2))  # B 2SQ 2+m
-        now = adjoint[:, :, k]
-        now += back[:, top:, :-1].unflatten(1, (S, Q))
-        now[..., 0] += back[:, :top, -1].unflatten(1, (S, Q))
-        if k + 2 <= T:
-            row = around[:, k * Q : (k + 1) * Q, (k + 1) * Q :]
-            flat[:, k * Q : (k + 1) * Q] += torch.bmm(row, flat[:, (k + 2) * Q :])
-    return adjoint
+def _outside_adjoint(moves: Tensor, around: list[Tensor], vectors: Tensor, adjoint: Tensor, block: int) -> None:
+    """Turn the upstream gradient of F, blocks BS bQ 1+m, into its adjoint, in place."""
+    T, B, width = vectors.shape
+    stride, side = adjoint.shape[1:3]
+    Q, top = side // block, moves.size(3)
+    later = None
+    for k in range(T, -1, -1):
+        K, i = divmod(k, block)
+        here = slice(K * stride, (K + 1) * stride)
+        if i + 1 == block or k == T:
+            total = _sum_of_products((around[J - K][here], adjoint[J]) for J in range(K + 1, adjoint.size(0)))
+            if total is not None:
+                adjoint[K] += total
+        row = slice(i * Q, (i + 1) * Q)
+        now = adjoint[K, :, row].contiguous()
+        if later is not None:
+            into = torch.bmm(later, vectors[k].unsqueeze(2))  # B SQ 1: the push at k+1 reads alpha alone
+            back = torch.bmm(moves[k], torch.cat([later, into], 2))  # B 2SQ 2+m
+            flat = now.view(B, top, width)
+            flat += back[:, top:, :-1]
+            flat[:, :, 0] += back[:, :top, -1]
+        if i + 2 < block:
+            beyond = slice((i + 2) * Q, side)
+            now.baddbmm_(around[0][here, row, beyond], adjoint[K, :, beyond])
+        adjoint[K, :, row] = now
+        later = now.view(B, top, width)
 
 
-def _outside_gradients(
-    moves: Tensor, vectors: Tensor, ending: Tensor, d_ending: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """From F and its adjoint: the gradients of moves T B 2SQ SQ, of g BS TQ TQ and of the pushed vectors T B m."""
-    B, S, times, Q, width = ending.shape
-    T, top = times - 1, S * Q
-    before = ending.permute(2, 0, 1, 3, 4)[:-1].reshape(T * B, top, width)
-    after = d_ending.permute(2, 0, 1, 3, 4)[1:].reshape(T * B, top, width)
+def _outside_gradients(moves: Tensor, vectors: Tensor, ending: Tensor, adjoint: Tensor) -> tuple[Tensor, Tensor]:
+    """From F and its adjoint, T+1 B SQ 1+m: the gradients of moves T B 2SQ SQ and of the pushed vectors T B m."""
+    T, B, width = vectors.shape
+    top = moves.size(3)
+    before, after = ending[:-1].flatten(0, 1), adjoint[1:].flatten(0, 1)
     alpha = before[:, :, :1]
-    into = torch.bmm(after, vectors.reshape(T * B, width, 1))
+    into = torch.bmm(after, vectors.view(T * B, width, 1))
     d_moves = moves.new_empty(T * B, 2 * top, top)
-    d_moves[:, :top] = alpha * into.transpose(1, 2)
+    torch.mul(alpha, into.transpose(1, 2), out=d_moves[:, :top])
     d_moves[:, top:] = torch.bmm(before, after.transpose(1, 2))
-    landed = torch.bmm(alpha.transpose(1, 2), moves.reshape(T * B, 2 * top, top)[:, :top])  # TB 1 SQ
-    d_pushed = torch.bmm(landed, after[:, :, 1:]).view(T, B, width - 1)
-    rows = ending.view(B * S, times * Q, width)[:, : T * Q]
-    columns = d_ending.view(B * S, times * Q, width)[:, Q:]
-    return d_moves.view(T, B, 2 * top, top), torch.bmm(rows, columns.transpose(1, 2)), d_pushed
+    landed = torch.bmm(alpha.transpose(1, 2), moves.view(T * B, 2 * top, top)[:, :top])  # TB 1 SQ
+    return d_moves.view(T, B, 2 * top, top), torch.bmm(landed, after[:, :, 1:]).view(T, B, width - 1)
 
 
-def _inside_adjoint(moves: Tensor, popped: Tensor, around: Tensor, d_around: Tensor, d_moves: Tensor) -> Tensor:
-    """Adjoint of phase 1, from the first row down; adds to d_moves and returns the gradient of pops T B S Q Q."""
-    T, B, top = moves.shape[0], moves.shape[1], moves.shape[3]
-    S = popped.size(0) // B
-    Q, end = top // S, popped.size(1)
-    d_popped = torch.zeros_like(popped)
-    d_pops = moves.new_empty(T, B, S, Q, Q)
-    across = moves.transpose(2, 3)
-    both = None  # gradients of g[k-1] and X[k-1], columns from k on
-    for k in range(T):
-        at, row = k * Q, slice(k * Q, (k + 1) * Q)
-        now = d_popped[:, row, at:]
-        if k:
-            now.unflatten(0, (B, S)).copy_(torch.bmm(across[k - 1], both).unflatten(1, (S, Q)))
-        if k > 1:
-            columns = around[:, : at - Q, at - Q : at].transpose(1, 2)
-            now += torch.bmm(columns, d_popped[:, : at - Q, at:])
-        d_pops[k] = now[..., :Q].unflatten(0, (B, S))
-        if k + 1 == T:
-            break
-        if k + 2 < T:
-            d_around[:, row, at + Q : end - Q] += torch.bmm(
-                now[..., 2 * Q :], popped[:, at + 2 * Q :, at + 2 * Q :].transpose(1, 2)
+def _inside_adjoint(
+    steps: Tensor, popped: list[Tensor], around: list[Tensor], d_around: list[Tensor], symbols: int
+) -> tuple[Tensor, Tensor]:
+    """Phase 1 run backwards: gradients of steps b blocks B 2SQ SQ and of pops b blocks B S Q Q; changes d_around.
+
+    Where X and g are zero by their shape adjoints may hold anything: only those zeros are multiplied by them.
+    """
+    block, blocks, B, _, top = steps.shape
+    S, Q = symbols, top // symbols
+    side, stride = block * Q, B * S
+    d_popped = [torch.zeros_like(x) for x in popped]
+    d_steps = torch.zeros_like(steps)
+    d_single = steps.new_zeros(block, blocks * stride, Q, Q)
+    across = steps.transpose(3, 4)
+    for d in range(blocks - 1, -1, -1):
+        x, g, dx, dg = popped[d], around[d], d_popped[d], d_around[d]
+        tiles = x.size(0)
+        for i in range(block if d else block - 1):
+            row, after = slice(i * Q, (i + 1) * Q), slice((i + 1) * Q, (i + 2) * Q)
+            now = dx[:, row]
+            if i > 1:
+                now += torch.bmm(around[0][:tiles, : (i - 1) * Q, row].transpose(1, 2), dx[:, : (i - 1) * Q])
+            if d:
+                dg[:, row] += torch.bmm(now, popped[0][d * stride :].transpose(1, 2))
+            elif i + 2 < block:
+                dg[:, row, (i + 2) * Q :] += torch.bmm(now, x[:, (i + 2) * Q :].transpose(1, 2))
+            if d == 0:
+                d_single[i] = now[:, :, after]
+            elif d == 1 and i + 1 == block:
+                d_single[i, :tiles] = now[:, :, :Q]
+            last, d_last = (
+                (x[:, after], dx[:, after])
+                if i + 1 < block
+                else (popped[d - 1][stride:, :Q], d_popped[d - 1][stride:, :Q])
             )
-        both = moves.new_empty(B, 2, S, Q, end - at - Q)
-        both[:, 0] = d_around[:, row, at + Q :].unflatten(0, (B, S))
-        both[:, 1] = now[..., Q:].unflatten(0, (B, S))
-        both = both.flatten(1, 3)
-        after = popped[:, at + Q : at + 2 * Q, at + Q :].unflatten(0, (B, S)).flatten(1, 2)
-        d_moves[k] += torch.bmm(both, after.transpose(1, 2))
-    return d_pops
+            both = torch.stack([dg[:, row].unflatten(0, (-1, S)), now.unflatten(0, (-1, S))], 1).flatten(1, 3)
+            d_last += torch.bmm(across[i, : blocks - d].flatten(0, 1), both).view(tiles, Q, side)
+            part = torch.bmm(both, last.reshape(-1, top, side).transpose(1, 2))
+            d_steps[i, : blocks - d] += part.unflatten(0, (-1, B))
+        if d:
+            d_around[0][:tiles].baddbmm_(dx, x.transpose(1, 2))
+            d_popped[0][d * stride :].baddbmm_(g.transpose(1, 2), dx)
+        for e in range(1, d):
+            d_around[e][:tiles].baddbmm_(dx, popped[d - e][e * stride :].transpose(1, 2))
+            d_popped[d - e][e * stride :].baddbmm_(around[e][:tiles].transpose(1, 2), dx)
+    return d_steps, d_single.view(block, blocks, B, S, Q, Q)

@@ -24,7 +24,7 @@ def test_the_table_has_a_row_for_each_layer(capsys):
 @pytest.mark.parametrize("option", [["--lengths", "0"], ["--repeats", "0"], ["--threads", "0"]])
 def test_numbers_below_one_are_refused(capsys, option):
     assert main(["bench", "stack", *option]) == 1
-    assert "1 or more" in capsys.readouterr().err or option[0] == "--lengths"
+    assert "1 or more" in capsys.readouterr().err
 
 
 def test_contestants_take_turns():

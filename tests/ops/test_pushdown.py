@@ -98,7 +98,7 @@ def test_gradcheck(generator, form, T):
     assert torch.autograd.gradcheck(lambda *inputs: form(*inputs, states=2, symbols=2), inputs)
 
 
-@pytest.mark.parametrize("T", [15, 16, 17, 33, 47])
+@pytest.mark.parametrize("T", [15, 16, 17, 33, 47])  # around the limits of blocks
 def test_both_forms_agree_at_every_length(generator, T):
     inputs = draw(generator, 2, T, 2, 2, 3, spread=2.0)
     weights = torch.randn(2, T, 12, generator=generator, dtype=torch.float64)
