@@ -97,7 +97,7 @@ def _inside(steps: Tensor, pops: Tensor) -> tuple[list[Tensor], list[Tensor]]:
     single = _by_place(pops, blocks, block).flatten(1, 3)  # b (blocks B S) Q Q
     for d in range(blocks):
         tiles = (blocks - d) * stride
-        x, g = (steps.new_zeros(tiles, side, side) for _ in range(2))
+        x, g = (steps.new_empty(tiles, side, side) if d else steps.new_zeros(tiles, side, side) for _ in range(2))
         between = _sum_of_products((around[e][:tiles], popped[d - e][e * stride :]) for e in range(1, d))
         last = popped[d - 1][stride:, :Q].reshape(-1, top, side) if d else None  # X[k+1]
         for i in range(block - 1 if d else block - 2, -1, -1):
@@ -111,10 +111,9 @@ def _inside(steps: Tensor, pops: Tensor) -> tuple[list[Tensor], list[Tensor]]:
                 new = steps.new_zeros(tiles, Q, side)
             if between is not None:
                 new += between[:, row]
-            if d:
-                new.baddbmm_(g[:, row], popped[0][d * stride :])
-            if i + 2 < block:
-                new.baddbmm_((around[0] if d else g)[:tiles, row, beyond], x[:, beyond])
+            new.baddbmm_(g[:, row], popped[0][d * stride :] if d else x)
+            if d and i + 2 < block:
+                new.baddbmm_(around[0][:tiles, row, beyond], x[:, beyond])
             if d == 0:
                 new[:, :, (i + 1) * Q : (i + 2) * Q] += single[i]
             elif d == 1 and i + 1 == block:
@@ -140,20 +139,20 @@ def _outside(moves: Tensor, around: list[Tensor], vectors: Tensor, bottom: Tenso
     stride, side = around[-1].shape[:2]
     Q = side // block
     ending = moves.new_zeros(len(around), stride, side, width)
-    last = moves.new_zeros(B, moves.size(3), width)
+    last = moves.new_zeros(B, moves.size(3), width)  # F_{j-1}
     last[:, 0, 0] = 1.0
     last[:, 0, 1:] = bottom
     ending[0, :, :Q] = last.view(stride, Q, width)
-    across = moves.transpose(2, 3)
-    before = None
+    across = moves.unflatten(2, (2, -1)).transpose(3, 4).flatten(2, 3)  # T B 2SQ SQ: [(y, r), (x, q)] twice
+    top, before = moves.size(3), None
     for j in range(1, T + 1):
         J, i = divmod(j, block)
         if i == 0:
             before = _sum_of_products(
                 (around[J - K][K * stride : (K + 1) * stride].transpose(1, 2), ending[K]) for K in range(J)
             )
-        sources = torch.cat([last[:, :, :1] * vectors[j - 1].unsqueeze(1), last], 1)  # B 2SQ 1+m
-        last = torch.bmm(across[j - 1], sources)
+        moved = torch.bmm(across[j - 1], last)  # B 2SQ 1+m
+        last = torch.addcmul(moved[:, top:], moved[:, :top, :1], vectors[j - 1].unsqueeze(1))
         new = last.view(stride, Q, width)
         row = slice(i * Q, (i + 1) * Q)
         if before is not None:
@@ -222,17 +221,14 @@ def _inside_adjoint(
     d_single = steps.new_zeros(block, blocks * stride, Q, Q)
     across = steps.transpose(3, 4)
     for d in range(blocks - 1, -1, -1):
-        x, g, dx, dg = popped[d], around[d], d_popped[d], d_around[d]
-        tiles = x.size(0)
+        x, g, dx = popped[d], around[d], d_popped[d]
+        tiles, right = x.size(0), popped[0][d * stride :].transpose(1, 2)
         for i in range(block if d else block - 1):
             row, after = slice(i * Q, (i + 1) * Q), slice((i + 1) * Q, (i + 2) * Q)
             now = dx[:, row]
             if i > 1:
                 now += torch.bmm(around[0][:tiles, : (i - 1) * Q, row].transpose(1, 2), dx[:, : (i - 1) * Q])
-            if d:
-                dg[:, row] += torch.bmm(now, popped[0][d * stride :].transpose(1, 2))
-            elif i + 2 < block:
-                dg[:, row, (i + 2) * Q :] += torch.bmm(now, x[:, (i + 2) * Q :].transpose(1, 2))
+            d_row = torch.baddbmm(d_around[d][:, row], now, right)  # of g
             if d == 0:
                 d_single[i] = now[:, :, after]
             elif d == 1 and i + 1 == block:
@@ -242,10 +238,10 @@ def _inside_adjoint(
                 if i + 1 < block
                 else (popped[d - 1][stride:, :Q], d_popped[d - 1][stride:, :Q])
             )
-            both = torch.stack([dg[:, row].unflatten(0, (-1, S)), now.unflatten(0, (-1, S))], 1).flatten(1, 3)
+            both = torch.stack([d_row.unflatten(0, (-1, S)), now.unflatten(0, (-1, S))], 1).flatten(1, 3)
             d_last += torch.bmm(across[i, : blocks - d].flatten(0, 1), both).view(tiles, Q, side)
-            part = torch.bmm(both, last.reshape(-1, top, side).transpose(1, 2))
-            d_steps[i, : blocks - d] += part.unflatten(0, (-1, B))
+            part = d_steps[i, : blocks - d].flatten(0, 1)
+            part.baddbmm_(both, last.reshape(-1, top, side).transpose(1, 2))
         if d:
             d_around[0][:tiles].baddbmm_(dx, x.transpose(1, 2))
             d_popped[0][d * stride :].baddbmm_(g.transpose(1, 2), dx)
