@@ -40,6 +40,8 @@ def prepare_fairseq() -> None:
       `weights_only=True` stays on.
     * A resumed run goes on exactly as an unbroken one (`seqstruct.bridge.resume`).
     * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
+    * Upstream drops the last batch of any set, also of one to translate, whose size is not a multiple of
+      --required-batch-size-multiple (8 by default); it is kept.
     * Errors raised by this package end a fairseq command with one sentence; SEQSTRUCT_TRACEBACK=1 shows where.
     """
     if not hasattr(numpy, "compat"):
@@ -50,6 +52,7 @@ def prepare_fairseq() -> None:
     resume.install()
     _allow_bf16()
     _refuse_batch_buckets()
+    _keep_the_last_batch()
     sys.excepthook = _one_sentence
 
 
@@ -74,6 +77,23 @@ def _refuse_batch_buckets() -> None:
         raise ValueError("--num-batch-buckets does not work with numpy 2 in this version of fairseq; leave it out")
 
     BucketPadLengthDataset.__init__ = refuse
+
+
+def _keep_the_last_batch() -> None:
+    from fairseq.data import data_utils
+
+    original = data_utils.batch_by_size
+
+    @functools.wraps(original)
+    def batch_by_size(indices: Any, *rest: Any, fixed_shapes: Any = None, **named: Any) -> Any:
+        indices = numpy.asarray(indices)
+        batches = original(indices, *rest, fixed_shapes=fixed_shapes, **named)
+        batched = sum(len(batch) for batch in batches)
+        if fixed_shapes is None and batched < len(indices):
+            return [*batches, indices[batched:]]
+        return batches
+
+    data_utils.batch_by_size = batch_by_size
 
 
 def _own_error(error: BaseException | None) -> BaseException | None:

@@ -1,0 +1,63 @@
+"""What is mended in fairseq, seen through fairseq."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import BucketPadLengthDataset, data_utils
+
+from seqstruct.bridge.compat import prepare_fairseq
+
+
+@pytest.mark.parametrize("count", [1, 7, 60, 64])
+def test_no_index_is_left_out_of_batches(count: int) -> None:
+    sizes = np.random.default_rng(3).integers(2, 9, count)
+    batches = data_utils.batch_by_size(
+        np.arange(count), lambda i: sizes[i], num_tokens_vec=sizes, max_tokens=50, required_batch_size_multiple=8
+    )
+    assert np.concatenate(batches).tolist() == list(range(count))
+    assert all(sizes[batch].max() * len(batch) <= 50 for batch in batches)
+
+
+def test_numpy_2_has_what_fairseq_reads() -> None:
+    assert np.compat.long is int
+
+
+def test_stock_checkpoints_load_safely(tmp_path) -> None:
+    torch.save({"args": argparse.Namespace(arch="transformer")}, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt", weights_only=True)["args"].arch == "transformer"
+
+
+def test_batch_buckets_are_refused() -> None:
+    with pytest.raises(ValueError, match="--num-batch-buckets does not work"):
+        BucketPadLengthDataset(None, None, None, None, None)
+
+
+def test_a_second_call_changes_nothing() -> None:
+    before = data_utils.batch_by_size
+    prepare_fairseq()
+    assert data_utils.batch_by_size is before
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("from seqstruct.attention import get_attention; get_attention('rafa')", False),
+        ("int('rafa')", True),
+    ],
+)
+def test_own_errors_are_one_sentence_and_others_keep_their_traceback(code: str, shown: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"from seqstruct.bridge.compat import prepare_fairseq; prepare_fairseq(); {code}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert ("Traceback" in done.stderr) == shown
+    assert "rafa" in done.stderr.strip().splitlines()[-1]

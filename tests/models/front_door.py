@@ -1,0 +1,65 @@
+"""fairseq's commands run inside the test's process: the plugin is imported, so only the command's own work is paid."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import logging
+import random
+import sys
+from pathlib import Path
+from unittest import mock
+
+import seqstruct.models
+import seqstruct.tasks  # noqa: F401  registers tasks and criterions, as --user-dir does in a fresh process
+
+PLUGIN = str(Path(seqstruct.__file__).parent)
+
+
+def fairseq(command: str, *options: object) -> str:
+    """Run `fairseq-COMMAND OPTIONS` and return what it printed and logged."""
+    module = importlib.import_module(f"fairseq_cli.{command.replace('-', '_')}")
+    _forget_earlier_runs()
+    printed = io.StringIO()
+    handler = logging.StreamHandler(printed)
+    logging.getLogger().addHandler(handler)
+    level = logging.getLogger().level
+    logging.getLogger().setLevel(logging.INFO)
+    try:
+        with mock.patch.object(sys, "argv", [f"fairseq-{command}", *map(str, options)]):
+            with contextlib.redirect_stdout(printed):
+                module.cli_main()
+    finally:
+        logging.getLogger().removeHandler(handler)
+        logging.getLogger().setLevel(level)
+    return printed.getvalue()
+
+
+def _forget_earlier_runs() -> None:
+    """fairseq keeps the best score of a process in a function's attribute; each command here is a run of its own."""
+    from fairseq import checkpoint_utils
+
+    vars(checkpoint_utils.save_checkpoint).pop("best", None)
+
+
+def write_copy_corpus(folder: Path, sentences: int = 60) -> None:
+    """Text for train, valid and test where the target is the source reversed."""
+    words = ["ein", "haus", "am", "see", "und", "tag"]
+    chooser = random.Random(3)
+    for split in ("train", "valid", "test"):
+        lines = [[chooser.choice(words) for _ in range(chooser.randint(1, 7))] for _ in range(sentences)]
+        for language, text in (("de", lines), ("en", [line[::-1] for line in lines])):
+            (folder / f"{split}.{language}").write_text("".join(" ".join(line) + "\n" for line in text))
+
+
+def binarize(text: Path, out: Path, monolingual: bool = False) -> Path:
+    """fairseq-preprocess with a joined dictionary, or of the German side alone."""
+    ends = [".de"] * 3 if monolingual else [""] * 3
+    languages = ["--only-source"] if monolingual else ["-s", "de", "-t", "en", "--joined-dictionary"]
+    splits = [f"{text}/{split}{end}" for split, end in zip(("train", "valid", "test"), ends, strict=True)]
+    fairseq(
+        "preprocess", *languages, "--trainpref", splits[0], "--validpref", splits[1], "--testpref", splits[2],
+        "--destdir", out, "--workers", 1,
+    )  # fmt: skip
+    return out

@@ -1,0 +1,163 @@
+"""fairseq's commands with the plugin: trained, validated, decoded, scored, resumed, in parallel and in bfloat16."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from seqstruct.bridge.checkpoints import load_checkpoint
+from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+
+STACK = "softmax + superposition_stack(size=5)"
+SIZES = [
+    "--encoder-embed-dim", 12, "--encoder-ffn-embed-dim", 20, "--encoder-attention-heads", 2, "--encoder-layers", 2,
+    "--decoder-embed-dim", 12, "--decoder-ffn-embed-dim", 20, "--decoder-attention-heads", 2, "--decoder-layers", 2,
+]  # fmt: skip
+TRAIN = [
+    "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--optimizer", "adam", "--lr", 0.01, "--no-progress-bar",
+    "--log-format", "simple", "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.0,
+]  # fmt: skip
+TRANSLATE = ["--arch", "structured_transformer", *SIZES, "--max-tokens", 120, "--criterion", "structured_cross_entropy"]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_copy_corpus(folder)
+    binarize(folder, folder / "bin")
+    binarize(folder, folder / "lm", monolingual=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(corpus: Path) -> Path:
+    """A trained checkpoint with a stack on both sides."""
+    save = corpus / "translator"
+    log = fairseq(
+        "train", corpus / "bin", *TRAIN, *TRANSLATE, "--encoder-self-attention", STACK, "--decoder-self-attention",
+        STACK, "--max-epoch", 6, "--save-dir", save, "--label-smoothing", 0.1,
+    )  # fmt: skip
+    losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?nll_loss ([\d.]+)", log)]
+    assert len(losses) == 6 and losses[-1] < 0.8 * losses[0]
+    return save / "checkpoint_best.pt"
+
+
+def test_validate_generate_and_interactive(translator: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = [corpus / "bin", "--user-dir", PLUGIN, "--path", translator, "--cpu"]
+    log = fairseq("validate", *options, "--task", "translation", "--valid-subset", "test", "--max-tokens", 200)
+    assert math.isfinite(float(re.search(r"nll_loss ([\d.]+)", log).group(1)))
+    beams = [
+        fairseq("generate", *options, "--beam", beam, "--max-tokens", 200, "--no-progress-bar") for beam in (1, 4)
+    ]
+    for text in beams:
+        assert len(re.findall(r"^D-\d+\t", text, re.MULTILINE)) == 60
+    hypotheses = dict(re.findall(r"^H-(\d+)\t(.*)$", beams[1], re.MULTILINE))
+    sources = dict(re.findall(r"^S-(\d+)\t(.*)$", beams[1], re.MULTILINE))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{sources['3']}\n"))
+    said = fairseq("interactive", *options, "--beam", 4, "--source-lang", "de", "--target-lang", "en", "--input", "-")
+    assert re.search(r"^H-0\t(.*)$", said, re.MULTILINE).group(1).split("\t")[1] == hypotheses["3"].split("\t")[1]
+
+
+@pytest.mark.parametrize("plan", ["sigmoid + softmax", "softmax + nondeterministic_stack(states=2,symbols=2,size=3)"])
+def test_language_model_is_trained_and_evaluated(plan: str, corpus: Path, tmp_path: Path) -> None:
+    fairseq(
+        "train", corpus / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm",
+        "--decoder-self-attention", plan, *SIZES[8:], "--tokens-per-sample", 16, "--sample-break-mode", "eos",
+        "--batch-size", 20, "--max-epoch", 2, "--save-dir", tmp_path,
+    )  # fmt: skip
+    best = tmp_path / "checkpoint_best.pt"
+    common = [corpus / "lm", "--user-dir", PLUGIN, "--path", best, "--cpu"]
+    log = fairseq("eval-lm", *common, "--sample-break-mode", "eos", "--batch-size", 20, "--no-progress-bar")
+    assert 1.0 < float(re.search(r"Perplexity: ([\d.]+)", log).group(1)) < 40.0
+    text = fairseq(
+        "generate", *common, "--task", "language_modeling", "--sample-break-mode", "eos", "--beam", 2, "--batch-size",
+        20, "--prefix-size", 1, "--max-len-b", 8, "--no-progress-bar", "--gen-subset", "test",
+    )  # fmt: skip
+    assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 60
+
+
+def test_a_stock_checkpoint_goes_on_with_a_stack(corpus: Path, tmp_path: Path) -> None:
+    stock, ours = tmp_path / "stock", tmp_path / "ours"
+    common = [*TRAIN, *SIZES, "--max-tokens", 200, "--criterion", "cross_entropy"]
+    fairseq("train", corpus / "bin", *common, "--arch", "transformer", "--max-epoch", 1, "--save-dir", stock)
+    log = fairseq(
+        "train", corpus / "bin", *common, "--arch", "structured_transformer", "--decoder-self-attention", STACK,
+        "--finetune-from-model", stock / "checkpoint_best.pt", "--max-epoch", 1, "--save-dir", ours,
+    )  # fmt: skip
+    assert "decoder.layers.1.self_attn: it starts from initial values" in log
+    kept = "decoder.layers.0.encoder_attn.mechanism.k_proj.weight"
+    before = load_checkpoint(stock / "checkpoint_best.pt")["model"][kept.replace(".mechanism", "")]
+    after = load_checkpoint(ours / "checkpoint_best.pt")["model"][kept]
+    assert 0 < (before - after).abs().max() < 0.2
+
+
+@pytest.mark.parametrize("precision", [["--bf16"], ["--memory-efficient-bf16"]])
+def test_bfloat16_trains(precision: list[str], corpus: Path, tmp_path: Path) -> None:
+    log = fairseq(
+        "train", corpus / "bin", *TRAIN, *TRANSLATE, *precision, "--encoder-self-attention", STACK,
+        "--decoder-self-attention", "nondeterministic_stack(states=2, symbols=2, size=3) + sigmoid",
+        "--max-update", 3, "--save-dir", tmp_path,
+    )  # fmt: skip
+    assert math.isfinite(float(re.search(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log).group(1)))
+
+
+def command_environment(**extra: str) -> dict[str, str]:
+    root = str(Path(PLUGIN).parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]), **extra}
+
+
+def test_a_bad_plan_is_one_sentence(corpus: Path, tmp_path: Path) -> None:
+    """In a process of its own: one clear sentence, a status that is not 0, and nothing written."""
+    done = subprocess.run(
+        [sys.executable, "-m", "fairseq_cli.train", *map(str, [
+            corpus / "bin", *TRAIN, *TRANSLATE, "--decoder-self-attention", "softmax + rafa", "--save-dir",
+            tmp_path / "run",
+        ])],
+        capture_output=True, text=True, env=command_environment(OMP_NUM_THREADS="1"), check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert done.stderr.strip().splitlines()[-1].startswith(
+        "seqstruct: decoder_self attention, layer 1: no attention is called 'rafa'; there are: "
+    )
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("run/*"))
+
+
+def test_two_processes_equal_accumulation_over_two_batches(corpus: Path, tmp_path: Path) -> None:
+    """Data-parallel training on the CPU leaves the parameters that gradient accumulation leaves."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    common = [
+        corpus / "bin", *TRAIN, *TRANSLATE[:-4], "--criterion", "structured_cross_entropy",
+        "--decoder-self-attention", STACK, "--max-update", 4, "--required-batch-size-multiple", 1,
+    ]  # fmt: skip
+    parallel = [
+        "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--distributed-world-size", 2,
+        "--distributed-no-spawn", "--distributed-init-method", f"tcp://127.0.0.1:{port}", "--device-id", 0,
+        "--batch-size", 5, "--save-dir", tmp_path / "two",
+    ]  # fmt: skip
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "fairseq_cli.train", *map(str, [*common, *parallel, "--distributed-rank", rank])],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=command_environment(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""),
+        )
+        for rank in (0, 1)
+    ]  # fmt: skip
+    for worker in workers:
+        said, _ = worker.communicate(timeout=300)
+        assert worker.returncode == 0, said
+    fairseq("train", *common, "--batch-size", 5, "--update-freq", 2, "--save-dir", tmp_path / "one")
+    one, two = (load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("one", "two"))
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=1e-4, atol=1e-5, msg=lambda m, name=name: f"{name}: {m}")
