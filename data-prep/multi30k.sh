@@ -11,10 +11,11 @@ usage() {
 Usage: data-prep/multi30k.sh --out DIR [options]
 
 Prepares Multi30k task 1: 29,000 training, 1,014 validation and 1,000 test pairs (test_2016_flickr).
-Without --from it downloads 1.3 MB from the project's repository, for research use. Checksums are verified either way.
+Without --from it downloads 1.3 MB from the data set's own repository, for research use. Checksums are verified.
 
   --out DIR          folder to make; it appears when all is done
   --from DIR         folder that already holds {train,val,test_2016_flickr}.LANGUAGE, plain or .gz
+  --unchecked        take the files of --from as they are, whatever text they hold
   --src LANGUAGE     source: de, en or fr (default de)
   --trg LANGUAGE     target: de, en or fr (default en)
   --subwords KIND    bpe (after Moses tokenisation) or sentencepiece (default bpe)
@@ -34,11 +35,12 @@ fail() {
   exit 1
 }
 
-out='' from='' src=de trg=en workers=1 options=()
+out='' from='' src=de trg=en workers=1 checksums=(--checksums "$here/multi30k.sha256") options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --lowercase) options+=("$1"); shift; continue ;;
+    --unchecked) checksums=(); shift; continue ;;
     --out | --from | --src | --trg | --workers | --subwords | --vocabulary | --max-length)
       [ $# -gt 1 ] || fail "$1 needs a value" ;;
     *) fail "unknown option $1 (see --help)" ;;
@@ -54,8 +56,11 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
-[ ! -e "$out" ] || fail "$out is there already: remove it or name another folder"
+if [ -e "$out" ]; then
+  rmdir "$out" 2>/dev/null || fail "$out is there already: remove it or name another folder"
+fi
 [ -z "$from" ] || [ -d "$from" ] || fail "$from is not a folder"
+[ -n "$from" ] || [ ${#checksums[@]} -gt 0 ] || fail "--unchecked needs --from DIR"
 for language in "$src" "$trg"; do
   case $language in de | en | fr) ;; *) fail "expected the languages de, en or fr, got $language" ;; esac
 done
@@ -78,7 +83,7 @@ if [ -z "$from" ]; then
 fi
 
 "$python" -m seqstruct.data.parallel --train "$from/train" --valid "$from/val" --test "$from/test_2016_flickr" \
-  --src "$src" --trg "$trg" --out "$partial/corpus" --checksums "$here/multi30k.sha256" ${options[@]+"${options[@]}"}
+  --src "$src" --trg "$trg" --out "$partial/corpus" ${checksums[@]+"${checksums[@]}"} ${options[@]+"${options[@]}"}
 "$python" -m fairseq_cli.preprocess --source-lang "$src" --target-lang "$trg" --joined-dictionary \
   --trainpref "$partial/corpus/text/train" --validpref "$partial/corpus/text/valid" \
   --testpref "$partial/corpus/text/test" \
