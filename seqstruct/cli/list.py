@@ -65,12 +65,11 @@ def options(config: type) -> tuple[Option, ...]:
 
 
 def source(docstring: str) -> tuple[str, str]:
-    """Summary and paper from the first sentence of a docstring, "Summary (Source): ..." or "Summary (Source)."."""
-    first = " ".join(docstring.split("\n\n")[0].split())
-    cited = CITATION.search(first)
-    if cited:
-        return first[: cited.start()].rstrip(" :.,"), cited.group(1)
-    return re.split(r"[:.](?:\s|$)", first, maxsplit=1)[0], ""
+    """Summary and paper from the first sentence of a docstring, "Summary (Paper): more.", the paper left out of it."""
+    paragraph = " ".join(docstring.split("\n\n")[0].split())
+    cited = CITATION.search(paragraph)
+    text = paragraph[: cited.start()] + paragraph[cited.end() :] if cited else paragraph
+    return re.split(r"\.(?:\s|$)", text, maxsplit=1)[0], cited.group(1) if cited else ""
 
 
 def mechanisms() -> list[Mechanism]:

@@ -33,9 +33,9 @@ def test_options_are_documented_by_the_comment_on_their_line():
 @pytest.mark.parametrize(
     "docstring, expected",
     [
-        ("Stack attention (A & B 2024, sec. 3): a stack.\n\nMore.", ("Stack attention", "A & B 2024, sec. 3")),
+        ("Stack attention (A & B 2024, sec. 3): a stack.\n\nMore.", ("Stack attention: a stack", "A & B 2024, sec. 3")),
         ("Attention of one head\n(A 1999).", ("Attention of one head", "A 1999")),
-        ("A (small) thing: with words.", ("A (small) thing", "")),
+        ("A (small) thing: with words.", ("A (small) thing: with words", "")),
         ("", ("", "")),
     ],
 )
