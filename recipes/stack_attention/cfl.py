@@ -27,6 +27,9 @@ PLANS = {
     "Tf+Sup": "softmax*2 + superposition_stack(size=32) + softmax*2",
     "Tf+Nd": "softmax*2 + nondeterministic_stack(states={states}, symbols=3, size=5) + softmax*2",
 }
+PUBLISHED_SCHEDULE = (
+    "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.9", "--lr-patience", "5", "--patience", "10",
+)  # fmt: skip
 EMBED_DIM = {"Tf": 32, "Tf+Sup": 32, "Tf+Nd": 28}
 
 
@@ -60,15 +63,13 @@ def plan(language: str, model: str) -> str:
     return PLANS[model].format(states=STATES[language])
 
 
-def train_options(language: str, model: str, learning_rate: float) -> list[str]:
-    """fairseq-train's options for the recipe of appendix D, data, seed and epochs apart."""
+def train_options(language: str, model: str) -> list[str]:
+    """fairseq-train's options for the recipe of appendix D; data, seed, epochs and learning rate apart."""
     return [
         "--task", "cfl_language_modeling", "--criterion", "cfl_cross_entropy",
         "--arch", "structured_transformer_lm_cfl", "--decoder-embed-dim", str(EMBED_DIM[model]),
         "--decoder-self-attention", plan(language, model),
-        "--optimizer", "adam", "--lr", f"{learning_rate:.8g}", "--clip-norm", "5", "--batch-size", "10",
-        "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.9", "--lr-patience", "5",
-        "--best-checkpoint-metric", "perplexity", "--patience", "10",
+        "--optimizer", "adam", "--clip-norm", "5", "--batch-size", "10", "--best-checkpoint-metric", "perplexity",
     ]  # fmt: skip
 
 
@@ -84,12 +85,21 @@ class ContextFreeLanguages(Recipe):
     licence = "none needed, the strings are sampled"
     progress_metric = "difference"
 
+    def setting(self, cell: Cell) -> Setting:
+        """What the cell's scale chooses."""
+        return SETTINGS[cell.scale]
+
+    def schedule(self, cell: Cell) -> Sequence[str]:
+        """fairseq-train's options for the learning rate after its start, and for stopping."""
+        return PUBLISHED_SCHEDULE
+
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         language, model = cell.row.split()
-        return {**asdict(SETTINGS[cell.scale]), "train_options": train_options(language, model, 0.0)}
+        options = [*train_options(language, model), *self.schedule(cell)]
+        return {**asdict(self.setting(cell)), "train_options": options}
 
     def dataset(self, cell: Cell) -> str:
-        s = SETTINGS[cell.scale]
+        s = self.setting(cell)
         text = (
             f"{cell.row.split()[0]}, {s.train} strings of length {s.lengths[0]} to {s.lengths[1]}, test to "
             f"{s.test_lengths[1]}, at most {s.epochs} epochs"
@@ -104,20 +114,22 @@ class ContextFreeLanguages(Recipe):
 
     def prepare(self, run: Run) -> Path:
         language = run.cell.row.split()[0]
-        setting = SETTINGS[run.cell.scale]
+        setting = self.setting(run.cell)
         request = Request(
             language, train=setting.train, valid=setting.valid, test_per_length=setting.test_per_length,
             lengths=setting.lengths, test_lengths=setting.test_lengths, seed=run.cell.seed,
         )  # fmt: skip
-        name = f"{language}-{setting.train}-{setting.lengths[0]}-{setting.lengths[1]}-seed{run.cell.seed}"
+        low, high = setting.lengths
+        name = f"{language}-{setting.train}-{low}-{high}-test-{setting.test_lengths[1]}-seed{run.cell.seed}"
         return run.prepared(name, lambda folder: write_folder(request, folder))
 
     def train(self, run: Run, data: Path) -> Path:
         language, model = run.cell.row.split()
-        setting = SETTINGS[run.cell.scale]
+        setting = self.setting(run.cell)
         low, high = np.log(setting.learning_rate)
         learning_rate = float(np.exp(np.random.default_rng(run.cell.seed).uniform(low, high)))
-        return run.fairseq_train(data, train_options(language, model, learning_rate), epochs=setting.epochs)
+        options = [*train_options(language, model), *self.schedule(run.cell), "--lr", f"{learning_rate:.8g}"]
+        return run.fairseq_train(data, options, epochs=setting.epochs)
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
         differences = cross_entropy_differences(run, data, checkpoint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -107,6 +108,8 @@ def layer_views(
     import torch
     from fairseq import checkpoint_utils
 
+    # something that fairseq imports turns on every library's debugging messages
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401 (registers the tasks)
     from seqstruct.bridge.collect import collect_readings

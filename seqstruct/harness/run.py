@@ -33,9 +33,9 @@ _evaluating = threading.Lock()
 class Run:
     """One cell of a recipe in its folder under `runs`, named after row, scale, configuration and seed.
 
-    source: folder with data already on disk, or None.  The folder holds train.log (fairseq's statistics as JSON),
-    output.log (all that commands printed), checkpoints/, trained.json and done.json; a changed configuration has
-    another folder, so what lies in one always belongs together.
+    source: folder with data already on disk, or None.  The folder holds train.log (all that fairseq-train printed,
+    statistics as JSON), output.log (of other commands), checkpoints/, trained.json and done.json; a changed
+    configuration has another folder, so what lies in one always belongs together.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Run:
         command: list[str | os.PathLike] = [*fairseq("train"), data, "--user-dir", PLUGIN, *options]
         command += ["--seed", str(self.cell.seed), "--save-dir", checkpoints, "--no-epoch-checkpoints"]
         command += ["--update-epoch-batch-itr", "True", "--max-epoch", str(epochs)]
-        command += ["--log-format", "json", "--log-interval", "25", "--log-file", self.folder / "train.log"]
+        command += ["--log-format", "json", "--log-interval", "25"]
         if self.cell.scale != "paper":
             command += ["--cpu", "--num-workers", "0"]
         if self.max_minutes is not None:
@@ -129,8 +129,9 @@ class Run:
                 value = entry.statistics[f"valid_{shown}"]
                 task.advance(entry.statistics["epoch"], f"validation {shown.replace('_', ' ')} {value:.4f}")
 
-        usage = run_command(command, self.folder / "output.log", threads=self.threads, on_line=show)
-        with open(self.folder / "output.log", encoding="utf-8") as stream:
+        log = self.folder / "train.log"
+        usage = run_command(command, log, threads=self.threads, on_line=show)
+        with open(log, encoding="utf-8") as stream:
             lines = stream.readlines()
         seconds = [e.statistics["train_wall"] for e in logs.parse_lines(lines) if "train_wall" in e.statistics]
         write_json(trained, {
@@ -173,9 +174,9 @@ class Run:
         return [
             Record(
                 paper=self.recipe.paper, table=m.table or self.recipe.table, row=self.cell.row, metric=m.metric,
-                value=m.value, unit=m.unit, seed=self.cell.seed, scale=self.cell.scale, dataset=self.recipe.dataset(self.cell),
-                configuration_hash=self.configuration_hash, data_checksums=checksums,
-                parameters=training["parameters"], seconds=training["seconds"],
+                value=m.value, unit=m.unit, seed=self.cell.seed, scale=self.cell.scale,
+                dataset=self.recipe.dataset(self.cell), configuration_hash=self.configuration_hash,
+                data_checksums=checksums, parameters=training["parameters"], seconds=training["seconds"],
                 peak_memory=training["peak_memory"], versions=versions(), command=command_line(self.recipe, self.cell),
                 series={"axis": m.axis, "points": [list(point) for point in m.points]} if m.points else {},
             )
