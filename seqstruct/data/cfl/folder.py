@@ -156,11 +156,16 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
         return Split(strings, None)
     path = folder / f"{split}.log_probability"
     _check(folder, meta, path.name)
+    values = []
     with open_text(path) as stream:
-        values = np.array([float(line) for line in stream])
+        for number, line in enumerate(stream, 1):
+            try:
+                values.append(float(line))
+            except ValueError:
+                raise ValueError(f"{path}, line {number}: {line.strip()!r} is no log-probability") from None
     if len(values) != len(strings):
         raise ValueError(f"{path}: {len(values)} log-probabilities for {len(strings)} strings")
-    return Split(strings, values)
+    return Split(strings, np.array(values))
 
 
 def _check(folder: Path, meta: Mapping[str, Any], name: str) -> None:
