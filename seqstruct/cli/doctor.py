@@ -206,8 +206,8 @@ def check_accelerator(imported: Probe, driver: bool) -> Check:
         fix = "update the driver, or install the torch build for your CUDA"
         return Check("accelerator", WARNING, f"torch is built for {seen['built_for']} but sees no device", fix)
     if seen["mps"]:
-        return Check("accelerator", OK, "Apple MPS; fairseq trains on the CPU here: give it --cpu")
-    return Check("accelerator", OK, "none: give fairseq --cpu")
+        return Check("accelerator", OK, "Apple MPS, which fairseq does not use: training runs on the CPU")
+    return Check("accelerator", OK, "none: training runs on the CPU")
 
 
 def check_others(versions: dict[str, Optional[str]]) -> Check:

@@ -100,7 +100,7 @@ def test_compiler(compiler, headers, needed, state):
         ('{"built_for": "13.0", "devices": ["H200"], "mps": false}', True, OK, "H200"),
         ('{"built_for": null, "devices": [], "mps": false}', True, WARNING, "CPU only"),
         ('{"built_for": "13.0", "devices": [], "mps": false}', True, WARNING, "sees no device"),
-        ('{"built_for": null, "devices": [], "mps": false}', False, OK, "--cpu"),
+        ('{"built_for": null, "devices": [], "mps": false}', False, OK, "training runs on the CPU"),
     ],
 )
 def test_accelerator(seen, driver, state, said):
