@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 ACTIONS = 3  # push, pop, no-op
+CHUNK = 16  # steps whose action gradients are computed at once
 
 
 def superposition_stack(
@@ -85,24 +86,21 @@ def _heights(start: int, steps: int, truncate: bool) -> list[int]:
 
 
 class _SuperpositionStack(torch.autograd.Function):
-    """One buffer holds every stack: slab t is [v_{t+1}, V_t, 0, 0], and row i of V_{t+1} is the product of the three
-    probabilities with rows i, i+1, i+2 of slab t.  So a step is one [1 x 3] product over an overlapping view.
+    """One buffer holds every stack: slab t is [v_{t+1}, V_t, 0, 0], so row i of V_{t+1} is the sum of rows i, i+1 and i+2
+    of slab t, times push, no-op and pop.  Adjoints lie in a buffer of slabs [0, 0, dV_t, 0] and go the other way.
     """
 
     @staticmethod
     def forward(ctx, actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool) -> tuple[Tensor, Tensor]:
         B, T, m = pushed.shape
         heights = _heights(start.size(1), T, not need_final)
-        rows = max(heights) + 3
-        slab, size = rows * m, B * rows * m
-        weights = actions[..., [0, 2, 1]].transpose(0, 1).unsqueeze(2).contiguous()  # T B 1 3: push, no-op, pop
-        buffer = pushed.new_zeros(T + 1, B, rows, m)
+        weights = actions.transpose(0, 1)[..., None, None].contiguous()  # T B 3 1 1
+        buffer = pushed.new_zeros(T + 1, B, max(heights) + 3, m)
         buffer[:T, :, 0] = pushed.transpose(0, 1)
         buffer[0, :, 1 : heights[0] + 1] = start[:, : heights[0]]
-        for t in range(T):
-            width = heights[t + 1] * m
-            windows = buffer.as_strided((B, 3, width), (slab, m, 1), t * size)
-            torch.bmm(weights[t], windows, out=buffer.as_strided((B, 1, width), (slab, slab, 1), (t + 1) * size + m))
+        slabs = buffer.unbind(0)
+        for t, (push, pop, noop) in enumerate(_by_step(weights)):
+            _blend(slabs[t], (push, noop, pop), slabs[t + 1].narrow(1, 1, heights[t + 1]))
         ctx.save_for_backward(weights, buffer)
         ctx.heights, ctx.start = heights, start.size(1)
         ctx.set_materialize_grads(False)
@@ -115,27 +113,47 @@ class _SuperpositionStack(torch.autograd.Function):
     def backward(ctx, grad_readings: Tensor | None, grad_final: Tensor | None):
         weights, buffer = ctx.saved_tensors
         heights = ctx.heights
-        steps, B, rows, m = buffer.shape
-        T, slab, size = steps - 1, rows * m, B * rows * m
-        flipped = weights.flip(3)  # T B 1 3: pop, no-op, push
-        adjoint = torch.zeros_like(buffer)  # slab t is [0, 0, dV_t, 0]
-        tops = adjoint[:, :, 2].unbind(0)
+        T, B, m = buffer.size(0) - 1, buffer.size(1), buffer.size(3)
+        adjoint = torch.zeros_like(buffer)
         if grad_final is not None and grad_final.numel():
             adjoint[T, :, 2 : heights[T] + 2] = grad_final[:, : heights[T]]
+        slabs, tops, steps = adjoint.unbind(0), adjoint[:, :, 2].unbind(0), _by_step(weights)
         readings = None if grad_readings is None else grad_readings.transpose(0, 1).unbind(0)
         for t in range(T, 0, -1):
             if readings is not None:
                 tops[t].add_(readings[t - 1])
-            width = heights[t - 1] * m
-            if width:
-                windows = adjoint.as_strided((B, 3, width), (slab, m, 1), t * size + m)
-                into = adjoint.as_strided((B, 1, width), (slab, slab, 1), (t - 1) * size + 2 * m)
-                torch.bmm(flipped[t - 1], windows, out=into)
-        inner = (T * B, (rows - 3) * m)
-        changes = adjoint.as_strided(inner, (slab, 1), size + 2 * m)
-        grads = [torch.linalg.vecdot(changes, buffer.as_strided(inner, (slab, 1), c * m)) for c in range(3)]
-        push, noop, pop = (grad.view(T, B).t() for grad in grads)
-        grad_pushed = (adjoint[1:, :, 2] * weights[..., 0]).transpose(0, 1)
+            if heights[t - 1]:
+                push, pop, noop = steps[t - 1]
+                later = slabs[t].narrow(1, 1, slabs[t].size(1) - 1)
+                _blend(later, (pop, noop, push), slabs[t - 1].narrow(1, 2, heights[t - 1]))
+        grad_actions = _action_gradients(buffer, adjoint, heights)
+        grad_pushed = (adjoint[1:, :, 2] * weights[:, :, 0, 0]).transpose(0, 1)
         grad_start = buffer.new_zeros(B, ctx.start, m)
         grad_start[:, : heights[0]] = adjoint[0, :, 2 : heights[0] + 2]
-        return torch.stack([push, pop, noop], -1), grad_pushed, grad_start, None
+        return grad_actions.transpose(0, 1), grad_pushed, grad_start, None
+
+
+def _by_step(weights: Tensor) -> list[tuple[Tensor, ...]]:
+    """Weights T B 3 1 1 as T triples of B 1 1."""
+    return [step.unbind(1) for step in weights.unbind(0)]
+
+
+def _blend(rows: Tensor, weights: tuple[Tensor, Tensor, Tensor], out: Tensor) -> None:
+    """out B h m: row i is the sum of rows i, i+1, i+2, each times its weight (B 1 1)."""
+    height = out.size(1)
+    torch.mul(rows.narrow(1, 0, height), weights[0], out=out)
+    out.addcmul_(rows.narrow(1, 1, height), weights[1])
+    out.addcmul_(rows.narrow(1, 2, height), weights[2])
+
+
+def _action_gradients(buffer: Tensor, adjoint: Tensor, heights: list[int]) -> Tensor:
+    """Products of each step's adjoint with the three stacks that it mixed: T B 3, push, pop, no-op."""
+    steps, B, rows, m = buffer.shape
+    slab, grads = rows * m, buffer.new_empty((steps - 1) * B, 3, 1)
+    for first in range(1, steps, CHUNK):
+        after = min(first + CHUNK, steps)
+        count, width = (after - first) * B, max(heights[first:after]) * m
+        changes = adjoint.as_strided((count, width, 1), (slab, 1, 1), first * B * slab + 2 * m)
+        windows = buffer.as_strided((count, 3, width), (slab, m, 1), (first - 1) * B * slab)
+        torch.bmm(windows, changes, out=grads[(first - 1) * B : (after - 1) * B])
+    return grads.view(steps - 1, B, 3)[..., [0, 2, 1]]
