@@ -1,0 +1,53 @@
+"""A bigram language model under fairseq's interface, and a folder and task to go with it."""
+
+import torch
+from fairseq.models import FairseqDecoder, FairseqLanguageModel
+from torch import nn
+
+from seqstruct.data.cfl.folder import Request, write_folder
+from seqstruct.tasks.cfl_language_modeling import CFLLanguageModelingConfig, CFLLanguageModelingTask
+
+SMALL = {"train": 23, "valid": 13, "test_per_length": 3, "batch": 5, "lengths": (4, 15), "test_lengths": (4, 19)}
+
+
+class Bigrams(FairseqDecoder):
+    """Logits of the next symbol given the last one; all special symbols but EOS are impossible."""
+
+    def __init__(self, dictionary, generator):
+        super().__init__(dictionary)
+        self.table = nn.Parameter(torch.randn(len(dictionary), len(dictionary), generator=generator))
+        impossible = torch.zeros(len(dictionary), dtype=torch.bool)
+        impossible[: dictionary.nspecial] = True
+        impossible[dictionary.eos()] = False
+        self.register_buffer("impossible", impossible)
+
+    def forward(self, prev_output_tokens, **_):
+        return self.table[prev_output_tokens].masked_fill(self.impossible, float("-inf")), {"attn": [None]}
+
+    def max_positions(self):
+        return 512
+
+
+def bigram_model(task, seed=1):
+    return FairseqLanguageModel(Bigrams(task.source_dictionary, torch.Generator().manual_seed(seed)))
+
+
+def task_of(folder):
+    return CFLLanguageModelingTask.setup_task(CFLLanguageModelingConfig(data=str(folder)))
+
+
+def make_task(folder, language="dyck", **changes):
+    write_folder(Request(language, **{**SMALL, **changes}), folder)
+    return task_of(folder)
+
+
+@torch.no_grad()
+def log_probability(model, string, dictionary):
+    """Of one string and EOS, symbol by symbol, from the table."""
+    total, last = 0.0, dictionary.bos()
+    for symbol in [*(int(i) + dictionary.nspecial for i in string), dictionary.eos()]:
+        row = model.decoder.table[last].double()
+        row = row.masked_fill(model.decoder.impossible, float("-inf"))
+        total += float(row[symbol] - row.logsumexp(0))
+        last = symbol
+    return total
