@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Reading, Shape
+from seqstruct.ops.dot_product import weighted_values
 from seqstruct.ops.masking import causal_mask, check_padding_mask, left_to_right_visible
 
 
@@ -168,8 +169,7 @@ class DotProductAttention(Attention):
         return Reading(output, weights)
 
     def _apply_weights(self, weights: Tensor, value: Tensor) -> Tensor:
-        weights = weights.to(value.dtype)
-        return nn.functional.dropout(weights, self.shape.dropout, self.training) @ value
+        return weighted_values(weights, value, self.shape.dropout if self.training else 0.0)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.shape.num_heads, -1)).transpose(1, 2)  # B H T D
