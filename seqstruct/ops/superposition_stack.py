@@ -86,8 +86,8 @@ def _heights(start: int, steps: int, truncate: bool) -> list[int]:
 
 
 class _SuperpositionStack(torch.autograd.Function):
-    """One buffer holds every stack: slab t is [v_{t+1}, V_t, 0, 0], so row i of V_{t+1} is the sum of rows i, i+1 and i+2
-    of slab t, times push, no-op and pop.  Adjoints lie in a buffer of slabs [0, 0, dV_t, 0] and go the other way.
+    """One buffer holds every stack: slab t is [v_{t+1}, V_t, 0, 0], so row i of V_{t+1} is the sum of rows i, i+1 and
+    i+2 of slab t, times push, no-op and pop.  Adjoints lie in slabs [0, 0, dV_t, 0] and go the other way.
     """
 
     @staticmethod
