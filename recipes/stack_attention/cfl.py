@@ -53,7 +53,7 @@ class Setting:
 # the ends of the published draw are those of the released code
 SETTINGS = {
     "smoke": Setting(200, 50, 2, (5, 20), (5, 30), 2, (0.004, 0.004)),
-    "small": Setting(5000, 500, 50, (10, 40), (10, 60), 40, (0.001, 0.001)),
+    "small": Setting(5000, 500, 50, (10, 40), (10, 60), 20, (0.001, 0.001)),
     "paper": Setting(10000, 1000, 100, (40, 80), (40, 100), 200, (0.0005, 0.01)),
 }
 
