@@ -17,6 +17,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
 
+import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
@@ -47,27 +48,31 @@ class CFLCrossEntropy(FairseqCriterion):
     def __init__(self, task: Any, report_by_length: bool = False):
         super().__init__(task)
         self.report_by_length = report_by_length
+        self.lengths = task.lengths
 
     def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, int, Dict[str, Any]]:
         """The summed loss of a batch (or of each string, B, without reduce), the number of strings, the log."""
         losses = string_losses(model, sample)
         strings, length = sample["target"].size(0), sample["target"].size(1) - 1
         total = losses.detach().double().sum()
+        known = "true_log_probability" in sample
+        given_length = -sample["true_log_probability"].sum() if known else torch.zeros_like(total)
+        tokens = sample["ntokens"]
         log = {
             "loss": total,
-            "ntokens": sample["ntokens"],
+            "ntokens": tokens,
             "nsentences": strings,
             "sample_size": strings,
-            "lower_bound": 0.0,
-            "bounded_tokens": 0,
+            "lower_bound": given_length + strings * sample["true_log_valid_lengths"] if known else given_length,
+            "bounded_tokens": tokens if known else 0,
         }
-        if "true_log_probability" in sample:
-            given_length = -sample["true_log_probability"].sum()
-            log["lower_bound"] = given_length + strings * sample["true_log_valid_lengths"]
-            log["bounded_tokens"] = sample["ntokens"]
-            if self.report_by_length:
-                for name, value in (("loss", total), ("bound", given_length), ("tokens", sample["ntokens"])):
-                    log[f"{BY_LENGTH}{length}_{name}"] = value
+        if self.report_by_length:
+            # several workers sum their logs key by key: the keys, and the kinds of the values, are then the same in all
+            for n in self.lengths if _several_workers() else [length]:
+                here = known and n == length
+                log[f"{BY_LENGTH}{n}_loss"] = float(total) if here else 0.0
+                log[f"{BY_LENGTH}{n}_bound"] = float(given_length) if here else 0.0
+                log[f"{BY_LENGTH}{n}_tokens"] = tokens if here else 0
         return losses.sum() if reduce else losses, strings, log
 
     @classmethod
@@ -86,14 +91,21 @@ class CFLCrossEntropy(FairseqCriterion):
         if sums["bounded_tokens"]:
             _log_difference("", sums["loss"], sums["lower_bound"], tokens)
         for name in sorted(name for name in sums if name.startswith(BY_LENGTH) and name.endswith("_tokens")):
+            if not sums[name]:
+                continue
             key = name[: -len("tokens")]
             suffix = f"_{key[len(BY_LENGTH) : -1]}"
             metrics.log_scalar(f"cross_entropy{suffix}", sums[f"{key}loss"] / sums[name], sums[name])
             _log_difference(suffix, sums[f"{key}loss"], sums[f"{key}bound"], sums[name])
 
-    def logging_outputs_can_be_summed(self) -> bool:
-        """Yes; not by length, where each worker has other keys."""
-        return not self.report_by_length
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """Yes."""
+        return True
+
+
+def _several_workers() -> bool:
+    return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 def _log_difference(suffix: str, loss: float, bound: float, tokens: float) -> None:

@@ -53,7 +53,10 @@ class CFLLanguageModelingConfig(FairseqDataclass):
 
 @register_task("cfl_language_modeling", dataclass=CFLLanguageModelingConfig)
 class CFLLanguageModelingTask(FairseqTask):
-    """Strings of one length in a batch, BOS before and EOS after, with their true log-probabilities."""
+    """Strings of one length in a batch, BOS before and EOS after, with their true log-probabilities.
+
+    meta: the folder's description.  language: what it is a sample of.  lengths: all that its strings may have.
+    """
 
     cfg: CFLLanguageModelingConfig
 
@@ -62,6 +65,8 @@ class CFLLanguageModelingTask(FairseqTask):
         self.dictionary = dictionary
         self.meta = meta
         self.language = get_language(meta["language"], meta["grammar"])
+        ranges = meta["lengths"], meta["test_lengths"]
+        self.lengths = sorted({length for low, high in ranges for length in self.language.valid_lengths(low, high)})
 
     @classmethod
     def setup_task(cls, cfg: CFLLanguageModelingConfig, **_: Any) -> "CFLLanguageModelingTask":
