@@ -123,7 +123,7 @@ def attention_penalty(model: nn.Module) -> Tensor | None:
 
 
 def reorder_state(state: Any, new_order: Tensor) -> Any:
-    """Rows new_order of every tensor of a State (nested tuples of tensors, batch first); the identity copies nothing."""
+    """Rows new_order of every tensor of a State (nested tuples of tensors, batch first); the identity is free."""
     size = _batch_size(state)
     if size == new_order.numel() and torch.equal(new_order, torch.arange(size, device=new_order.device)):
         return state

@@ -7,6 +7,7 @@ heavy imports stay inside `run`.  A ValueError or OSError that leaves `run` beco
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from importlib import import_module
 from pkgutil import iter_modules
@@ -28,6 +29,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
+    # fairseq advises to install tensorboardX whenever its tasks are imported
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
     args = build_parser().parse_args(argv)
     try:
         return args.run(args) or 0

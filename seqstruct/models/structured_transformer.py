@@ -37,7 +37,7 @@ class StructuredTransformerModelConfig(FairseqDataclass):
     encoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm in the encoder"})
     encoder_learned_pos: bool = field(default=False, metadata={"help": "learned positions in the encoder"})
     encoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability in the encoder"})
-    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of source embeddings to start from"})
+    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of initial source embeddings"})
     decoder_embed_dim: int = field(default=512, metadata={"help": "model size of the decoder"})
     decoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of its feed-forward layers"})
     decoder_layers: int = field(default=6, metadata={"help": "number of decoder layers"})
@@ -45,7 +45,7 @@ class StructuredTransformerModelConfig(FairseqDataclass):
     decoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm in the decoder"})
     decoder_learned_pos: bool = field(default=False, metadata={"help": "learned positions in the decoder"})
     decoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability in the decoder"})
-    decoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of target embeddings to start from"})
+    decoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of initial target embeddings"})
     decoder_input_dim: Optional[int] = field(
         default=None, metadata={"help": "size of decoder input embeddings (default: decoder_embed_dim)"}
     )
