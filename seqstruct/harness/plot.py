@@ -167,8 +167,8 @@ def attention(views: Sequence[LayerView], title: str = "") -> Figure:
         raise ValueError("no layer gives actions or attention weights")
     heights = [1.0 if view.actions is not None else 4.0 for view in views]
     width = min(16.0, 2.0 + 0.28 * max(len(view.columns) for view in views))
-    figure = Figure(figsize=(width, 0.8 + 1.1 * sum(heights)))
-    panels = figure.subplots(len(views), 1, squeeze=False, gridspec_kw={"height_ratios": heights, "hspace": 0.6})
+    figure = Figure(figsize=(width, 0.8 + 1.1 * sum(heights)), layout="constrained")
+    panels = figure.subplots(len(views), 1, squeeze=False, height_ratios=heights)
     for axes, view in zip(panels[:, 0], views, strict=True):
         stack = view.actions is not None
         shown = view.actions.T if stack else view.weights.mean(0)
@@ -177,7 +177,7 @@ def attention(views: Sequence[LayerView], title: str = "") -> Figure:
         axes.set_xticks(range(len(labels)), labels, fontsize="small")
         axes.set_yticks(range(shown.shape[0]), ACTIONS if stack else view.rows, fontsize="small")
         axes.set_title(view.title, fontsize="medium", loc="left")
-        figure.colorbar(image, ax=axes, fraction=0.02, pad=0.01)
+        figure.colorbar(image, ax=axes, aspect=8 if stack else 20, pad=0.01)
     if title:
         figure.suptitle(title, fontsize="medium")
     return figure
