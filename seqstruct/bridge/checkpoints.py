@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch import Tensor, nn
@@ -26,14 +26,19 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint")
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except (RuntimeError, EOFError, ValueError, KeyError, pickle.UnpicklingError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ValueError(f"{path}: not a whole fairseq checkpoint ({reason})") from None
+    with open(path, "rb") as stream:
+        state = _load(stream, path)
     if not isinstance(state, dict) or "model" not in state:
         raise ValueError(f"{path}: expected a fairseq checkpoint with a 'model' entry")
     return state
+
+
+def _load(stream: IO[bytes], path: Path) -> Any:
+    try:
+        return torch.load(stream, map_location="cpu", weights_only=True)
+    except (RuntimeError, EOFError, OSError, ValueError, KeyError, pickle.UnpicklingError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"{path}: not a whole fairseq checkpoint ({reason})") from None
 
 
 def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
