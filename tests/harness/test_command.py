@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.harness import launch, run
+from seqstruct.harness import command, launch, run
 from seqstruct.harness.command import main, select
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
@@ -168,14 +168,42 @@ def test_the_script_runs_by_itself(tmp_path):
 def test_jobs_of_the_launcher(tmp_path):
     pytest.importorskip("hydra_plugins.hydra_submitit_launcher")
     cells = [Cell("stack + gate", 2, "small"), Cell("plain", 1, "small")]
-    command = launch.hydra_command(
+    words = launch.hydra_command(
         SCRIPT, cells, runs=tmp_path / "it's runs, here", records=tmp_path / "records", launcher="submitit_local",
         options=["timeout_min=5"],
     )
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path,
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path,
                           env={**os.environ, "PYTHONPATH": str(run.PLUGIN.parent)})
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted((r.row, r.seed) for r in read_folder(tmp_path / "records") if r.metric == "times") == [
         ("plain", 1), ("stack + gate", 2)]
     with pytest.raises(ValueError, match="expected NAME=VALUE"):
         launch.hydra_command(SCRIPT, cells, runs=tmp_path, records=tmp_path, launcher="x", options=["partition"])
+
+
+def test_the_launcher_s_package_is_asked_for_in_one_sentence(call, monkeypatch):
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    assert call("--launcher", "slurm") == (
+        1, "", "fake_recipe.py: --launcher slurm needs one more package: pip install hydra-submitit-launcher\n")
+
+
+def test_sigterm_ends_the_run_and_its_command(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", _SLEEPER, tmp_path / "log"], env={**os.environ, "PYTHONPATH": str(run.PLUGIN.parent)},
+        stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )
+    child = int(process.stdout.readline())
+    process.terminate()
+    assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+    with pytest.raises(ProcessLookupError):
+        os.kill(child, 0)
+
+
+_SLEEPER = """
+import sys
+from seqstruct.harness.command import interrupt_on_sigterm
+from seqstruct.harness.process import run_command
+interrupt_on_sigterm()
+script = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+run_command([sys.executable, "-c", script], sys.argv[1], on_line=lambda line: print(line, end="", flush=True))
+"""
