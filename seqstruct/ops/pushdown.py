@@ -18,14 +18,9 @@ from torch import Tensor
 
 from seqstruct.ops.pushdown_layout import arrange, pad_pushdown_logits, scale, transition_count
 from seqstruct.ops.pushdown_log import pushdown_log
+from seqstruct.ops.pushdown_recurrence import SMALLEST_TOTAL
 from seqstruct.ops.pushdown_scaled import ScaledRuns
-from seqstruct.ops.pushdown_step import (
-    SMALLEST_TOTAL,
-    PushdownState,
-    pushdown_initial,
-    pushdown_reading,
-    pushdown_step,
-)
+from seqstruct.ops.pushdown_step import PushdownState, pushdown_initial, pushdown_reading, pushdown_step
 
 __all__ = [
     "PushdownState",

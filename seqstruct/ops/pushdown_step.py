@@ -1,45 +1,51 @@
 """The vector pushdown automaton one step at a time, for decoding and for recurrent models.
 
-After j steps the table holds, for each time k = 0 .. j, symbol y and state r on top, one row of
-* F_k[r y] as in `pushdown_scaled` (1 + m columns), and
-* inner weights gamma[i->k][q x -> r y], i = 0 .. k-1 (for each i symbols x, then states q): runs from time i in (q, x)
-  that push at step i + 1 and have that element, replaced or not, on top in (r, y) at time k.
-
-Both obey one recurrence (DuSell and Chiang 2023), so one product serves both:
-    new = replace_j^T column_{j-1} + sum_{k<=j-2} gp[k->j]^T row_k,    gp[k->j] = pop_j^T gamma[k->j-1],
-to which gamma[j-1->j] = push_j and F's own push term are added.  Weights are divided by the last total, which keeps
-totals near 1.  Everything is float64.  Where a total still leaves the range of float64, that row of the batch is read
-in log space from the steps so far, which the state keeps.
+Without gradients the state holds the table of `pushdown_recurrence` and steps write into it.  With gradients the table
+stays with the chain of steps, and the state holds the chain's token; a state that left its chain (its rows were
+reordered, it is stepped from a second time, gradients were switched on or off) is replayed from the steps so far, which
+every state keeps.  Where a total leaves the range of float64, that row of the batch is read in log space from the same
+steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from seqstruct.ops.pushdown_layout import arrange, scale, transition_count
+from seqstruct.ops.pushdown_layout import transition_count
 from seqstruct.ops.pushdown_log import pushdown_log
-
-SMALLEST_TOTAL = 1e-280
-LARGEST_INNER = 1e280
-CHUNK = 32  # times whose rows are read at once, as wide as the last of them needs
+from seqstruct.ops.pushdown_recurrence import (
+    CHUNK,
+    Part,
+    Recurrence,
+    next_column,
+    read_column,
+    recurrence_of,
+    step_weights,
+)
 
 
 class PushdownState(NamedTuple):
     """All that runs of `length` steps leave behind.  Tensors may have room for more steps than that.
 
-    table:  B S N Q (1 + m + (N-1) S Q), float64, N > length.
-    logits: B N-1 A, the log-weights so far; pushed: B N-1 m, the vectors so far.
-    scaled: B bool, whether the table is in range (else the row is read in log space).
-    length: B long, the number of steps, the same in each row.  limit: B long, the most steps allowed, or -1.
+    table:   B S N Q (1 + m + (N-1) S Q), float64, N > length; N = 0 where the chain of steps has it.
+    reading: B (Q S m), float64, after the last step; 0 where out of range.
+    token:   B, what links the steps of a chain.
+    history: B N-1 A+m, float64, the log-weights and the pushed vectors so far.
+    bottom:  B m, the vector of the bottom element.
+    scaled:  B bool, whether the row is in range (else it is read in log space).
+    length:  B long, the number of steps, the same in each row.  limit: B long, the most steps allowed, or -1.
     """
 
     table: Tensor
-    logits: Tensor
-    pushed: Tensor
+    reading: Tensor
+    token: Tensor
+    history: Tensor
+    bottom: Tensor
     scaled: Tensor
     length: Tensor
     limit: Tensor
@@ -56,18 +62,31 @@ def pushdown_initial(
     count = transition_count(states, symbols)
     if max_length is not None and max_length < 1:
         raise ValueError(f"expected a max_length of 1 or more, got {max_length}")
-    size = bottom.size(0)
-    table = bottom.new_zeros(batch_size, symbols, 1, states, 1 + size, dtype=torch.float64)
-    table[:, 0, 0, 0, 0] = 1.0
-    table[:, 0, 0, 0, 1:] = bottom
     length = torch.zeros(batch_size, dtype=torch.long, device=bottom.device)
+    return _initial(
+        bottom.expand(batch_size, -1),
+        torch.full_like(length, -1 if max_length is None else max_length),
+        count,
+        states,
+        symbols,
+    )
+
+
+def _initial(bottom: Tensor, limit: Tensor, count: int, states: int, symbols: int) -> PushdownState:
+    """bottom: B m; limit: B long; count: A."""
+    B, size = bottom.shape
+    table = bottom.new_zeros(B, symbols, 1, states, 1 + size, dtype=torch.float64)
+    table[:, 0, 0, 0, 0] = 1.0
+    table[:, 0, 0, 0, 1:] = bottom.detach()
     return PushdownState(
         table,
-        bottom.new_zeros(batch_size, 0, count, dtype=torch.float64),
-        bottom.new_zeros(batch_size, 0, size),
-        torch.ones_like(length, dtype=torch.bool),
-        length,
-        torch.full_like(length, -1 if max_length is None else max_length),
+        pad(bottom.double(), (0, (states * symbols - 1) * size)),
+        table.new_zeros(B),
+        table.new_zeros(B, 0, count + size),
+        bottom,
+        torch.ones_like(limit, dtype=torch.bool),
+        torch.zeros_like(limit),
+        limit,
     )
 
 
@@ -75,33 +94,21 @@ def pushdown_step(state: PushdownState, logits: Tensor, pushed: Tensor, *, state
     """The state after one more step; the old one is consumed.
 
     logits: B A log-weights; pushed: B m.  Without gradients cells beyond `length` are written in place and the
-    tables double when they are full; with gradients a new table is made at each step.
+    tables double when they are full; with gradients all steps of the chain stay in memory.  A step without gradients
+    cuts off those of the steps before it.
     Raises ValueError if the shapes do not fit or the state's limit is reached.
-    Cost: O(B t^2 S^2 Q^3) time at step t, O(B t S^2 Q^2) new memory.
+    Cost: O(B t^2 S^2 Q^3) time at step t, O(B t S^2 Q^2) new memory; t such steps where the state is replayed.
     """
     _check(state, logits, pushed, states, symbols)
     done = _length(state)
     limit = int(state.limit[0]) if state.limit.numel() else -1
     if 0 <= limit <= done:
         raise ValueError(f"the stack has taken {done} steps and was made for at most {limit} (max_length)")
-    tracked = torch.is_grad_enabled() and any(x.requires_grad for x in (state.table, logits, pushed))
-    column, scaled = _column(state, done, logits.double(), pushed.double(), states, symbols)
-    length = state.length + 1
-    if tracked:
-        table = pad(_visible(state, done), (0, states * symbols))
-        return PushdownState(
-            torch.cat([table, column.unsqueeze(2)], 2),
-            torch.cat([state.logits[:, :done], logits.double().unsqueeze(1)], 1),
-            torch.cat([state.pushed[:, :done], pushed.to(state.pushed.dtype).unsqueeze(1)], 1),
-            scaled,
-            length,
-            state.limit,
-        )
-    table, seen, vectors = _room(state, done, states * symbols)
-    table[:, :, done + 1, :, : column.size(3)] = column
-    seen[:, done] = logits
-    vectors[:, done] = pushed
-    return PushdownState(table, seen, vectors, scaled, length, state.limit)
+    inputs = state.token, state.reading, state.history, state.bottom, logits, pushed
+    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+        return _linked_step(state, done, logits, pushed, states, symbols)
+    with torch.no_grad():
+        return _written_step(state, done, logits, pushed, states, symbols)
 
 
 def pushdown_reading(state: PushdownState) -> Tensor:
@@ -110,23 +117,20 @@ def pushdown_reading(state: PushdownState) -> Tensor:
     Before the first step: the bottom vector in state 0 and symbol 0.
     """
     done = _length(state)
-    size = state.pushed.size(2)
-    now = state.table[:, :, done, :, : 1 + size]  # B S Q 1+m
-    totals = now[..., :1].sum((1, 2), keepdim=True)
-    totals = torch.where(state.scaled[:, None, None, None], totals, torch.ones_like(totals))
-    readings = (now[..., 1:] / totals).transpose(1, 2)  # B Q S m
+    readings = state.reading
     rows = (~state.scaled).nonzero().squeeze(1)
     if rows.numel():
         readings = readings.index_copy(0, rows, _exact(state, rows, done))
-    return readings.flatten(1).to(state.pushed.dtype)
+    return readings.to(state.bottom.dtype)
 
 
 def _exact(state: PushdownState, rows: Tensor, done: int) -> Tensor:
     """The last readings of some rows of the batch, in log space."""
-    size, (symbols, _, states) = state.pushed.size(2), state.table.shape[1:4]
-    seen = (x.index_select(0, rows)[:, :done].double() for x in (state.logits, state.pushed))
-    bottom = state.table[:, 0, 0, 0, 1 : 1 + size].index_select(0, rows)
-    return pushdown_log(*seen, bottom, states, symbols)[:, -1]
+    size, symbols, states = state.bottom.size(1), state.table.size(1), state.table.size(3)
+    history = state.history.index_select(0, rows)[:, :done]
+    logits, pushed = history.split([history.size(2) - size, size], 2)
+    bottom = state.bottom.index_select(0, rows).double()
+    return pushdown_log(logits, pushed, bottom, states, symbols)[:, -1].flatten(1)
 
 
 def _length(state: PushdownState) -> int:
@@ -136,73 +140,94 @@ def _length(state: PushdownState) -> int:
     return lengths.pop() if lengths else 0
 
 
-def _visible(state: PushdownState, done: int) -> Tensor:
-    top = state.table.size(1) * state.table.size(3)
-    return state.table[:, :, : done + 1, :, : 1 + state.pushed.size(2) + done * top]
-
-
-def _column(
+def _linked_step(
     state: PushdownState, done: int, logits: Tensor, pushed: Tensor, states: int, symbols: int
-) -> tuple[Tensor, Tensor]:
-    """The table's row of time done + 1, B S Q (1 + m + (done+1) S Q), and which rows of the batch are in range."""
-    B, size, top = pushed.size(0), pushed.size(1), states * symbols
-    table = _visible(state, done)
-    width = table.size(4)
-    last = table[:, :, done].flatten(1, 2)  # B SQ width
-    totals = last[:, :, 0].detach().sum(1)[:, None, None]
-    totals = torch.where(state.scaled[:, None, None], totals, torch.ones_like(totals))
-    steps = logits.unsqueeze(1)
-    weights = arrange((steps - scale(steps, states, symbols)).exp() / totals, states, symbols)
-    push, replace = weights.moves[0].transpose(1, 2).split(top, 2)  # B SQ SQ: [(y, r), (x, q)]
-    pops = weights.pops[0].flatten(1, 2).transpose(1, 2)  # B Q SQ
-    moved = torch.bmm(torch.cat([replace, pops], 1), last)  # B SQ+Q width
-    new = moved[:, :top].unflatten(1, (symbols, states))
-    if done:
-        new = new + _popped(table, moved[:, top:, 1 + size :].unflatten(2, (done, symbols, states)))
-    entered = torch.cat([pushed.new_ones(B, 1), pushed], 1).unsqueeze(1)  # B 1 1+m
-    own = torch.bmm(torch.bmm(push, last[:, :, :1]), entered)  # B SQ 1+m
-    new = new + pad(own, (0, width - 1 - size)).unflatten(1, (symbols, states))
-    new = torch.cat([new, push.unflatten(1, (symbols, states))], 3)
-    with torch.no_grad():
-        total = new[..., 0].sum((1, 2))
-        largest = new.abs().amax((1, 2, 3))
-        scaled = state.scaled & (total >= SMALLEST_TOTAL) & (largest <= LARGEST_INNER)
-    return torch.where(scaled[:, None, None, None], new, torch.zeros_like(new)), scaled
+) -> PushdownState:
+    """A step that is linked to the chain the state comes from, or to a new one with all steps so far."""
+    token, chain, history = state.token, recurrence_of(state.token, done), state.history[:, :done]
+    if chain is None:
+        chain = Recurrence(state.bottom, states=states, symbols=symbols)
+        token, replayed = chain.start(state.bottom), history[:, :0]
+        for earlier in history.unbind(1):
+            before = earlier.split([logits.size(1), pushed.size(1)], 1)
+            token, _, replayed, _ = chain.step(token, replayed, *before)
+    token, reading, history, scaled = chain.step(token, history, logits, pushed)
+    return PushdownState(
+        history.new_empty(len(history), symbols, 0, states, 0),
+        reading,
+        token,
+        history,
+        state.bottom,
+        scaled,
+        state.length + 1,
+        state.limit,
+    )
 
 
-def _popped(table: Tensor, inner: Tensor) -> Tensor:
-    """Sum over times k of gp[k->j]^T row_k: inner is gp, B r k y t; the result B S Q width."""
-    B, S, Q, width = table.size(0), table.size(1), table.size(3), table.size(4)
-    top, steps = S * Q, inner.size(2)
-    gates = inner.permute(0, 3, 1, 2, 4).reshape(B * S, Q, steps * Q)  # (B y) r (k t)
-    narrow = width - steps * top  # columns of F
-    total = None
-    for start in range(0, steps, CHUNK):
-        stop = min(start + CHUNK, steps)
-        columns = narrow + (stop - 1) * top
-        rows = table[:, :, start:stop, :, :columns].reshape(B * S, (stop - start) * Q, columns)
-        part = pad(torch.bmm(gates[:, :, start * Q : stop * Q], rows), (0, width - columns))
-        total = part if total is None else total + part
-    return total.view(B, S, Q, width)
+def _written_step(
+    state: PushdownState, done: int, logits: Tensor, pushed: Tensor, states: int, symbols: int
+) -> PushdownState:
+    """A step that is written into the state's own table."""
+    if state.table.size(2) <= done:
+        history = state.history[:, :done]
+        state = _initial(state.bottom.detach(), state.limit, logits.size(1), states, symbols)
+        for time, earlier in enumerate(history.unbind(1)):
+            before = earlier.split([logits.size(1), pushed.size(1)], 1)
+            state = _written_step(state, time, *before, states, symbols)
+    size = pushed.size(1)
+    table, history = _room(state, done, states * symbols)
+    last = table[:, :, done, :, : 1 + size + done * states * symbols].flatten(1, 2)
+    vectors = pushed.double()
+    totals = torch.where(state.scaled, last[:, :, 0].sum(1), 1.0)
+    column, totals, _, scaled = next_column(
+        last,
+        _parts(table, done, 1 + size),
+        step_weights(logits.double(), totals, states, symbols),
+        vectors,
+        state.scaled,
+        symbols,
+    )
+    table[:, :, done + 1, :, : column.size(2)] = column.unflatten(1, (symbols, states))
+    history[:, done, : logits.size(1)] = logits
+    history[:, done, logits.size(1) :] = vectors
+    return PushdownState(
+        table,
+        read_column(column, totals, size, symbols),
+        state.token.detach(),
+        history,
+        state.bottom.detach(),
+        scaled,
+        state.length + 1,
+        state.limit,
+    )
 
 
-def _room(state: PushdownState, done: int, top: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The state's tensors, or copies of twice the size if there is no room for one more step."""
-    table, logits, pushed = state.table, state.logits, state.pushed
-    if table.size(2) > done + 1:
-        return table, logits, pushed
-    more = max(16, 2 * (done + 1))
+def _parts(table: Tensor, times: int, narrow: int) -> Iterator[Part]:
+    """The rows of times 0 .. times-1, chunk by chunk, each as wide as its last time needs."""
     B, S, _, Q, _ = table.shape
-    visible = _visible(state, done)
-    grown = table.new_zeros(B, S, more, Q, 1 + pushed.size(2) + (more - 1) * top)
+    for first in range(0, times, CHUNK):
+        after = min(first + CHUNK, times)
+        columns = narrow + (after - 1) * S * Q
+        yield first, after, table[:, :, first:after, :, :columns].reshape(B * S, (after - first) * Q, columns)
+
+
+def _room(state: PushdownState, done: int, top: int) -> tuple[Tensor, Tensor]:
+    """The state's table and history, or copies of twice the size if there is no room for one more step."""
+    if state.table.size(2) > done + 1:
+        return state.table, state.history
+    more = max(16, 2 * (done + 1))
+    B, S, _, Q, _ = state.table.shape
+    narrow = 1 + state.bottom.size(1)
+    visible = state.table[:, :, : done + 1, :, : narrow + done * top]
+    grown = visible.new_zeros(B, S, more, Q, narrow + (more - 1) * top)
     grown[:, :, : done + 1, :, : visible.size(4)] = visible
-    return grown, *(pad(x[:, :done], (0, 0, 0, more - 1 - done)) for x in (logits, pushed))
+    return grown, pad(state.history[:, :done], (0, 0, 0, more - 1 - done))
 
 
 def _check(state: PushdownState, logits: Tensor, pushed: Tensor, states: int, symbols: int) -> None:
-    B, count = state.table.size(0), transition_count(states, symbols)
-    if logits.shape != (B, count) or pushed.shape != (B, state.pushed.size(2)):
+    B, count = state.token.size(0), transition_count(states, symbols)
+    if logits.shape != (B, count) or pushed.shape != (B, state.bottom.size(1)):
         raise ValueError(
-            f"expected logits {B} {count} and pushed {B} {state.pushed.size(2)}, "
+            f"expected logits {B} {count} and pushed {B} {state.bottom.size(1)}, "
             f"got {tuple(logits.shape)} and {tuple(pushed.shape)}"
         )
