@@ -1,0 +1,47 @@
+"""A YAML and the command line build one and the same model, and train it to the same numbers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import torch
+
+from seqstruct.bridge.checkpoints import load_checkpoint
+from seqstruct.data.cfl.folder import Request, write_folder
+from tests.models.front_door import PLUGIN, fairseq
+
+ROOT = Path(PLUGIN).parent
+PLAN = "softmax*2 + nondeterministic_stack(states=2, symbols=3, size=5) + softmax*2"
+
+
+def test_hydra_equals_argparse(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    write_folder(
+        Request("dyck", train=40, valid=20, test_per_length=1, lengths=(5, 9), test_lengths=(5, 9), seed=1), data
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", ROOT / "configs" / "stack_attention",
+            "--config-name", "cfl", "row=nd", f"task.data={data}", f"common.user_dir={PLUGIN}", "common.cpu=true",
+            f"checkpoint.save_dir={tmp_path / 'hydra'}", "optimization.max_update=4", "dataset.num_workers=0",
+        ],
+        capture_output=True, text=True, cwd=tmp_path, env=environment, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    fairseq(
+        "train", data, "--user-dir", PLUGIN, "--task", "cfl_language_modeling", "--criterion", "cfl_cross_entropy",
+        "--arch", "structured_transformer_lm_cfl", "--decoder-embed-dim", 28, "--decoder-self-attention", PLAN,
+        "--optimizer", "adam", "--lr", 0.002, "--clip-norm", 5, "--batch-size", 10, "--max-update", 4,
+        "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", 0.9, "--lr-patience", 5, "--best-checkpoint-metric",
+        "perplexity", "--no-epoch-checkpoints", "--update-epoch-batch-itr", "True", "--cpu", "--num-workers", 0,
+        "--save-dir", tmp_path / "argparse", "--seed", 1,
+    )  # fmt: skip
+    states = [load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("hydra", "argparse")]
+    assert states[0].keys() == states[1].keys()
+    for name, value in states[0].items():
+        torch.testing.assert_close(states[1][name], value, rtol=0, atol=0, msg=lambda m, name=name: f"{name}: {m}")
