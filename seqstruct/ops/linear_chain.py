@@ -1,0 +1,242 @@
+"""Linear-chain conditional random fields (Lafferty et al. 2001) as layers, after Kim et al. (2017, section 3.1).
+
+A path z of the real positions 0 .. L-1 of a row has the score
+
+    sum_{t < L} unary[t, z_t] + sum_{t < L-1} edge[t, z_t, z_{t+1}]
+
+and a probability in proportion to exp(score).  The start and stop potentials of the paper (Figure 2) are added to the
+unary potentials of the first and the last real position.
+
+Everywhere: unary B N C and edge B N-1 C C are log potentials, real numbers or -inf (impossible), C >= 1 states, of
+one floating type; padding_mask B N, True = padding, before or after the real positions of a row, or None.  What the
+padded positions hold does not matter.  A row without real positions has one path, the empty one; where no path is
+possible the log-partition is -inf and all marginals are 0.  Calculations are in float64, results in the type of the
+potentials.  Raises ValueError if the shapes do not fit, padding stands between real positions, or a potential is NaN
+or +inf (looked for only where the log-partition is not finite).
+
+The marginals take O(B N C^2) time and memory (O(B N C^3) time up to 5 states), their backward pass about twice that.
+The paper runs its backward pass in a signed logarithm; here it is a derivative along a direction, in ordinary numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.linear_chain_log import LogChain, chain_total, log_chain, log_chain_tangent
+from seqstruct.ops.linear_chain_scaled import scaled_chain, scaled_chain_tangent
+from seqstruct.ops.log_potentials import Rows, refuse_what_is_no_number
+from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
+
+FIELDS_OF_LOG_CHAIN = len(LogChain._fields)
+
+
+class ChainMarginals(NamedTuple):
+    """node: B N C, p(z_t = i); edge: B N-1 C C, p(z_t = i, z_{t+1} = j).  Zero at padding."""
+
+    node: Tensor
+    edge: Tensor
+
+
+class BestPath(NamedTuple):
+    """states: B N long, -1 at padding and where no path is possible; score: B, log space."""
+
+    states: Tensor
+    score: Tensor
+
+
+def chain_log_partition(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    """Logarithm of the sum over all paths of exp(score), B, in nats; twice differentiable."""
+    rows, unary, edge = _aligned(unary, edge, padding_mask)
+    return _LogPartition.apply(unary, edge, rows.real)
+
+
+def chain_marginals(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> ChainMarginals:
+    """Probabilities of states and of pairs of neighbouring states; differentiable once."""
+    rows, unary, edge = _aligned(unary, edge, padding_mask)
+    node, pair = _Marginals.apply(unary, edge, rows.real)
+    return ChainMarginals(rows.back(node, 1), rows.back(pair, 1))
+
+
+def chain_entropy(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    """Entropy of the distribution over paths, B, in nats; differentiable once; 0 where no path is possible."""
+    rows, *potentials = _aligned(unary.double(), edge.double(), padding_mask)
+    entropy = _LogPartition.apply(*potentials, rows.real)
+    impossible = entropy == -torch.inf
+    for marginals, potential in zip(_Marginals.apply(*potentials, rows.real), potentials, strict=True):
+        terms = marginals * potential.masked_fill(marginals.detach() == 0, 0.0)
+        entropy = entropy - terms.flatten(1).sum(1)
+    return entropy.masked_fill(impossible, 0.0).to(unary.dtype)
+
+
+def chain_best_path(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> BestPath:
+    """The path of the greatest score (Viterbi); of several one, without preference.  No gradient."""
+    return BestPath(*_structure(unary, edge, padding_mask, MaxSemiring()))
+
+
+def chain_sample(
+    unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None, *, count: int, generator: torch.Generator
+) -> Tensor:
+    """Paths drawn independently from the distribution, count B N long; -1 as in `BestPath`.  No gradient.
+
+    generator: the source of random numbers, on the device of the potentials.
+    Raises ValueError unless count is 1 or more.
+    """
+    if count < 1:
+        raise ValueError(f"expected 1 or more samples, got {count}")
+    copies = (x if x is None else x.repeat(count, *[1] * (x.dim() - 1)) for x in (unary, edge, padding_mask))
+    states, _ = _structure(*copies, SamplingSemiring(generator))
+    return states.unflatten(0, (count, unary.size(0)))
+
+
+def chain_potentials(unary: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    """One vector and N-1 matrices whose product is the sum over paths: start B C and steps B N-1 C C, log space.
+
+    The unary potential of a position is part of the step that leads to it.  real: B N bool, no padding in front, or
+    None; a padded step does nothing.
+    """
+    start, steps = unary[:, 0], edge + unary[:, 1:].unsqueeze(2)
+    if real is None:
+        return start, steps
+    C = unary.size(2)
+    nothing = unary.new_full((C, C), -torch.inf).fill_diagonal_(0.0)
+    one_of_all = unary.new_full((C,), -torch.inf)
+    one_of_all[0] = 0.0
+    return torch.where(real[:, :1], start, one_of_all), torch.where(real[:, 1:, None, None], steps, nothing)
+
+
+def _aligned(unary: Tensor, edge: Tensor, padding_mask: Tensor | None) -> tuple[Rows, Tensor, Tensor]:
+    """Padding moved to the end of each row."""
+    fits = unary.dim() == 3 and unary.size(2) > 0
+    if not fits or edge.shape != (unary.size(0), max(0, unary.size(1) - 1), *unary.shape[2:] * 2):
+        raise ValueError(f"expected unary B N C and edge B N-1 C C, got {tuple(unary.shape)} and {tuple(edge.shape)}")
+    if unary.dtype != edge.dtype or not unary.is_floating_point():
+        raise ValueError(f"expected unary and edge of one floating type, got {unary.dtype} and {edge.dtype}")
+    rows = Rows.of(padding_mask, *unary.shape[:2])
+    return rows, rows.to_front(unary, 1), rows.to_front(edge, 1)
+
+
+def _structure(
+    unary: Tensor, edge: Tensor, padding_mask: Tensor | None, semiring: LogSemiring
+) -> tuple[Tensor, Tensor]:
+    """The path that the gradient of a semiring's total points out, B N, and that total, B."""
+    rows, potential, edge = _aligned(unary.detach().double(), edge.detach().double(), padding_mask)
+    if unary.size(1) == 0:
+        return unary.new_zeros(unary.shape[:2], dtype=torch.long), unary.new_zeros(unary.size(0))
+    with torch.enable_grad():
+        potential = potential.requires_grad_()
+        total = chain_total(*chain_potentials(potential, edge, rows.real), semiring)
+        (indicator,) = torch.autograd.grad(total.sum(), potential)
+    _refuse(total, potential.detach(), edge, rows.real)
+    states = indicator.argmax(2).masked_fill((total == -torch.inf).unsqueeze(1), -1)
+    if rows.real is not None:
+        states = states.masked_fill(~rows.real, -1)
+    return rows.back(states, 1), total.detach().to(unary.dtype)
+
+
+def _refuse(log_partition: Tensor, unary: Tensor, edge: Tensor, real: Tensor | None) -> None:
+    """Look for what is no number, in real positions, if a log-partition is not finite."""
+    if bool(log_partition.isfinite().all()):
+        return
+    if real is not None:
+        unary = unary.masked_fill(~real.unsqueeze(2), 0.0)
+        edge = edge.masked_fill(~real[:, 1:, None, None], 0.0)
+    refuse_what_is_no_number("unary", unary)
+    refuse_what_is_no_number("edge", edge)
+
+
+class _Pass(NamedTuple):
+    """Marginals and log-partition of a batch, float64, and all that the tangent needs, as tensors.
+
+    rows: which rows the scaled form could not do, R long; kept: first what log space keeps of these rows, if there are
+    any, then what the scaled form keeps.
+    """
+
+    node: Tensor
+    edge: Tensor
+    log_partition: Tensor
+    rows: Tensor
+    kept: tuple[Tensor, ...]
+
+
+def _infer(unary: Tensor, edge: Tensor, real: Tensor | None) -> _Pass:
+    start, steps = chain_potentials(unary.double(), edge.double(), real)
+    if steps.size(1) == 0:
+        chain, node, pair = log_chain(start, steps)
+        log_partition, rows, kept = chain.log_partition, torch.arange(len(start), device=start.device), tuple(chain)
+    else:
+        node, pair, log_partition, exact, kept = scaled_chain(start, steps)
+        rows = (~exact).nonzero().squeeze(1)
+        if len(rows):
+            chain, *marginals = log_chain(start[rows], steps[rows])
+            found, exceptions = (node, pair, log_partition), (*marginals, chain.log_partition)
+            node, pair, log_partition = (x.index_copy(0, rows, y) for x, y in zip(found, exceptions, strict=True))
+            kept = (*chain, *kept)
+    if len(rows):
+        _refuse(log_partition, unary, edge, real)
+    return _Pass(*_masked(node, pair, real), log_partition, rows, kept)
+
+
+def _masked(node: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    if real is None:
+        return node, edge
+    return node.masked_fill(~real.unsqueeze(2), 0.0), edge.masked_fill(~real[:, 1:, None, None], 0.0)
+
+
+def _tangent(
+    rows: Tensor, kept: tuple[Tensor, ...], real: Tensor | None, node: Tensor, edge: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Derivatives of the marginals in the direction of unary potentials B N C and edge potentials B N-1 C C."""
+    node, edge = _masked(node.double(), edge.double(), real)
+    start, steps = node[:, 0], edge + node[:, 1:].unsqueeze(2)
+    exceptions = LogChain(*kept[:FIELDS_OF_LOG_CHAIN]) if len(rows) else None
+    if exceptions is not None and len(rows) == len(start):
+        return _masked(*log_chain_tangent(exceptions, start, steps), real)
+    d_node, d_edge = scaled_chain_tangent(kept[FIELDS_OF_LOG_CHAIN:] if len(rows) else kept, start, steps)
+    if exceptions is not None:
+        d_rows = log_chain_tangent(exceptions, start[rows], steps[rows])
+        d_node, d_edge = (x.index_copy(0, rows, y) for x, y in zip((d_node, d_edge), d_rows, strict=True))
+    return _masked(d_node, d_edge, real)
+
+
+class _Marginals(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, unary: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+        if unary.size(1) == 0:
+            return torch.zeros_like(unary), torch.zeros_like(edge)
+        done = _infer(unary, edge, real)
+        ctx.save_for_backward(real, done.rows, *done.kept)
+        return done.node.to(unary.dtype), done.edge.to(unary.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, node: Tensor, edge: Tensor) -> tuple[Tensor, Tensor, None]:
+        if node.size(1) == 0:
+            return torch.zeros_like(node), torch.zeros_like(edge), None
+        real, rows, *kept = ctx.saved_tensors
+        d_node, d_edge = _tangent(rows, tuple(kept), real, node, edge)
+        return d_node.to(node.dtype), d_edge.to(edge.dtype), None
+
+
+class _LogPartition(torch.autograd.Function):
+    """Its gradient is the marginals, as a function of the potentials where a second derivative is wanted."""
+
+    @staticmethod
+    def forward(ctx, unary: Tensor, edge: Tensor, real: Tensor | None) -> Tensor:
+        if unary.size(1) == 0:
+            ctx.save_for_backward(unary, edge, real, unary, edge)
+            return unary.new_zeros(unary.size(0))
+        done = _infer(unary, edge, real)
+        ctx.save_for_backward(unary, edge, real, done.node.to(unary.dtype), done.edge.to(unary.dtype))
+        return done.log_partition.to(unary.dtype)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        unary, edge, real, *marginals = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            marginals = _Marginals.apply(unary, edge, real)
+        node, pair = marginals
+        return node * grad.view(-1, 1, 1), pair * grad.view(-1, 1, 1, 1), None

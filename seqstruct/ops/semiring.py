@@ -1,0 +1,134 @@
+"""Semirings: one recursion gives a sum over all structures, the best one, a sample, the entropy.
+
+An element is a tensor with an axis of components in front (one component, except where said otherwise); a chart calls
+`lift` on log potentials, combines elements by `times` and `sum`, and ends with `value`.  The gradient of `value` with
+respect to the log potentials is, part by part of the structure: the marginals (log), one best structure (max), a
+structure drawn from the distribution (sampling).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+class LogSemiring:
+    """(logaddexp, +): `value` is the log-partition, in nats."""
+
+    def lift(self, log_potentials: Tensor) -> Tensor:
+        """Log potentials of any shape as elements, 1 x that shape."""
+        return log_potentials.unsqueeze(0)
+
+    def zero(self, shape: Sequence[int], like: Tensor) -> Tensor:
+        """The neutral element of `sum`, of the data type and device of `like`."""
+        return self.lift(like.new_full(shape, -torch.inf))
+
+    def one(self, shape: Sequence[int], like: Tensor) -> Tensor:
+        """The neutral element of `times`."""
+        return self.lift(like.new_zeros(shape))
+
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        """The product of elements, broadcast."""
+        return left + right
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        """The sum over an axis counted from the end."""
+        return log_sum(terms, dim)
+
+    def value(self, total: Tensor) -> Tensor:
+        """What the recursion is run for, without the axis of components."""
+        return total[0]
+
+
+class MaxSemiring(LogSemiring):
+    """(max, +): `value` is the score of the best structure; of equal terms the gradient goes to one alone."""
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        """The greatest term."""
+        return terms.max(dim).values
+
+
+class RealSemiring(LogSemiring):
+    """(+, x) of probabilities: `value` is the partition function itself, with the range of the data type."""
+
+    def lift(self, log_potentials: Tensor) -> Tensor:
+        """Potentials in linear space."""
+        return log_potentials.exp().unsqueeze(0)
+
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        """The product."""
+        return left * right
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        """The sum."""
+        return terms.sum(dim)
+
+
+class EntropySemiring(LogSemiring):
+    """Pairs (log-partition, entropy of the distribution it normalises): `value` is the entropy, in nats.
+
+    The entropy of a choice between sets of structures with shares p_i and entropies h_i is
+    sum_i p_i (h_i - log p_i); independent parts add up.
+    """
+
+    def lift(self, log_potentials: Tensor) -> Tensor:
+        """A single structure has no entropy."""
+        return torch.stack([log_potentials, torch.zeros_like(log_potentials)])
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        """The choice between terms."""
+        weights, entropies = terms
+        total = log_sum(weights, dim)
+        impossible = weights == -torch.inf
+        surprisal = (total.unsqueeze(dim) - weights).masked_fill(impossible, 0.0)
+        shares = (-surprisal).exp().masked_fill(impossible, 0.0)
+        return torch.stack([total, (shares * (entropies + surprisal)).sum(dim)])
+
+    def value(self, total: Tensor) -> Tensor:
+        """The entropy."""
+        return total[1]
+
+
+class SamplingSemiring(LogSemiring):
+    """The log semiring, whose backward pass follows one term drawn by its share instead of all terms.
+
+    generator: the source of random numbers, on the device of the potentials.  First derivatives only.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator = generator
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        """Logsumexp; its gradient is one-hot, drawn anew in every backward pass."""
+        return _DrawnSum.apply(terms, dim, self.generator)
+
+
+def log_sum(terms: Tensor, dim: int) -> Tensor:
+    """Logsumexp over an axis; where all terms are -inf, -inf with derivatives 0."""
+    none = (terms == -torch.inf).all(dim, keepdim=True)
+    return terms.masked_fill(none, 0.0).logsumexp(dim).masked_fill(none.squeeze(dim), -torch.inf)
+
+
+class _DrawnSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, terms: Tensor, dim: int, generator: torch.Generator) -> Tensor:
+        total = log_sum(terms, dim)
+        ctx.save_for_backward(terms, total)
+        ctx.dim, ctx.generator = dim, generator
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
+        terms, total = ctx.saved_tensors
+        limit = total.unsqueeze(ctx.dim).clamp(min=torch.finfo(terms.dtype).min)
+        cumulated = (terms - limit).exp().cumsum(ctx.dim)
+        last = cumulated.narrow(ctx.dim, cumulated.size(ctx.dim) - 1, 1)
+        # 1 - rand is in (0, 1]: a term of share 0 is never the first whose cumulated share reaches it.
+        height = 1 - torch.rand(last.shape, dtype=terms.dtype, device=terms.device, generator=ctx.generator)
+        drawn = (cumulated < height * last).sum(ctx.dim, keepdim=True)
+        drawn.clamp_(max=terms.size(ctx.dim) - 1)
+        return torch.zeros_like(terms).scatter_(ctx.dim, drawn, grad.unsqueeze(ctx.dim)), None, None
