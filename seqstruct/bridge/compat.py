@@ -19,15 +19,15 @@ import seqstruct
 from seqstruct.bridge import resume
 
 NOISE = (
+    r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
+    r"\n'\w+' is validated against ConfigStore schema with the same name",
     r"\nThe version_base parameter is not specified",
-    r".*is an UntypedStorage.*TypedStorage is deprecated",
+    r"In 'config': Usage of deprecated keyword in package header",
+    r"\nThe strict flag in the compose API is deprecated",
     r"'pin_memory' argument is set as true but",
-    r"`torch.cuda.amp.GradScaler\(args...\)` is deprecated",
-    r"`torch.cuda.amp.custom_fwd\(args...\)` is deprecated",
-    r"`torch.cuda.amp.custom_bwd\(args...\)` is deprecated",
+    r"`torch\.cuda\.amp\.(autocast|GradScaler)\(args\.\.\.\)` is deprecated",
+    r"torch\.cuda\.amp\.GradScaler is enabled, but CUDA is not available",
     r"Support for mismatched key_padding_mask and attn_mask is deprecated",
-    r"Future Hydra versions will no longer change working directory",
-    r"In '.*': (Defaults list|Usage of deprecated keyword in package header)",
 )
 
 

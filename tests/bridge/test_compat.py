@@ -61,3 +61,18 @@ def test_own_errors_are_one_sentence_and_others_keep_their_traceback(code: str, 
     assert done.returncode == 1
     assert ("Traceback" in done.stderr) == shown
     assert "rafa" in done.stderr.strip().splitlines()[-1]
+
+
+def test_known_noise_is_filtered_and_nothing_else() -> None:
+    """fairseq's start warns of deprecations in its own calls; none of that reaches the user, and other warnings do."""
+    code = (
+        "import warnings; from seqstruct.bridge.compat import prepare_fairseq; prepare_fairseq();"
+        "from fairseq.dataclass.utils import convert_namespace_to_omegaconf; from fairseq import options;"
+        "parser = options.get_validation_parser(); args = options.parse_args_and_arch(parser, ['x', '--path', 'y', '--task', 'translation']);"
+        "convert_namespace_to_omegaconf(args); import torch; torch.cuda.amp.autocast(enabled=False);"
+        "warnings.warn('something else', stacklevel=2)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    warned = [line for line in done.stderr.splitlines() if "Warning" in line]
+    assert len(warned) == 1 and "something else" in warned[0], done.stderr
