@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqstruct.cli import main
-from seqstruct.cli.inspect import count_parameters, part_of, plan_lines, ranges
+from seqstruct.cli.inspect import count_parameters, part_of, plan_lines, ranges, version_lines
 
 
 def small_model(layers=3):
@@ -90,6 +90,13 @@ def test_command_prints_all_sections(tmp_path, capsys):
         "versions     not in this checkpoint\n",
     ):
         assert said in printed, printed
+
+
+def test_versions_that_wrote_the_checkpoint():
+    assert version_lines({"extra_state": {"seqstruct_versions": {"torch": "2.13.0", "numpy": "2.4.6"}}}) == [
+        "torch 2.13.0", "numpy 2.4.6",
+    ]
+    assert version_lines({"extra_state": {}}) == ["not in this checkpoint"]
 
 
 def test_options_may_be_a_namespace(tmp_path, capsys):
