@@ -51,22 +51,22 @@ class BestPath(NamedTuple):
 def chain_log_partition(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> Tensor:
     """Logarithm of the sum over all paths of exp(score), B, in nats; twice differentiable."""
     rows, unary, edge = _aligned(unary, edge, padding_mask)
-    return _LogPartition.apply(unary, edge, rows.real)
+    return _LogPartition.apply(unary, edge, rows)
 
 
 def chain_marginals(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> ChainMarginals:
     """Probabilities of states and of pairs of neighbouring states; differentiable once."""
     rows, unary, edge = _aligned(unary, edge, padding_mask)
-    node, pair = _Marginals.apply(unary, edge, rows.real)
+    node, pair = _Marginals.apply(unary, edge, rows)
     return ChainMarginals(rows.back(node, 1), rows.back(pair, 1))
 
 
 def chain_entropy(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> Tensor:
     """Entropy of the distribution over paths, B, in nats; differentiable once; 0 where no path is possible."""
     rows, *potentials = _aligned(unary.double(), edge.double(), padding_mask)
-    entropy = _LogPartition.apply(*potentials, rows.real)
+    entropy = _LogPartition.apply(*potentials, rows)
     impossible = entropy == -torch.inf
-    for marginals, potential in zip(_Marginals.apply(*potentials, rows.real), potentials, strict=True):
+    for marginals, potential in zip(_Marginals.apply(*potentials, rows), potentials, strict=True):
         terms = marginals * potential.masked_fill(marginals.detach() == 0, 0.0)
         entropy = entropy - terms.flatten(1).sum(1)
     return entropy.masked_fill(impossible, 0.0).to(unary.dtype)
@@ -130,22 +130,19 @@ def _structure(
         potential = potential.requires_grad_()
         total = chain_total(*chain_potentials(potential, edge, rows.real), semiring)
         (indicator,) = torch.autograd.grad(total.sum(), potential)
-    _refuse(total, potential.detach(), edge, rows.real)
+    _refuse(total, potential.detach(), edge, rows)
     states = indicator.argmax(2).masked_fill((total == -torch.inf).unsqueeze(1), -1)
     if rows.real is not None:
         states = states.masked_fill(~rows.real, -1)
     return rows.back(states, 1), total.detach().to(unary.dtype)
 
 
-def _refuse(log_partition: Tensor, unary: Tensor, edge: Tensor, real: Tensor | None) -> None:
+def _refuse(log_partition: Tensor, unary: Tensor, edge: Tensor, rows: Rows) -> None:
     """Look for what is no number, in real positions, if a log-partition is not finite."""
-    if bool(log_partition.isfinite().all()):
-        return
-    if real is not None:
-        unary = unary.masked_fill(~real.unsqueeze(2), 0.0)
-        edge = edge.masked_fill(~real[:, 1:, None, None], 0.0)
-    refuse_what_is_no_number("unary", unary)
-    refuse_what_is_no_number("edge", edge)
+    if not bool(log_partition.isfinite().all()):
+        unary, edge = _masked(unary, edge, rows.real)
+        refuse_what_is_no_number("unary", rows.back(unary, 1))
+        refuse_what_is_no_number("edge", rows.back(edge, 1))
 
 
 class _Pass(NamedTuple):
@@ -162,8 +159,8 @@ class _Pass(NamedTuple):
     kept: tuple[Tensor, ...]
 
 
-def _infer(unary: Tensor, edge: Tensor, real: Tensor | None) -> _Pass:
-    start, steps = chain_potentials(unary.double(), edge.double(), real)
+def _infer(unary: Tensor, edge: Tensor, positions: Rows) -> _Pass:
+    start, steps = chain_potentials(unary.double(), edge.double(), positions.real)
     if steps.size(1) == 0:
         chain, node, pair = log_chain(start, steps)
         log_partition, rows, kept = chain.log_partition, torch.arange(len(start), device=start.device), tuple(chain)
@@ -176,8 +173,8 @@ def _infer(unary: Tensor, edge: Tensor, real: Tensor | None) -> _Pass:
             node, pair, log_partition = (x.index_copy(0, rows, y) for x, y in zip(found, exceptions, strict=True))
             kept = (*chain, *kept)
     if len(rows):
-        _refuse(log_partition, unary, edge, real)
-    return _Pass(*_masked(node, pair, real), log_partition, rows, kept)
+        _refuse(log_partition, unary, edge, positions)
+    return _Pass(*_masked(node, pair, positions.real), log_partition, rows, kept)
 
 
 def _masked(node: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -204,11 +201,11 @@ def _tangent(
 
 class _Marginals(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, unary: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
+    def forward(ctx, unary: Tensor, edge: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         if unary.size(1) == 0:
             return torch.zeros_like(unary), torch.zeros_like(edge)
-        done = _infer(unary, edge, real)
-        ctx.save_for_backward(real, done.rows, *done.kept)
+        done = _infer(unary, edge, rows)
+        ctx.save_for_backward(rows.real, done.rows, *done.kept)
         return done.node.to(unary.dtype), done.edge.to(unary.dtype)
 
     @staticmethod
@@ -225,18 +222,19 @@ class _LogPartition(torch.autograd.Function):
     """Its gradient is the marginals, as a function of the potentials where a second derivative is wanted."""
 
     @staticmethod
-    def forward(ctx, unary: Tensor, edge: Tensor, real: Tensor | None) -> Tensor:
+    def forward(ctx, unary: Tensor, edge: Tensor, rows: Rows) -> Tensor:
         if unary.size(1) == 0:
-            ctx.save_for_backward(unary, edge, real, unary, edge)
+            ctx.save_for_backward(unary, edge, unary, edge)
             return unary.new_zeros(unary.size(0))
-        done = _infer(unary, edge, real)
-        ctx.save_for_backward(unary, edge, real, done.node.to(unary.dtype), done.edge.to(unary.dtype))
+        done = _infer(unary, edge, rows)
+        ctx.rows = rows
+        ctx.save_for_backward(unary, edge, done.node.to(unary.dtype), done.edge.to(unary.dtype))
         return done.log_partition.to(unary.dtype)
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        unary, edge, real, *marginals = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            marginals = _Marginals.apply(unary, edge, real)
+        unary, edge, *marginals = ctx.saved_tensors
+        if unary.size(1) and torch.is_grad_enabled():
+            marginals = _Marginals.apply(unary, edge, ctx.rows)
         node, pair = marginals
         return node * grad.view(-1, 1, 1), pair * grad.view(-1, 1, 1, 1), None
