@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Mapping, NamedTuple, Optional
 import torch
 from torch import Tensor, nn
 
+from seqstruct.ops.masking import check_padding_mask
+
 
 class Site(str, Enum):
     """Where in a transformer an attention stands."""
@@ -140,6 +142,7 @@ class Attention(nn.Module):
         successor comes back).  carry: the previous layer's `Reading.carry`.
         This default loops over `write` and `read`: right for every streaming mechanism, fast for none.
         """
+        check_padding_mask(padding_mask, key.size(0), key.size(1))
         resumed = state is not None
         if state is None:
             state = self.initial_state(query.size(0))

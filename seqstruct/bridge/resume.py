@@ -2,7 +2,7 @@
 
 Upstream loses the count of validations without improvement (`--patience`), and with `reduce_lr_on_plateau` the count
 of bad epochs and the step that follows the validation at which the checkpoint was written.  A run that was cut at the
-end of an epoch then trains otherwise than an unbroken one.
+end of an epoch then trains otherwise than an unbroken one.  The versions that wrote a checkpoint are kept beside.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import Any, Callable
 
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
 from fairseq.trainer import Trainer
+
+from seqstruct.bridge.versions import versions
 
 _KEY = "seqstruct_resume"
 
@@ -27,7 +29,7 @@ def install() -> None:
 def _saving(save: Callable) -> Callable:
     @functools.wraps(save)
     def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
-        return save(self, filename, {**extra_state, _KEY: _state(self)})
+        return save(self, filename, {**extra_state, _KEY: _state(self), "seqstruct_versions": versions()})
 
     return save_checkpoint
 

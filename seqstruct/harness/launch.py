@@ -74,7 +74,8 @@ def load_recipe(script: Path) -> Recipe:
     return recipe
 
 
-@hydra.main(version_base=None, config_path=None)
+# 1.1: the level is set for the whole process, and fairseq does not run under later ones
+@hydra.main(version_base="1.1", config_path=None)
 def job(config: DictConfig) -> None:
     """One cell: script, cell (JSON of row, seed, scale), runs, records, and perhaps source and max_minutes."""
     interrupt_on_sigterm()

@@ -12,11 +12,11 @@ import sys
 import tempfile
 import threading
 import zipfile
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 import seqstruct
+from seqstruct.bridge.versions import versions as packages
 from seqstruct.data.files import atomic_write, sha256
 from seqstruct.harness import logs
 from seqstruct.harness.process import Usage, fairseq, run_command
@@ -25,7 +25,6 @@ from seqstruct.harness.recipe import Cell, Measurement, Recipe
 from seqstruct.harness.records import Record, append_records
 
 PLUGIN = Path(seqstruct.__file__).parent
-_PACKAGES = ("torch", "fairseq-fixed", "hydra-core", "omegaconf", "numpy")
 # fairseq and torch keep state in their modules, so evaluations in this process take turns
 _evaluating = threading.Lock()
 
@@ -215,13 +214,8 @@ def mend_last_checkpoint(folder: Path) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of what numbers may depend on, and the repository's commit if this is a checkout."""
-    found = {"python": platform.python_version(), "seqstruct": seqstruct.__version__, "platform": platform.platform()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
+    """Versions of what numbers may depend on, the platform, and the repository's commit if this is a checkout."""
+    found = {**packages(), "platform": platform.platform()}
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=PLUGIN, capture_output=True, text=True
