@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.bridge.stack_lstm import SuperpositionController
 from seqstruct.bridge.vocabulary import TerminalProjection
 
 
@@ -14,7 +15,8 @@ def initialize_uniform(model: nn.Module, bound: float) -> None:
     * LayerNorm: weight 1, bias 0.
     * The linear layers of a left-to-right mechanism, and the feed-forward layers of the layer it stands in: Xavier
       uniform with the gain of the activation that follows (sqrt 2 before the ReLU, else 1), bias 0.
-    * The output layer of a compact vocabulary: Xavier uniform, bias 0.
+    * The output layer of a compact vocabulary, and the layers that control the superposition stack of an LSTM: Xavier
+      uniform, bias 0.
     Raises ValueError unless bound > 0.
     """
     if bound <= 0:
@@ -35,6 +37,9 @@ def initialize_uniform(model: nn.Module, bound: float) -> None:
             _xavier(module.fc2)
         elif isinstance(module, TerminalProjection):
             _xavier(module)
+        elif isinstance(module, SuperpositionController):
+            _xavier(module.action_layer)
+            _xavier(module.pushed_layer)
 
 
 def _xavier(module: nn.Module, gain: float = 1.0) -> None:

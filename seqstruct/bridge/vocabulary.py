@@ -13,6 +13,14 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 
+def terminal_rows(dictionary: Dictionary) -> Tensor:
+    """For each dictionary id its terminal, 0 .. V-1, or V for a special symbol."""
+    terminals = len(dictionary) - dictionary.nspecial
+    rows = torch.full((len(dictionary),), terminals)
+    rows[dictionary.nspecial :] = torch.arange(terminals)
+    return rows
+
+
 class TerminalEmbedding(nn.Module):
     """Input vectors of terminals and of BOS; BOS (the last row) also stands for EOS as a start symbol, and padding."""
 
@@ -22,9 +30,7 @@ class TerminalEmbedding(nn.Module):
         self.embedding_dim = embed_dim
         self.padding_idx = dictionary.pad()
         self.weight = nn.Parameter(torch.empty(terminals + 1, embed_dim).normal_(std=embed_dim**-0.5))
-        rows = torch.full((len(dictionary),), terminals)
-        rows[dictionary.nspecial :] = torch.arange(terminals)
-        self.register_buffer("rows", rows, persistent=False)
+        self.register_buffer("rows", terminal_rows(dictionary), persistent=False)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """B T C for dictionary ids B T."""

@@ -1,0 +1,159 @@
+"""LSTM networks with a stack (DuSell and Chiang 2024, appendix D.1), of one layer.
+
+At each step the LSTM reads the input beside the reading of the stack before the step; the stack's actions and the
+vector to push come from the new hidden state by linear layers with bias.  With `nondeterministic_stack` this is the
+vector RNS-RNN.  The stacks are those of the attention mechanisms of the same names, with their options.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqstruct.attention import Choice
+from seqstruct.ops.lstm import lstm_step
+from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_step, transition_count
+from seqstruct.ops.superposition_stack import ACTIONS, superposition_stack_step
+
+
+class StackLSTMState(NamedTuple):
+    """hidden, cell: B h.  stack: the stack's own state, batch first.  length: B long, the number of steps taken."""
+
+    hidden: Tensor
+    cell: Tensor
+    stack: Any
+    length: Tensor
+
+
+class StackController(nn.Module):
+    """Linear layers from the hidden state to a stack's actions and to the vector to push, and the stack's steps."""
+
+    def __init__(self, hidden_size: int, actions: int, size: int, sigmoid: bool):
+        """actions: numbers that choose an action; size: of a pushed vector; sigmoid: whether it is squashed."""
+        super().__init__()
+        self.action_layer = nn.Linear(hidden_size, actions)
+        self.pushed_layer = nn.Linear(hidden_size, size)
+        self.sigmoid = sigmoid
+
+    def controls(self) -> tuple[Tensor, Tensor]:
+        """Weight (actions + size) h and bias of both layers in one."""
+        layers = self.action_layer, self.pushed_layer
+        return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
+
+    def split(self, controls: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions and pushed vectors, before any nonlinearity, of the layers' joint output."""
+        return controls.split([self.action_layer.out_features, self.pushed_layer.out_features], 1)
+
+
+class SuperpositionController(StackController):
+    """The superposition stack; its state is B h m, row 0 the top."""
+
+    def __init__(self, hidden_size: int, config: Any):
+        super().__init__(hidden_size, ACTIONS, config.size, config.sigmoid)
+        self.reading_size = config.size
+
+    def initial(self, batch_size: int) -> Tensor:
+        """The empty stack, which reads zeros."""
+        return self.pushed_layer.weight.new_zeros(batch_size, 1, self.reading_size)
+
+    def read(self, stack: Tensor) -> Tensor:
+        """The top, B m."""
+        return stack[:, 0]
+
+    def step(self, stack: Tensor, controls: Tensor) -> Tensor:
+        """The stack after the actions of a step; controls: B 3+m."""
+        actions, pushed = self.split(controls)
+        return superposition_stack_step(stack, actions.softmax(1), pushed.sigmoid() if self.sigmoid else pushed)
+
+
+class NondeterministicController(StackController):
+    """The nondeterministic stack; its state is a `PushdownState`."""
+
+    def __init__(self, hidden_size: int, config: Any):
+        super().__init__(hidden_size, transition_count(config.states, config.symbols), config.size, config.sigmoid)
+        self.sizes = {"states": config.states, "symbols": config.symbols}
+        self.max_length = config.max_length
+        self.bottom = nn.Parameter(torch.empty(config.size).uniform_(-0.1, 0.1))
+        self.reading_size = config.states * config.symbols * config.size
+
+    def initial(self, batch_size: int) -> Any:
+        """The bottom element alone, in state 0."""
+        return pushdown_initial(self.bottom.sigmoid(), batch_size, max_length=self.max_length, **self.sizes)
+
+    def read(self, stack: Any) -> Tensor:
+        """The reading, B QSm."""
+        return pushdown_reading(stack)
+
+    def step(self, stack: Any, controls: Tensor) -> Any:
+        """The runs after one more step; controls: B A+m."""
+        logits, pushed = self.split(controls)
+        return pushdown_step(stack, logits, pushed.sigmoid() if self.sigmoid else pushed.exp(), **self.sizes)
+
+
+CONTROLLERS = {
+    "superposition_stack": SuperpositionController,
+    "nondeterministic_stack": NondeterministicController,
+}
+
+
+class StackLSTM(nn.Module):
+    """One layer that reads one-hot symbols; its one bias vector stands for the two of torch, which only add up."""
+
+    def __init__(self, symbols: int, hidden_size: int, stack: Choice | None):
+        """symbols: V, the number of different inputs.  Raises ValueError if the stack is not one of `CONTROLLERS`."""
+        super().__init__()
+        if hidden_size < 1:
+            raise ValueError(f"expected a hidden size of 1 or more, got {hidden_size}")
+        if stack is not None and stack.name not in CONTROLLERS:
+            raise ValueError(f"an LSTM goes with {' or '.join(CONTROLLERS)}, not with {stack.name}")
+        self.symbols, self.hidden_size = symbols, hidden_size
+        self.stack = None if stack is None else CONTROLLERS[stack.name](hidden_size, stack.config)
+        inputs = symbols + (0 if self.stack is None else self.stack.reading_size)
+        bound = hidden_size**-0.5
+        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, inputs).uniform_(-bound, bound))
+        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(4 * hidden_size).uniform_(-bound, bound))
+
+    def initial_state(self, batch_size: int) -> StackLSTMState:
+        """Zeros, and the stack before its first step."""
+        zeros = self.weight_hh.new_zeros(batch_size, self.hidden_size)
+        stack = zeros[:, :0] if self.stack is None else self.stack.initial(batch_size)
+        return StackLSTMState(zeros, zeros, stack, torch.zeros(batch_size, dtype=torch.long, device=zeros.device))
+
+    def forward(
+        self, inputs: Tensor, state: StackLSTMState, need_state: bool = True
+    ) -> tuple[Tensor, StackLSTMState | None]:
+        """Hidden states B T h after each of T steps, and the state to go on from if it is needed.
+
+        inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros).
+        """
+        if inputs.size(1) == 0:
+            return self.weight_hh.new_zeros(*inputs.shape, self.hidden_size), state
+        hiddens, last = self._alone(inputs, state) if self.stack is None else self._steps(inputs, state, need_state)
+        return hiddens, last._replace(length=state.length + inputs.size(1)) if need_state else None
+
+    def _alone(self, inputs: Tensor, state: StackLSTMState) -> tuple[Tensor, StackLSTMState]:
+        one_hot = F.one_hot(inputs, self.symbols + 1)[..., : self.symbols].to(self.bias.dtype)
+        parameters = [self.weight_ih, self.weight_hh, self.bias, torch.zeros_like(self.bias)]
+        hiddens, hidden, cell = torch.lstm(
+            one_hot, (state.hidden[None], state.cell[None]), parameters, True, 1, 0.0, self.training, False, True
+        )
+        return hiddens, state._replace(hidden=hidden[0], cell=cell[0])
+
+    def _steps(self, inputs: Tensor, state: StackLSTMState, need_state: bool) -> tuple[Tensor, StackLSTMState]:
+        of_input, of_reading = self.weight_ih.split([self.symbols, self.stack.reading_size], 1)
+        rows = torch.cat([of_input.t(), of_input.new_zeros(1, 4 * self.hidden_size)])
+        steps = (F.embedding(inputs, rows) + self.bias).unbind(1)
+        recurrent = torch.cat([of_reading, self.weight_hh], 1).t()
+        weight, bias = self.stack.controls()
+        hidden, cell, stack, hiddens = state.hidden, state.cell, state.stack, []
+        for t, step in enumerate(steps, 1):
+            before = torch.cat([self.stack.read(stack).to(hidden.dtype), hidden], 1)
+            hidden, cell = lstm_step(torch.addmm(step, before, recurrent), cell)
+            hiddens.append(hidden)
+            if need_state or t < len(steps):
+                stack = self.stack.step(stack, F.linear(hidden, weight, bias))
+        return torch.stack(hiddens, 1), state._replace(hidden=hidden, cell=cell, stack=stack)
