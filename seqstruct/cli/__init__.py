@@ -37,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"seqstruct {args.command}: {error}", file=sys.stderr)
         return 1
+    except ImportError as error:
+        print(f"seqstruct {args.command}: {error}; `seqstruct doctor` names what is missing", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print(f"seqstruct {args.command}: interrupted", file=sys.stderr)
         return 130
