@@ -168,7 +168,8 @@ class Multi30k(Recipe):
             words += ["--from", raw, "--unchecked"]
         else:
             name = f"multi30k-{SOURCE}-{TARGET}-bpe{setting.vocabulary}"
-            words += ["--from", run.source] if run.source else []
+            source = run.raw_data("multi30k")
+            words += ["--from", source] if source else []
 
         def make(folder: Path) -> None:
             run.progress.say(f"{run.cell}: preparing the corpus")

@@ -64,7 +64,8 @@ def _parser(recipe: Recipe) -> argparse.ArgumentParser:
     parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs are kept (default: runs)")
     parser.add_argument("--records", metavar="DIR", help="where records go (default: records/ beside this script; at "
                         "the smoke scale, records/ among the paper's runs)")
-    parser.add_argument("--from", dest="source", metavar="DIR", help="take raw data from this folder; download nothing")
+    parser.add_argument("--from", dest="source", metavar="DIR", help="take raw data from this folder; download nothing "
+                        "(default: the corpus among data/ of SEQSTRUCT_REFERENCE, where that is set)")
     parser.add_argument("--max-minutes", type=_positive, metavar="M", help="wall-clock limit of training one cell")
     parser.add_argument("--jobs", type=int, choices=range(1, 257), default=1, metavar="N",
                         help="cells trained at a time (default: 1)")

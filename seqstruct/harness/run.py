@@ -68,6 +68,17 @@ class Run:
         """How many parameters the trained model has.  Raises OSError before it is trained."""
         return read_json(self.folder / "trained.json")["parameters"]
 
+    def raw_data(self, name: str) -> Path | None:
+        """The folder of raw data on disk: the one given (--from), or data/`name` of the reference folder.
+
+        The reference folder is named by SEQSTRUCT_REFERENCE; None where neither is there, and data are downloaded.
+        """
+        if self.source is not None:
+            return self.source
+        reference = os.environ.get("SEQSTRUCT_REFERENCE")
+        folder = Path(reference) / "data" / name if reference else None
+        return folder if folder is not None and folder.is_dir() else None
+
     def prepared(self, name: str, make: Callable[[Path], None]) -> Path:
         """The folder `name` among the paper's data, made by `make(folder)` unless it is there.
 
