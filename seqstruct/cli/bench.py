@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import argparse
 from importlib import import_module
+from typing import NamedTuple
 
-BENCHMARKS = {"stack": "stack attention layers, in units of a plain Transformer's training step"}
+
+class Benchmark(NamedTuple):
+    """What is timed, and the default lengths; None where it has sizes of its own."""
+
+    text: str
+    lengths: list[int] | None
+
+
+BENCHMARKS = {
+    "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
+    "stack": Benchmark("stack attention layers, in units of a plain Transformer's training step", [40, 80, 160]),
+}
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
     parser = commands.add_parser("bench", help="time operators beside their rivals", description=__doc__)
     parser.add_argument("name", choices=sorted(BENCHMARKS), metavar="NAME",
-                        help="; ".join(f"{name}: {text}" for name, text in BENCHMARKS.items()))
+                        help="; ".join(f"{name}: {benchmark.text}" for name, benchmark in BENCHMARKS.items()))
     parser.add_argument("--threads", type=int, default=None, metavar="N", help="threads of torch (default: as found)")
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="timed runs of each (default: 7)")
-    parser.add_argument("--lengths", type=int, nargs="+", default=[40, 80, 160], metavar="N",
-                        help="sequence lengths (default: 40 80 160)")
+    parser.add_argument("--lengths", type=int, nargs="+", default=None, metavar="N",
+                        help="sequence lengths (default for stack: 40 80 160; for inference: the sizes of the paper)")
     parser.set_defaults(run=run)
 
 
@@ -28,4 +40,5 @@ def run(args: argparse.Namespace) -> None:
 
     if args.threads is not None:
         torch.set_num_threads(args.threads)
-    print(import_module(f"seqstruct.benchmarks.{args.name}").run(args.lengths, args.repeats))
+    lengths = args.lengths or BENCHMARKS[args.name].lengths
+    print(import_module(f"seqstruct.benchmarks.{args.name}").run(lengths, args.repeats))

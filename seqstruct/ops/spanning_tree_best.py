@@ -76,7 +76,7 @@ def _cycle(heads: dict[int, int]) -> list[int]:
 
 
 def _contract(arcs: Arcs, heads: dict[int, int], node: int) -> _Contraction:
-    """Make one node of a cycle, in place; an arc into it is worth its gain over the arc of the cycle that it replaces."""
+    """Make one node of a cycle, in place; an arc into it is worth its gain over the arc that it replaces."""
     into: dict[int, Weight] = {}
     enters: dict[int, int] = {}
     leaves: dict[int, int] = {}

@@ -1,0 +1,54 @@
+"""`seqstruct bench inference` runs, with and without peers; how long things take is not tested."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+import torch
+
+from seqstruct.benchmarks import inference
+from seqstruct.cli import main
+from seqstruct.ops.linear_chain import chain_marginals
+
+
+def test_the_table_has_a_row_for_each_case(capsys):
+    threads = torch.get_num_threads()
+    try:
+        assert main(["bench", "inference", "--lengths", "1", "3", "--repeats", "1", "--threads", "1"]) == 0
+    finally:
+        torch.set_num_threads(threads)
+    lines = capsys.readouterr().out.splitlines()
+    cases = [f"{kind}, batch 32, n {n}" for kind in ("chain", "projective trees", "all trees") for n in (1, 3)]
+    for case in cases:
+        assert any(line.startswith(case) and inference.OURS in line for line in lines)
+
+
+def test_numbers_below_one_are_refused(capsys):
+    assert main(["bench", "inference", "--lengths", "0"]) == 1
+    assert "1 or more" in capsys.readouterr().err
+
+
+def test_peers_that_are_not_installed_are_named(monkeypatch):
+    monkeypatch.setattr(inference, "_peer", lambda name: None)
+    assert "not installed: torch_struct, supar" in inference.run([2], 1)
+
+
+def test_a_peer_is_given_the_same_problem(monkeypatch):
+    """A stand-in for the peer, in the peer's layout, made of our own marginals: the numbers must be ours."""
+
+    class LinearChainCRF:
+        def __init__(self, edge):
+            unary = edge.new_zeros(edge.size(0), edge.size(1) + 1, edge.size(2))
+            self.marginals = chain_marginals(unary, edge.transpose(2, 3)).edge.transpose(2, 3)
+
+    monkeypatch.setattr(inference, "_peer", lambda name: types.SimpleNamespace(LinearChainCRF=LinearChainCRF))
+    contestants = inference.chain(4, 5, 3)
+    ours, theirs = (c.forward() for c in contestants.values())
+    torch.testing.assert_close(theirs.transpose(2, 3), ours)
+
+
+@pytest.mark.parametrize("case", [inference.chain(2, 4, 2), inference.projective(2, 3), inference.spanning(2, 3)])
+def test_backward_passes_run(case):
+    for contestant in case.values():
+        contestant.backward(contestant.forward())
