@@ -25,11 +25,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqstruct.ops.pushdown_layout import scale
-
 SMALLEST_TOTAL = 1e-280
 LARGEST_INNER = 1e280
-CHUNK = 32  # times whose rows lie together, as wide as the last of them needs
+FLOOR = -1e300  # stands for -inf where it is subtracted, so that -inf - FLOOR stays -inf
+CHUNK = 16  # times whose rows lie together
 
 Part = tuple[int, int, Tensor]  # first time, time after the last, BS (times Q) columns
 
@@ -48,11 +47,13 @@ def _order(states: int, symbols: int, device: torch.device) -> tuple[Tensor, Ten
 def step_weights(logits: Tensor, totals: Tensor, states: int, symbols: int) -> Tensor:
     """Weights of one step, B (SQ + Q + SQ) SQ: replace (y, r), pop r, push (y, r), each from (x, q).
 
-    logits: B A; totals: B, what to divide by.
+    logits: B A, float64; totals: B.  Weights from one (x, q) sum to 1 / totals at most; all are 0 where
+    the step has no transition.
     """
-    shifted = logits - scale(logits.unsqueeze(1), states, symbols).squeeze(1)
-    weights = shifted.index_select(1, _order(states, symbols, logits.device)[0]).exp_()
-    return weights.view(logits.size(0), -1, states * symbols).div_(totals[:, None, None])
+    weights = logits.index_select(1, _order(states, symbols, logits.device)[0]).view(len(logits), -1, states * symbols)
+    largest = weights.amax((1, 2), keepdim=True).clamp_min_(FLOOR)
+    weights.sub_(largest).exp_()
+    return weights.div_(weights.sum(1).amax(1).clamp_min_(1.0).mul_(totals)[:, None, None])
 
 
 def next_column(
@@ -76,9 +77,9 @@ def next_column(
         gates = inner.permute(0, 3, 1, 2, 4).reshape(B * symbols, states, -1)  # (B y) r (k t)
         new = column.view(B * symbols, states, width + top)
         for first, after, part in rows:
-            new[:, :, : part.size(2)] += torch.bmm(gates[:, :, first * states : after * states], part)
+            new[:, :, : part.size(2)].add_(torch.bmm(gates[:, :, first * states : after * states], part))
     landed = torch.bmm(push, last[:, :, :1])
-    column[:, :, :1] += landed
+    column[:, :, :1].add_(landed)
     column[:, :, 1:narrow].addcmul_(landed, pushed.unsqueeze(1))
     totals = column[:, :, 0].sum(1)
     scaled = scaled & (totals >= SMALLEST_TOTAL) & (column.abs().amax((1, 2)) <= LARGEST_INNER)
@@ -136,7 +137,8 @@ class _Rows:
 class Recurrence:
     """What the steps of one batch of sequences share.  Only the last state of the chain goes on from here.
 
-    length: steps taken.  scaled: B bool, which rows have stayed in range.
+    length: steps taken.  scaled: B bool, which rows have stayed in range.  Of the backward pass under way: pending, the
+    adjoint of the column whose turn is next; beyond, see `_gather`; last_adjoint, the step that the pass began with.
     Memory: O(B T^2 S^2 Q^2), twice that once the backward pass has begun.
     """
 
@@ -153,6 +155,7 @@ class Recurrence:
         self.totals = self.column.new_ones(B)
         self.scaled = self.totals.bool()
         self.pending: Tensor | None = None
+        self.beyond: Tensor | None = None
         self.last_adjoint = 0
 
     def start(self, bottom: Tensor) -> Tensor:
@@ -242,8 +245,8 @@ def _add_reading_gradient(adjoint: Tensor, grad: Tensor, reading: Tensor, totals
     """Of F's columns, in place: reading = F[:, 1:] / total."""
     grad = grad / totals.unsqueeze(1)
     vectors = grad.view(-1, chain.states, chain.symbols, chain.size).transpose(1, 2).flatten(1, 2)
-    adjoint[:, :, 1 : 1 + chain.size] += vectors
-    adjoint[:, :, 0] -= (grad * reading).sum(1, keepdim=True)
+    adjoint[:, :, 1 : 1 + chain.size].add_(vectors)
+    adjoint[:, :, 0].sub_((grad * reading).sum(1, keepdim=True))
 
 
 def _step_adjoint(
@@ -259,15 +262,14 @@ def _step_adjoint(
     before = chain.table.get(time - 1)
     width = before.size(2)
     kept, push = weights.split([top + states, top], 1)
-    moved = adjoint.new_zeros(B, top + states, width)
+    moved = adjoint.new_empty(B, top + states, width)
     moved[:, :top] = adjoint[:, :, :width]
-    if time > 1:
-        d_new = adjoint.view(B * symbols, states, -1)
-        d_gates = [
-            torch.bmm(d_new[:, :, : part.size(2)], part.transpose(1, 2)) for *_, part in chain.table.parts(0, time - 1)
-        ]
-        by_row = torch.cat(d_gates, 2).view(B, symbols, states, time - 1, states).permute(0, 2, 3, 1, 4)
-        moved[:, top:, narrow:].view(B, states, time - 1, symbols, states).copy_(by_row)
+    moved[:, top:, :narrow] = 0.0
+    inner = moved[:, top:, narrow:].unflatten(2, (time - 1, symbols, states))
+    d_new = adjoint.view(B * symbols, states, -1)
+    for first, after, part in chain.table.parts(0, time - 1):
+        d_gates = torch.bmm(d_new[:, :, : part.size(2)], part.transpose(1, 2))
+        inner[:, :, first:after] = d_gates.view(B, symbols, states, after - first, states).permute(0, 2, 3, 1, 4)
     d_weights = weights.new_empty(weights.shape)
     torch.bmm(moved, before.transpose(1, 2), out=d_weights[:, : top + states])
     alpha = before[:, :, :1]
@@ -275,11 +277,36 @@ def _step_adjoint(
     torch.add(adjoint[:, :, width:], into * alpha.transpose(1, 2), out=d_weights[:, top + states :])
     d_pushed = (torch.bmm(push, alpha) * adjoint[:, :, 1:narrow]).sum(1)
     carried = torch.bmm(kept.transpose(1, 2), moved)
-    carried[:, :, :1] += torch.bmm(push.transpose(1, 2), into)
-    gathered = carried.view(B * symbols, states, width)
-    here = slice((time - 1) * states, time * states)
-    later = time + 1, chain.last_adjoint + 1
-    for (*_, gates), (*_, adjoints) in zip(chain.gates.parts(*later), chain.adjoints.parts(*later), strict=True):
-        gathered += torch.bmm(gates[:, :, here].transpose(1, 2), adjoints[:, :, :width])
+    carried[:, :, :1].add_(torch.bmm(push.transpose(1, 2), into))
+    _gather(chain, time - 1, carried.view(B * symbols, states, width))
     chain.pending = carried
     return d_weights, d_pushed
+
+
+def _gather(chain: Recurrence, time: int, adjoint: Tensor) -> None:
+    """Add to the adjoint of one time, BS Q W, what later columns had from its rows, by gp.
+
+    What a whole chunk of times gave to the chunks after it is one product, made when the first of these is complete.
+    """
+    states, after = chain.states, (time // CHUNK + 1) * CHUNK
+    if time + 1 == after:
+        chain.beyond = _given(chain, after, chain.last_adjoint + 1, after - CHUNK, after)
+    if chain.last_adjoint >= after:
+        row = (time % CHUNK) * states
+        adjoint.add_(chain.beyond[:, row : row + states, : adjoint.size(2)])
+    near = _given(chain, time + 2, min(after, chain.last_adjoint + 1), time, time + 1)
+    if near is not None:
+        adjoint.add_(near)
+
+
+def _given(chain: Recurrence, first: int, after: int, time: int, until: int) -> Tensor | None:
+    """What times first .. after-1 had from times time .. until-1, BS (times Q) columns; None if there are none."""
+    columns = slice(time * chain.states, until * chain.states)
+    width = 1 + chain.size + (until - 1) * chain.states * chain.symbols
+    total = None
+    for (*_, gates), (*_, adjoints) in zip(
+        chain.gates.parts(first, after), chain.adjoints.parts(first, after), strict=True
+    ):
+        gates, adjoints = gates[:, :, columns].transpose(1, 2), adjoints[:, :, :width]
+        total = torch.bmm(gates, adjoints) if total is None else total.baddbmm_(gates, adjoints)
+    return total

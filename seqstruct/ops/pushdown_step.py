@@ -19,7 +19,6 @@ from torch.nn.functional import pad
 from seqstruct.ops.pushdown_layout import transition_count
 from seqstruct.ops.pushdown_log import pushdown_log
 from seqstruct.ops.pushdown_recurrence import (
-    CHUNK,
     Part,
     Recurrence,
     next_column,
@@ -27,6 +26,8 @@ from seqstruct.ops.pushdown_recurrence import (
     recurrence_of,
     step_weights,
 )
+
+CHUNK = 32  # times whose rows are read at once in decoding, as wide as the last of them needs
 
 
 class PushdownState(NamedTuple):
