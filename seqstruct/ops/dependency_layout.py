@@ -17,6 +17,7 @@ Scores of arcs, and all that goes by arcs, lie as [dependent, head, B].
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -34,31 +35,78 @@ def right_window(half: Tensor, width: int) -> Tensor:
     return half[..., half.size(-2) - width :, width:, :]
 
 
-def windows_left_right(chart: Tensor, width: int) -> Tensor:
-    """2 3 w N-w B, both windows at once, of a chart 2 3 D N B whose halves are (left, right)."""
-    _, _, D, N, B = chart.shape
-    half = (3 * D * N + (D - width) * N + width) * B
-    return chart.as_strided((2, 3, width, N - width, B), (half, D * N * B, N * B, B, 1), 0)
-
-
-def windows_right_left(chart: Tensor, width: int) -> Tensor:
-    """2 3 w N-w B, both windows at once, the right one first, of a chart whose halves are (right, left)."""
-    _, _, D, N, B = chart.shape
-    start = ((D - width) * N + width) * B
-    return chart.as_strided((2, 3, width, N - width, B), (3 * D * N * B - start, D * N * B, N * B, B, 1), start)
-
-
-def open_items(chart: Tensor, width: int) -> Tensor:
-    """2 N-w B, open left and open right of a width, of a chart whose halves are (right, left)."""
-    _, _, D, N, B = chart.shape
-    start = ((3 * D - width) * N + width) * B
-    return chart.as_strided((2, N - width, B), (((2 * width - 1) * N - width) * B, B, 1), start)
-
-
 def arcs_of_width(arcs: Tensor, width: int) -> Tensor:
     """2 N-w B, the arcs that point left and right between the ends of all spans of a width, from N N B."""
     N, _, B = arcs.shape
     return arcs.as_strided((2, N - width, B), (width * (N - 1) * B, (N + 1) * B, 1), width * B)
+
+
+View = tuple[tuple[int, ...], tuple[int, ...], int]  # size, stride and offset, as `as_strided` takes them
+
+
+class Views(NamedTuple):
+    """Views for one width of whole charts 2 3 D N B, each one call of `as_strided`, which is most of the time.
+
+    Of a chart whose halves are (right, left), `parts_*`; of one whose halves are (left, right), `to_*`: their windows
+    side by side, 2 .. w N-w B, belong together.  `mixed` is items 0 and 2, `inner` item 1.
+    """
+
+    left_inner: View
+    right_inner: View
+    left_mixed: View
+    right_mixed: View
+    open_left_right: View
+    complete_on_left: View
+    complete_on_right: View
+    parts_inner: View
+    parts_mixed: View
+    to_inner: View
+    to_mixed: View
+    to_open_right: View
+    to_open_left: View
+    to_complete_on_left: View
+    to_complete_on_right: View
+    arc_left: View
+    arc_right: View
+    arc_left_right: View
+    row: View
+
+
+@lru_cache(maxsize=64)
+def views_by_width(N: int, B: int) -> list[Views]:
+    """The views of the widths 0 .. N-1 (that of 0 is not used)."""
+    return [_views(N, B, w) for w in range(N)]
+
+
+def _views(N: int, B: int, w: int) -> Views:
+    row, item, half = N * B, N * N * B, 3 * N * N * B
+    one, two = (w, N - w, B), (2, w, N - w, B)
+    steps = (row, B, 1)
+    ends, across, arcs = (N - w, B), (B, 1), ((N + 1) * B, 1)
+    right = ((N - w) * N + w) * B  # where the right window of an item begins
+    on_right = (N - 1 - w) * row + w * B
+    open_left = 2 * item + (N - w) * row + w * B
+    return Views(
+        left_inner=(one, steps, half + item),
+        right_inner=(one, steps, item + right),
+        left_mixed=(two, (2 * item, *steps), half),
+        right_mixed=(two, (2 * item, *steps), right),
+        open_left_right=((2, *ends), (half + (w - 1) * row - open_left, *across), open_left),
+        complete_on_left=((2, *ends), (item, *across), half + item + w * row),
+        complete_on_right=((2, *ends), (item, *across), on_right),
+        parts_inner=(two, (half - right, *steps), item + right),
+        parts_mixed=((2, *two), (half - right, 2 * item, *steps), right),
+        to_inner=(two, (half + right, *steps), item),
+        to_mixed=((2, *two), (half + right, 2 * item, *steps), 0),
+        to_open_right=(ends, across, (w - 1) * row),
+        to_open_left=(ends, across, half + open_left),
+        to_complete_on_left=((2, *ends), (item, *across), item + w * row),
+        to_complete_on_right=((2, *ends), (item, *across), half + on_right),
+        arc_left=(ends, arcs, w * B),
+        arc_right=(ends, arcs, w * row),
+        arc_left_right=((2, *ends), (w * (N - 1) * B, *arcs), w * B),
+        row=(ends, across, w * row),
+    )
 
 
 @lru_cache(maxsize=256)

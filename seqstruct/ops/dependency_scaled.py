@@ -16,15 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.dependency_layout import (
-    arcs_of_width,
-    by_arc,
-    left_window,
-    open_items,
-    right_window,
-    windows_left_right,
-    windows_right_left,
-)
+from seqstruct.ops.dependency_layout import by_arc, views_by_width
 
 SMALLEST_TOTAL = 1e-285
 
@@ -83,18 +75,16 @@ def _inside(shares: Tensor, single_root: bool) -> Tensor:
     """The chart 2 3 N N B, halves (right, left); what is outside of its triangles is never read."""
     N, _, B = shares.shape
     values = shares.new_empty(2, 3, N, N, B)
-    right, left = values
-    left[1:, 0] = 1.0
-    right[:2, N - 1] = 1.0
-    for w in range(1, N):
-        A, Z = left_window(left, w), right_window(right, w)
-        halves = (A[1] * Z[1]).sum(0)
-        torch.mul(arcs_of_width(shares, w), halves, out=open_items(values, w))
-        complete = left[1:, w, : N - w]
-        torch.sum(A[0::2] * Z[0::2], 1, out=complete)
-        right[:2, N - 1 - w, w:] = complete
+    values[1, 1:, 0] = 1.0
+    values[0, :2, N - 1] = 1.0
+    for w, at in enumerate(views_by_width(N, B)[1:], 1):
+        halves = (values.as_strided(*at.left_inner) * values.as_strided(*at.right_inner)).sum(0)
+        torch.mul(shares.as_strided(*at.arc_left_right), halves, out=values.as_strided(*at.open_left_right))
+        items = values.as_strided(*at.left_mixed) * values.as_strided(*at.right_mixed)
+        complete = torch.sum(items, 1, out=values.as_strided(*at.complete_on_left))
+        values.as_strided(*at.complete_on_right).copy_(complete)
         if single_root:
-            left[1, w, 0] = 0.0
+            values[1, 1, w, 0] = 0.0
     return values
 
 
@@ -107,62 +97,63 @@ def _outside(
     """
     N, _, B = shares.shape
     adjoint = torch.zeros_like(values)
-    through = torch.zeros_like(shares)
-    left, right = adjoint
-    right[0].flatten(0, 1).scatter_(0, _top(lengths, N), seed.unsqueeze(0))
-    for w in range(N - 1, 0, -1):
+    through = torch.empty_like(shares)
+    adjoint[1, 0].flatten(0, 1).scatter_(0, _top(lengths, N), seed.unsqueeze(0))
+    for w, at in enumerate(reversed(views_by_width(N, B)[1:]), 1):
         if single_root:
-            left[1, w, 0] = 0.0
-        complete = left[1:, w, : N - w].add_(right[:2, N - 1 - w, w:])
-        to, parts = windows_left_right(adjoint, w), windows_right_left(values, w)
-        to[:, 0::2].addcmul_(complete.unsqueeze(1), parts[:, 0::2])
-        share_left, share_right = arcs_of_width(shares, w)
-        here = torch.mul(left[0, w - 1, : N - w], share_right, out=through[w, : N - w])
-        here.addcmul_(right[2, N - w, w:], share_left)
-        to[:, 1].addcmul_(here, parts[:, 1])
+            adjoint[0, 1, N - w, 0] = 0.0
+        complete = adjoint.as_strided(*at.to_complete_on_left)
+        complete.add_(adjoint.as_strided(*at.to_complete_on_right))
+        adjoint.as_strided(*at.to_mixed).addcmul_(complete.unsqueeze(1), values.as_strided(*at.parts_mixed))
+        here = through.as_strided(*at.row)
+        torch.mul(adjoint.as_strided(*at.to_open_right), shares.as_strided(*at.arc_right), out=here)
+        here.addcmul_(adjoint.as_strided(*at.to_open_left), shares.as_strided(*at.arc_left))
+        adjoint.as_strided(*at.to_inner).addcmul_(here, values.as_strided(*at.parts_inner))
     return adjoint, through
 
 
 def _inside_tangent(values: Tensor, shares: Tensor, direction: Tensor, single_root: bool) -> Tensor:
-    N = shares.size(0)
-    d_values = torch.empty_like(values)
-    (right, left), (d_right, d_left) = values, d_values
-    d_left[1:, 0] = 0.0
-    d_right[:2, N - 1] = 0.0
-    for w in range(1, N):
-        A, Z, dA, dZ = left_window(left, w), right_window(right, w), left_window(d_left, w), right_window(d_right, w)
-        halves = (A[1] * dZ[1]).addcmul_(dA[1], Z[1]).sum(0)
-        items = torch.mul(open_items(values, w), arcs_of_width(direction, w), out=open_items(d_values, w))
-        items.addcmul_(arcs_of_width(shares, w), halves)
-        complete = d_left[1:, w, : N - w]
-        torch.sum((A[0::2] * dZ[0::2]).addcmul_(dA[0::2], Z[0::2]), 1, out=complete)
-        d_right[:2, N - 1 - w, w:] = complete
+    N, _, B = shares.shape
+    tangent = torch.empty_like(values)
+    tangent[1, 1:, 0] = 0.0
+    tangent[0, :2, N - 1] = 0.0
+    for w, at in enumerate(views_by_width(N, B)[1:], 1):
+        halves = values.as_strided(*at.left_inner) * tangent.as_strided(*at.right_inner)
+        halves.addcmul_(tangent.as_strided(*at.left_inner), values.as_strided(*at.right_inner))
+        items = tangent.as_strided(*at.open_left_right)
+        torch.mul(values.as_strided(*at.open_left_right), direction.as_strided(*at.arc_left_right), out=items)
+        items.addcmul_(shares.as_strided(*at.arc_left_right), halves.sum(0))
+        items = values.as_strided(*at.left_mixed) * tangent.as_strided(*at.right_mixed)
+        items.addcmul_(tangent.as_strided(*at.left_mixed), values.as_strided(*at.right_mixed))
+        complete = torch.sum(items, 1, out=tangent.as_strided(*at.complete_on_left))
+        tangent.as_strided(*at.complete_on_right).copy_(complete)
         if single_root:
-            d_left[1, w, 0] = 0.0
-    return d_values
+            tangent[1, 1, w, 0] = 0.0
+    return tangent
 
 
 def _outside_tangent(
     kept: tuple[Tensor, ...], d_values: Tensor, d_shares: Tensor, seed: Tensor, single_root: bool
 ) -> Tensor:
     shares, values, adjoint, through, _, _, lengths = kept
-    N = shares.size(0)
-    d_adjoint = torch.zeros_like(values)
-    (left, right), (d_left, d_right) = adjoint, d_adjoint
-    d_right[0].flatten(0, 1).scatter_(0, _top(lengths, N), seed.unsqueeze(0))
-    for w in range(N - 1, 0, -1):
+    N, _, B = shares.shape
+    tangent = torch.zeros_like(values)
+    tangent[1, 0].flatten(0, 1).scatter_(0, _top(lengths, N), seed.unsqueeze(0))
+    for w, at in enumerate(reversed(views_by_width(N, B)[1:]), 1):
         if single_root:
-            d_left[1, w, 0] = 0.0
-        d_complete = d_left[1:, w, : N - w].add_(d_right[:2, N - 1 - w, w:])
-        to = windows_left_right(d_adjoint, w)
-        parts, d_parts = windows_right_left(values, w), windows_right_left(d_values, w)
-        to[:, 0::2].addcmul_(d_complete.unsqueeze(1), parts[:, 0::2])
-        to[:, 0::2].addcmul_(left[1:, w, : N - w].unsqueeze(1), d_parts[:, 0::2])
-        (share_left, share_right), (d_share_left, d_share_right) = (arcs_of_width(x, w) for x in (shares, d_shares))
-        here = d_left[0, w - 1, : N - w] * share_right
-        here.addcmul_(left[0, w - 1, : N - w], d_share_right)
-        here.addcmul_(d_right[2, N - w, w:], share_left)
-        here.addcmul_(right[2, N - w, w:], d_share_left)
-        to[:, 1].addcmul_(here, parts[:, 1])
-        to[:, 1].addcmul_(through[w, : N - w], d_parts[:, 1])
-    return d_adjoint
+            tangent[0, 1, N - w, 0] = 0.0
+        complete = tangent.as_strided(*at.to_complete_on_left)
+        complete.add_(tangent.as_strided(*at.to_complete_on_right))
+        to = tangent.as_strided(*at.to_mixed)
+        to.addcmul_(complete.unsqueeze(1), values.as_strided(*at.parts_mixed))
+        complete = adjoint.as_strided(*at.to_complete_on_left).unsqueeze(1)
+        to.addcmul_(complete, d_values.as_strided(*at.parts_mixed))
+        share_left, share_right = shares.as_strided(*at.arc_left), shares.as_strided(*at.arc_right)
+        here = tangent.as_strided(*at.to_open_right) * share_right
+        here.addcmul_(adjoint.as_strided(*at.to_open_right), d_shares.as_strided(*at.arc_right))
+        here.addcmul_(tangent.as_strided(*at.to_open_left), share_left)
+        here.addcmul_(adjoint.as_strided(*at.to_open_left), d_shares.as_strided(*at.arc_left))
+        to = tangent.as_strided(*at.to_inner)
+        to.addcmul_(here, values.as_strided(*at.parts_inner))
+        to.addcmul_(through.as_strided(*at.row), d_values.as_strided(*at.parts_inner))
+    return tangent
