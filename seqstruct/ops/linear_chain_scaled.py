@@ -89,21 +89,22 @@ def _scan(start: Tensor, steps: Tensor) -> ScaledChain:
     levels = [_both_directions(leaves, rev, turned)]
     while levels[-1].size(3) > 2:
         even, odd = levels[-1].chunk(2, 3)
-        levels.append(_product(even, odd))
+        levels.append((even.unsqueeze(3) * odd.unsqueeze(1)).sum(2))  # 2 C C C P B: [i, k] times [k, j]
     vectors = steps.new_empty(2, C, P, B)
     torch.div(first, total, out=vectors[0, :, 0].t())
     vectors[1, :, 0] = 1.0
     for depth, level in enumerate(reversed(levels)):
         h = 1 << depth
-        _apply(vectors[:, :, :h], level[:, :, :, :h], vectors[:, :, h : 2 * h])
+        before = vectors.narrow(2, 0, h).unsqueeze(2)  # 2 C 1 h B, row vectors
+        torch.sum(before * level.narrow(3, 0, h), 1, out=vectors.narrow(2, h, h))
     alpha, beta = _in_time(vectors, M)
     partition = alpha[:, M].sum(0)
     inverse = partition.clamp(min=SMALLEST_TOTAL).reciprocal_()
-    step = leaves[:, :, :M] * alpha[:, :M].unsqueeze(1) * (beta * inverse)
-    node = torch.cat([step.sum(1), (alpha[:, M:] * inverse)], 1)
+    step = (leaves[:, :, :M] * alpha[:, :M].unsqueeze(1)).mul_(beta * inverse)
+    node = torch.cat([step.sum(1), alpha[:, M:] * inverse], 1)
     scales = highest.sum((1, 2, 3)) + (lowest + total.log()).squeeze(1) + M * math.log(C)
-    step, node = step.permute(3, 2, 0, 1), node.permute(2, 1, 0)
     kept = (vectors, inverse, step, node, leaves, *levels)
+    step, node = step.permute(3, 2, 0, 1), node.permute(2, 1, 0)
     return ScaledChain(node, step, partition.log() + scales, partition >= SMALLEST_TOTAL, kept)
 
 
@@ -111,56 +112,42 @@ def _scan_tangent(kept: tuple[Tensor, ...], start: Tensor, steps: Tensor) -> tup
     vectors, inverse, step, node, leaves, *levels = kept
     M = steps.size(1)
     _, rev, turned, _, _ = _orders(M, steps.device)
-    steps = _centred(steps, step, (2, 3))
+    steps = _centred(steps.permute(2, 3, 1, 0).contiguous(), step, (0, 1))  # C C M B, as all of the scan
     d_leaves = torch.zeros_like(leaves)
-    torch.mul(leaves[:, :, :M], steps.permute(2, 3, 1, 0), out=d_leaves[:, :, :M])
+    torch.mul(leaves[:, :, :M], steps, out=d_leaves[:, :, :M])
     d_levels = [_both_directions(d_leaves, rev, turned)]
     for level in levels[:-1]:
         (even, odd), (d_even, d_odd) = level.chunk(2, 3), d_levels[-1].chunk(2, 3)
-        d_levels.append(_product(even, d_odd, _product(d_even, odd)))
+        products = even.unsqueeze(3) * d_odd.unsqueeze(1)
+        d_levels.append(products.addcmul_(d_even.unsqueeze(3), odd.unsqueeze(1)).sum(2))
     tangent = torch.empty_like(vectors)
-    torch.mul(vectors[0, :, 0].t(), _centred(start, node[:, 0], (1,)), out=tangent[0, :, 0].t())
+    torch.mul(vectors[0, :, 0], _centred(start.t(), node[:, 0], (0,)), out=tangent[0, :, 0])
     tangent[1, :, 0] = 0.0
     for depth, (level, d_level) in enumerate(zip(reversed(levels), reversed(d_levels), strict=True)):
         h = 1 << depth
-        out = tangent[:, :, h : 2 * h]
-        _apply(tangent[:, :, :h], level[:, :, :, :h], out)
-        _apply(vectors[:, :, :h], d_level[:, :, :, :h], out, add=True)
+        ahead = tangent.narrow(2, 0, h).unsqueeze(2) * level.narrow(3, 0, h)
+        ahead.addcmul_(vectors.narrow(2, 0, h).unsqueeze(2), d_level.narrow(3, 0, h))
+        torch.sum(ahead, 1, out=tangent.narrow(2, h, h))
     alpha, beta = _in_time(vectors, M)
     d_alpha, d_beta = _in_time(tangent, M)
-    d_step = d_alpha[:, :M].unsqueeze(1) * beta + alpha[:, :M].unsqueeze(1) * d_beta
-    d_step = (d_step * leaves[:, :, :M]).mul_(inverse).permute(3, 2, 0, 1).addcmul(step, steps)
-    last = (d_alpha[:, M:] * inverse).permute(2, 1, 0)
-    return torch.cat([d_step.sum(3), last], 1), d_step
+    d_step = (d_alpha[:, :M].unsqueeze(1) * beta).addcmul_(alpha[:, :M].unsqueeze(1), d_beta)
+    d_step.mul_(leaves[:, :, :M]).mul_(inverse).addcmul_(step, steps)
+    d_node = torch.cat([d_step.sum(1), d_alpha[:, M:] * inverse], 1)
+    return d_node.permute(2, 1, 0), d_step.permute(3, 2, 0, 1)
 
 
 def _both_directions(leaves: Tensor, rev: Tensor, turned: Tensor) -> Tensor:
     """C C P B in time order as 2 C C P B in the order of the scan, the second direction turned round."""
-    return torch.stack([leaves.index_select(2, rev), leaves.transpose(0, 1).index_select(2, turned)])
+    both = leaves.new_empty(2, *leaves.shape)
+    torch.index_select(leaves, 2, rev, out=both[0])
+    torch.index_select(leaves.transpose(0, 1), 2, turned, out=both[1])
+    return both
 
 
 def _in_time(vectors: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     """Vectors 2 C P B as those before each step and at the end, C M+1 B, and those behind each step, C M B."""
     _, _, _, before, behind = _orders(steps, vectors.device)
     return vectors[0].index_select(1, before), vectors[1].index_select(1, behind)
-
-
-def _product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
-    """Products of matrices 2 C C P B, added to `out` if given, in place."""
-    for k in range(left.size(1)):
-        column, row = left[:, :, k].unsqueeze(2), right[:, k].unsqueeze(1)
-        out = column * row if out is None else out.addcmul_(column, row)
-    return out
-
-
-def _apply(vectors: Tensor, matrices: Tensor, out: Tensor, add: bool = False) -> None:
-    """Row vectors 2 C P B times matrices 2 C C P B, into `out` or added to it."""
-    for k in range(vectors.size(1)):
-        left, right = vectors[:, k].unsqueeze(1), matrices[:, k]
-        if add or k:
-            out.addcmul_(left, right)
-        else:
-            torch.mul(left, right, out=out)
 
 
 def _sweep(start: Tensor, steps: Tensor) -> ScaledChain:
