@@ -1,4 +1,5 @@
-"""Context-free languages (Stack Attention, section 6 and appendix D): Tf, Tf+Sup and Tf+Nd on five languages.
+"""Context-free languages (Stack Attention, section 6 and appendix D): transformers and LSTMs, alone, with a
+superposition stack and with a nondeterministic stack, on five languages.
 
 Scale paper is the published setting.  Scale small keeps the languages, models, batches and optimizer, and takes
 shorter strings, fewer epochs and one learning rate for all, so that a cell takes minutes on one thread.
@@ -31,6 +32,13 @@ PUBLISHED_SCHEDULE = (
     "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.9", "--lr-patience", "5", "--patience", "10",
 )  # fmt: skip
 EMBED_DIM = {"Tf": 32, "Tf+Sup": 32, "Tf+Nd": 28}
+STACKS = {
+    "LSTM": "none",
+    "LSTM+Sup": "superposition_stack(size=10, sigmoid=True)",
+    "LSTM+Nd": "nondeterministic_stack(states={states}, symbols=3, size=5, sigmoid=True)",
+}
+HIDDEN_SIZE = {"LSTM": 100, "LSTM+Sup": 93, "LSTM+Nd": 64}
+MODELS = (*PLANS, *STACKS)
 
 
 @dataclass(frozen=True)
@@ -58,17 +66,23 @@ SETTINGS = {
 }
 
 
-def plan(language: str, model: str) -> str:
-    """The attention of a model's five layers; the number of states depends on the language."""
-    return PLANS[model].format(states=STATES[language])
+def model_options(language: str, model: str) -> list[str]:
+    """fairseq-train's options for the model; the number of states depends on the language."""
+    states = STATES[language]
+    if model in STACKS:
+        stack = STACKS[model].format(states=states)
+        return ["--arch", "stack_lstm_lm", "--hidden-size", str(HIDDEN_SIZE[model]), "--stack", stack]
+    return [
+        "--arch", "structured_transformer_lm_cfl", "--decoder-embed-dim", str(EMBED_DIM[model]),
+        "--decoder-self-attention", PLANS[model].format(states=states),
+    ]  # fmt: skip
 
 
 def train_options(language: str, model: str) -> list[str]:
     """fairseq-train's options for the recipe of appendix D; data, seed, epochs and learning rate apart."""
     return [
         "--task", "cfl_language_modeling", "--criterion", "cfl_cross_entropy",
-        "--arch", "structured_transformer_lm_cfl", "--decoder-embed-dim", str(EMBED_DIM[model]),
-        "--decoder-self-attention", plan(language, model),
+        *model_options(language, model),
         "--optimizer", "adam", "--clip-norm", "5", "--batch-size", "10", "--best-checkpoint-metric", "perplexity",
     ]  # fmt: skip
 
@@ -79,7 +93,7 @@ class ContextFreeLanguages(Recipe):
     paper = "stack_attention"
     table = "figure-2"
     family = "stack attention language models"
-    rows = tuple(f"{language} {model}" for language in STATES for model in PLANS)
+    rows = tuple(f"{language} {model}" for language in STATES for model in MODELS)
     smoke_rows = ("dyck Tf+Nd",)
     seeds = {"smoke": 1, "small": 1, "paper": 10}
     licence = "none needed, the strings are sampled"
@@ -110,7 +124,8 @@ class ContextFreeLanguages(Recipe):
 
     def estimate(self, cell: Cell) -> Estimate:
         minutes = {"smoke": 0.4, "small": 10.0, "paper": 120.0}[cell.scale]
-        return Estimate(minutes=minutes * (1.6 if cell.row.endswith("Nd") else 1.0), disk=10.0)
+        factor = {"Tf+Nd": 1.6, "LSTM": 0.3, "LSTM+Nd": 2.5}.get(cell.row.split()[1], 1.0)
+        return Estimate(minutes=minutes * factor, disk=10.0)
 
     def prepare(self, run: Run) -> Path:
         language = run.cell.row.split()[0]
