@@ -110,6 +110,7 @@ def _views(N: int, B: int, w: int) -> Views:
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)  # what is cached may be used in training later
 def _rows_of_arcs(N: int, device: torch.device) -> Tensor:
     """Where the item of the arc (head, dependent) is among open right, open left and a row of zeros; N*N long."""
     rows = torch.full((N, N), 2 * N * N)
@@ -130,6 +131,7 @@ def by_arc(open_right: Tensor, open_left: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)
 def _no_arc(N: int, device: torch.device) -> Tensor:
     """1 N N bool, [head, dependent]: the root as dependent, and arcs from a position to itself."""
     banned = torch.eye(N, dtype=torch.bool, device=device)

@@ -60,6 +60,7 @@ def _centred(direction: Tensor, marginals: Tensor, dims: tuple[int, ...]) -> Ten
 
 
 @lru_cache(maxsize=256)
+@torch.inference_mode(False)  # what is cached may be used in training later
 def _orders(steps: int, device: torch.device) -> tuple[int, Tensor, Tensor, Tensor, Tensor]:
     """How the leaves of a scan of so many steps lie: P, and four lists of indices.
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqstruct.ops.dependency import projective_marginals
 from seqstruct.ops.spanning_tree import (
     GREATEST_INVERSE,
     spanning_best_tree,
@@ -249,6 +250,16 @@ def test_no_graph_without_gradient(generator):
         arcs.requires_grad_()
         assert not spanning_marginals(arcs).requires_grad and not spanning_log_partition(arcs).requires_grad
     assert not spanning_best_tree(arcs).score.requires_grad
+
+
+@pytest.mark.parametrize("form", [spanning_marginals, projective_marginals])
+def test_training_after_inference(generator, form):
+    """What is cached in inference mode must serve a backward pass; a size that no other test uses."""
+    arcs = draw_arcs(generator, 2, 17)
+    with torch.inference_mode():
+        form(arcs)
+    (grad,) = torch.autograd.grad(form(arcs.requires_grad_()).square().sum(), arcs)
+    assert grad.abs().max() > 0
 
 
 def test_no_word_at_all():
