@@ -16,6 +16,13 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"states": 2, "symbols": 3, "size": 2},
         {"states": 1, "symbols": 2, "size": 3, "sigmoid": True},
     ],
+    "rfa": [
+        {"features": 16, "pool": 3},
+        {"features": 9, "kernel": "arccos", "pool": 1},
+        {"features": 2048, "unit_norm": False, "pool": 3},
+        {"features": 16, "gate": True, "pool": 3},
+        {"features": 2048, "gate": True, "unit_norm": False, "pool": 3},
+    ],
 }
 BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
 
@@ -48,7 +55,9 @@ def build(case: Case, generator: torch.Generator, dtype: torch.dtype = torch.flo
     memory_dim = MEMORY_DIM if case.site is Site.CROSS else DIM
     shape = Shape.of(case.site, DIM, HEADS, dropout=0.1, memory_dim=memory_dim)
     config = make_config(case.name, case.options)
-    attention = get_attention(case.name)(config, shape)
+    with torch.random.fork_rng():
+        torch.manual_seed(generator.initial_seed())  # for what is drawn at construction and is no parameter
+        attention = get_attention(case.name)(config, shape)
     tied = type(attention).shared(config, shape)
     if tied is not None:
         attention.tied = tied

@@ -1,0 +1,140 @@
+"""What the kernel family shares: projections, and a memory of fixed size that features write to and read from."""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqstruct.attention.base import Reading
+from seqstruct.attention.dot_product import DotProductAttention
+from seqstruct.ops.linear_attention import LOWEST, Memory, Schedule, causal_linear_attention, empty_memory, read
+from seqstruct.ops.linear_attention import schedule as make_schedule
+from seqstruct.ops.linear_attention import write as write_memory
+from seqstruct.ops.masking import check_padding_mask
+
+FeatureMap = Callable[[Tensor], "tuple[Tensor, Tensor | None]"]
+
+
+class Keys(NamedTuple):
+    """Keys ready to be written: features B H S N, values B H S E, and their schedule, if they have one."""
+
+    features: Tensor
+    value: Tensor
+    plan: Schedule | None
+
+
+class KernelAttention(DotProductAttention):
+    """Multi-head attention with weights proportional to products of features of queries and keys.
+
+    A subclass gives the number of features and the map; queries and keys share it.  Projections bear the names of
+    softmax attention's, so that its parameters can be taken over.  There are no weights to show or to drop:
+    `dropout` of the shape is not used.  O((T + S) N C) time, O(N C) state.
+    Everything between the projections is computed in float32 at least.
+    """
+
+    State = Memory
+
+    @property
+    def num_features(self) -> int:
+        """N, the size of the feature map of one head."""
+        raise TypeError(f"{type(self).__name__} defines no features")
+
+    def feature_map(self, fixed: bool) -> FeatureMap:
+        """The map of one pass: x B H T D to features B H T N and the logarithm of their scale B H T, or None.
+
+        fixed: the map has to be the same in every pass, as where a memory is handed on.
+        """
+        raise TypeError(f"{type(self).__name__} defines no features")
+
+    def gates(self, key: Tensor) -> tuple[Tensor, Tensor] | None:
+        """log g and 1 - g, each B H S, for inputs B S C: what of the memory stays and of the key enters (eq. 4.8)."""
+        return None
+
+    def initial_state(self, batch_size: int) -> Memory:
+        """The empty memory."""
+        dim = self.shape.embed_dim // self.shape.num_heads
+        return empty_memory(batch_size, self.shape.num_heads, self.num_features, dim, self.k_proj.weight)
+
+    def write(self, state: Memory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Memory:
+        """Add keys and values B S C; padding adds nothing and decays nothing."""
+        return self._write(state, self._keys(state, key, value, padding_mask, self.feature_map(True)))
+
+    def read(
+        self, state: Memory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """The mean of the values, weighted by products of features, for queries B T C."""
+        return self._read(state, query, self.feature_map(True))
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: Memory | None = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: object = None,
+    ) -> tuple[Reading, Memory | None]:
+        """All queries at once; left to right in chunks."""
+        resumed = state is not None
+        feature_map = self.feature_map(resumed)
+        if state is None:
+            state = self.initial_state(query.size(0))
+        keys = self._keys(state, key, value, padding_mask, feature_map)
+        if not self.left_to_right:
+            state = self._write(state, keys)
+            return self._read(state, query, feature_map), state if resumed else None
+        if query.size(1) != key.size(1):
+            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+        queries = self._heads(self.q_proj(query))
+        with torch.autocast(query.device.type, enabled=False):
+            features, _ = feature_map(_wide(queries))
+            output, denominator, state = causal_linear_attention(state, features, *keys)
+        return self._join(output, denominator, query.dtype), state if resumed else None
+
+    def _keys(
+        self, state: Memory, key: Tensor, value: Tensor, padding_mask: Tensor | None, feature_map: FeatureMap
+    ) -> Keys:
+        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        with torch.autocast(key.device.type, enabled=False):
+            features, log_scale = feature_map(_wide(keys))
+            gates = self.gates(key)
+            log_gate = None if gates is None else gates[0]
+            if padding_mask is not None:
+                pad = padding_mask.unsqueeze(1)
+                features = features.masked_fill(pad.unsqueeze(-1), 0.0)
+                log_scale = None if log_scale is None else log_scale.masked_fill(pad, LOWEST)
+                log_gate = None if log_gate is None else log_gate.masked_fill(pad, 0.0)
+            if gates is not None:
+                features = features * gates[1].unsqueeze(-1)
+            plan = make_schedule(state.level, log_scale, log_gate)
+            if log_scale is not None:
+                features = features * plan.weight.unsqueeze(-1)
+        return Keys(features, _wide(values), plan)
+
+    @staticmethod
+    def _write(state: Memory, keys: Keys) -> Memory:
+        with torch.autocast(keys.value.device.type, enabled=False):
+            return write_memory(state, *keys)
+
+    def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
+        queries = self._heads(self.q_proj(query))
+        with torch.autocast(query.device.type, enabled=False):
+            features, _ = feature_map(_wide(queries))
+            output, denominator = read(state, features)
+        return self._join(output, denominator, query.dtype)
+
+    def _join(self, output: Tensor, denominator: Tensor, dtype: torch.dtype) -> Reading:
+        """B T C from heads B H T E; where no head read anything there is no bias either."""
+        blind = (denominator == 0).all(1).unsqueeze(-1)  # B T 1
+        output = self.out_proj(output.transpose(1, 2).flatten(2).to(dtype))
+        return Reading(output.masked_fill(blind, 0.0))
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,0 +1,104 @@
+"""Random feature attention (Peng 2022, sec. 4.3 and appendix A): products of random features estimate a kernel.
+
+Gaussian features: queries and keys of norm 1 and w = sigma o w~ make the weights estimate a Gaussian kernel of
+sigma o (q - k), which is softmax over sigma^2 q . k where sigma is the same in all dimensions.  With
+`unit_norm=False` the keys carry exp(|sigma o k|^2 / 2) (eq. 4.10), kept in range by a running maximum that cancels:
+softmax over (sigma o q) . (sigma o k).
+Arc-cosine features: relu(w . x), without that factor.
+sigma is learned, one vector a head (eq. 4.9).  The gate (eq. 4.8) is one scalar a head and step, made from the key's
+input; at sites that read all keys at once it decays keys by their distance from the last.
+Random vectors: a pool of matrices, drawn once and kept in checkpoints; in training every head draws one of them in each
+pass (appendix A.2), otherwise head h has matrix h (modulo the pool).  A memory that is handed on, step by step or from
+segment to segment, is written and read with those fixed matrices, in training too.
+The estimate of the denominator is not positive by construction: sines and cosines may give small or negative ones,
+mostly for sigma of 2 or more and few features, and nothing clamps them.
+O((T + S) N C) time, O(N C) state, N the size of the feature map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.kernel import FeatureMap, KernelAttention
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.random_features import arccos_features, gaussian_features, unit_norm
+
+KERNELS = ("gaussian", "arccos")
+
+
+@register_attention("rfa", sites=Site)
+class RandomFeatureAttention(KernelAttention):
+    """Random features with a learned variance, and a gate."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        features: int = 64  # N, size of a head's feature map; 1 or more, even for gaussian (half are sines)
+        kernel: str = "gaussian"  # gaussian or arccos
+        sigma: float = 1.0  # initial value of the learned sigma; above 0, larger is sharper
+        unit_norm: bool = True  # whether queries and keys are scaled to norm 1; False is eq. 4.10
+        gate: bool = False  # whether a learned gate decays the memory (eq. 4.8)
+        pool: int = 200  # random matrices that training draws from; 1 or more
+
+        def __post_init__(self) -> None:
+            if self.kernel not in KERNELS:
+                raise ValueError(f"rfa: kernel is one of {', '.join(KERNELS)}, not {self.kernel!r}")
+            if self.features < 1:
+                raise ValueError(f"rfa: features is 1 or more, not {self.features}")
+            if self.kernel == "gaussian" and self.features % 2:
+                raise ValueError(f"rfa: gaussian features are sines and cosines, an even number, not {self.features}")
+            if self.sigma <= 0:
+                raise ValueError(f"rfa: sigma is above 0, not {self.sigma}")
+            if self.pool < 1:
+                raise ValueError(f"rfa: pool is 1 or more, not {self.pool}")
+
+    def __init__(self, config: Config, shape: Shape):
+        super().__init__(config, shape)
+        dim = shape.embed_dim // shape.num_heads
+        rows = config.features // 2 if config.kernel == "gaussian" else config.features
+        self.sigma = nn.Parameter(torch.full((shape.num_heads, dim), config.sigma))
+        self.register_buffer("projections", torch.randn(config.pool, rows, dim))
+        if config.gate:
+            self.gate_layer = nn.Linear(shape.key_dim, shape.num_heads)
+            nn.init.xavier_uniform_(self.gate_layer.weight)
+            nn.init.zeros_(self.gate_layer.bias)
+
+    @property
+    def num_features(self) -> int:
+        """The option of that name."""
+        return self.config.features
+
+    def feature_map(self, fixed: bool) -> FeatureMap:
+        """Random features, with the heads' fixed matrices or freshly drawn ones."""
+        pool, heads = self.projections.size(0), self.shape.num_heads
+        if fixed or not self.training:
+            rows = torch.arange(heads) % pool
+        else:
+            rows = torch.randint(pool, (heads,))  # as with dropout, the trainer's seed decides
+        sigma = self.sigma.to(torch.promote_types(self.sigma.dtype, torch.float32))
+        projection = self.projections[rows.to(self.projections.device)] * sigma.unsqueeze(1)  # H M D
+
+        def features(x: Tensor) -> tuple[Tensor, Tensor | None]:
+            if self.config.unit_norm:
+                x = unit_norm(x)
+            if self.config.kernel == "arccos":
+                return arccos_features(x, projection), None
+            log_scale = None if self.config.unit_norm else (x * sigma.unsqueeze(1)).square().sum(-1) / 2
+            return gaussian_features(x, projection), log_scale
+
+        return features
+
+    def gates(self, key: Tensor) -> tuple[Tensor, Tensor] | None:
+        """log g and 1 - g, B H S; None without the option."""
+        if not self.config.gate:
+            return None
+        dtype = torch.promote_types(key.dtype, torch.float32)
+        logits = F.linear(key.to(dtype), self.gate_layer.weight.to(dtype), self.gate_layer.bias.to(dtype))
+        logits = logits.transpose(1, 2)
+        return F.logsigmoid(logits), torch.sigmoid(-logits)

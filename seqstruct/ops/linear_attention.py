@@ -1,0 +1,219 @@
+"""Attention whose weights are products of features, through a memory of fixed size (Peng 2022, eq. 4.5 to 4.8).
+
+    out_t = phi(q_t) S_t / (phi(q_t) . z_t),   S_t = sum_s d_ts phi(k_s) (x) v_s,   z_t = sum_s d_ts phi(k_s)
+
+over the keys s written before the reading; d_ts is the product of the decays after s (1 without a gate).  Nothing is
+added to the denominator; where it is exactly 0, as for the empty memory, the output is 0.
+
+Axis letters: B batch, H heads, T queries, S keys, N features of a key, E size of a value.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+CHUNK = 32
+LOWEST = -1e30  # stands for log 0 where the difference of two of them must be 0
+
+
+class Memory(NamedTuple):
+    """memory: B H N E, S e^-level; total: B H N, z e^-level; level: B H, the largest logarithm of a key's scale so far.
+
+    The level cancels in every reading; it keeps exponential features in range however large they are.
+    """
+
+    memory: Tensor
+    total: Tensor
+    level: Tensor
+
+
+def empty_memory(batch: int, heads: int, features: int, value_dim: int, like: Tensor) -> Memory:
+    """A memory without keys, on the device of `like` and of its precision, float32 at least."""
+    dtype = torch.promote_types(like.dtype, torch.float32)
+    memory = torch.zeros(batch, heads, features, value_dim, dtype=dtype, device=like.device)
+    return Memory(memory, memory.new_zeros(batch, heads, features), memory.new_full((batch, heads), LOWEST))
+
+
+class Schedule(NamedTuple):
+    """How keys enter a memory that is decayed.
+
+    weight: B H S, the factor of each key's features.  log_decay: B H S+1, float64, the logarithm of the decay up to
+    and including each step, but for a constant; entry 0 belongs to the memory that is gone on from.
+    level: B H, the memory's level after the last key.
+    """
+
+    weight: Tensor
+    log_decay: Tensor
+    level: Tensor
+
+
+def schedule(level: Tensor, log_scale: Tensor | None, log_gate: Tensor | None) -> Schedule | None:
+    """Decays that realise gates and keep the scales of the keys in range; None if there are neither.
+
+    level: B H.  log_scale: B H S, logarithms of factors of the keys, at least LOWEST.  log_gate: B H S, at most 0.
+    The running maximum of the scales is held constant in the backward pass, exactly, since it cancels.
+    """
+    given = log_gate if log_scale is None else log_scale
+    if given is None:
+        return None
+    steps = given.new_zeros(*given.shape[:2], given.size(2) + 1, dtype=torch.float64)
+    weight = torch.ones_like(given)
+    if log_gate is not None:
+        steps = torch.cat([steps[..., :1], log_gate.double().cumsum(-1)], -1)
+    if log_scale is not None:
+        scales = torch.cat([level.unsqueeze(-1), log_scale.detach()], -1)
+        levels = scales.cummax(-1).values
+        level = levels[..., -1]
+        weight = (log_scale - levels[..., 1:]).exp()
+        steps = steps - levels.double()
+    return Schedule(weight, steps, level)
+
+
+def write(state: Memory, key: Tensor, value: Tensor, plan: Schedule | None = None) -> Memory:
+    """Add keys B H S N (features; weighted already if there is a plan) and values B H S E.
+
+    O(S N E) time.  The old memory is consumed: written in place where no gradient is recorded.
+    """
+    memory, total, level = state
+    if plan is not None:
+        left = (plan.log_decay[..., -1:] - plan.log_decay).exp().to(key.dtype)
+        memory, total = memory * left[..., :1, None], total * left[..., :1]
+        key, level = key * left[..., 1:, None], plan.level
+    if torch.is_grad_enabled() and any(x.requires_grad for x in (memory, key, value)):
+        return Memory(memory + key.transpose(-1, -2) @ value, total + key.sum(-2), level)
+    memory.flatten(0, 1).baddbmm_(key.flatten(0, 1).transpose(-1, -2), value.flatten(0, 1))
+    return Memory(memory, total.add_(key.sum(-2)), level)
+
+
+def read(state: Memory, query: Tensor) -> tuple[Tensor, Tensor]:
+    """Output B H T E and denominator B H T for queries B H T N (features), in O(T N E) time."""
+    denominator = (query @ state.total.unsqueeze(-1)).squeeze(-1)
+    return query @ state.memory * _inverse(denominator).unsqueeze(-1), denominator
+
+
+def causal_linear_attention(
+    state: Memory, query: Tensor, key: Tensor, value: Tensor, plan: Schedule | None = None
+) -> tuple[Tensor, Tensor, Memory]:
+    """Write each key, then read for its query: output B H T E, denominator B H T (no gradient), memory at the end.
+
+    query: B H T N and key: B H T N (features; the keys weighted already if there is a plan); value: B H T E; all of
+    the memory's dtype.  In chunks of CHUNK: O(T (CHUNK + N) E) time; O(T (N + E) + T/CHUNK N E) memory with the
+    backward pass, which is written by hand and recomputes what is quadratic in a chunk.  Differentiable once.
+    """
+    log_decay = None if plan is None else plan.log_decay.flatten(0, 1)
+    heads = query.shape[:2]
+    tensors = [x.flatten(0, 1).contiguous() for x in (query, key, value, state.memory, state.total)]
+    output, denominator, memory, total = _CausalLinearAttention.apply(*tensors, log_decay)
+    level = state.level if plan is None else plan.level
+    final = Memory(memory.unflatten(0, heads), total.unflatten(0, heads), level)
+    return output.unflatten(0, heads), denominator.unflatten(0, heads), final
+
+
+def _inverse(x: Tensor) -> Tensor:
+    """1/x, and 0 where x is 0."""
+    zero = x == 0
+    return x.masked_fill(zero, 1.0).reciprocal().masked_fill(zero, 0.0)
+
+
+class _Decays(NamedTuple):
+    """Decays inside a chunk: pair G T T (zero for s > t), begin G T 1 from its start, end G T 1 to its end, whole."""
+
+    pair: Tensor
+    begin: Tensor
+    end: Tensor
+    whole: Tensor
+
+
+def _decays(log_decay: Tensor, start: int, stop: int, dtype: torch.dtype) -> _Decays:
+    before, inside = log_decay[:, start, None], log_decay[:, start + 1 : stop + 1]
+    pair = (inside.unsqueeze(2) - inside.unsqueeze(1)).clamp_(max=0.0).exp_().to(dtype).tril_()
+    begin = (inside - before).exp().to(dtype)
+    end = (inside[:, -1:] - inside).exp().to(dtype)
+    return _Decays(pair, begin.unsqueeze(2), end.unsqueeze(2), begin[:, -1:].unsqueeze(2))
+
+
+class _CausalLinearAttention(torch.autograd.Function):
+    """G is B and H merged: query, key G T N; value G T E; memory G N E; total G N; log_decay G T+1 or None."""
+
+    @staticmethod
+    def forward(ctx, query, key, value, memory, total, log_decay):
+        length, recorded = query.size(1), any(ctx.needs_input_grad)
+        memory, total = memory.clone(), total.unsqueeze(2).clone()
+        output, denominator = torch.empty_like(value), value.new_empty(value.shape[:2])
+        memories, totals = [], []
+        for start in range(0, length, CHUNK):
+            stop = min(start + CHUNK, length)
+            q, k, v = (x[:, start:stop] for x in (query, key, value))
+            if recorded:
+                memories.append(memory.clone())
+                totals.append(total.clone())
+            scores = torch.bmm(q, k.transpose(1, 2))
+            if log_decay is None:
+                scores.tril_()
+            else:
+                decays = _decays(log_decay, start, stop, q.dtype)
+                scores *= decays.pair
+                q, k = q * decays.begin, k * decays.end
+            den = scores.sum(2, keepdim=True).baddbmm_(q, total)
+            torch.mul(torch.bmm(scores, v).baddbmm_(q, memory), _inverse(den), out=output[:, start:stop])
+            denominator[:, start:stop] = den.squeeze(2)
+            if log_decay is not None:
+                memory *= decays.whole
+                total *= decays.whole
+            memory.baddbmm_(k.transpose(1, 2), v)
+            total += k.sum(1).unsqueeze(2)
+        ctx.decayed = log_decay is not None
+        if recorded:
+            ctx.save_for_backward(query, key, value, output, denominator, memory, total, log_decay, *memories, *totals)
+        ctx.mark_non_differentiable(denominator)
+        return output, denominator, memory, total.squeeze(2)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_output, _, d_memory, d_total):
+        query, key, value, output, denominator, memory, total, log_decay, *starts = ctx.saved_tensors
+        memories, totals = starts[: len(starts) // 2], starts[len(starts) // 2 :]
+        d_query, d_key, d_value = (torch.empty_like(x) for x in (query, key, value))
+        d_memory, d_total = d_memory.clone(), d_total.unsqueeze(2).clone()
+        d_last = (d_memory * memory).sum((1, 2)) + (d_total * total).sum((1, 2)) if ctx.decayed else None
+        for chunk in reversed(range(len(memories))):
+            start, stop = chunk * CHUNK, min((chunk + 1) * CHUNK, query.size(1))
+            now = slice(start, stop)
+            q, k, v = query[:, now], key[:, now], value[:, now]
+            d_num = d_output[:, now] * _inverse(denominator[:, now]).unsqueeze(2)
+            d_den = -(d_num * output[:, now]).sum(2, keepdim=True)
+            scores = torch.bmm(q, k.transpose(1, 2))
+            d_scores = torch.bmm(d_num, v.transpose(1, 2)).add_(d_den)
+            dq = torch.bmm(d_num, memories[chunk].transpose(1, 2)).baddbmm_(d_den, totals[chunk].transpose(1, 2))
+            dk = torch.bmm(v, d_memory.transpose(1, 2)).add_(d_total.transpose(1, 2))
+            begun, ended = q, k
+            if ctx.decayed:
+                decays = _decays(log_decay, start, stop, q.dtype)
+                scores *= decays.pair
+                d_scores *= decays.pair
+                dq *= decays.begin
+                dk *= decays.end
+                begun, ended = q * decays.begin, k * decays.end
+            else:
+                scores.tril_()
+                d_scores.tril_()
+            d_query[:, now] = dq.baddbmm_(d_scores, k)
+            d_key[:, now] = dk.baddbmm_(d_scores.transpose(1, 2), q)
+            d_value[:, now] = torch.bmm(scores.transpose(1, 2), d_num).baddbmm_(ended, d_memory)
+            if ctx.decayed:
+                d_memory *= decays.whole
+                d_total *= decays.whole
+            d_memory.baddbmm_(begun.transpose(1, 2), d_num)
+            d_total.baddbmm_(begun.transpose(1, 2), d_den)
+        d_decay = None
+        if ctx.decayed:
+            # A reading is a ratio, so the decay up to its own step cancels: keys and the two ends alone feel theirs.
+            first_memory, first_total = (memories[0], totals[0]) if memories else (memory, total)
+            d_first = (d_memory * first_memory).sum((1, 2)) + (d_total * first_total).sum((1, 2))
+            d_decay = torch.cat([-d_first.unsqueeze(1), -(key * d_key).sum(2)], 1).double()
+            d_decay[:, -1] += d_last
+        return d_query, d_key, d_value, d_memory, d_total.squeeze(2), d_decay

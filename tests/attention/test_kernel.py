@@ -1,0 +1,156 @@
+"""The kernel family as modules: what the contract does not say."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
+
+DIM, HEADS = 12, 3
+
+
+def build(name: str, site: Site = Site.DECODER_SELF, **options) -> Attention:
+    """In evaluation mode, float64, as it is constructed."""
+    torch.manual_seed(5)
+    shape = Shape.of(site, DIM, HEADS)
+    return get_attention(name)(make_config(name, options), shape).double().eval()
+
+
+def inputs(generator: torch.Generator, length: int = 9) -> Tensor:
+    return torch.randn(2, length, DIM, generator=generator, dtype=torch.float64)
+
+
+def heads(x: Tensor) -> Tensor:
+    return x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+
+
+def output(attention: Attention, x: Tensor) -> Tensor:
+    return attention(x, x, x)[0].output
+
+
+FAMILY = [("linear", {}), ("rfa", {"gate": True}), ("rfa", {"unit_norm": False})]
+
+
+@pytest.mark.parametrize("name, options", FAMILY)
+def test_the_state_is_of_one_size_however_much_was_read(name: str, options: dict, generator) -> None:
+    attention = build(name, **options)
+    with torch.no_grad():
+        state = attention.initial_state(2)
+        sizes = [x.shape for x in state]
+        for length in (1, 40, 7):
+            x = inputs(generator, length)
+            _, state = attention(x, x, x, state=state)
+            assert [part.shape for part in state] == sizes
+
+
+@pytest.mark.parametrize("name, options", FAMILY)
+def test_bfloat16_parameters_keep_a_float32_memory(name: str, options: dict, generator) -> None:
+    attention = build(name, **options).bfloat16()
+    x = inputs(generator).bfloat16()
+    reading, state = attention(x, x, x, state=attention.initial_state(2))
+    assert reading.output.dtype == torch.bfloat16
+    assert all(part.dtype == torch.float32 for part in state)
+
+
+def test_parameters_of_softmax_attention_are_taken_over() -> None:
+    softmax = build("softmax").state_dict()
+    build("linear").load_state_dict(softmax)
+    missing = build("rfa").load_state_dict(softmax, strict=False)
+    assert not missing.unexpected_keys
+    assert set(missing.missing_keys) == {"sigma", "projections"}
+
+
+@pytest.mark.parametrize("unit_norm", [True, False])
+def test_many_features_give_the_kernel_they_estimate(unit_norm: bool, generator) -> None:
+    """Gaussian in sigma o (q - k) for unit vectors; the exponential of (sigma o q) . (sigma o k) by equation 4.10."""
+    attention = build("rfa", features=160000, pool=1, unit_norm=unit_norm)
+    with torch.no_grad():
+        attention.sigma.uniform_(0.4, 1.2, generator=generator)
+        x = inputs(generator, 5) / 2
+        query, key = (heads(layer(x)) for layer in attention_layers(attention))
+        if unit_norm:
+            query, key = F.normalize(query, dim=-1), F.normalize(key, dim=-1)
+        query, key = query * attention.sigma[:, None], key * attention.sigma[:, None]
+        logits = -torch.cdist(query, key).square() / 2 if unit_norm else query @ key.mT
+        weights = logits.masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf).softmax(-1)
+        expected = attention.out_proj((weights @ heads(attention.v_proj(x))).transpose(1, 2).flatten(2))
+        torch.testing.assert_close(output(attention, x), expected, rtol=0, atol=0.02)
+
+
+def attention_layers(attention: Attention) -> tuple:
+    return attention.q_proj, attention.k_proj
+
+
+def test_the_gate_is_a_scalar_a_head_and_step(generator) -> None:
+    """Equation 4.8, step by step."""
+    attention = build("rfa", gate=True)
+    x = inputs(generator)
+    gate = attention.gate_layer(x).sigmoid().transpose(1, 2)
+    features = attention.feature_map(True)
+    query, key = (features(heads(layer(x)))[0] for layer in attention_layers(attention))
+    value = heads(attention.v_proj(x))
+    memory = total = 0.0
+    expected = []
+    for t in range(x.size(1)):
+        g = gate[:, :, t, None]
+        memory = g[..., None] * memory + (1 - g[..., None]) * key[:, :, t, :, None] * value[:, :, t, None]
+        total = g * total + (1 - g) * key[:, :, t]
+        read = (query[:, :, t, None] @ memory).squeeze(2) / (query[:, :, t] * total).sum(-1, keepdim=True)
+        expected.append(attention.out_proj(read.flatten(1)))
+    torch.testing.assert_close(output(attention, x), torch.stack(expected, 1))
+
+
+def test_training_draws_from_the_pool_and_evaluation_does_not(generator) -> None:
+    attention, x = build("rfa", pool=4), inputs(generator)
+    fixed = output(attention, x)
+    assert torch.equal(output(attention, x), fixed)
+    attention.train()
+    torch.manual_seed(1)
+    drawn = [output(attention, x) for _ in range(3)]
+    assert not torch.allclose(drawn[0], drawn[1])
+    torch.manual_seed(1)
+    assert torch.equal(output(attention, x), drawn[0])
+    resumed = attention(x, x, x, state=attention.initial_state(2))[0].output
+    torch.testing.assert_close(resumed, fixed)
+    stepped = Attention.forward(attention, x, x, x)[0].output
+    torch.testing.assert_close(stepped, fixed)
+
+
+def test_a_pool_of_one_is_the_same_in_training(generator) -> None:
+    attention, x = build("rfa", pool=1), inputs(generator)
+    fixed = output(attention, x)
+    torch.testing.assert_close(output(attention.train(), x), fixed)
+
+
+def test_random_matrices_are_in_checkpoints(generator) -> None:
+    attention, x = build("rfa", pool=4), inputs(generator)
+    torch.manual_seed(6)
+    other = get_attention("rfa")(attention.config, attention.shape).double().eval()
+    assert not torch.equal(other.projections, attention.projections)
+    other.load_state_dict(attention.state_dict())
+    assert torch.equal(output(other, x), output(attention, x))
+
+
+@pytest.mark.parametrize(
+    "name, options, message",
+    [
+        ("rfa", {"features": 0}, "features is 1 or more"),
+        ("rfa", {"features": 5}, "an even number"),
+        ("rfa", {"kernel": "cosine"}, "gaussian, arccos"),
+        ("rfa", {"sigma": 0.0}, "sigma is above 0"),
+        ("rfa", {"pool": 0}, "pool is 1 or more"),
+    ],
+)
+def test_bad_options_are_refused(name: str, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}: .*{message}"):
+        make_config(name, options)
+
+
+@pytest.mark.parametrize("name", ["linear", "rfa"])
+def test_causal_queries_and_keys_pair_up(name: str, generator) -> None:
+    attention, x = build(name), inputs(generator)
+    with pytest.raises(ValueError, match="4 queries for 9 keys"):
+        attention(x[:, :4], x, x)
