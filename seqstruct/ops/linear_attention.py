@@ -3,7 +3,8 @@
     out_t = phi(q_t) S_t / (phi(q_t) . z_t),   S_t = sum_s d_ts phi(k_s) (x) v_s,   z_t = sum_s d_ts phi(k_s)
 
 over the keys s written before the reading; d_ts is the product of the decays after s (1 without a gate).  Nothing is
-added to the denominator; where it is exactly 0, as for the empty memory, the output is 0.
+added to the denominator; where it is 0, as for the empty memory, or too small for its reciprocal to be exact (in
+float32 1e-31), the output is 0.
 
 Axis letters: B batch, H heads, T queries, S keys, N features of a key, E size of a value.
 """
@@ -91,8 +92,8 @@ def write(state: Memory, key: Tensor, value: Tensor, plan: Schedule | None = Non
 
 def read(state: Memory, query: Tensor) -> tuple[Tensor, Tensor]:
     """Output B H T E and denominator B H T for queries B H T N (features), in O(T N E) time."""
-    denominator = (query @ state.total.unsqueeze(-1)).squeeze(-1)
-    return query @ state.memory * _inverse(denominator).unsqueeze(-1), denominator
+    denominator = _flushed(query @ state.total.unsqueeze(-1))
+    return query @ state.memory * _inverse(denominator), denominator.squeeze(-1)
 
 
 def causal_linear_attention(
@@ -111,6 +112,12 @@ def causal_linear_attention(
     level = state.level if plan is None else plan.level
     final = Memory(memory.unflatten(0, heads), total.unflatten(0, heads), level)
     return output.unflatten(0, heads), denominator.unflatten(0, heads), final
+
+
+def _flushed(x: Tensor) -> Tensor:
+    """x, and 0 where it is so small that it has lost digits."""
+    limits = torch.finfo(x.dtype)
+    return x.masked_fill(x.abs() < limits.tiny / limits.eps, 0.0)
 
 
 def _inverse(x: Tensor) -> Tensor:
@@ -158,7 +165,7 @@ class _CausalLinearAttention(torch.autograd.Function):
                 decays = _decays(log_decay, start, stop, q.dtype)
                 scores *= decays.pair
                 q, k = q * decays.begin, k * decays.end
-            den = scores.sum(2, keepdim=True).baddbmm_(q, total)
+            den = _flushed(scores.sum(2, keepdim=True).baddbmm_(q, total))
             torch.mul(torch.bmm(scores, v).baddbmm_(q, memory), _inverse(den), out=output[:, start:stop])
             denominator[:, start:stop] = den.squeeze(2)
             if log_decay is not None:

@@ -16,6 +16,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"states": 2, "symbols": 3, "size": 2},
         {"states": 1, "symbols": 2, "size": 3, "sigmoid": True},
     ],
+    "performer": [{"features": 9}, {"features": 10, "hyperbolic": True, "orthogonal": False}],
     "rfa": [
         {"features": 16, "pool": 3},
         {"features": 9, "kernel": "arccos", "pool": 1},
@@ -23,6 +24,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"features": 16, "gate": True, "pool": 3},
         {"features": 2048, "gate": True, "unit_norm": False, "pool": 3},
     ],
+    "t2r": [{"features": 5}],
 }
 BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
 

@@ -31,7 +31,7 @@ def output(attention: Attention, x: Tensor) -> Tensor:
     return attention(x, x, x)[0].output
 
 
-FAMILY = [("linear", {}), ("rfa", {"gate": True}), ("rfa", {"unit_norm": False})]
+FAMILY = [("linear", {}), ("rfa", {"gate": True}), ("rfa", {"unit_norm": False}), ("performer", {}), ("t2r", {})]
 
 
 @pytest.mark.parametrize("name, options", FAMILY)
@@ -58,9 +58,10 @@ def test_bfloat16_parameters_keep_a_float32_memory(name: str, options: dict, gen
 def test_parameters_of_softmax_attention_are_taken_over() -> None:
     softmax = build("softmax").state_dict()
     build("linear").load_state_dict(softmax)
-    missing = build("rfa").load_state_dict(softmax, strict=False)
-    assert not missing.unexpected_keys
-    assert set(missing.missing_keys) == {"sigma", "projections"}
+    for name, own in (("rfa", {"sigma", "projections"}), ("t2r", {"feature_weight", "feature_bias"})):
+        missing = build(name).load_state_dict(softmax, strict=False)
+        assert not missing.unexpected_keys
+        assert set(missing.missing_keys) == own
 
 
 @pytest.mark.parametrize("unit_norm", [True, False])
@@ -82,6 +83,64 @@ def test_many_features_give_the_kernel_they_estimate(unit_norm: bool, generator)
 
 def attention_layers(attention: Attention) -> tuple:
     return attention.q_proj, attention.k_proj
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("hyperbolic", [True, False])
+def test_many_positive_features_give_softmax_attention(orthogonal: bool, hyperbolic: bool, generator) -> None:
+    performer = build("performer", features=20000, orthogonal=orthogonal, hyperbolic=hyperbolic)
+    softmax = build("softmax")
+    performer.load_state_dict(softmax.state_dict(), strict=False)
+    x = inputs(generator, 5) / 2
+    with torch.no_grad():
+        torch.testing.assert_close(output(performer, x), output(softmax, x), rtol=0, atol=0.02)
+
+
+def test_performers_redraw_in_training_as_the_seed_says(generator) -> None:
+    attention, x = build("performer", redraw=2), inputs(generator)
+    first = output(attention, x)
+    attention.train()
+    copy = build("performer", redraw=2).train()
+    seen = [output(attention, x) for _ in range(5)]
+    assert torch.equal(seen[0], first) and torch.equal(seen[1], first)
+    assert torch.equal(seen[2], seen[3])
+    assert not torch.allclose(seen[1], seen[2]) and not torch.allclose(seen[3], seen[4])
+    attention(x, x, x, state=attention.initial_state(2))
+    assert int(attention.passes) == 5
+    assert torch.equal(output(attention.eval(), x), seen[4])
+    copy.load_state_dict(attention.state_dict())
+    assert torch.equal(output(copy, x), output(attention.train(), x))
+    assert torch.equal(output(copy, x), output(attention, x))
+
+
+def test_a_performer_may_keep_its_draw(generator) -> None:
+    attention, x = build("performer", redraw=0).train(), inputs(generator)
+    assert torch.equal(output(attention, x), output(attention, x))
+
+
+@pytest.mark.parametrize("factor", [4, 40])
+def test_large_inputs_do_not_overflow_a_performer(factor: int, generator) -> None:
+    attention = build("performer").float()
+    x = (factor * inputs(generator)).float().requires_grad_()
+    result = output(attention, x)
+    assert result.isfinite().all()
+    assert torch.autograd.grad(result.sum(), x)[0].isfinite().all()
+    if factor == 4:
+        exact = output(attention.double(), x.double())
+        torch.testing.assert_close(result.double(), exact, rtol=1e-3, atol=1e-3)
+
+
+def test_learned_features_are_a_layer_with_relu(generator) -> None:
+    attention, x = build("t2r", Site.ENCODER_SELF, features=7), inputs(generator)
+    with torch.no_grad():
+        attention.feature_bias.uniform_(-0.5, 0.5, generator=generator)
+        query, key = (
+            F.relu(torch.einsum("bhtd,hnd->bhtn", heads(layer(x)), attention.feature_weight) + attention.feature_bias)
+            for layer in attention_layers(attention)
+        )
+        weights = query @ key.mT
+        context = (weights / weights.sum(-1, keepdim=True)).nan_to_num() @ heads(attention.v_proj(x))
+        torch.testing.assert_close(output(attention, x), attention.out_proj(context.transpose(1, 2).flatten(2)))
 
 
 def test_the_gate_is_a_scalar_a_head_and_step(generator) -> None:
@@ -142,6 +201,10 @@ def test_random_matrices_are_in_checkpoints(generator) -> None:
         ("rfa", {"kernel": "cosine"}, "gaussian, arccos"),
         ("rfa", {"sigma": 0.0}, "sigma is above 0"),
         ("rfa", {"pool": 0}, "pool is 1 or more"),
+        ("performer", {"features": 0}, "features is 1 or more"),
+        ("performer", {"features": 5, "hyperbolic": True}, "come in pairs"),
+        ("performer", {"redraw": -1}, "redraw is 0 or more"),
+        ("t2r", {"features": 0}, "features is 1 or more"),
     ],
 )
 def test_bad_options_are_refused(name: str, options: dict, message: str) -> None:
