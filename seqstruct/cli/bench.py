@@ -16,6 +16,7 @@ class Benchmark(NamedTuple):
 
 BENCHMARKS = {
     "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
+    "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
     "stack": Benchmark("stack attention layers, in units of a plain Transformer's training step", [40, 80, 160]),
 }
 
@@ -28,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--threads", type=int, default=None, metavar="N", help="threads of torch (default: as found)")
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="timed runs of each (default: 7)")
     parser.add_argument("--lengths", type=int, nargs="+", default=None, metavar="N",
-                        help="sequence lengths (default for stack: 40 80 160; for inference: the sizes of the paper)")
+                        help="sequence lengths (default: those of the paper or the operator's own)")
     parser.set_defaults(run=run)
 
 

@@ -1,0 +1,71 @@
+"""Layers of rational recurrences, projection and output gate included, beside `torch.nn.LSTM`.
+
+The size of Peng (2022), section 6.6.2: 650 features in and out, float32; batches of 32, smaller ones where sequences
+are long.  Gradients are taken for the input and all parameters; the state is carried in and handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.benchmarks.timing import Contestant, machine, measure, table
+from seqstruct.ops.rational import PATTERNS, rational_initial, rational_recurrence
+
+SIZE, BATCH, MOST_WORDS = 650, 32, 2**14
+LSTM = "torch.nn.LSTM"
+
+
+def run(lengths: Sequence[int], repeats: int) -> str:
+    """The table.  Raises ValueError on a length below 1."""
+    if min(lengths) < 1:
+        raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
+    rows = []
+    for length in lengths:
+        batch = max(1, min(BATCH, MOST_WORDS // length))
+        inputs, weights = (draw(seed, batch, length, SIZE) for seed in (1, 2))
+        contestants = {LSTM: lstm(inputs, weights)}
+        contestants |= {f"RRNN({name})": rational(name, inputs, weights) for name in PATTERNS}
+        timings = measure(contestants, repeats)
+        for name, timing in timings.items():
+            times = f"{timing.forward:.1f}", f"{timing.both:.1f}"
+            rows.append([name, str(length), str(batch), *times, f"{timing.both / timings[LSTM].both:.2f}",
+                         f"{timing.kept:.0f}"])
+    header = ["layer", "length", "batch", "forward ms", "forward+backward ms", "of the LSTM's", "kept MB"]
+    title = f"Rational recurrences, {SIZE} features, output gate, float32; medians of {repeats}\n{machine()}\n"
+    return title + table(header, rows)
+
+
+def rational(automaton: str, inputs: Tensor, weights: Tensor) -> Contestant:
+    """A layer with one product for all that depends on the word, biases at the gates alone."""
+    size, columns = inputs.size(2), 2 * PATTERNS[automaton] + 1
+    weight = (draw(3, columns * size, size) / size**0.5).detach().requires_grad_()
+    bias = draw(4, columns, size)
+    gates = torch.ones(columns, 1)
+    gates[1:-1:2] = 0.0
+    leaves, extra = [inputs, weight, bias], {}
+    if automaton == "F":
+        extra = {"final_logits": draw(5, 2, size), "epsilon_logits": draw(6, size)}
+        leaves += extra.values()
+    state = rational_initial(automaton, len(inputs), size, inputs.detach())
+
+    def forward() -> Tensor:
+        projected = nn.functional.linear(inputs, weight, (bias * gates).flatten())
+        return rational_recurrence(automaton, projected.unflatten(2, (columns, size)), state, **extra).hidden
+
+    return Contestant(forward, lambda hidden: torch.autograd.grad(hidden, leaves, weights))
+
+
+def lstm(inputs: Tensor, weights: Tensor) -> Contestant:
+    """One layer of torch's own."""
+    size = inputs.size(2)
+    layer = nn.LSTM(size, size, batch_first=True)
+    leaves = [inputs, *layer.parameters()]
+    return Contestant(lambda: layer(inputs)[0], lambda hidden: torch.autograd.grad(hidden, leaves, weights))
+
+
+def draw(seed: int, *shape: int) -> Tensor:
+    """A leaf of random numbers."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
