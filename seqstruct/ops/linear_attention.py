@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -37,6 +38,11 @@ def empty_memory(batch: int, heads: int, features: int, value_dim: int, like: Te
     dtype = torch.promote_types(like.dtype, torch.float32)
     memory = torch.zeros(batch, heads, features, value_dim, dtype=dtype, device=like.device)
     return Memory(memory, memory.new_zeros(batch, heads, features), memory.new_full((batch, heads), LOWEST))
+
+
+def elu_features(x: Tensor) -> Tensor:
+    """elu(x) + 1, positive, of the shape of x (Katharopoulos et al. 2020, eq. 7).  Differentiable once."""
+    return _Elu.apply(x)
 
 
 class Schedule(NamedTuple):
@@ -126,6 +132,21 @@ def _inverse(x: Tensor) -> Tensor:
     return x.masked_fill(zero, 1.0).reciprocal().masked_fill(zero, 0.0)
 
 
+class _Elu(torch.autograd.Function):
+    """The derivative of elu(x) + 1 is the result, 1 at most."""
+
+    @staticmethod
+    def forward(ctx, x):
+        result = F.elu(x).add_(1)
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_result):
+        return ctx.saved_tensors[0].clamp(max=1.0).mul_(d_result)
+
+
 class _Decays(NamedTuple):
     """Decays inside a chunk: pair G T T (zero for s > t), begin G T 1 from its start, end G T 1 to its end, whole."""
 
@@ -185,13 +206,14 @@ class _CausalLinearAttention(torch.autograd.Function):
         query, key, value, output, denominator, memory, total, log_decay, *starts = ctx.saved_tensors
         memories, totals = starts[: len(starts) // 2], starts[len(starts) // 2 :]
         d_query, d_key, d_value = (torch.empty_like(x) for x in (query, key, value))
+        inverse = _inverse(denominator).unsqueeze(2)
         d_memory, d_total = d_memory.clone(), d_total.unsqueeze(2).clone()
         d_last = (d_memory * memory).sum((1, 2)) + (d_total * total).sum((1, 2)) if ctx.decayed else None
         for chunk in reversed(range(len(memories))):
             start, stop = chunk * CHUNK, min((chunk + 1) * CHUNK, query.size(1))
             now = slice(start, stop)
             q, k, v = query[:, now], key[:, now], value[:, now]
-            d_num = d_output[:, now] * _inverse(denominator[:, now]).unsqueeze(2)
+            d_num = d_output[:, now] * inverse[:, now]
             d_den = -(d_num * output[:, now]).sum(2, keepdim=True)
             scores = torch.bmm(q, k.transpose(1, 2))
             d_scores = torch.bmm(d_num, v.transpose(1, 2)).add_(d_den)

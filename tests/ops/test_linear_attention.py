@@ -13,6 +13,7 @@ from seqstruct.ops.linear_attention import (
     LOWEST,
     Memory,
     causal_linear_attention,
+    elu_features,
     empty_memory,
     read,
     schedule,
@@ -57,7 +58,7 @@ def check_gradients(output: Tensor, case: dict, **leaves: Tensor) -> None:
 def test_linear_attention_is_the_reference(name: str, golden) -> None:
     case = load(golden, name)
     q, k, v = (case[x].clone().requires_grad_() for x in "qkv")
-    output, denominator, state = attend(case, F.elu(q) + 1, F.elu(k) + 1, v, bool(case["causal"]))
+    output, denominator, state = attend(case, elu_features(q), elu_features(k), v, bool(case["causal"]))
     torch.testing.assert_close(output, case["out"], **EXACT)
     torch.testing.assert_close(denominator, case["denominator"], **EXACT)
     torch.testing.assert_close(state.memory, case["final_S"], **EXACT)
@@ -109,6 +110,14 @@ def test_positive_features_are_the_reference_however_large(name: str, hyperbolic
     torch.testing.assert_close(output, case["out_hyperbolic" if hyperbolic else "out"], **EXACT)
     if not hyperbolic:
         check_gradients(output, case, q=q, k=k, v=v)
+
+
+def test_elu_features_are_elu_plus_one(generator: torch.Generator) -> None:
+    x = torch.randn(40, generator=generator, dtype=torch.float64).requires_grad_()
+    found, wanted = elu_features(x), F.elu(x) + 1
+    torch.testing.assert_close(found, wanted)
+    gradients = [torch.autograd.grad((y * x.detach()).sum(), x) for y in (found, wanted)]
+    torch.testing.assert_close(*gradients)
 
 
 def random_case(generator: torch.Generator, length: int, decayed: bool) -> list[Tensor | None]:

@@ -81,3 +81,10 @@ def test_unit_norm_leaves_zero_alone_with_a_finite_gradient() -> None:
     result = unit_norm(x)
     torch.testing.assert_close(result, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
     assert torch.autograd.grad(result.sum(), x)[0].isfinite().all()
+
+
+def test_derivatives_are_those_of_the_operators(generator) -> None:
+    x = torch.randn(2, 3, 7, DIM, generator=generator, dtype=torch.float64).requires_grad_()
+    w = torch.randn(3, ROWS, DIM, generator=generator, dtype=torch.float64).requires_grad_()
+    assert torch.autograd.gradcheck(unit_norm, x)
+    assert torch.autograd.gradcheck(gaussian_features, (x, w))
