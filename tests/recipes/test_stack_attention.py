@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,3 +128,18 @@ def test_a_cut_run_goes_on_to_the_same_numbers(recipe, tmp_path, monkeypatch):
     assert torch.allclose(torch.from_numpy(stack.actions).sum(1), torch.ones(5))
     with pytest.raises(ValueError, match="unknown symbols: x"):
         layer_views(whole.folder / "checkpoints" / "checkpoint_best.pt", "( x )")
+
+
+def test_the_demo_counts_the_choice_of_length(monkeypatch):
+    """With as many strings of each length, points weighted by their symbols add up to the overall difference."""
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    demo = importlib.import_module("demo")
+    points = [(6, 0.5), (8, 0.4), (10, 0.3)]
+    record = demo.Record(
+        paper="stack_attention", table="demo", row="dyck Tf", metric="m", value=0.0, unit="u", seed=1, scale="small",
+        dataset="d", configuration_hash="0" * 16, data_checksums={}, parameters=1, seconds=1.0, peak_memory=1,
+        versions={}, command="c", series={"axis": "string length", "points": points},
+    )  # fmt: skip
+    moved = demo.with_choice_of_length(record).series["points"]
+    overall = sum(value * (length + 1) for length, value in points) - 3 * math.log(3)
+    assert sum(value * (length + 1) for length, value in moved) == pytest.approx(overall)
