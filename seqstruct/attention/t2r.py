@@ -16,6 +16,7 @@ from torch import nn
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.kernel import FeatureMap, KernelAttention
 from seqstruct.attention.registry import register_attention
+from seqstruct.ops.random_features import project
 
 
 @register_attention("t2r", sites=Site)
@@ -48,5 +49,5 @@ class T2RAttention(KernelAttention):
     def feature_map(self, fixed: bool) -> FeatureMap:
         """relu(W x + b); no scale."""
         dtype = torch.promote_types(self.feature_weight.dtype, torch.float32)
-        weight, bias = self.feature_weight.to(dtype).transpose(1, 2), self.feature_bias.to(dtype)
-        return lambda x: ((x @ weight + bias).relu(), None)
+        weight, bias = self.feature_weight.to(dtype), self.feature_bias.to(dtype)
+        return lambda x: ((project(x, weight) + bias).relu(), None)

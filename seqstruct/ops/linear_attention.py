@@ -11,6 +11,7 @@ Axis letters: B batch, H heads, T queries, S keys, N features of a key, E size o
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -87,11 +88,13 @@ def write(state: Memory, key: Tensor, value: Tensor, plan: Schedule | None = Non
     """
     memory, total, level = state
     if plan is not None:
-        left = (plan.log_decay[..., -1:] - plan.log_decay).exp().to(key.dtype)
+        left = (plan.log_decay[..., -1:] - plan.log_decay).to(key.dtype).exp()
         memory, total = memory * left[..., :1, None], total * left[..., :1]
         key, level = key * left[..., 1:, None], plan.level
     if torch.is_grad_enabled() and any(x.requires_grad for x in (memory, key, value)):
         return Memory(memory + key.transpose(-1, -2) @ value, total + key.sum(-2), level)
+    if key.size(-2) == 1:
+        return Memory(memory.addcmul_(key.transpose(-1, -2), value), total.add_(key.squeeze(-2)), level)
     memory.flatten(0, 1).baddbmm_(key.flatten(0, 1).transpose(-1, -2), value.flatten(0, 1))
     return Memory(memory, total.add_(key.sum(-2)), level)
 
@@ -128,8 +131,7 @@ def _flushed(x: Tensor) -> Tensor:
 
 def _inverse(x: Tensor) -> Tensor:
     """1/x, and 0 where x is 0."""
-    zero = x == 0
-    return x.masked_fill(zero, 1.0).reciprocal().masked_fill(zero, 0.0)
+    return x.masked_fill(x == 0, math.inf).reciprocal()
 
 
 class _Elu(torch.autograd.Function):
@@ -158,9 +160,10 @@ class _Decays(NamedTuple):
 
 def _decays(log_decay: Tensor, start: int, stop: int, dtype: torch.dtype) -> _Decays:
     before, inside = log_decay[:, start, None], log_decay[:, start + 1 : stop + 1]
-    pair = (inside.unsqueeze(2) - inside.unsqueeze(1)).clamp_(max=0.0).exp_().to(dtype).tril_()
-    begin = (inside - before).exp().to(dtype)
-    end = (inside[:, -1:] - inside).exp().to(dtype)
+    # Differences of logarithms that may be in the thousands: double precision for them alone.
+    pair = (inside.unsqueeze(2) - inside.unsqueeze(1)).to(dtype).clamp_(max=0.0).exp_().tril_()
+    begin = (inside - before).to(dtype).exp_()
+    end = (inside[:, -1:] - inside).to(dtype).exp_()
     return _Decays(pair, begin.unsqueeze(2), end.unsqueeze(2), begin[:, -1:].unsqueeze(2))
 
 

@@ -16,18 +16,28 @@ def unit_norm(x: Tensor) -> Tensor:
     return _UnitNorm.apply(x)
 
 
+def project(x: Tensor, projection: Tensor) -> Tensor:
+    """w . x for all rows w: B H T M."""
+    rows = projection.transpose(-1, -2)
+    if projection.dim() != 3 or x.size(-2) >= x.size(-1):
+        return x @ rows
+    # For few positions the product above would spend its time on a copy of the projection for each of the batch.
+    by_head = x.transpose(0, 1)
+    return (by_head.flatten(1, 2) @ rows).unflatten(1, by_head.shape[1:3]).transpose(0, 1)
+
+
 def gaussian_features(x: Tensor, projection: Tensor) -> Tensor:
     """B H T 2M: sqrt(1/M) [sin(w . x), cos(w . x)], sines first (eq. 4.2).  Differentiable once.
 
     For w ~ N(0, I/s^2) products of features estimate exp(-|x - y|^2 / 2 s^2) without bias.  The thesis writes
     N(0, s^2 I) above eq. 4.3, which does not give that kernel.
     """
-    return _Sinusoids.apply(x @ projection.transpose(-1, -2))
+    return _Sinusoids.apply(project(x, projection))
 
 
 def arccos_features(x: Tensor, projection: Tensor) -> Tensor:
     """B H T M: sqrt(1/M) relu(w . x), of the arc-cosine kernel of order 1 (sec. 4.3.3)."""
-    return (x @ projection.transpose(-1, -2)).relu() * projection.size(-2) ** -0.5
+    return (project(x, projection)).relu() * projection.size(-2) ** -0.5
 
 
 def positive_features(x: Tensor, projection: Tensor, hyperbolic: bool = False) -> tuple[Tensor, Tensor]:
@@ -35,7 +45,7 @@ def positive_features(x: Tensor, projection: Tensor, hyperbolic: bool = False) -
 
     Products estimate exp(x . y) without bias for w ~ N(0, I).  N = M; with `hyperbolic`, N = 2M: w and -w (lemma 1).
     """
-    projected = x @ projection.transpose(-1, -2)
+    projected = project(x, projection)
     if hyperbolic:
         projected = torch.cat([projected, -projected], -1)
     # The largest exponent moves into the scale and cancels there, so no gradient flows through it.

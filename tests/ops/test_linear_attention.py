@@ -189,8 +189,9 @@ def test_gradients_flow_through_the_memory_that_is_handed_on(decayed: bool, gene
         torch.testing.assert_close(found, wanted, rtol=1e-8, atol=1e-9)
 
 
-def test_writing_in_place_needs_no_gradient_to_be_recorded(generator: torch.Generator) -> None:
-    _, key, value, scale, gate = random_case(generator, 6, True)
+@pytest.mark.parametrize("length", [1, 6])
+def test_writing_in_place_needs_no_gradient_to_be_recorded(length: int, generator: torch.Generator) -> None:
+    _, key, value, scale, gate = random_case(generator, length, True)
     state = empty_memory(2, 3, 5, 4, value)
     plan = schedule(state.level, scale, gate)
     with torch.no_grad():

@@ -13,6 +13,7 @@ from seqstruct.ops.random_features import (
     gaussian_features,
     orthogonal_projection,
     positive_features,
+    project,
     unit_norm,
 )
 
@@ -81,6 +82,14 @@ def test_unit_norm_leaves_zero_alone_with_a_finite_gradient() -> None:
     result = unit_norm(x)
     torch.testing.assert_close(result, torch.tensor([[0.6, 0.8], [0.0, 0.0]]))
     assert torch.autograd.grad(result.sum(), x)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 9])
+def test_projections_of_short_and_long_inputs_are_the_same(length: int, generator) -> None:
+    x = torch.randn(2, 3, length, DIM, generator=generator, dtype=torch.float64)
+    w = torch.randn(3, ROWS, DIM, generator=generator, dtype=torch.float64)
+    torch.testing.assert_close(project(x, w), torch.einsum("bhtd,hmd->bhtm", x, w))
+    torch.testing.assert_close(project(x, w[0]), torch.einsum("bhtd,md->bhtm", x, w[0]))
 
 
 def test_derivatives_are_those_of_the_operators(generator) -> None:
