@@ -36,7 +36,7 @@ def _load(stream: IO[bytes], path: Path) -> Any:
     try:
         return torch.load(stream, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file makes the unpickler raise whatever its bytes lead to
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = str(error).strip().split("\n")[0].split(". ")[0] or type(error).__name__
         raise ValueError(f"{path}: not a whole fairseq checkpoint ({reason})") from None
 
 

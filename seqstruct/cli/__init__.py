@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return args.run(args) or 0
     except (ValueError, OSError) as error:
-        print(f"seqstruct {args.command}: {error}", file=sys.stderr)
+        named = isinstance(error, OSError) and error.filename is not None and error.strerror
+        sentence = f"{error.filename}: {error.strerror}" if named else str(error)
+        print(f"seqstruct {args.command}: {sentence}", file=sys.stderr)
         return 1
     except ImportError as error:
         print(f"seqstruct {args.command}: {error}; `seqstruct doctor` names what is missing", file=sys.stderr)
