@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqstruct.ops.masking import check_padding_mask
-from seqstruct.ops.scan import before, gated_scan, last, max_plus_scan
+from seqstruct.ops.rational_passes import MaxPlusPasses, RealPasses
 
 PATTERNS = {"B": 1, "B_max_plus": 1, "C": 2, "F": 2}  # gates and inputs of each automaton, and scores in its state
 MAX_PLUS = "B_max_plus"
@@ -63,7 +63,8 @@ def rational_recurrence(
 
     padding_mask: B T bool, True = padding, anywhere, or None.  A padded step leaves the state as it is, whatever
     `projected` holds there; its hidden state means nothing.
-    Cost: O(B T d) time and memory.
+    Calculations are in float32 at least, results in the type of `projected`.  Of equal scores in max-plus the gradient
+    goes to z.  Cost: O(B T d) time and memory.
     """
     _check(automaton, projected, state, 2, final_logits, epsilon_logits)
     B, T, _, d = projected.shape
@@ -72,20 +73,14 @@ def rational_recurrence(
         state = rational_initial(automaton, B, d, projected)
     if padding_mask is not None:
         projected = torch.where(padding_mask[..., None, None], _identity(automaton, projected), projected)
-    columns, starts = projected.unbind(2), state.unbind(1)
+    dtype = torch.promote_types(projected.dtype, torch.float32)
+    inputs = projected.to(dtype), state.to(dtype)
     if automaton == MAX_PLUS:
-        first = max_plus_scan(F.logsigmoid(columns[0]), columns[1], starts[0])
+        found = MaxPlusPasses.apply(*inputs)
     else:
-        first = gated_scan(columns[0], columns[1], starts[0])
-    states = [first]
-    if PATTERNS[automaton] == 2:
-        so_far = before(first, starts[0])
-        if epsilon_logits is not None:
-            so_far = so_far + epsilon_logits.sigmoid()
-        states.append(gated_scan(columns[2], so_far * columns[3], starts[1]))
-    scores = _scores(states, final_logits)
-    ends = torch.stack([last(s, start) for s, start in zip(states, starts, strict=True)], 1)
-    return Rational(_hidden(automaton, scores, columns[2 * len(states) :]), scores, ends)
+        weights = (None if x is None else x.to(dtype).sigmoid() for x in (epsilon_logits, final_logits))
+        found = RealPasses.apply(*inputs, *weights)
+    return Rational(*(x.to(projected.dtype) for x in found))
 
 
 def rational_step(

@@ -22,8 +22,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 CHUNK = 64  # steps of a chunk
-LONG = 4 * CHUNK  # from this many steps on chunks are worth their second pass,
-SMALL = 2**13  # if a step has no more elements than this
+LONG = 4 * CHUNK  # chunks pay their second pass over memory from this many steps on,
+SMALL = 2**10  # if a step has no more elements than this: larger ones are bound by memory, not by their number
 
 
 def linear_scan(decay: Tensor, update: Tensor, initial: Tensor | None = None) -> Tensor:
@@ -105,7 +105,7 @@ class _GatedScan(torch.autograd.Function):
 class _MaxPlusScan(torch.autograd.Function):
     @staticmethod
     def forward(ctx, decay: Tensor, score: Tensor, initial: Tensor) -> Tensor:
-        states = scan_(_copy(score), decay, initial, _max_plus, torch.add)
+        states = scan_(_copy(score), decay, initial, max_plus, torch.add)
         ctx.save_for_backward(states > score)
         return states
 
@@ -119,11 +119,13 @@ class _MaxPlusScan(torch.autograd.Function):
         return kept, into.sub_(kept), start
 
 
-def _plus_times(state: Tensor, decay: Tensor, previous: Tensor) -> None:
+def plus_times(state: Tensor, decay: Tensor, previous: Tensor) -> None:
+    """state += decay * previous, in place."""
     state.addcmul_(decay, previous)
 
 
-def _max_plus(state: Tensor, decay: Tensor, previous: Tensor) -> None:
+def max_plus(state: Tensor, decay: Tensor, previous: Tensor) -> None:
+    """state = max(state, decay + previous), in place."""
     torch.maximum(state, decay + previous, out=state)
 
 
@@ -131,7 +133,7 @@ def scan_(
     states: Tensor,
     decay: Tensor,
     carry: Tensor,
-    step: Callable[[Tensor, Tensor, Tensor], None] = _plus_times,
+    step: Callable[[Tensor, Tensor, Tensor], None] = plus_times,
     times: Callable[[Tensor, Tensor], Tensor] = torch.mul,
     reverse: bool = False,
 ) -> Tensor:
