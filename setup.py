@@ -27,6 +27,8 @@ setup(
         "tensorboard",
         "sacremoses",
         "matplotlib",
+        "numpy",
+        "scipy",
         "tqdm",
         "rich",
     ],
