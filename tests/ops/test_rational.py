@@ -153,6 +153,40 @@ def test_gates_of_zero_and_one(generator, automaton):
             assert torch.equal(found.scores, extreme[:, :, 1])
 
 
+@KINDS
+def test_types_and_strides(generator, automaton):
+    projected, state, *extra = (x.detach().bfloat16() for x in draw(generator, automaton, 3, 5, 7, True))
+    found = rational_recurrence(automaton, projected, state, **of_f(extra))
+    exact = rational_recurrence(automaton, projected.float(), state.float(), **of_f([x.float() for x in extra]))
+    for narrow, wide in zip(found, exact, strict=True):
+        assert torch.equal(narrow, wide.bfloat16())
+    turned = projected.float().permute(3, 2, 0, 1).contiguous().permute(2, 3, 1, 0)
+    again = rational_recurrence(automaton, turned, state.float(), **of_f([x.float() for x in extra]))
+    torch.testing.assert_close(tuple(again), tuple(exact))
+
+
+@KINDS
+def test_the_future_is_invisible(generator, automaton):
+    projected, state, *extra = (x.detach() for x in draw(generator, automaton, 2, 6, 3, True))
+    other = projected.clone()
+    other[:, 4:] += 1.0
+    found, moved = (rational_recurrence(automaton, x, state, **of_f(extra)).hidden for x in (projected, other))
+    assert torch.equal(found[:, :4], moved[:, :4])
+    assert not torch.isclose(found[:, 5], moved[:, 5]).all()
+
+
+@KINDS
+def test_long_sequences(generator, automaton):
+    """Long enough for chunks of steps, in both directions."""
+    projected, state, *extra = draw(generator, automaton, 1, 300, 2, True)
+    found = rational_recurrence(automaton, projected, state, **of_f(extra))
+    hidden, _, after = loop(automaton, projected, state, *extra)
+    torch.testing.assert_close((found.hidden, found.state), (hidden, after), rtol=0, atol=1e-12)
+    leaves = [projected, state, *extra]
+    gradients = (torch.autograd.grad(x.square().sum(), leaves) for x in (found.hidden, hidden))
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-11)
+
+
 def test_state_before_any_word():
     like = torch.zeros(1)
     assert rational_initial("B_max_plus", 2, 3, like).tolist() == [[[-float("inf")] * 3]] * 2
