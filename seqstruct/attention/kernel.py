@@ -30,7 +30,9 @@ class KernelAttention(DotProductAttention):
 
     A subclass gives the number of features and the map; queries and keys share it.  Projections bear the names of
     softmax attention's, so that its parameters can be taken over.  There are no weights to show or to drop:
-    `dropout` of the shape is not used.  O((T + S) N C) time, O(N C) state.
+    `dropout` of the shape is not used.  Readings have the extra `denominator`, B T H without gradient and relative to
+    the largest scale of a key: where it is close to 0 or negative, estimates by random features mean little.
+    O((T + S) N C) time, O(N C) state.
     Everything between the projections is computed in float32 at least.
     """
 
@@ -133,7 +135,7 @@ class KernelAttention(DotProductAttention):
         """B T C from heads B H T E; where no head read anything there is no bias either."""
         blind = (denominator == 0).all(1).unsqueeze(-1)  # B T 1
         output = self.out_proj(output.transpose(1, 2).flatten(2).to(dtype))
-        return Reading(output.masked_fill(blind, 0.0))
+        return Reading(output.masked_fill(blind, 0.0), None, {"denominator": denominator.detach().transpose(1, 2)})
 
 
 def _wide(x: Tensor) -> Tensor:

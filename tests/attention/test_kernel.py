@@ -47,6 +47,14 @@ def test_the_state_is_of_one_size_however_much_was_read(name: str, options: dict
 
 
 @pytest.mark.parametrize("name, options", FAMILY)
+def test_denominators_are_shown_the_same_in_both_forms(name: str, options: dict, generator) -> None:
+    attention, x = build(name, **options), inputs(generator)
+    parallel, stepped = (form(attention, x, x, x)[0].extra for form in (type(attention).forward, Attention.forward))
+    assert parallel["denominator"].shape == (2, 9, HEADS)
+    torch.testing.assert_close(parallel["denominator"], stepped["denominator"])
+
+
+@pytest.mark.parametrize("name, options", FAMILY)
 def test_bfloat16_parameters_keep_a_float32_memory(name: str, options: dict, generator) -> None:
     attention = build(name, **options).bfloat16()
     x = inputs(generator).bfloat16()
