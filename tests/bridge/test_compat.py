@@ -68,7 +68,8 @@ def test_known_noise_is_filtered_and_nothing_else() -> None:
     code = (
         "import warnings; from seqstruct.bridge.compat import prepare_fairseq; prepare_fairseq();"
         "from fairseq.dataclass.utils import convert_namespace_to_omegaconf; from fairseq import options;"
-        "parser = options.get_validation_parser(); args = options.parse_args_and_arch(parser, ['x', '--path', 'y', '--task', 'translation']);"
+        "parser = options.get_validation_parser();"
+        "args = options.parse_args_and_arch(parser, ['x', '--path', 'y', '--task', 'translation']);"
         "convert_namespace_to_omegaconf(args); import torch; torch.cuda.amp.autocast(enabled=False);"
         "warnings.warn('something else', stacklevel=2)"
     )
