@@ -28,7 +28,9 @@ OMEGACONF = "omegaconf==2.3.0"
 PYTHONS = ((3, 10), (3, 13))
 TORCH_LEAST = (2, 6)
 NUMPY_LEAST = (1, 21, 3)
-OTHERS = ("sacrebleu", "sentencepiece", "subword-nmt", "tensorboard", "sacremoses", "matplotlib", "tqdm", "rich")
+OTHERS = (
+    "sacrebleu", "sentencepiece", "subword-nmt", "tensorboard", "sacremoses", "matplotlib", "scipy", "tqdm", "rich",
+)  # fmt: skip
 
 # Extension modules are built against one numpy and one torch; loading them shows whether these are still there.
 FAIRSEQ_PROBE = "import fairseq, fairseq.data.data_utils_fast, fairseq.data.token_block_utils_fast, fairseq.libbleu"

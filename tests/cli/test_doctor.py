@@ -122,7 +122,7 @@ def test_probe_gives_the_last_line_of_an_error():
 
 def test_requirements_of_setup_are_all_examined():
     required = re.findall(r'^        "([a-z-]+)', (ROOT / "setup.py").read_text("utf-8"), re.M)
-    names = {*doctor.OTHERS, "torch", doctor.FAIRSEQ.partition("==")[0], doctor.HYDRA.partition("==")[0]}
+    names = {*doctor.OTHERS, "numpy", "torch", doctor.FAIRSEQ.partition("==")[0], doctor.HYDRA.partition("==")[0]}
     assert set(required[: required.index("rich") + 1]) == names
 
 
