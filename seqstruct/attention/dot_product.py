@@ -1,14 +1,14 @@
-"""What softmax and sigmoid attention share: multi-head projections and the cache of keys and values."""
+"""What softmax and sigmoid attention share: the cache of keys and values, and weights over all of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from seqstruct.attention.base import Attention, Reading, Shape
+from seqstruct.attention.base import Reading
+from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.dot_product import weighted_values
 from seqstruct.ops.masking import causal_mask, check_padding_mask, left_to_right_visible
 
@@ -26,33 +26,10 @@ class Cache(NamedTuple):
     length: Tensor
 
 
-class DotProductAttention(Attention):
-    """Multi-head attention by dot products (Vaswani et al. 2017, sec. 3.2.2); a subclass gives the weights.
-
-    Parameters bear the names of fairseq's own attention (q_proj, k_proj, v_proj, out_proj, all with bias) and start
-    as they do there: Xavier uniform, with gain 1/sqrt(2) where queries, keys and values are of one size.
-    """
+class DotProductAttention(MultiHeadAttention):
+    """Multi-head attention by dot products (Vaswani et al. 2017, sec. 3.2.2); a subclass gives the weights."""
 
     State = Cache
-
-    @dataclass(frozen=True)
-    class Config:
-        """No options."""
-
-    def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if embed_dim is not a multiple of num_heads."""
-        super().__init__(config, shape)
-        if shape.embed_dim % shape.num_heads:
-            raise ValueError(f"{self.name}: embed_dim {shape.embed_dim} is not a multiple of {shape.num_heads} heads")
-        self.q_proj = nn.Linear(shape.embed_dim, shape.embed_dim)
-        self.k_proj = nn.Linear(shape.key_dim, shape.embed_dim)
-        self.v_proj = nn.Linear(shape.value_dim, shape.embed_dim)
-        self.out_proj = nn.Linear(shape.embed_dim, shape.embed_dim)
-        one_size = shape.embed_dim == shape.key_dim == shape.value_dim
-        for projection in (self.q_proj, self.k_proj, self.v_proj):
-            nn.init.xavier_uniform_(projection.weight, gain=2**-0.5 if one_size else 1.0)
-        nn.init.xavier_uniform_(self.out_proj.weight)
-        nn.init.zeros_(self.out_proj.bias)
 
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
         """Attention weights B H T S of queries B H T D over keys B H S D."""
@@ -170,9 +147,6 @@ class DotProductAttention(Attention):
 
     def _apply_weights(self, weights: Tensor, value: Tensor) -> Tensor:
         return weighted_values(weights, value, self.shape.dropout if self.training else 0.0)
-
-    def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.shape.num_heads, -1)).transpose(1, 2)  # B H T D
 
     @staticmethod
     def _used(state: Cache) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Reading
-from seqstruct.attention.dot_product import DotProductAttention
+from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.linear_attention import LOWEST, Memory, Schedule, causal_linear_attention, empty_memory, read
 from seqstruct.ops.linear_attention import schedule as make_schedule
 from seqstruct.ops.linear_attention import write as write_memory
@@ -25,7 +25,7 @@ class Keys(NamedTuple):
     plan: Schedule | None
 
 
-class KernelAttention(DotProductAttention):
+class KernelAttention(MultiHeadAttention):
     """Multi-head attention with weights proportional to products of features of queries and keys.
 
     A subclass gives the number of features and the map; queries and keys share it.  Projections bear the names of

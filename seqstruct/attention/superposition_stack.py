@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import check_padding_mask
-from seqstruct.ops.superposition_stack import superposition_stack
+from seqstruct.ops.superposition_stack import pad_actions, superposition_stack
 
 
 @register_attention("superposition_stack", sites=(Site.ENCODER_SELF, Site.DECODER_SELF))
@@ -107,6 +107,4 @@ class SuperpositionStackAttention(Attention):
         pushed = self.pushed_layer(value)
         if self.config.sigmoid:
             pushed = pushed.sigmoid()
-        if padding_mask is not None:
-            actions = torch.where(padding_mask.unsqueeze(-1), actions.new_tensor([0.0, 0.0, 1.0]), actions)
-        return actions, pushed
+        return pad_actions(actions, padding_mask), pushed

@@ -23,8 +23,6 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from seqstruct.data.cfl.evaluation import string_losses
-
 BY_LENGTH = "length_"
 
 
@@ -106,6 +104,12 @@ class CFLCrossEntropy(FairseqCriterion):
 
 def _several_workers() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
+
+
+def string_losses(model: Any, sample: Dict[str, Any]) -> Tensor:
+    """Negative log-probability of each string and EOS under a fairseq language model: B, nats."""
+    log_probs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
+    return -log_probs.gather(2, sample["target"].unsqueeze(2)).squeeze(2).sum(1)
 
 
 def _log_difference(suffix: str, loss: float, bound: float, tokens: float) -> None:

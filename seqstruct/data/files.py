@@ -1,13 +1,11 @@
-"""Files: written beside and renamed, checked by checksum, unpacked without leaving their folder."""
+"""Files: written beside and renamed, and checked by checksum."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import os
-import tarfile
 import tempfile
-import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Iterator
@@ -62,26 +60,3 @@ def open_text(path: str | os.PathLike) -> IO[str]:
     if str(path).endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8", newline="\n")
     return open(path, encoding="utf-8", newline="\n")
-
-
-def unpack(archive: str | os.PathLike, folder: str | os.PathLike) -> None:
-    """Unpack a .zip or .tar[.gz|.bz2|.xz] into a folder.
-
-    Raises ValueError if it is neither, or holds a member that would land outside the folder.
-    """
-    root = Path(folder).resolve()
-    root.mkdir(parents=True, exist_ok=True)
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as zipped:
-            for name in zipped.namelist():
-                if not (root / name).resolve().is_relative_to(root):
-                    raise ValueError(f"{archive}: member {name!r} would land outside {folder}")
-            zipped.extractall(root)
-    elif tarfile.is_tarfile(archive):
-        with tarfile.open(archive) as tar:
-            try:
-                tar.extractall(root, filter="data")
-            except tarfile.FilterError as error:
-                raise ValueError(f"{archive}: {error}") from None
-    else:
-        raise ValueError(f"{archive}: expected a .zip or .tar archive")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import errno
 import gzip
 import os
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from seqstruct.data.files import atomic_write, open_text, sha256, unpack, verify
+from seqstruct.data.files import atomic_write, open_text, sha256, verify
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,25 +45,3 @@ def test_text_lines_end_at_newlines_alone(tmp_path: Path) -> None:
     for name in ("x.txt", "x.gz"):
         with open_text(tmp_path / name) as stream:
             assert list(stream) == ["a\u2028b\r\n", "c\n"]
-
-
-def test_archives_stay_in_their_folder(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.zip", tmp_path / "bad.zip"
-    with zipfile.ZipFile(good, "w") as archive:
-        archive.writestr("a/b.txt", "hello")
-    with zipfile.ZipFile(bad, "w") as archive:
-        archive.writestr("../evil.txt", "x")
-    unpack(good, tmp_path / "out")
-    assert (tmp_path / "out" / "a" / "b.txt").read_text() == "hello"
-    with pytest.raises(ValueError, match="would land outside"):
-        unpack(bad, tmp_path / "out")
-    tar = tmp_path / "bad.tar"
-    with tarfile.open(tar, "w") as archive:
-        info = tarfile.TarInfo("../evil.txt")
-        archive.addfile(info)
-    with pytest.raises(ValueError, match="outside"):
-        unpack(tar, tmp_path / "out")
-    assert not (tmp_path / "evil.txt").exists()
-    (tmp_path / "plain").write_text("x")
-    with pytest.raises(ValueError, match="expected a .zip or .tar"):
-        unpack(tmp_path / "plain", tmp_path / "out")
