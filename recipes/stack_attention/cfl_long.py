@@ -1,0 +1,42 @@
+"""Two context-free languages at the published lengths (Stack Attention, section 6): 40 to 80, tested to 100.
+
+At scale small the data, models, batches and optimizer are the published ones; the learning rate is the pilot's and the
+epochs are those that fit into half an hour of one thread, which each record states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cfl import PILOT_LEARNING_RATE, SETTINGS, ContextFreeLanguages, Setting
+
+from seqstruct.harness.command import main
+from seqstruct.harness.recipe import Cell, Estimate
+
+EPOCHS = 12
+
+
+class PublishedLengths(ContextFreeLanguages):
+    """Marked reversal and the hardest context-free language; a Transformer alone and with either stack."""
+
+    table = "figure-2-published-lengths"
+    rows = tuple(
+        f"{language} {model}" for language in ("marked-reversal", "hardest-cfl") for model in ("Tf", "Tf+Sup", "Tf+Nd")
+    )
+    smoke_rows = ("marked-reversal Tf+Nd",)
+
+    def setting(self, cell: Cell) -> Setting:
+        if cell.scale != "small":
+            return SETTINGS[cell.scale]
+        _, model = self.language_and_model(cell)
+        return replace(SETTINGS["paper"], epochs=EPOCHS, learning_rate=(PILOT_LEARNING_RATE[model],) * 2)
+
+    def estimate(self, cell: Cell) -> Estimate:
+        whole = super().estimate(cell)
+        return whole._replace(minutes=whole.minutes * (1.4 if cell.scale == "small" else 1.0))
+
+
+recipe = PublishedLengths()
+
+if __name__ == "__main__":
+    raise SystemExit(main(recipe))
