@@ -60,13 +60,18 @@ def _quoted(text: str) -> str:
 
 
 def load_recipe(script: Path) -> Recipe:
-    """The `recipe` of a script, which is imported under a name of its own.  Raises ValueError if it has none."""
+    """The `recipe` of a script, which is imported under a name of its own and finds its neighbours, as when it is run.
+
+    Raises ValueError if it has none.
+    """
     name = f"seqstruct_recipe_{script.stem}"
     spec = spec_from_file_location(name, script)
     if spec is None or spec.loader is None:
         raise ValueError(f"{script}: expected a Python script")
     module = module_from_spec(spec)
     sys.modules[name] = module
+    if str(script.parent) not in sys.path:
+        sys.path.insert(0, str(script.parent))
     spec.loader.exec_module(module)
     recipe = getattr(module, "recipe", None)
     if not isinstance(recipe, Recipe):

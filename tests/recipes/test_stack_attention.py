@@ -143,3 +143,21 @@ def test_the_demo_counts_the_choice_of_length(monkeypatch):
     moved = demo.with_choice_of_length(record).series["points"]
     overall = sum(value * (length + 1) for length, value in points) - 3 * math.log(3)
     assert sum(value * (length + 1) for length, value in moved) == pytest.approx(overall)
+
+
+def test_the_learning_rates_are_those_of_the_pilot():
+    """Once its records are there, for each model the rate that ended lowest."""
+    pilot = load_recipe(SCRIPT.parent / "pilot.py")
+    cfl = load_recipe(SCRIPT)
+    chosen = importlib.import_module(type(cfl).__module__).PILOT_LEARNING_RATE
+    ends = {r.row: r.value for r in read_folder(SCRIPT.parent / "records") if r.table == pilot.table}
+    assert set(ends) == set(pilot.rows)
+    for model, rate in chosen.items():
+        assert ends[f"{model} lr={rate:g}"] == min(v for row, v in ends.items() if row.split()[0] == model)
+
+
+def test_published_lengths_take_the_published_strings():
+    recipe = load_recipe(SCRIPT.parent / "cfl_long.py")
+    settings = recipe.settings(Cell("hardest-cfl Tf+Nd", 1, "small"))
+    assert (settings["train"], settings["lengths"], settings["test_lengths"]) == (10000, (40, 80), (40, 100))
+    assert "at most 12 epochs" in recipe.dataset(Cell("hardest-cfl Tf+Nd", 1, "small"))
