@@ -1,0 +1,232 @@
+"""Constituency trees in the bracketed format of the Penn Treebank (Marcus et al. 1993).
+
+A tree is read from `( (S (NP (DT the) (NN dog)) (VP (VBZ barks))))`; the nameless outer bracket is dropped where it
+holds one tree.  Words stay as written: `-LRB-`, `\\/` and `\\*` are not unescaped.  Positions count from 0, and a
+span is (first, last), both inclusive.
+
+Nothing here recurses, so that a tree may be as deep as a sentence is long.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
+
+EMPTY = "-NONE-"
+PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-"})
+CURRENCY = frozenset({"$", "#"})
+EXTENSION = ".mrg"
+
+Span = tuple[int, int]
+T = TypeVar("T")
+_TOKEN = re.compile(r"[()]|[^\s()]+")
+
+
+class Tree(NamedTuple):
+    """label: of a constituent, or the part of speech of a word.  A word is a tree without children; others have one
+    child or more, and `word` None.
+    """
+
+    label: str
+    children: tuple[Tree, ...] = ()
+    word: str | None = None
+
+
+def parse_trees(lines: Iterable[str], name: str = "text") -> Iterator[Tree]:
+    """The trees in lines of text, in order, however they are broken into lines.
+
+    Raises ValueError with name and line (from 1) on brackets that are not balanced, a constituent without children,
+    or a word outside a bracket, beside a constituent, or beside a second word.
+    """
+    open_brackets: list[tuple[int, list[str], list[Tree]]] = []  # line, words at its start, children so far
+    number = 0
+    for number, line in enumerate(lines, 1):
+        for token in _TOKEN.findall(line):
+            if token == "(":
+                open_brackets.append((number, [], []))
+            elif not open_brackets:
+                what = "a closing bracket that nothing opens" if token == ")" else f"{token!r} outside any bracket"
+                raise ValueError(f"{name}: line {number}: {what}")
+            elif token == ")":
+                opened, words, children = open_brackets.pop()
+                tree = _close(words, children, f"{name}: line {opened}")
+                if open_brackets:
+                    open_brackets[-1][2].append(tree)
+                else:
+                    yield tree.children[0] if not tree.label and len(tree.children) == 1 else tree
+            else:
+                _, words, children = open_brackets[-1]
+                if children or len(words) == 2:
+                    raise ValueError(f"{name}: line {number}: expected a bracket, got the word {token!r}")
+                words.append(token)
+    if open_brackets:
+        raise ValueError(
+            f"{name}: line {open_brackets[0][0]}: a bracket opens here that nothing closes before line {number} ends"
+        )
+
+
+def _close(words: list[str], children: list[Tree], where: str) -> Tree:
+    if len(words) == 2 and not children:
+        return Tree(words[0], (), words[1])
+    if len(words) == 2 or not children:
+        raise ValueError(f"{where}: expected (LABEL word) or (LABEL (...) ...), got {' '.join(words) or '()'}")
+    return Tree(words[0] if words else "", tuple(children))
+
+
+def read_tree_files(path: str | os.PathLike) -> Iterator[tuple[str, list[Tree]]]:
+    """The name and the trees of each file, in the order of the names.
+
+    path: one file of trees; a folder with .mrg files, at any depth; or a .zip archive that holds such files, as NLTK's
+    treebank.zip does, which is read without unpacking it.  Names are relative to the folder or archive.
+    Raises ValueError if there are no trees in it, on a damaged archive, and what `parse_trees` raises; OSError if the
+    file is not there.
+    """
+    path = Path(path)
+    files = 0
+    for name, lines in _texts(path):
+        trees = list(parse_trees(lines, name if path.is_file() and path.suffix != ".zip" else f"{path}: {name}"))
+        files += bool(trees)
+        yield name, trees
+    if not files:
+        raise ValueError(f"{path}: expected trees in brackets, found none")
+
+
+def _texts(path: Path) -> Iterator[tuple[str, list[str]]]:
+    if path.is_dir():
+        for file in sorted(path.rglob(f"*{EXTENSION}")):
+            yield str(file.relative_to(path)), _lines(file.read_bytes(), file)
+    elif path.suffix == ".zip":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                for name in sorted(n for n in archive.namelist() if PurePosixPath(n).suffix == EXTENSION):
+                    yield name, _lines(archive.read(name), f"{path}: {name}")
+        except (zipfile.BadZipFile, EOFError) as error:
+            raise ValueError(f"{path}: the archive is truncated or altered: {error}") from None
+    else:
+        yield str(path), _lines(path.read_bytes(), path)
+
+
+def _lines(data: bytes, where: object) -> list[str]:
+    try:
+        return data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{where}: not UTF-8 in line {data[: error.start].count(10) + 1}") from None
+
+
+def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
+    """All trees of what `read_tree_files` reads."""
+    for _, trees in read_tree_files(path):
+        yield from trees
+
+
+def fold(tree: Tree, of_word: Callable[[Tree], T], of_children: Callable[[Tree, list[T]], T]) -> T:
+    """Reduce a tree from its words upward: of_word(leaf), then of_children(constituent, results of its children)."""
+    pending: list[tuple[Tree, bool]] = [(tree, False)]
+    done: list[T] = []
+    while pending:
+        node, seen = pending.pop()
+        if not node.children:
+            done.append(of_word(node))
+        elif not seen:
+            pending.append((node, True))
+            pending.extend((child, False) for child in reversed(node.children))
+        else:
+            start = len(done) - len(node.children)
+            done[start:] = [of_children(node, done[start:])]
+    return done[0]
+
+
+def leaves(tree: Tree) -> list[Tree]:
+    """The words from left to right, as trees: `label` is the part of speech, `word` the word."""
+    found, pending = [], [tree]
+    while pending:
+        node = pending.pop()
+        if node.children:
+            pending.extend(reversed(node.children))
+        else:
+            found.append(node)
+    return found
+
+
+def words(tree: Tree) -> list[str]:
+    """The words from left to right."""
+    return [leaf.word or "" for leaf in leaves(tree)]
+
+
+def labeled_spans(tree: Tree) -> list[tuple[str, Span]]:
+    """Label and span of each constituent, words apart, children before parents."""
+    found: list[tuple[str, Span]] = []
+    position = iter(range(len(leaves(tree))))
+
+    def of_word(_: Tree) -> Span:
+        here = next(position)
+        return here, here
+
+    def of_children(node: Tree, children: list[Span]) -> Span:
+        span = children[0][0], children[-1][1]
+        found.append((node.label, span))
+        return span
+
+    fold(tree, of_word, of_children)
+    return found
+
+
+def spans(tree: Tree) -> set[Span]:
+    """The spans of all constituents of two words or more, the whole sentence's among them; of equal ones one stays."""
+    return {span for _, span in labeled_spans(tree) if span[0] < span[1]}
+
+
+def keep_leaves(tree: Tree, keep: Callable[[Tree], bool]) -> Tree | None:
+    """The tree without the words that `keep` refuses, and without constituents left empty; None if nothing is left."""
+
+    def of_children(node: Tree, children: list[Tree | None]) -> Tree | None:
+        left = tuple(child for child in children if child is not None)
+        return node._replace(children=left) if left else None
+
+    return fold(tree, lambda leaf: leaf if keep(leaf) else None, of_children)
+
+
+def remove_empty(tree: Tree) -> Tree | None:
+    """The tree without traces (-NONE-); None if it has nothing else."""
+    return keep_leaves(tree, lambda leaf: leaf.label != EMPTY)
+
+
+def remove_punctuation(tree: Tree, tags: frozenset[str] = PUNCTUATION) -> Tree | None:
+    """The tree without words of the parts of speech `tags`; None if it has no others.
+
+    Currency signs count as words unless `tags` is PUNCTUATION | CURRENCY.
+    """
+    return keep_leaves(tree, lambda leaf: leaf.label not in tags)
+
+
+def category(label: str) -> str:
+    """A label without function tags and indices: NP-SBJ-1, NP=2 and PRT|ADVP become NP, NP and PRT; -LRB- stays."""
+    return label if label.startswith("-") else re.split(r"[-=|]", label)[0] or label
+
+
+def remove_function_tags(tree: Tree) -> Tree:
+    """The tree with `category` of every constituent; parts of speech stay."""
+    return fold(tree, lambda leaf: leaf, lambda node, children: Tree(category(node.label), tuple(children)))
+
+
+def collapse_unary(tree: Tree) -> Tree:
+    """The tree without constituents that have one child, where that child is a constituent: the upper one stays."""
+
+    def of_children(node: Tree, children: list[Tree]) -> Tree:
+        only = children[0] if len(children) == 1 else None
+        return Tree(node.label, only.children if only is not None and only.children else tuple(children))
+
+    return fold(tree, lambda leaf: leaf, of_children)
+
+
+def bracketed(tree: Tree) -> str:
+    """The tree in one line: (S (NP (DT the) (NN dog)) (VP (VBZ barks)))."""
+    return fold(
+        tree,
+        lambda leaf: f"({leaf.label} {leaf.word})",
+        lambda node, children: f"({node.label}{' ' if node.label else ''}{' '.join(children)})",
+    )
