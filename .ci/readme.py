@@ -1,4 +1,4 @@
-"""Fill README.md: between `<!-- seqstruct ARGUMENTS -->` and `<!-- end -->` stands what that command prints."""
+"""Fill README.md and those of recipes/: between `<!-- seqstruct ARGUMENTS -->` and `<!-- end -->` stands what that command prints."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def fill(text: str) -> str:
 
 
 if __name__ == "__main__":
-    filled = fill((ROOT / "README.md").read_text("utf-8"))
-    with atomic_write(ROOT / "README.md") as readme:
-        readme.write(filled)
+    for path in (ROOT / "README.md", *sorted(ROOT.glob("recipes/*/README.md"))):
+        filled = fill(path.read_text("utf-8"))
+        with atomic_write(path) as readme:
+            readme.write(filled)

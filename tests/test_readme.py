@@ -1,4 +1,4 @@
-"""README.md is true: filled blocks are current, commands parse, paths exist, and its code runs."""
+"""README.md and those of recipes/ are true: filled blocks are current, commands parse, paths exist, code runs."""
 
 import os
 import re
@@ -15,11 +15,13 @@ from seqstruct.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
+DOCUMENTS = {str(p.relative_to(ROOT)): p.read_text("utf-8") for p in sorted(ROOT.glob("recipes/*/README.md"))}
+DOCUMENTS["README.md"] = README
 MECHANISM = "linear_memory"
 
 
 def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.S | re.M)
+    return re.findall(rf"^```{language}\n(.*?)^```$", "\n".join(DOCUMENTS.values()), re.S | re.M)
 
 
 def commands():
@@ -33,9 +35,10 @@ def starting_with(program):
     return [pytest.param(line, id=line[:60]) for line in commands() if line.split()[0] == program]
 
 
-def test_filled_blocks_are_what_the_commands_print():
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_filled_blocks_are_what_the_commands_print(name):
     fill = runpy.run_path(str(ROOT / ".ci" / "readme.py"))["fill"]
-    assert fill(README) == README, "run `make readme`"
+    assert fill(DOCUMENTS[name]) == DOCUMENTS[name], "run `make readme`"
 
 
 @pytest.mark.parametrize("line", starting_with("seqstruct"))
@@ -76,7 +79,8 @@ def test_options_of_recipes_are_in_their_help(line):
 
 
 def test_paths_exist():
-    for name in set(re.findall(r"`((?:seqstruct|recipes|configs|data-prep|tests)/[\w./-]*)`", README)):
+    text = "\n".join(DOCUMENTS.values())
+    for name in set(re.findall(r"`((?:seqstruct|recipes|configs|data-prep|tests)/[\w./-]*)`", text)):
         assert (ROOT / name).exists(), name
     for name in re.findall(r"^(data-prep/\S+|[\w/]+\.py)", "\n".join(blocks("bash")), re.M):
         assert (ROOT / name).exists(), name
