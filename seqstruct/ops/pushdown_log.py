@@ -7,6 +7,8 @@ is -inf; the derivative through it is 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
@@ -60,9 +62,35 @@ def _share(terms: Tensor) -> tuple[Tensor, Tensor]:
     return total, possible.softmax(-1).masked_fill(none, 0.0)
 
 
-def _product(left: Tensor, right: Tensor) -> Tensor:
-    """N M K and N K L: logsumexp over K of their sums, N M L."""
-    return (left.unsqueeze(3) + right.unsqueeze(1)).logsumexp(2)
+def log_tables(
+    moves: Tensor, pops: Tensor, sum_over: Callable[[Tensor, int], Tensor] = torch.logsumexp
+) -> tuple[Tensor, Tensor]:
+    """log X and log g of `pushdown_scaled`, each BS TQ TQ; column j - 1 is of step j; phase 1 there.
+
+    moves: T B 2SQ SQ, pops: T B S Q Q, log-weights; sum_over: how the runs of an entry make one number, logsumexp or
+    amax over an axis.
+    """
+    T, B, S, Q, _ = pops.shape
+    top, end = S * Q, T * Q
+    popped = moves.new_full((B * S, end, end), -torch.inf)
+    around = moves.new_full((B * S, end, end), -torch.inf)
+
+    def product(left: Tensor, right: Tensor) -> Tensor:  # N M K and N K L
+        return sum_over(left.unsqueeze(3) + right.unsqueeze(1), 2)
+
+    for k in range(T - 1, -1, -1):
+        at, row = k * Q, slice(k * Q, (k + 1) * Q)
+        popped[:, row, at : at + Q] = pops[k].flatten(0, 1)
+        if k + 1 == T:
+            continue
+        after = popped[:, at + Q : at + 2 * Q, at + Q :].reshape(B, top, -1)
+        carried = product(moves[k], after)  # B 2SQ columns
+        around[:, row, at + Q :] = carried[:, :top].reshape(B * S, Q, -1)
+        popped[:, row, at + Q :] = carried[:, top:].reshape(B * S, Q, -1)
+        if k + 2 < T:
+            rest = product(around[:, row, at + Q : end - Q], popped[:, at + 2 * Q :, at + 2 * Q :])
+            popped[:, row, at + 2 * Q :] = sum_over(torch.stack([popped[:, row, at + 2 * Q :], rest]), 0)
+    return popped, around
 
 
 def _shares(left: Tensor, right: Tensor, total: Tensor) -> Tensor:
@@ -71,26 +99,11 @@ def _shares(left: Tensor, right: Tensor, total: Tensor) -> Tensor:
 
 
 class _LogAround(torch.autograd.Function):
-    """log g, BS TQ TQ, from log-weights moves T B 2SQ SQ and pops T B S Q Q; phase 1 of `pushdown_scaled`."""
+    """log g of `log_tables`, with its derivatives."""
 
     @staticmethod
     def forward(ctx, moves: Tensor, pops: Tensor) -> Tensor:
-        T, B, S, Q, _ = pops.shape
-        top, end = S * Q, T * Q
-        popped = moves.new_full((B * S, end, end), -torch.inf)
-        around = moves.new_full((B * S, end, end), -torch.inf)
-        for k in range(T - 1, -1, -1):
-            at, row = k * Q, slice(k * Q, (k + 1) * Q)
-            popped[:, row, at : at + Q] = pops[k].flatten(0, 1)
-            if k + 1 == T:
-                continue
-            after = popped[:, at + Q : at + 2 * Q, at + Q :].reshape(B, top, -1)
-            carried = _product(moves[k], after)  # B 2SQ columns
-            around[:, row, at + Q :] = carried[:, :top].reshape(B * S, Q, -1)
-            popped[:, row, at + Q :] = carried[:, top:].reshape(B * S, Q, -1)
-            if k + 2 < T:
-                rest = _product(around[:, row, at + Q : end - Q], popped[:, at + 2 * Q :, at + 2 * Q :])
-                popped[:, row, at + 2 * Q :] = torch.logaddexp(popped[:, row, at + 2 * Q :], rest)
+        popped, around = log_tables(moves, pops)
         ctx.save_for_backward(moves, popped, around)
         return around
 
