@@ -1,4 +1,4 @@
-"""Fill README.md and those of recipes/: between `<!-- seqstruct ARGUMENTS -->` and `<!-- end -->` stands what that command prints."""
+"""Fill README.md and those of recipes/: between `<!-- seqstruct ARGUMENTS -->` and `<!-- end -->` stands its output."""
 
 from __future__ import annotations
 
