@@ -15,7 +15,7 @@ from torch import Tensor
 
 def softmax_weights(query: Tensor, key: Tensor, visible: Tensor | None = None) -> Tensor:
     """B H T S, float32 at least: softmax over keys of the scaled products; rows that see nothing are zero."""
-    scores = _scores(query, key)
+    scores = scaled_scores(query, key)
     if visible is None:
         return scores.softmax(-1)
     scores = scores.masked_fill(~visible, -math.inf)
@@ -25,7 +25,7 @@ def softmax_weights(query: Tensor, key: Tensor, visible: Tensor | None = None) -
 
 def sigmoid_weights(query: Tensor, key: Tensor, visible: Tensor | None = None, bias: float = 0.0) -> Tensor:
     """B H T S, float32 at least: the logistic function of each scaled product plus `bias`, keys independent."""
-    weights = (_scores(query, key) + bias).sigmoid()
+    weights = (scaled_scores(query, key) + bias).sigmoid()
     return weights if visible is None else weights.masked_fill(~visible, 0.0)
 
 
@@ -48,6 +48,7 @@ def softmax_attention(
     return output.masked_fill(blind, 0.0)
 
 
-def _scores(query: Tensor, key: Tensor) -> Tensor:
+def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
+    """B H T S, float32 at least: products of queries and keys, divided by sqrt(D)."""
     scores = (query * query.size(-1) ** -0.5) @ key.transpose(-1, -2)
     return scores if scores.dtype == torch.float64 else scores.float()

@@ -11,6 +11,7 @@ from seqstruct.attention import ATTENTIONS, Attention, Shape, Site, get_attentio
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "sigmoid": [{"bias": -0.7}],
+    "segmentation": [{}, {"normalize": False, "score_l2": 0.1}],
     "superposition_stack": [{"size": 3}, {"size": 5, "sigmoid": True}],
     "nondeterministic_stack": [
         {"states": 2, "symbols": 3, "size": 2},
