@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Penn Treebank as Mikolov et al. (2010) cut it down to 10,000 types, ready for fairseq.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+usage() {
+  cat <<'TEXT'
+Usage: data-prep/ptb.sh --from DIR --out DIR [options]
+
+Prepares the language modeling text of Mikolov et al. (2010): 42,068 training, 3,370 validation and 3,761 test
+sentences, 887,521, 70,390 and 78,669 words.  The numbers of lines and words are verified.
+
+The Penn Treebank is licensed by the Linguistic Data Consortium (LDC99T42), so nothing is downloaded.  Who has the
+licence finds the text in simple-examples.tgz on Tomas Mikolov's page of RNNLM: put it, or the three files
+data/ptb.train.txt, ptb.valid.txt and ptb.test.txt out of it, into a folder and name that with --from.
+Without it data-prep/brown.sh prepares a corpus of much the same size.
+
+  --out DIR          folder to make; it appears when all is done
+  --from DIR         folder that holds ptb.{train,valid,test}.txt or simple-examples.tgz
+  --unchecked        take the files as they are, whatever text they hold
+  --vocabulary N     most frequent types kept, special symbols counted, 0: all (default 0)
+  --min-count N      occurrences in training that a type needs (default 1)
+  --lowercase        lowercase words; numbers become N
+  --train-lines N    take the first N lines of training alone
+  --skip-empty       leave out empty lines
+  --help             this text
+
+DIR then holds bin/ (for fairseq-train), text/ and corpus.json (settings, checksums, counts).
+The environment variable PYTHON names the interpreter (default python3).
+TEXT
+}
+
+fail() {
+  echo "ptb.sh: $*" >&2
+  exit 1
+}
+
+given='' out=''
+for word in "$@"; do
+  case $word in
+    --help | -h) usage; exit 0 ;;
+    --from | --from=*) given=yes ;;
+    --out | --out=*) out=yes ;;
+  esac
+done
+[ -n "$out" ] || fail "--out DIR is needed (see --help)"
+export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
+[ -n "$given" ] || fail "the text is licensed and is not downloaded: --from DIR is needed (see --help)"
+"${PYTHON:-python3}" -m seqstruct.data.corpora ptb "$@"

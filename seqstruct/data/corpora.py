@@ -1,0 +1,254 @@
+"""Word-level corpora for language modeling: Penn Treebank, WikiText-2, Brown; from raw files to a fairseq folder.
+
+    ptb          ptb.{train,valid,test}.txt as Mikolov et al. (2010) cut it down to 10,000 types, one sentence a line
+    wikitext2    wiki.{train,valid,test}.raw (Merity et al. 2017), one paragraph or heading a line, words apart
+    brown        brown.zip of nltk: 500 documents, one sentence a line; 450, 25 and 25 documents, all genres in each
+
+A folder of raw files is read; files in an archive beside them (`ARCHIVES`) are read without unpacking it.  The result
+holds text/SPLIT.txt and bin/, for a stream (`stream_language_modeling`) and by sentence (fairseq's own task
+`language_modeling --sample-break-mode eos`) alike, and corpus.json with checksums and counts.
+`python -m seqstruct.data.corpora --help` is what the scripts in `data-prep/` call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from seqstruct.data.files import atomic_write, sha256, verify
+
+SPLITS = ("train", "valid", "test")
+ARCHIVES = {"ptb": "simple-examples.tgz", "wikitext2": "wikitext-2-raw-v1.zip", "brown": "brown.zip"}
+NAMES = {"ptb": "ptb.{}.txt", "wikitext2": "wiki.{}.raw"}
+BROWN_SHA256 = "9b275f9b3b95d7bd66ccfb7cd259f445a13bbe5d1f4107aba09fd3e8364bafa6"
+COUNTS = {  # lines and words of each split, as published
+    "ptb": {"train": (42068, 887521), "valid": (3370, 70390), "test": (3761, 78669)},
+    "wikitext2": {"train": (36718, 2051910), "valid": (3760, 213886), "test": (4358, 241211)},
+}
+NUMBER = re.compile(r"(?=.*\d)[\d.,:/$%'-]+", re.ASCII)
+BROWN_PARTS = 20  # documents are dealt into so many parts; the last but one validates, the last tests
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a corpus is cut down; None stands for the corpus's own way (`DEFAULTS`).
+
+    vocabulary: types kept, the most frequent ones, the special symbols counted; 0: all.  min_count: occurrences in
+    training that a type needs, 1 or more.  lowercase: whether words are lowercased and numbers become N, as in
+    Mikolov's text.  train_lines: the first lines of training alone, 0: all.  skip_empty: leave out empty lines.
+    """
+
+    vocabulary: int = 0
+    min_count: int = 1
+    lowercase: bool = False
+    train_lines: int = 0
+    skip_empty: bool = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("vocabulary", 0), ("min_count", 1), ("train_lines", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
+
+
+DEFAULTS = {"ptb": Options(), "wikitext2": Options(min_count=3), "brown": Options(vocabulary=10000, lowercase=True)}
+
+
+def read_lines(corpus: str, folder: str | os.PathLike, checked: bool = True) -> dict[str, Iterable[str]]:
+    """The raw lines of each split, words separated by spaces.
+
+    corpus: ptb, wikitext2 or brown.  folder: of raw files or the archive.  checked: whether the archive of Brown must
+    have its checksum.
+    Raises ValueError if the corpus is unknown or a file is missing, altered, or not UTF-8.
+    """
+    folder = Path(folder)
+    if corpus not in ARCHIVES:
+        raise ValueError(f"expected a corpus of {', '.join(ARCHIVES)}, got {corpus!r}")
+    if corpus == "brown":
+        archive = folder / ARCHIVES["brown"]
+        if not archive.is_file():
+            raise ValueError(f"{archive}: no such file")
+        if checked:
+            verify(archive, BROWN_SHA256)
+        return _read_brown(archive)
+    return {split: _decode(*_find(corpus, folder, NAMES[corpus].format(split))) for split in SPLITS}
+
+
+def _find(corpus: str, folder: Path, name: str) -> tuple[str, bytes]:
+    """What the file is called and its bytes, from the folder or the archive in it."""
+    if (folder / name).is_file():
+        return str(folder / name), (folder / name).read_bytes()
+    archive = folder / ARCHIVES[corpus]
+    if not archive.is_file():
+        raise ValueError(f"{folder / name}: no such file, nor is there {archive.name} beside it")
+    found = None
+    try:
+        if archive.suffix == ".zip":
+            with zipfile.ZipFile(archive) as opened:
+                members = [member for member in opened.namelist() if member.split("/")[-1] == name]
+                found = opened.read(members[0]) if members else None
+        else:
+            with tarfile.open(archive) as opened:
+                entries = [entry for entry in opened if entry.isfile() and entry.name.endswith(f"/data/{name}")]
+                stream = opened.extractfile(entries[0]) if entries else None
+                found = None if stream is None else stream.read()
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
+        raise ValueError(f"{archive}: truncated or altered: {error}") from None
+    if found is None:
+        raise ValueError(f"{archive}: {name} is not in it")
+    return f"{archive}, {name}", found
+
+
+def _decode(name: str, content: bytes) -> list[str]:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ValueError(f"{name}, line {line}: not UTF-8: {error.reason}") from None
+    return [" ".join(line.split()) for line in io.StringIO(text, newline="\n")]
+
+
+def _read_brown(archive: Path) -> dict[str, list[str]]:
+    """Words without their tags; documents are dealt out one by one, so that each part has all genres."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            names = sorted(name for name in opened.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
+            documents = [(name, opened.read(name)) for name in names]
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{archive}: truncated or altered: {error}") from None
+    if not documents:
+        raise ValueError(f"{archive}: no document of the Brown corpus is in it")
+    lines: dict[str, list[str]] = {split: [] for split in SPLITS}
+    for part in range(BROWN_PARTS):
+        split = SPLITS[max(0, part - BROWN_PARTS + len(SPLITS))]
+        for name, content in documents[part::BROWN_PARTS]:
+            for line in _decode(f"{archive}, {name}", content):
+                if line:
+                    lines[split].append(" ".join(token.rpartition("/")[0] or token for token in line.split()))
+    return lines
+
+
+def clean(lines: Iterable[str], options: Options) -> Iterator[str]:
+    """Lines as the options want them; of training the caller takes the first ones."""
+    for line in lines:
+        if options.lowercase:
+            line = " ".join("N" if NUMBER.fullmatch(word) else word.lower() for word in line.split())
+        if line or not options.skip_empty:
+            yield line
+
+
+def prepare(
+    corpus: str,
+    source: str | os.PathLike,
+    out: str | os.PathLike,
+    options: Options | None = None,
+    checked: bool = True,
+) -> dict:
+    """Make the folder `out` from raw files in `source`; the contents of corpus.json come back.
+
+    options: `DEFAULTS` of the corpus if None.  checked: whether the files must be the published ones, by checksum
+    (Brown) or by their numbers of lines and words.  The folder appears when it is whole.
+    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
+    """
+    out = Path(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out}: expected a new or empty folder")
+    raw = read_lines(corpus, source, checked)
+    options = DEFAULTS[corpus] if options is None else options
+    if checked:
+        _check_counts(corpus, raw)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
+        folder = Path(scratch, "corpus")
+        counts = {}
+        for split in SPLITS:
+            most = options.train_lines if split == "train" and options.train_lines else None
+            counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
+            if not counts[split]["words"]:
+                raise ValueError(f"{corpus}: no words in the {split} set")
+        _binarise(folder, options)
+        summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
+        summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
+        with atomic_write(folder / "corpus.json") as stream:
+            json.dump(summary, stream, indent=1)
+            stream.write("\n")
+        os.replace(folder, out)
+    return summary
+
+
+def _check_counts(corpus: str, raw: Mapping[str, Iterable[str]]) -> None:
+    for split, expected in COUNTS.get(corpus, {}).items():
+        found = len(raw[split]), sum(len(line.split()) for line in raw[split])
+        if found != expected:
+            raise ValueError(f"{corpus}: the {split} set has {found[0]} lines and {found[1]} words, "
+                             f"expected {expected[0]} and {expected[1]}: truncated or altered")
+
+
+def _write(path: Path, lines: Iterable[str]) -> dict[str, int]:
+    counts = {"lines": 0, "words": 0}
+    with atomic_write(path) as stream:
+        for line in lines:
+            stream.write(line + "\n")
+            counts["lines"] += 1
+            counts["words"] += len(line.split())
+    return counts
+
+
+def _binarise(folder: Path, options: Options) -> None:
+    """fairseq-preprocess, whose dictionary has no made-up words."""
+    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--destdir", str(folder / "bin")]
+    for split in SPLITS:
+        command += [f"--{split}pref", str(folder / "text" / f"{split}.txt")]
+    command += ["--thresholdsrc", str(options.min_count), "--padding-factor", "1", "--workers", "1"]
+    if options.vocabulary:
+        command += ["--nwordssrc", str(options.vocabulary)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(f"fairseq-preprocess failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
+    (folder / "bin" / "preprocess.log").unlink(missing_ok=True)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.corpora", description=__doc__.split("\n")[0])
+    parser.add_argument("corpus", choices=tuple(ARCHIVES))
+    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="folder with the raw files")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever text they hold")
+    parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, 0: all")
+    parser.add_argument("--min-count", type=int, metavar="N", help="occurrences in training that a type needs")
+    parser.add_argument("--lowercase", action="store_true", default=None, help="lowercase words; numbers become N")
+    parser.add_argument("--train-lines", type=int, metavar="N", help="take the first N lines of training alone")
+    parser.add_argument("--skip-empty", action="store_true", default=None, help="leave out empty lines")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; the exit status comes back."""
+    args = build_parser().parse_args(argv)
+    try:
+        given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        options = Options(**{**asdict(DEFAULTS[args.corpus]), **chosen})
+        summary = prepare(args.corpus, args.source, args.out, options, not args.unchecked)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.data.corpora: {error}", file=sys.stderr)
+        return 1
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['lines']} lines, {counts['words']} words")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
