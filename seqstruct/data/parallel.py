@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -30,8 +30,10 @@ SPLITS = ("train", "valid", "test")
 class Options:
     """How a corpus is prepared.
 
-    languages: source and target, two-letter codes.  subwords: "bpe" (after Moses tokenisation) or "sentencepiece".
-    vocabulary: subword types of both languages together.  lowercase: whether both sides are lowercased.
+    languages: source and target, two-letter codes.  subwords: "bpe" (after Moses tokenisation), "sentencepiece" (its
+    unigram model) or "sentencepiece-bpe".  vocabulary: subword types of both languages together.  min_frequency: how
+    often in training a piece of sentencepiece must be used, 1 or more, else its words are cut into smaller ones.
+    lowercase: whether both sides are lowercased.
     max_length: subwords in a sentence, 1 or more; longer training pairs are dropped, longer ones elsewhere an error.
     max_ratio: of the longer to the shorter side in subwords, 1 or more; training pairs above it are dropped.
     """
@@ -39,6 +41,7 @@ class Options:
     languages: tuple[str, str]
     subwords: str = "bpe"
     vocabulary: int = 6000
+    min_frequency: int = 1
     lowercase: bool = False
     max_length: int = 250
     max_ratio: float = 3.0
@@ -48,9 +51,11 @@ class Options:
             raise ValueError(f"languages: expected two different ones, got {self.languages[0]} twice")
         if self.subwords not in subwords.KINDS:
             raise ValueError(f"subwords: expected one of {', '.join(subwords.KINDS)}, got {self.subwords!r}")
-        for name in ("vocabulary", "max_length", "max_ratio"):
+        for name in ("vocabulary", "min_frequency", "max_length", "max_ratio"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+        if self.subwords == "bpe" and self.min_frequency > 1:
+            raise ValueError("min_frequency: expected sentencepiece or sentencepiece-bpe with it, got bpe")
 
 
 def find_text(prefix: str | os.PathLike, language: str) -> Path:
@@ -145,10 +150,26 @@ def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Sequence[
                 stream.write(side(line.lower() if options.lowercase else line) + "\n")
 
 
-def segment(words: Sequence[Path], model: Path, split: str, options: Options, into: Sequence[Path]) -> dict[str, int]:
-    """Apply the learned segmentation to one split and write it.  Returns counts of pairs kept, pairs dropped and
-    subwords kept on both sides; raises ValueError if a sentence that is not for training is over-long."""
-    apply = (subwords.load_bpe if options.subwords == "bpe" else subwords.load_sentencepiece)(model)
+def learn(words: Sequence[Path], model: Path, options: Options) -> Callable[[str], str]:
+    """Learn one segmentation for both sides of the training set and write it; the function that applies it."""
+    def text() -> Iterator[str]:
+        return (line for path in words for line in read_lines(path))
+
+    if options.subwords == "bpe":
+        subwords.learn_bpe(text(), model, options.vocabulary)
+        return subwords.load_bpe(model)
+    algorithm = "bpe" if options.subwords == "sentencepiece-bpe" else "unigram"
+    subwords.learn_sentencepiece(text(), model, options.vocabulary, algorithm)
+    if options.min_frequency > 1:
+        subwords.drop_rare_pieces(text(), model, options.min_frequency)
+    return subwords.load_sentencepiece(model)
+
+
+def segment(
+    words: Sequence[Path], apply: Callable[[str], str], split: str, options: Options, into: Sequence[Path]
+) -> dict[str, int]:
+    """Apply a segmentation to one split and write it.  Returns counts of pairs kept, pairs dropped and subwords kept
+    on both sides; raises ValueError if a sentence that is not for training is over-long."""
     counts = {"pairs": 0, "dropped": 0, "subwords": 0}
     with ExitStack() as stack:
         streams = [stack.enter_context(atomic_write(path)) for path in into]
@@ -215,12 +236,11 @@ def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path,
     words = {split: [scratch / f"{split}.{language}" for language in options.languages] for split in SPLITS}
     for split in SPLITS:
         tokenise(read_pairs(*files[split]), options, words[split])
-    learn = subwords.learn_bpe if options.subwords == "bpe" else subwords.learn_sentencepiece
-    learn((line for path in words["train"] for line in read_lines(path)), model, options.vocabulary)
+    apply = learn(words["train"], model, options)
     counts = {}
     for split in SPLITS:
         into = [out / "text" / f"{split}.{language}" for language in options.languages]
-        counts[split] = segment(words[split], model, split, options, into)
+        counts[split] = segment(words[split], apply, split, options, into)
     for split in ("valid", "test"):
         for path, language in zip(files[split], options.languages, strict=True):
             with atomic_write(out / "raw" / f"{split}.{language}") as stream:
@@ -239,6 +259,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--subwords", choices=subwords.KINDS, default=Options.subwords)
     parser.add_argument("--vocabulary", type=int, default=Options.vocabulary, metavar="N",
                         help="subword types of both languages together (default %(default)s)")
+    parser.add_argument("--min-frequency", type=int, default=Options.min_frequency, metavar="N",
+                        help="uses in training that a piece of sentencepiece needs (default %(default)s)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
     parser.add_argument("--max-length", type=int, default=Options.max_length, metavar="N",
                         help="subwords in a sentence (default %(default)s)")
@@ -252,8 +274,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
     try:
-        options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.lowercase, args.max_length,
-                          args.max_ratio)
+        options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
+                          args.max_length, args.max_ratio)
         checksums = read_checksums(args.checksums) if args.checksums else None
         summary = prepare({split: getattr(args, split) for split in SPLITS}, options, args.out, checksums)
     except (ValueError, OSError) as error:

@@ -1,8 +1,9 @@
 """Words and subwords, there and back: Moses tokenisation, byte-pair encoding, SentencePiece.
 
 Sources: Moses tokeniser and detokeniser as ported by sacremoses; byte-pair encoding as in Sennrich et al. (2016,
-sec. 3.2), by subword-nmt; unigram language model segmentation as in Kudo (2018), by sentencepiece.  Everything here is
-deterministic: the same lines give the same model, byte for byte.
+sec. 3.2), by subword-nmt; unigram language model segmentation as in Kudo (2018) and byte-pair encoding of text with its
+spaces, by sentencepiece (Kudo and Richardson 2018).  Everything here is deterministic: the same lines give the same
+model, byte for byte.
 
 Deviations from the Moses defaults: no XML entities are written for special characters, so that subwords see the
 characters themselves; no punctuation is normalised, so that what is trained on is what is scored against.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 from seqstruct.data.files import atomic_write
 
-KINDS = ("bpe", "sentencepiece")
+KINDS = ("bpe", "sentencepiece", "sentencepiece-bpe")
 BPE_MARKER = "@@"
 SENTENCEPIECE_SPACE = "\u2581"
 
@@ -74,17 +75,20 @@ def load_bpe(path: str | os.PathLike) -> Callable[[str], str]:
         return BPE(codes, separator=BPE_MARKER).process_line
 
 
-def learn_sentencepiece(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) -> None:
-    """Learn a unigram model of exactly `vocabulary` pieces from lines of text and write it.
+def learn_sentencepiece(
+    lines: Iterable[str], path: str | os.PathLike, vocabulary: int, algorithm: str = "unigram"
+) -> None:
+    """Learn a model of exactly `vocabulary` pieces from lines of text and write it.
 
-    The text is taken as it is (no Unicode normalisation).  Raises ValueError if so many pieces cannot be made of it.
+    algorithm: "unigram" or "bpe".  The text is taken as it is (no Unicode normalisation).
+    Raises ValueError if so many pieces cannot be made of it.
     """
     import sentencepiece
 
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines), model_writer=model, vocab_size=vocabulary, model_type="unigram",
+            sentence_iterator=iter(lines), model_writer=model, vocab_size=vocabulary, model_type=algorithm,
             character_coverage=1.0, normalization_rule_name="identity", num_threads=1, minloglevel=2,
         )
     except RuntimeError as error:
@@ -100,6 +104,25 @@ def load_sentencepiece(path: str | os.PathLike) -> Callable[[str], str]:
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
     return lambda line: " ".join(processor.encode(line, out_type=str))
+
+
+def drop_rare_pieces(lines: Iterable[str], path: str | os.PathLike, least: int) -> None:
+    """Mark the pieces that a sentencepiece model uses fewer than `least` times for these lines as unused.
+
+    The model is written anew.  It then cuts words into the other pieces and into single characters, which all stay, as
+    subword-nmt does with its vocabulary threshold (Sennrich et al. 2017).
+    """
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    cut = load_sentencepiece(path)
+    counts = Counter(piece for line in lines for piece in cut(line).split())
+    with open(path, "rb") as stream:
+        model = ModelProto.FromString(stream.read())
+    for piece in model.pieces:
+        if piece.type == piece.NORMAL and len(piece.piece) > 1 and counts[piece.piece] < least:
+            piece.type = piece.UNUSED
+    with atomic_write(path, "wb") as stream:
+        stream.write(model.SerializeToString())
 
 
 def undo_bpe(line: str) -> str:

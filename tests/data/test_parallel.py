@@ -1,5 +1,6 @@
 import gzip
 import json
+from collections import Counter
 
 import pytest
 
@@ -38,7 +39,7 @@ def lines(path):
     return path.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("kind", ["bpe", "sentencepiece"])
+@pytest.mark.parametrize("kind", ["bpe", "sentencepiece", "sentencepiece-bpe"])
 def test_prepared_text_is_the_raw_text_in_subwords(corpus, tmp_path, kind):
     summary = parallel.prepare(prefixes(corpus), Options(("de", "en"), kind, vocabulary=40), tmp_path / "out")
     assert {s: summary["counts"][s]["pairs"] for s in parallel.SPLITS} == {"train": 25, "valid": 7, "test": 5}
@@ -56,6 +57,21 @@ def test_prepared_text_is_the_raw_text_in_subwords(corpus, tmp_path, kind):
     cut = [line for language in ("de", "en") for line in lines(tmp_path / "out" / "text" / f"test.{language}")]
     assert summary["counts"]["test"]["subwords"] == sum(len(line.split()) for line in cut)
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_rare_pieces_are_cut_into_smaller_ones(corpus, tmp_path):
+    used = {}
+    for least in (1, 12):
+        options = Options(("de", "en"), "sentencepiece-bpe", vocabulary=60, min_frequency=least)
+        out = tmp_path / str(least)
+        parallel.prepare(prefixes(corpus), options, out)
+        cut = [line for language in ("de", "en") for line in lines(out / "text" / f"train.{language}")]
+        used[least] = Counter(piece for line in cut for piece in line.split())
+        assert subwords.undo_sentencepiece(lines(out / "text" / "test.en")[0]) == next(toy_pairs(1))[1]
+    rare = {piece for piece, count in used[1].items() if count < 12 and len(piece) > 1}
+    assert rare and not rare & used[12].keys()
+    with pytest.raises(ValueError, match="expected sentencepiece"):
+        Options(("de", "en"), min_frequency=2)
 
 
 def test_the_same_input_gives_the_same_bytes(corpus, tmp_path):
