@@ -10,8 +10,26 @@ from torch import Tensor
 from seqstruct.attention import ATTENTIONS, Attention, Shape, Site, get_attention, make_config
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "abc_mlp": [
+        {"slots": 3},
+        {"slots": 4, "activation": "sigmoid", "gate": True},
+        {"slots": 3, "activation": "relu"},
+        {"slots": 3, "activation": "relu", "empty_slots": True, "gate": True},
+    ],
+    "abc_random": [{"slots": 4, "period": 5}, {"slots": 3, "empty_slots": True}],
+    "clustering": [{"slots": 3, "allow_short": True}, {"slots": 4, "allow_short": True, "empty_slots": True}],
+    "linformer": [{"slots": 3, "length": 13}],
+    "local_to_global": [{"slots": 5, "stride": 2}, {"slots": 12, "stride": 1, "empty_slots": True}],
+    "mean_pool": [{"slots": 5, "stride": 3}, {"slots": 7, "stride": 2, "empty_slots": True}],
     "sigmoid": [{"bias": -0.7}],
+    "dependency": [
+        {"hidden_size": 3, "score_size": 4},
+        {"hidden_size": 3, "score_size": 5, "bounded": False, "root_token": True, "single_root": True},
+    ],
+    "hard_parents": [{"without_heads": "chain"}, {"without_heads": "chain", "root_token": True}],
     "segmentation": [{}, {"normalize": False, "score_l2": 0.1}],
+    "simple": [{"hidden_size": 3, "score_size": 4}],
+    "soft_children": [{"hidden_size": 3, "score_size": 4}, {"hidden_size": 3, "score_size": 5, "root_token": True}],
     "superposition_stack": [{"size": 3}, {"size": 5, "sigmoid": True}],
     "nondeterministic_stack": [
         {"states": 2, "symbols": 3, "size": 2},
