@@ -1,0 +1,196 @@
+"""German-English of Stack Attention, section 8 and appendix G.1: a part of Europarl v7 to train on, news to evaluate.
+
+Pairs are normalised by NFKC and kept where neither side has more than 150 characters; in training, pairs with an empty
+side or one side more than 4 times as long as the other are dropped, and 100,000 of the rest are drawn.  Subwords are
+SentencePiece's byte-pair encoding of both sides together, 32,000 types, those used fewer than 50 times taken back.
+Validation is newstest2016, test newstest2017.  `python -m seqstruct.data.europarl --help` is what
+data-prep/europarl.sh calls.
+
+Choices where the source is silent: white space is normalised too; pairs with an empty side are dropped from
+validation and test as well (there are none); the draw is made without replacement and keeps the order of the corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import os
+import random
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from seqstruct.data import parallel, shards
+from seqstruct.data.files import atomic_write
+from seqstruct.data.subwords import normalize_spaces
+
+LANGUAGES = ("de", "en")
+CORPUS = "europarl-v7.de-en"
+NEWS = {"valid": "newstest2016", "test": "newstest2017"}
+MOST_CHARACTERS, MOST_RATIO = 150, 4
+PAIRS, VALIDATE_EVERY = 100_000, 50_000
+VOCABULARY, MIN_FREQUENCY = 32_000, 50
+_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+
+Pair = tuple[str, str]
+
+
+def normalize(line: str) -> str:
+    """NFKC, with each run of white space as one space and none at the ends."""
+    return normalize_spaces(unicodedata.normalize("NFKC", line))
+
+
+def fits(pair: Pair) -> bool:
+    """Whether both sides of a normalised pair have 1 to 150 characters."""
+    return all(1 <= len(side) <= MOST_CHARACTERS for side in pair)
+
+
+def balanced(pair: Pair) -> bool:
+    """Whether neither side of a normalised pair has more than 4 times the characters of the other."""
+    return max(map(len, pair)) <= MOST_RATIO * min(map(len, pair))
+
+
+def read_news(folder: Path, name: str, language: str) -> list[str]:
+    """The segments of a WMT test set's side: name.LANGUAGE, plain, or NAME-deen-{src.de,ref.en}.sgm at any depth.
+
+    Raises ValueError if there is neither, or no segment in it.
+    """
+    plain = folder / f"{name}.{language}"
+    if plain.is_file():
+        return list(parallel.read_lines(plain))
+    wanted = f"{name}-deen-{'src' if language == LANGUAGES[0] else 'ref'}.{language}.sgm"
+    found = sorted(folder.rglob(wanted))
+    if not found:
+        raise ValueError(f"{plain}: no such file, nor is {wanted} in the folder")
+    segments = _SEGMENT.findall("\n".join(parallel.read_lines(found[0])))
+    if not segments:
+        raise ValueError(f"{found[0]}: expected <seg> elements, found none")
+    return [html.unescape(segment) for segment in segments]
+
+
+def read_corpus(folder: Path) -> Iterator[Pair]:
+    """The pairs of Europarl as they are, empty sides too.
+
+    Raises ValueError if a side is missing, or one ends before the other.
+    """
+    paths = [parallel.find_text(folder / CORPUS, language) for language in LANGUAGES]
+    sides = [parallel.read_lines(path) for path in paths]
+    number = 0
+    while True:
+        pair = [next(side, None) for side in sides]
+        if pair[0] is None and pair[1] is None:
+            return
+        for path, line in zip(paths, pair, strict=True):
+            if line is None:
+                raise ValueError(f"{path}: ends after line {number}, the other side goes on")
+        number += 1
+        yield pair[0], pair[1]
+
+
+def draw(pairs: Iterable[Pair], count: int, seed: int) -> list[Pair]:
+    """`count` normalised pairs of those that pass the limits, in the order of the corpus; all where there are fewer.
+
+    By reservoir sampling, so that the corpus is read once; the seed decides which.
+    """
+    generator = random.Random(seed)
+    kept: list[tuple[int, Pair]] = []
+    seen = 0
+    for pair in pairs:
+        pair = normalize(pair[0]), normalize(pair[1])
+        if not fits(pair) or not balanced(pair):
+            continue
+        seen += 1
+        if len(kept) < count:
+            kept.append((seen, pair))
+        elif (place := generator.randrange(seen)) < count:
+            kept[place] = seen, pair
+    return [pair for _, pair in sorted(kept)]
+
+
+def write_raw(source: Path, out: Path, pairs: int, seed: int) -> None:
+    """Write {train,valid,test}.{de,en} into a folder, from Europarl and the news test sets in another."""
+    splits = {"train": draw(read_corpus(source), pairs, seed)}
+    for split, name in NEWS.items():
+        sides = [read_news(source, name, language) for language in LANGUAGES]
+        if len(sides[0]) != len(sides[1]):
+            raise ValueError(f"{name}: {len(sides[0])} German and {len(sides[1])} English segments")
+        normalised = ((normalize(de), normalize(en)) for de, en in zip(*sides, strict=True))
+        splits[split] = [pair for pair in normalised if fits(pair)]
+    for split, found in splits.items():
+        if not found:
+            raise ValueError(f"{split}: no pair passes the limits")
+        for side, language in enumerate(LANGUAGES):
+            with atomic_write(out / f"{split}.{language}") as stream:
+                stream.writelines(pair[side] + "\n" for pair in found)
+
+
+def prepare(
+    source: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    pairs: int = PAIRS,
+    vocabulary: int = VOCABULARY,
+    min_frequency: int = MIN_FREQUENCY,
+    seed: int = 1,
+) -> dict:
+    """Make the folder `out` from a folder of raw files; the contents of its corpus.json come back.
+
+    out: as of `parallel.prepare`, and bin/0, bin/1 ..., one for each 50,000 training pairs (see `shards`).
+    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
+    """
+    source, out = Path(source), Path(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"{out}: expected a new or empty folder")
+    if min(pairs, vocabulary, min_frequency) < 1:
+        raise ValueError("pairs, vocabulary and min_frequency: expected 1 or more each")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
+        raw, corpus = Path(scratch, "raw"), Path(scratch, "corpus")
+        write_raw(source, raw, pairs, seed)
+        options = parallel.Options(
+            LANGUAGES, "sentencepiece-bpe", vocabulary, min_frequency, max_length=1000, max_ratio=1000.0
+        )
+        summary = parallel.prepare({split: raw / split for split in parallel.SPLITS}, options, corpus)
+        summary |= {"seed": seed, "drawn": pairs}
+        count = shards.shard_count(summary["counts"]["train"]["pairs"], VALIDATE_EVERY)
+        shards.binarise(corpus / "text", corpus / "bin", count, LANGUAGES)
+        with atomic_write(corpus / "corpus.json") as stream:
+            json.dump(summary, stream, indent=1)
+            stream.write("\n")
+        os.replace(corpus, out)
+    return summary
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.europarl", description=__doc__.split("\n")[0])
+    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="folder with the raw files")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="training pairs drawn (%(default)s)")
+    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, metavar="N", help="subword types (%(default)s)")
+    parser.add_argument("--min-frequency", type=int, default=MIN_FREQUENCY, metavar="N",
+                        help="uses in training that a subword needs (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (%(default)s)")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status comes back."""
+    args = build_parser().parse_args(argv)
+    try:
+        summary = prepare(args.source, args.out, pairs=args.pairs, vocabulary=args.vocabulary,
+                          min_frequency=args.min_frequency, seed=args.seed)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.data.europarl: {error}", file=sys.stderr)
+        return 1
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
