@@ -1,0 +1,68 @@
+"""The ordered-neurons LSTM (Shen et al. 2018b, ON-LSTM): gates that forget from the low neurons up.
+
+    f~ = cumax(a_f),  i~ = 1 - cumax(a_i)                 master gates, of D / chunk values, each for `chunk` neurons
+    w  = f~ i~;  f^ = f w + f~ - w;  i^ = i w + i~ - w
+    c_t = f^ c_{t-1} + i^ tanh(a_c);  h_t = o tanh(c_t)
+
+cumax is the cumulative sum of a softmax.  The gates' logits a stand in the order master forget, master input, output,
+cell, input, forget, of D/chunk, D/chunk, D, D, D, D values.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class OrderedStep(NamedTuple):
+    """hidden: B D; cell: B D; distance: B, 1 - mean of f~, within 0 and 1: how much of the memory is closed here."""
+
+    hidden: Tensor
+    cell: Tensor
+    distance: Tensor
+
+
+def cumax(logits: Tensor) -> Tensor:
+    """Cumulative sum of the softmax over the last axis: rising, the last value 1."""
+    return logits.softmax(-1).cumsum(-1)
+
+
+def ordered_step(gates: Tensor, cell: Tensor, chunk: int) -> OrderedStep:
+    """One step; gates: B (2 D / chunk + 4 D), logits; cell: B D.
+
+    Raises ValueError if chunk does not divide D or the shapes do not fit.
+    """
+    D = cell.size(-1)
+    if chunk < 1 or D % chunk:
+        raise ValueError(f"expected chunks that divide the size {D}, got chunks of {chunk}")
+    masters = D // chunk
+    if gates.shape != (cell.size(0), 2 * masters + 4 * D):
+        raise ValueError(f"expected gates {cell.size(0)} x {2 * masters + 4 * D}, got {tuple(gates.shape)}")
+    keep_logits, enter_logits, rest = gates.split([masters, masters, 4 * D], 1)
+    master_keep, master_enter = cumax(keep_logits), 1 - cumax(enter_logits)
+    distance = 1 - master_keep.mean(1)
+    master_keep = master_keep.repeat_interleave(chunk, 1)
+    master_enter = master_enter.repeat_interleave(chunk, 1)
+    show, new, enter, keep = rest.split(D, 1)
+    overlap = master_keep * master_enter
+    keep = keep.sigmoid() * overlap + (master_keep - overlap)
+    enter = enter.sigmoid() * overlap + (master_enter - overlap)
+    cell = keep * cell + enter * new.tanh()
+    return OrderedStep(show.sigmoid() * cell.tanh(), cell, distance)
+
+
+def ordered_lstm(inputs: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, chunk: int) -> tuple[Tensor, ...]:
+    """All steps; inputs: B T G, what the word gives each gate, biases among them; weight: G D, of the hidden state.
+
+    Returns hidden states B T D, distances B T, and hidden and cell B D after the last step.
+    """
+    hiddens, distances = [], []
+    for gates in inputs.unbind(1):
+        hidden, cell, distance = ordered_step(torch.addmm(gates, hidden, weight.t()), cell, chunk)
+        hiddens.append(hidden)
+        distances.append(distance)
+    if not hiddens:
+        return inputs.new_zeros(len(inputs), 0, hidden.size(1)), inputs.new_zeros(len(inputs), 0), hidden, cell
+    return torch.stack(hiddens, 1), torch.stack(distances, 1), hidden, cell
