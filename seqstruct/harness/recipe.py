@@ -42,7 +42,8 @@ class Measurement(NamedTuple):
     """One number that an evaluation gives.
 
     axis, points: the number split up along something (string length), as pairs (x, value); empty if it is not.
-    table: where it is recorded, if not in the recipe's table.
+    table: where it is recorded, if not in the recipe's table.  seed: whose number it is, if not the cell's: several
+    seeds may train as one.
     """
 
     metric: str
@@ -51,6 +52,7 @@ class Measurement(NamedTuple):
     axis: str = ""
     points: Sequence[tuple[float, float]] = ()
     table: str = ""
+    seed: int | None = None
 
 
 class Recipe(ABC):

@@ -8,6 +8,7 @@ import json
 import shutil
 import statistics
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
@@ -21,7 +22,8 @@ FORMATS = ("text", "markdown", "csv")
 class Published:
     """One number or statement of the source.  value: None where the source gives words alone.
 
-    baseline: the row that ours of this row is tested against, or None.
+    baseline: the row that ours of this row is tested against, or None.  average_of: for an average over rows, the
+    pattern (as in a shell) of those rows of the table that have a value of this metric.
     """
 
     row: str
@@ -30,6 +32,7 @@ class Published:
     value: float | None = None
     statement: str = ""
     baseline: str | None = None
+    average_of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a report: a row and metric as published, and our runs of one scale and configuration (or none)."""
+    """One line of a report: a row and metric as published, and our runs of one scale and configuration (or none).
+
+    average_best: the mean of the best values of the rows that the line is an average of.
+    """
 
     row: str
     metric: str
@@ -58,10 +64,13 @@ class Line:
     best_seed: int | None = None
     baseline: str | None = None
     p_value: float | None = None
+    average_best: float | None = None
 
     @property
     def best(self) -> float | None:
         """The value of the run that is best by validation; None without a run or a validation value."""
+        if self.average_best is not None:
+            return self.average_best
         return None if self.best_seed is None else self.values[self.best_seed]
 
     @property
@@ -121,7 +130,32 @@ def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> 
             of_line = [key for key in groups if key[:2] == (row, metric)]
             found += [_line(table, entry, key, groups) for key in of_line]
             if not of_line and entry is not None:
-                found.append(Line(row, metric, entry.unit, entry.value, entry.statement))
+                averages = _averages(table, entry, found, scales) if entry.average_of else []
+                found += averages or [Line(row, metric, entry.unit, entry.value, entry.statement)]
+    return found
+
+
+def _averages(table: Table, entry: Published, lines: Sequence[Line], scales: Sequence[str]) -> list[Line]:
+    """An average over rows, of each seed that all of them have, for each scale at which all rows were run.
+
+    lines: those before it; of several configurations of a row the last counts.
+    """
+    rows = [
+        p.row for p in table.published
+        if p.metric == entry.metric and p.value is not None and p is not entry and fnmatchcase(p.row, entry.average_of)
+    ]
+    found = []
+    for scale in scales:
+        parts = {line.row: line for line in lines if (line.metric, line.scale) == (entry.metric, scale)}
+        if not rows or not all(row in parts for row in rows):
+            continue
+        of_rows = [parts[row] for row in rows]
+        seeds = set.intersection(*(set(line.values) for line in of_rows))
+        values = {seed: statistics.fmean(line.values[seed] for line in of_rows) for seed in sorted(seeds)}
+        bests = [line.best for line in of_rows]
+        best = None if None in bests else statistics.fmean(bests)
+        found.append(Line(entry.row, entry.metric, entry.unit, entry.value, entry.statement, scale, values=values,
+                          average_best=best))
     return found
 
 
