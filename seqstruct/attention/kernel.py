@@ -94,7 +94,7 @@ class KernelAttention(MultiHeadAttention):
             raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
-            features, _ = feature_map(_wide(queries))
+            features, _ = feature_map(wide(queries))
             output, denominator, state = causal_linear_attention(state, features, *keys)
         return self._join(output, denominator, query.dtype), state if resumed else None
 
@@ -104,7 +104,7 @@ class KernelAttention(MultiHeadAttention):
         check_padding_mask(padding_mask, key.size(0), key.size(1))
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
         with torch.autocast(key.device.type, enabled=False):
-            features, log_scale = feature_map(_wide(keys))
+            features, log_scale = feature_map(wide(keys))
             gates = self.gates(key)
             log_gate = None if gates is None else gates[0]
             if padding_mask is not None:
@@ -117,7 +117,7 @@ class KernelAttention(MultiHeadAttention):
             plan = make_schedule(state.level, log_scale, log_gate)
             if log_scale is not None:
                 features = features * plan.weight.unsqueeze(-1)
-        return Keys(features, _wide(values), plan)
+        return Keys(features, wide(values), plan)
 
     @staticmethod
     def _write(state: Memory, keys: Keys) -> Memory:
@@ -127,7 +127,7 @@ class KernelAttention(MultiHeadAttention):
     def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
-            features, _ = feature_map(_wide(queries))
+            features, _ = feature_map(wide(queries))
             output, denominator = read(state, features)
         return self._join(output, denominator, query.dtype)
 
@@ -138,5 +138,6 @@ class KernelAttention(MultiHeadAttention):
         return Reading(output.masked_fill(blind, 0.0), None, {"denominator": denominator.detach().transpose(1, 2)})
 
 
-def _wide(x: Tensor) -> Tensor:
+def wide(x: Tensor) -> Tensor:
+    """x in float32 at least."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -24,6 +24,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.gate import Gate
 from seqstruct.attention.kernel import FeatureMap, KernelAttention
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.random_features import arccos_features, gaussian_features, unit_norm
@@ -65,9 +66,7 @@ class RandomFeatureAttention(KernelAttention):
         self.sigma = nn.Parameter(torch.full((shape.num_heads, dim), config.sigma))
         self.register_buffer("projections", torch.randn(config.pool, rows, dim))
         if config.gate:
-            self.gate_layer = nn.Linear(shape.key_dim, shape.num_heads)
-            nn.init.xavier_uniform_(self.gate_layer.weight)
-            nn.init.zeros_(self.gate_layer.bias)
+            self.gate_layer = Gate(shape.key_dim, shape.num_heads)
 
     @property
     def num_features(self) -> int:
@@ -98,7 +97,5 @@ class RandomFeatureAttention(KernelAttention):
         """log g and 1 - g, B H S; None without the option."""
         if not self.config.gate:
             return None
-        dtype = torch.promote_types(key.dtype, torch.float32)
-        logits = F.linear(key.to(dtype), self.gate_layer.weight.to(dtype), self.gate_layer.bias.to(dtype))
-        logits = logits.transpose(1, 2)
+        logits = self.gate_layer(key).transpose(1, 2)
         return F.logsigmoid(logits), torch.sigmoid(-logits)
