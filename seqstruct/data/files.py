@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,25 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
         os.replace(beside, path)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """A folder to fill, which appears under its name only when the block ends; on any error nothing is left behind.
+
+    Raises ValueError if the name is taken, by anything but an empty folder.
+    """
+    path = Path(path).absolute()
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ValueError(f"{path} exists and is not empty; choose another folder or remove it")
+    beside = path.parent / f".{path.name}.{os.getpid()}"
+    beside.mkdir(parents=True)
+    try:
+        yield beside
+        os.replace(beside, path)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
         raise
 
 

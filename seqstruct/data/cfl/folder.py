@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import numpy as np
 from seqstruct.data.cfl.chart import log_probabilities
 from seqstruct.data.cfl.languages import Language, get_language
 from seqstruct.data.cfl.sampler import sample_strings
-from seqstruct.data.files import open_text, sha256, verify
+from seqstruct.data.files import new_folder, open_text, sha256, verify
 
 SPLITS = ("train", "valid", "test")
 META = "meta.json"
@@ -65,7 +64,6 @@ def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
     The folder appears when it is complete.  Raises ValueError on a request that cannot be met, or if the folder
     exists and is not empty.
     """
-    folder = Path(folder).absolute()
     for name in ("train", "valid", "test_per_length", "batch", "seed", "test_seed"):
         least = 0 if name.endswith("seed") else 1
         if getattr(request, name) < least:
@@ -73,11 +71,7 @@ def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
     language = get_language(request.language, request.grammar)
     lengths = language.valid_lengths(*request.lengths)
     test_lengths = language.valid_lengths(*request.test_lengths)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not empty; choose another folder or remove it")
-    beside = folder.parent / f".{folder.name}.{os.getpid()}"
-    beside.mkdir(parents=True)
-    try:
+    with new_folder(folder) as beside:
         for number, (split, count) in enumerate((("train", request.train), ("valid", request.valid))):
             generator = np.random.default_rng([request.seed, number])
             batches = -(-count // request.batch)
@@ -93,10 +87,6 @@ def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
             "sha256": {file.name: sha256(file) for file in sorted(beside.iterdir())},
         }
         (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-        os.replace(beside, folder)
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
     return meta
 
 
