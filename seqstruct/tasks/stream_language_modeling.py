@@ -1,0 +1,172 @@
+"""Language modeling of one long stream by truncated backpropagation through time, the state carried on.
+
+The text of a split is read as `seqstruct.data.stream` says, `--batch-size` rows side by side, in segments of
+`--tokens-per-sample` tokens.  A segment starts from the state that the one before it ended with, without a gradient
+through it; the first one of a pass over the text starts from the initial state.  A model takes that state by the
+argument `carried` (see `seqstruct.bridge.carried_state`).  Training, fairseq-validate and fairseq-eval-lm carry it
+alike, so that `--tokens-per-sample` does not change what they report; with `--batch-size 1` nothing is read without
+its context.  A training that is cut within an epoch goes on from the initial state; between epochs nothing is lost.
+
+For fairseq-generate by sentence give `--task language_modeling --sample-break-mode eos`: the models serve both.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+import numpy as np
+import torch
+from fairseq.data import data_utils, iterators
+from fairseq.tasks import register_task
+from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+
+from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.data.stream import StreamDataset, StreamSegments, even_segments, random_segments
+
+
+@dataclass
+class StreamLanguageModelingConfig(LanguageModelingConfig):
+    """Options of fairseq's language_modeling; tokens_per_sample is the length of a segment."""
+
+    tokens_per_sample: int = field(
+        default=35, metadata={"help": "tokens of a segment, through which gradients flow, 1 or more"}
+    )
+    random_segments: bool = field(
+        default=False,
+        metadata={
+            "help": "in training, draw the length of each segment: normal around tokens_per_sample, one time in 20 "
+            "around half of it, with deviation 5 and at least 5 tokens (Merity et al. 2018, section 4.1)"
+        },
+    )
+
+
+@register_task("stream_language_modeling", dataclass=StreamLanguageModelingConfig)
+class StreamLanguageModelingTask(LanguageModelingTask):
+    """Each of a split's rows is one text for the whole epoch; batches follow one another and are never shuffled."""
+
+    def __init__(self, args: Any, dictionary: Any, output_dictionary: Any = None, targets: Any = None):
+        super().__init__(args, dictionary, output_dictionary, targets)
+        if args.tokens_per_sample < 1:
+            raise ValueError(f"tokens_per_sample: expected 1 or more, got {args.tokens_per_sample}")
+        if self.targets != ["future"]:
+            raise ValueError(f"a stream has the next token as its target alone, not {', '.join(self.targets)}")
+        self._carried: Dict[bool, Tuple[int, CarriedState]] = {}  # by whether the model trains, with the last step
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+        """All tokens of a split of fairseq-preprocess --only-source, an EOS after each line.
+
+        Raises FileNotFoundError if there is no such split, ValueError if it is empty.
+        """
+        path = str(Path(self.args.data) / split)
+        found = data_utils.load_indexed_dataset(path, self.dictionary, self.args.dataset_impl, combine=combine)
+        if found is None:
+            raise FileNotFoundError(f"{path}.bin: no such split; fairseq-preprocess --only-source makes one")
+        tokens = torch.cat([found[i] for i in range(len(found))]) if len(found) else torch.zeros(0)
+        self.datasets[split] = StreamDataset(tokens, self.dictionary.pad(), self.dictionary.eos())
+
+    def get_batch_iterator(
+        self,
+        dataset: StreamDataset,
+        max_sentences: Optional[int] = None,
+        seed: int = 1,
+        num_shards: int = 1,
+        shard_id: int = 0,
+        num_workers: int = 0,
+        epoch: int = 1,
+        data_buffer_size: int = 0,
+        skip_remainder_batch: bool = False,
+        **_: Any,
+    ) -> iterators.EpochBatchIterator:
+        """The segments in their order; max_sentences: rows, of this shard.
+
+        Raises ValueError without a number of rows.
+        """
+        if not max_sentences:
+            raise ValueError("a stream needs its number of rows: --batch-size")
+        row = -(-len(dataset) // (max_sentences * num_shards))
+        if self.args.random_segments and dataset is self.datasets.get("train"):
+            lengths = random_segments(row, self.args.tokens_per_sample, np.random.default_rng([seed, epoch]))
+        else:
+            lengths = even_segments(row, self.args.tokens_per_sample)
+        segments = StreamSegments(dataset, max_sentences, lengths, shard_id, num_shards)
+        return iterators.EpochBatchIterator(
+            dataset=segments,
+            collate_fn=_alone,
+            batch_sampler=[[step] for step in range(len(segments))],
+            seed=seed,
+            num_workers=num_workers,
+            epoch=epoch,
+            buffer_size=data_buffer_size,
+            skip_remainder_batch=skip_remainder_batch,
+            disable_shuffling=True,
+        )
+
+    def train_step(
+        self, sample: Dict[str, Any], model: Any, criterion: Any, optimizer: Any, update_num: int,
+        ignore_grad: bool = False,
+    ) -> Any:
+        """fairseq's, with the carried state; a batch whose gradient is ignored leaves it as it is."""
+        sample = with_state(sample, CarriedState() if ignore_grad else self._state_for(sample, True))
+        return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
+
+    def valid_step(self, sample: Dict[str, Any], model: Any, criterion: Any) -> Any:
+        """fairseq's, with the carried state."""
+        return super().valid_step(with_state(sample, self._state_for(sample, False)), model, criterion)
+
+    def _state_for(self, sample: Dict[str, Any], training: bool) -> CarriedState:
+        """What was carried so far if the sample follows the last one, else an empty state."""
+        step, state = self._carried.get(training, (-1, None))
+        if state is None or sample["step"] != step + 1:
+            state = CarriedState()
+        self._carried[training] = sample["step"], state
+        return state
+
+    def eval_lm_dataloader(
+        self,
+        dataset: StreamDataset,
+        max_tokens: Optional[int] = None,
+        batch_size: Optional[int] = None,
+        max_positions: Any = None,
+        num_shards: int = 1,
+        shard_id: int = 0,
+        num_workers: int = 1,
+        data_buffer_size: int = 10,
+        context_window: int = 0,
+    ) -> "_Carrying":
+        """Segments for fairseq-eval-lm, of one row unless --batch-size says otherwise, with the carried state.
+
+        Raises ValueError with a context window: the state carries all of the context.
+        """
+        if context_window > 0:
+            raise ValueError("--context-window has no meaning here: the state carries all of the context")
+        return _Carrying(self.get_batch_iterator(
+            dataset=dataset, max_sentences=batch_size or 1, num_shards=num_shards, shard_id=shard_id,
+            num_workers=num_workers, data_buffer_size=data_buffer_size,
+        ).next_epoch_itr(shuffle=False))
+
+
+class _Carrying:
+    """The samples of one pass over a stream, all with one carried state."""
+
+    def __init__(self, samples: Any):
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __iter__(self) -> Iterator[Dict[str, Any]]:
+        carried = CarriedState()
+        for sample in self.samples:
+            yield with_state(sample, carried)
+
+
+def with_state(sample: Dict[str, Any], carried: CarriedState) -> Dict[str, Any]:
+    """The sample with what the model is to start from and to leave its state in."""
+    return {**sample, "net_input": {**sample["net_input"], "carried": carried}}
+
+
+def _alone(samples: Any) -> Dict[str, Any]:
+    (sample,) = samples
+    return sample

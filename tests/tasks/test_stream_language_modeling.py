@@ -1,0 +1,210 @@
+"""Streams through the front door: what is reported does not depend on how the stream is cut; generation, resumption."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from torch.nn import functional as F
+
+from tests.models.front_door import PLUGIN, fairseq
+
+TRAIN = [
+    "--task", "stream_language_modeling", "--arch", "recurrent_lm", "--hidden-size", "12", "--optimizer", "adam",
+    "--lr", "0.01", "--clip-norm", "5", "--batch-size", "3", "--tokens-per-sample", "7", "--cpu", "--num-workers", "0",
+    "--user-dir", PLUGIN, "--update-epoch-batch-itr", "True", "--no-progress-bar", "--no-epoch-checkpoints",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """300, 31 and 29 tokens or so of a text where each word depends on the two before."""
+    folder = tmp_path_factory.mktemp("stream")
+    chooser, words = random.Random(3), "a b c d e".split()
+    for split, lines in (("train", 50), ("valid", 6), ("test", 5)):
+        text = []
+        for _ in range(lines):
+            line = [chooser.choice(words), chooser.choice(words)]
+            while len(line) < 6:
+                line.append(words[(words.index(line[-1]) + words.index(line[-2])) % 5])
+            text.append(" ".join(line[: chooser.randint(1, 6)]) + "\n")
+        (folder / f"{split}.txt").write_text("".join(text))
+    splits = [word for split in ("train", "valid", "test") for word in (f"--{split}pref", folder / f"{split}.txt")]
+    fairseq("preprocess", "--only-source", *splits, "--destdir", folder / "bin", "--workers", 1)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("trained")
+    options = [*TRAIN, "--cell", "F", "--max-epoch", "4", "--log-format", "json"]
+    log = fairseq("train", data, *options, "--save-dir", folder)
+    losses = [float(x) for x in re.findall(r'"train_loss": "([\d.]+)', log)]
+    assert len(losses) == 4 and losses[-1] < losses[0]
+    return folder / "checkpoint_best.pt"
+
+
+def load(path):
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)])
+    return model.eval(), task
+
+
+def nats_by_hand(path, split) -> tuple[float, int]:
+    """One pass over the whole split from EOS, without the task's segments."""
+    model, task = load(path)
+    task.load_dataset(split)
+    tokens = task.dataset(split).tokens
+    source = torch.cat([tokens.new_tensor([task.source_dictionary.eos()]), tokens[:-1]])
+    with torch.no_grad():
+        logits, _ = model(source[None])
+    return float(F.cross_entropy(logits[0], tokens, reduction="sum")), len(tokens)
+
+
+@pytest.mark.parametrize("length", [1, 7, 1000])
+def test_validation_does_not_depend_on_the_segments(trained, data, length):
+    printed = fairseq(
+        "validate", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
+        "--valid-subset", "test", "--batch-size", "1", "--num-workers", "0", "--log-format", "json",
+        "--model-overrides", f"{{'tokens_per_sample': {length}}}",
+    )  # fmt: skip
+    nats, tokens = nats_by_hand(trained, "test")
+    found = float(re.search(r'"test_loss": "?([\d.]+)', printed)[1])
+    assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-3)
+
+
+def test_eval_lm_carries_the_state(trained, data):
+    printed = fairseq(
+        "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
+        "--gen-subset", "test", "--tokens-per-sample", "4", "--num-workers", "0", "--no-progress-bar",
+    )  # fmt: skip
+    nats, tokens = nats_by_hand(trained, "test")
+    assert f"Evaluated {tokens:,} tokens" in printed
+    found = float(re.search(r"Loss \(base 2\): ([\d.]+)", printed)[1])
+    assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-4)
+    with pytest.raises(ValueError, match="context-window"):
+        fairseq(
+            "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
+            "--gen-subset", "test", "--context-window", "2",
+        )  # fmt: skip
+
+
+def test_training_carries_the_state_and_cuts_the_graph(data):
+    """Two rows of a made-up stream: the second segment's loss is that of the whole, its gradient stops at the cut."""
+    _, task = stub_task(data, batch=2)
+    task.load_dataset("train")
+    iterator = task.get_batch_iterator(task.dataset("train"), max_sentences=2).next_epoch_itr(shuffle=True)
+    first, second = next(iterator), next(iterator)
+    assert (first["step"], second["step"]) == (0, 1)
+    seen = []
+
+    def criterion(model, sample):
+        carried = sample["net_input"]["carried"]
+        before = carried.get(model, 2)
+        seen.append(before.clone())
+        after = before + weight * sample["net_input"]["src_tokens"].sum()
+        carried.put(model, after)
+        return after.sum(), 1, {}
+
+    model, optimizer = Summing(), Backward()
+    weight = torch.ones((), requires_grad=True)
+    for sample in (first, second):
+        weight.grad = None
+        task.train_step(sample, model, criterion, optimizer, 0)
+    assert float(weight.grad) == 2 * float(second["net_input"]["src_tokens"].sum())
+    assert torch.equal(seen[1], torch.full((2,), float(first["net_input"]["src_tokens"].sum())))
+    task.valid_step(second, model, criterion)
+    assert not seen[2].any(), "validation has a state of its own"
+    task.train_step(second, model, criterion, optimizer, 0, ignore_grad=True)
+    assert not seen[3].any(), "a batch without gradient does not count"
+    task.train_step({**second, "step": 2}, model, criterion, optimizer, 0)
+    assert seen[4].any()
+    task.train_step(first, model, criterion, optimizer, 0)
+    assert not seen[5].any(), "a new epoch starts anew"
+
+
+class Summing(torch.nn.Module):
+    def initial_state(self, batch_size):
+        return torch.zeros(batch_size)
+
+    def set_num_updates(self, number):
+        pass
+
+
+class Backward:
+    def backward(self, loss):
+        loss.backward()
+
+
+def stub_task(data, batch, **options):
+    from seqstruct.tasks.stream_language_modeling import StreamLanguageModelingConfig, StreamLanguageModelingTask
+
+    config = StreamLanguageModelingConfig(
+        data=str(data), batch_size=batch, dataset_impl=None, seed=1, data_buffer_size=0, **options
+    )
+    return config, StreamLanguageModelingTask.setup_task(config)
+
+
+def test_random_segments_are_drawn_by_epoch(data):
+    _, task = stub_task(data, 1, random_segments=True, tokens_per_sample=20)
+    for split in ("train", "valid"):
+        task.load_dataset(split)
+
+    def lengths(split, epoch):
+        iterator = task.get_batch_iterator(task.dataset(split), max_sentences=1, seed=1, epoch=epoch)
+        return [sample["target"].size(1) for sample in iterator.next_epoch_itr()]
+
+    assert lengths("train", 1) != lengths("train", 2)
+    assert lengths("train", 2) == lengths("train", 2)
+    assert set(lengths("valid", 1)[:-1]) <= {20}
+
+
+def test_step_by_step_equals_the_whole(trained):
+    model, task = load(trained)
+    tokens = torch.tensor([[2, 4, 5, 6, 7], [2, 7, 7, 4, 5]])
+    with torch.no_grad():
+        whole, _ = model(tokens)
+        state = {}
+        for t in range(5):
+            step, _ = model.decoder(tokens[:, : t + 1], incremental_state=state)
+            torch.testing.assert_close(step[:, -1], whole[:, t])
+        model.decoder.reorder_incremental_state(state, torch.tensor([1, 1, 0]))
+        more = torch.cat([tokens[[1, 1, 0]], torch.tensor([[5], [6], [7]])], 1)
+        step, _ = model.decoder(more, incremental_state=state)
+        torch.testing.assert_close(step[:, -1], model(more)[0][:, -1])
+
+
+def test_generation_by_sentence(trained, data):
+    printed = fairseq(
+        "generate", data, "--task", "language_modeling", "--sample-break-mode", "eos", "--user-dir", PLUGIN, "--path",
+        trained, "--cpu", "--gen-subset", "test", "--prefix-size", "1", "--beam", "2", "--max-len-b", "8",
+        "--num-workers", "0", "--no-progress-bar", "--batch-size", "2",
+    )  # fmt: skip
+    assert len(re.findall(r"^H-", printed, re.M)) == 5
+
+
+def test_resumed_training_equals_an_unbroken_one(data, tmp_path):
+    options = [*TRAIN, "--cell", "LSTM", "--dropout", "0.2", "--variational-dropout", "0.1"]
+    fairseq("train", data, *options, "--max-epoch", "3", "--save-dir", tmp_path / "whole")
+    for epochs in (1, 3):
+        fairseq("train", data, *options, "--max-epoch", epochs, "--save-dir", tmp_path / "cut")
+    models = [
+        torch.load(tmp_path / name / "checkpoint_last.pt", weights_only=True)["model"] for name in ("whole", "cut")
+    ]
+    for name, value in models[0].items():
+        assert torch.equal(models[1][name], value), name
+
+
+def test_wrong_input(data, tmp_path):
+    with pytest.raises(ValueError, match="tokens_per_sample: expected 1 or more, got 0"):
+        stub_task(data, 1, tokens_per_sample=0)
+    _, task = stub_task(data, 1)
+    with pytest.raises(FileNotFoundError, match="nothing.bin: no such split"):
+        task.load_dataset("nothing")
+    task.load_dataset("valid")
+    with pytest.raises(ValueError, match="--batch-size"):
+        task.get_batch_iterator(task.dataset("valid"))
