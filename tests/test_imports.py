@@ -17,7 +17,7 @@ LEVELS = (
     ("ops",),
     ("attention",),
     ("bridge",),
-    ("benchmarks", "criterions", "data", "models", "scoring", "tasks"),
+    ("benchmarks", "criterions", "data", "models", "schedules", "scoring", "tasks"),
     ("benchmarks", "harness"),
     ("cli",),
 )

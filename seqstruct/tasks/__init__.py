@@ -1,9 +1,10 @@
-"""fairseq tasks; importing this package registers all of them, and the criterions, which `--user-dir` does not scan."""
+"""fairseq tasks; importing this package registers all of them, and what `--user-dir` does not scan."""
 
 from importlib import import_module
 from pkgutil import iter_modules
 
 import seqstruct.criterions  # noqa: F401  registers them
+import seqstruct.schedules  # noqa: F401
 from seqstruct.bridge.compat import prepare_fairseq
 
 prepare_fairseq()
