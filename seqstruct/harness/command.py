@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import signal
 import subprocess
 import sys
@@ -32,6 +33,8 @@ def main(recipe: Recipe, argv: Sequence[str] | None = None) -> int:
             _print_list(recipe, cells, args.runs)
         elif args.estimate:
             _print_estimate(recipe, cells, args.runs)
+        elif args.draws:
+            _print_draws(recipe, cells)
         elif args.launcher == "slurm":
             return _launch(recipe, cells, args)
         else:
@@ -61,6 +64,8 @@ def _parser(recipe: Recipe) -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="list the cells and whether they are finished; run nothing")
     parser.add_argument("--estimate", action="store_true",
                         help="say what the cells take in time, disk and downloads, and the licence; run nothing")
+    parser.add_argument("--draws", action="store_true",
+                        help="print what each cell draws at random, one JSON object a line; run nothing")
     parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs are kept (default: runs)")
     parser.add_argument("--records", metavar="DIR", help="where records go (default: records/ beside this script; at "
                         "the smoke scale, records/ among the paper's runs)")
@@ -159,6 +164,12 @@ def _print_list(recipe: Recipe, cells: Sequence[Cell], runs: str) -> None:
             run = Run(recipe, cell, runs, progress=progress)
             state = "finished" if run.done else "begun" if run.folder.exists() else "not yet run"
             print(f"{recipe.table}  {cell}  {cell.scale}  {state}  {run.folder}")
+
+
+def _print_draws(recipe: Recipe, cells: Sequence[Cell]) -> None:
+    for cell in cells:
+        drawn = {"table": recipe.table, "row": cell.row, "seed": cell.seed, "scale": cell.scale, **recipe.draws(cell)}
+        print(json.dumps(drawn))
 
 
 def _print_estimate(recipe: Recipe, cells: Sequence[Cell], runs: str) -> None:

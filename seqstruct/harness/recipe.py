@@ -101,6 +101,10 @@ class Recipe(ABC):
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
         """The numbers of the trained cell, the one that selects the best run among them."""
 
+    def draws(self, cell: Cell) -> Mapping[str, float]:
+        """What the cell draws at random for itself (see `search`), by name: nothing unless a recipe says so."""
+        return {}
+
     def cells(self, scale: str, seeds: Sequence[int] | None = None) -> list[Cell]:
         """The cells of a scale, in the order of the rows; seeds count from 1 unless given.
 

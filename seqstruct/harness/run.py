@@ -169,6 +169,7 @@ class Run:
             "configuration_hash": self.configuration_hash,
             "settings": self.recipe.settings(self.cell),
             "seed": self.cell.seed,
+            "draws": self.recipe.draws(self.cell),
             "measurements": [m._asdict() for m in measurements],
         })
         return measurements

@@ -139,3 +139,23 @@ def structured_transformer_lm_cfl(cfg: Any) -> None:
         initialization="uniform",
         initialization_bound=0.1,
     )
+
+
+@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_ptb")
+def structured_transformer_lm_ptb(cfg: Any) -> None:
+    """Stack Attention, section 7 and appendix F: 5 layers of size 256, inner size 1024, 8 heads, tied embeddings."""
+    embed_dim = getattr(cfg, "decoder_embed_dim", None) or 256
+    set_default(
+        cfg,
+        decoder_embed_dim=embed_dim,
+        decoder_ffn_embed_dim=4 * embed_dim,
+        decoder_layers=5,
+        decoder_attention_heads=8,
+        dropout=0.1,
+        attention_dropout=0.1,
+        activation_dropout=0.1,
+        share_decoder_input_output_embed=True,
+        interleaved_positions=True,
+        initialization="uniform",
+        initialization_bound=0.01,
+    )
