@@ -1,0 +1,160 @@
+"""Annotated corpora as fairseq datasets: batches are drawn from the union of all corpora and sorted by corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary, FairseqDataset
+from torch import Tensor
+
+from seqstruct.data.parsing.folder import FIELDS, entry_of
+from seqstruct.data.parsing.sentence import AnnotatedSentence
+
+
+class Dictionaries(NamedTuple):
+    """Of words, lemmas and tags; the beginning-of-sentence symbol stands for the root."""
+
+    words: Dictionary
+    lemmas: Dictionary
+    tags: Dictionary
+
+
+class Example(NamedTuple):
+    """One sentence.  index: in the union.  corpus: its name.  tokens: 3 n+1 long, the root first."""
+
+    index: int
+    corpus: str
+    tokens: Tensor
+    sentence: AnnotatedSentence
+
+
+class Union(FairseqDataset):
+    """All sentences of several corpora, one after another.
+
+    corpora: sentences by name.  labels: of the graphs and classes, by name.  word_dropout: alpha of Kiperwasser and
+    Goldberg (2016): a word seen c times is read as unknown with probability alpha / (alpha + c); drawn anew for each
+    epoch from the seed; 0 for none.
+    """
+
+    def __init__(
+        self,
+        corpora: Mapping[str, Sequence[AnnotatedSentence]],
+        dictionaries: Dictionaries,
+        labels: Mapping[str, Sequence[str]],
+        *,
+        word_dropout: float = 0.0,
+        seed: int = 1,
+    ):
+        super().__init__()
+        self.dictionaries = dictionaries
+        self.labels = {name: {label: i for i, label in enumerate(entries)} for name, entries in labels.items()}
+        self.word_dropout = word_dropout
+        self.seed = seed
+        self.epoch = 1
+        self.entries = [(name, sentence) for name, sentences in corpora.items() for sentence in sentences]
+        self.sizes = np.array([len(sentence.words) + 1 for _, sentence in self.entries], dtype=np.int64)
+        self._tokens = [self._numbers(sentence) for _, sentence in self.entries]
+        for name, sentence in self.entries:
+            self._refuse_unknown(name, sentence)
+
+    def _numbers(self, sentence: AnnotatedSentence) -> Tensor:
+        rows = []
+        for field, dictionary in zip(FIELDS, self.dictionaries, strict=True):
+            values = getattr(sentence, field) or ("",) * len(sentence.words)
+            found = [dictionary.index(entry_of(value)) if value else dictionary.unk() for value in values]
+            rows.append([dictionary.bos(), *found])
+        return torch.tensor(rows)
+
+    def _refuse_unknown(self, name: str, sentence: AnnotatedSentence) -> None:
+        if sentence.label is not None and name in self.labels and sentence.label not in self.labels[name]:
+            raise ValueError(
+                f"{name}: expected a class of {', '.join(self.labels[name])}, got {sentence.label!r} for: "
+                + " ".join(sentence.words)
+            )
+        for head, dependent, _ in sentence.arcs or ():
+            if not (0 <= head <= len(sentence.words) and 1 <= dependent <= len(sentence.words)):
+                raise ValueError(f"{name}: arc {head} -> {dependent} in a sentence of {len(sentence.words)} words")
+
+    def __getitem__(self, index: int) -> Example:
+        name, sentence = self.entries[index]
+        tokens = self._tokens[index]
+        if self.word_dropout:
+            generator = np.random.default_rng([self.seed, self.epoch, int(index)])
+            counts = np.array([self.dictionaries.words.count[i] for i in tokens[0].tolist()])
+            dropped = generator.random(len(counts)) < self.word_dropout / (self.word_dropout + counts)
+            dropped[0] = False
+            tokens = tokens.clone()
+            tokens[0, torch.from_numpy(dropped)] = self.dictionaries.words.unk()
+        return Example(index, name, tokens, sentence)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def num_tokens(self, index: int) -> int:
+        """Words and the root."""
+        return int(self.sizes[index])
+
+    def size(self, index: int) -> int:
+        """The same."""
+        return int(self.sizes[index])
+
+    def ordered_indices(self) -> np.ndarray:
+        """By length; equal ones in an order drawn from seed and epoch, so that corpora mix within batches."""
+        generator = np.random.default_rng([self.seed, self.epoch])
+        shuffled = generator.permutation(len(self))
+        return shuffled[np.argsort(self.sizes[shuffled], kind="stable")]
+
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """Batches change with the epoch."""
+        return False
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose what is drawn."""
+        self.epoch = epoch
+
+    def collater(self, samples: Sequence[Example]) -> dict[str, Any]:
+        """A batch for each corpus in `batches`, by name; `id` of all sentences in the order of those batches.
+
+        Each has id B, tokens B 3 n+1 long (words, lemmas, tags; the root first), padding_mask B n+1 bool (True =
+        padding, after the words) and what its sentences are annotated with: heads B n long, -1 at padding; arcs
+        B n+1 n+1 long, the label's number or -1, [b, h, m] from head h to m; a label that training lacks is L, one past
+        the last; classes B long.
+        """
+        if not samples:
+            return {}
+        batches = {}
+        for name in dict.fromkeys(sample.corpus for sample in samples):
+            batches[name] = self._batch(name, [sample for sample in samples if sample.corpus == name])
+        return {
+            "id": torch.cat([batch["id"] for batch in batches.values()]),
+            "nsentences": len(samples),
+            "ntokens": int(sum(self.sizes[sample.index] - 1 for sample in samples)),
+            "net_input": {"batches": batches},
+        }
+
+    def _batch(self, name: str, samples: Sequence[Example]) -> dict[str, Tensor]:
+        B, N = len(samples), max(sample.tokens.size(1) for sample in samples)
+        tokens = torch.stack([torch.full((B, N), d.pad()) for d in self.dictionaries], 1)
+        padding_mask = torch.ones(B, N, dtype=torch.bool)
+        for b, sample in enumerate(samples):
+            tokens[b, :, : sample.tokens.size(1)] = sample.tokens
+            padding_mask[b, : sample.tokens.size(1)] = False
+        batch = {"id": torch.tensor([s.index for s in samples]), "tokens": tokens, "padding_mask": padding_mask}
+        sentences = [sample.sentence for sample in samples]
+        if all(sentence.heads is not None for sentence in sentences):
+            batch["heads"] = torch.full((B, N - 1), -1)
+            for b, sentence in enumerate(sentences):
+                batch["heads"][b, : len(sentence.words)] = torch.tensor(sentence.heads)
+        if name in self.labels and all(sentence.arcs is not None for sentence in sentences):
+            batch["arcs"] = torch.full((B, N, N), -1)
+            known = self.labels[name]
+            for b, sentence in enumerate(sentences):
+                for head, dependent, label in sentence.arcs or ():
+                    batch["arcs"][b, head, dependent] = known.get(label, len(known))
+        if name in self.labels and all(sentence.label is not None for sentence in sentences):
+            batch["classes"] = torch.tensor([self.labels[name][str(sentence.label)] for sentence in sentences])
+        return batch

@@ -1,0 +1,86 @@
+"""`seqstruct prepare parsing`: dependency trees, semantic graphs and classified sentences, for parsers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seqstruct.data.parsing.sentence import AnnotatedSentence
+
+DESCRIPTION = "trees (CoNLL-U), graphs (CoNLL-U's enhanced ones, or SDP 2015) and classified sentences, for parsers"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
+    parser.add_argument("--trees", nargs="+", default=[], metavar="SPLIT=FILE",
+                        help="a treebank in CoNLL-U; splits: train, valid, test")
+    parser.add_argument("--graphs", nargs="+", action="append", default=[], metavar=("NAME", "SPLIT=FILE"),
+                        help="graphs: SDP (.sdp) or the enhanced graphs of CoNLL-U; once for each formalism")
+    parser.add_argument("--classes", nargs="+", default=[], metavar="SPLIT=FILE",
+                        help="a class, a space and words that are split already on each line; latin-1")
+    parser.add_argument("--tags", choices=("upos", "xpos"), default="upos", help="tags of CoNLL-U (default: upos)")
+    parser.add_argument("--coarse-labels", action="store_true",
+                        help='cut the labels of enhanced graphs to the universal part: "nmod:of" becomes "nmod"')
+    parser.add_argument("--max-length", type=int, default=120, metavar="N",
+                        help="words of a training sentence; longer ones are left out and counted (default: 120)")
+    parser.add_argument("--non-projective", choices=("drop", "lift", "keep"), default="drop",
+                        help="training trees with crossing arcs: leave out, make projective, or keep (default: drop)")
+    parser.add_argument("--min-count", type=int, default=1, metavar="N",
+                        help="occurrences that a word needs for an entry of its own (default: 1)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the folder and say what it holds."""
+    from seqstruct.data.parsing.folder import Corpus, Options, write_folder
+
+    corpora = {}
+    if args.trees:
+        corpora["trees"] = Corpus("trees", _splits("--trees", args.trees, "trees", args))
+    for name, *files in args.graphs:
+        if "=" in name or name in ("trees", "classes") or name in corpora:
+            raise ValueError(f"--graphs: expected a name of its own before the files, got {name!r}")
+        corpora[name] = Corpus("graphs", _splits(f"--graphs {name}", files, "graphs", args))
+    if args.classes:
+        corpora["classes"] = Corpus("classes", _splits("--classes", args.classes, "classes", args))
+    options = Options(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
+    meta = write_folder(corpora, args.out, options)
+    for name, described in meta["corpora"].items():
+        counts = ", ".join(f"{split} {found['sentences']}" for split, found in described["files"].items())
+        left = "; ".join(f"{reason}: {count}" for reason, count in described["left_out"].items())
+        print(f"{args.out}: {name} ({described['kind']}): {counts}" + (f"; {left}" if left else ""))
+
+
+def _splits(
+    option: str, files: Sequence[str], kind: str, args: argparse.Namespace
+) -> dict[str, list[AnnotatedSentence]]:
+    found: dict[str, list[AnnotatedSentence]] = {}
+    for entry in files:
+        split, equals, path = entry.partition("=")
+        if not equals:
+            raise ValueError(f"{option}: expected SPLIT=FILE, got {entry!r}")
+        found.setdefault(split, []).extend(_read(path, kind, args))
+    return found
+
+
+def _read(path: str, kind: str, args: argparse.Namespace) -> list[AnnotatedSentence]:
+    from seqstruct.data.conllu import read_conllu
+    from seqstruct.data.parsing.sentence import AnnotatedSentence, graph_of, graph_of_sdp, tree_of
+    from seqstruct.data.sdp import read_sdp
+
+    if kind == "trees":
+        return [tree_of(sentence, args.tags) for sentence in read_conllu(path)]
+    if kind == "graphs":
+        if path.removesuffix(".gz").endswith(".sdp"):
+            return [graph_of_sdp(graph) for graph in read_sdp(path)]
+        return [graph_of(sentence, args.tags, args.coarse_labels) for sentence in read_conllu(path)]
+    sentences = []
+    with open(path, encoding="latin-1") as stream:
+        for number, line in enumerate(stream, 1):
+            label, *words = line.split()
+            if not words:
+                raise ValueError(f"{path}, line {number}: expected a class and words, got {line.strip()!r}")
+            sentences.append(AnnotatedSentence(tuple(words), label=label))
+    return sentences
