@@ -177,7 +177,7 @@ def prepare(
             counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
             if not counts[split]["words"]:
                 raise ValueError(f"{corpus}: no words in the {split} set")
-        _binarise(folder, options)
+        binarise(folder, options)
         summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
         summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
         with atomic_write(folder / "corpus.json") as stream:
@@ -205,8 +205,11 @@ def _write(path: Path, lines: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def _binarise(folder: Path, options: Options) -> None:
-    """fairseq-preprocess, whose dictionary has no made-up words."""
+def binarise(folder: Path, options: Options) -> None:
+    """fairseq-preprocess from folder/text/SPLIT.txt to folder/bin; its dictionary has no made-up words.
+
+    Raises ValueError with its last line if it fails.
+    """
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--destdir", str(folder / "bin")]
     for split in SPLITS:
         command += [f"--{split}pref", str(folder / "text" / f"{split}.txt")]
