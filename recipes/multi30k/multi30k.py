@@ -21,10 +21,9 @@ from typing import Any
 from seqstruct.data.files import atomic_write
 from seqstruct.data.parallel import read_lines
 from seqstruct.harness.command import main
-from seqstruct.harness.logs import parse_lines
-from seqstruct.harness.process import fairseq
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
-from seqstruct.harness.run import PLUGIN, Run
+from seqstruct.harness.run import Run
+from seqstruct.harness.translate import generate, validation_perplexity
 from seqstruct.scoring.hypotheses import read_generate, to_text
 from seqstruct.scoring.translation import score
 
@@ -183,7 +182,7 @@ class Multi30k(Recipe):
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
         references = list(read_lines(data / "raw" / f"test.{TARGET}"))
-        decoded = decode(run, data / "bin", checkpoint)
+        decoded = generate(run, data / "bin", checkpoint, (SOURCE, TARGET), DECODE)
         hypotheses = to_text(read_generate(read_lines(decoded), str(decoded), len(references)), "bpe", TARGET)
         bleu, chrf = score(hypotheses, [references])
         run.progress.say(f"{run.cell}: {bleu.signature}")
@@ -194,29 +193,8 @@ class Multi30k(Recipe):
         ]
 
 
+# --lenpen 1 divides a hypothesis's log-probability by its length, as appendix G.4 does
 DECODE = ("--gen-subset", "test", "--beam", "4", "--lenpen", "1", "--max-len-a", "1.5", "--max-len-b", "10")
-
-
-def decode(run: Run, binarised: Path, checkpoint: Path) -> Path:
-    """Translate the test set by fairseq-generate; the file of its output comes back.
-
-    --lenpen 1 divides a hypothesis's log-probability by its length, as appendix G.4 does.
-    """
-    run.progress.say(f"{run.cell}: decoding")
-    command = [*fairseq("generate"), binarised, "--user-dir", PLUGIN, "--path", checkpoint, *DECODE]
-    command += ["--source-lang", SOURCE, "--target-lang", TARGET, "--max-tokens", "4000"]
-    command += ["--num-workers", "0", "--results-path", run.folder]
-    run.command(command + (["--cpu"] if run.cell.scale != "paper" else []), "decode.log")
-    return run.folder / "generate-test.txt"
-
-
-def validation_perplexity(run: Run) -> float:
-    """Of a subword, at the checkpoint that is evaluated: the one of least label-smoothed loss."""
-    log = run.folder / "train.log"
-    entries = [entry.statistics for entry in parse_lines(read_lines(log)) if entry.tag == "valid"]
-    if not entries:
-        raise ValueError(f"{log}: expected validation statistics, found none")
-    return min(entries, key=lambda statistics: statistics["valid_loss"])["valid_ppl"]
 
 
 recipe = Multi30k()
