@@ -1,7 +1,8 @@
 """Exact resumption: what a resumed fairseq-train forgets, kept in the checkpoint.
 
 Upstream loses the count of validations without improvement (`--patience`), and with `reduce_lr_on_plateau` the count
-of bad epochs and the step that follows the validation at which the checkpoint was written.  A run that was cut at the
+of bad epochs and the step that follows the validation at which the checkpoint was written; the step also of schedules
+of this package that say `steps_on_validation = True`.  A run that was cut at the
 end of an epoch then trains otherwise than an unbroken one.  The versions that wrote a checkpoint are kept beside.
 """
 
@@ -57,6 +58,7 @@ def _loading(load: Callable) -> Callable:
             for name, value in kept["plateau"].items():
                 setattr(scheduler.lr_scheduler, name, value)
             scheduler.warmup_end = kept["warmup_end"]
+        if (plateau or getattr(scheduler, "steps_on_validation", False)) and not reset_lr_scheduler:
             # a checkpoint at the end of an epoch is written before that epoch's step of the schedule
             if extra_state["train_iterator"]["iterations_in_epoch"] == 0 and extra_state["val_loss"] is not None:
                 scheduler.step(extra_state["train_iterator"]["epoch"] - 1, extra_state["val_loss"])
