@@ -14,9 +14,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention import Choice
+from seqstruct.ops import pushdown_tape, superposition_tape
 from seqstruct.ops.lstm import lstm_step
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_step, transition_count
+from seqstruct.ops.pushdown_tape import PushdownTape
+from seqstruct.ops.stack_lstm import stack_lstm
 from seqstruct.ops.superposition_stack import ACTIONS, superposition_stack_step
+from seqstruct.ops.superposition_tape import SuperpositionTape
 
 
 class StackLSTMState(NamedTuple):
@@ -29,7 +33,13 @@ class StackLSTMState(NamedTuple):
 
 
 class StackController(nn.Module):
-    """Linear layers from the hidden state to a stack's actions and to the vector to push, and the stack's steps."""
+    """Linear layers from the hidden state to a stack's actions and to the vector to push, and the stack's steps.
+
+    control_order, reading_order: how a tape of the stack, which takes all steps of a sequence, arranges both.
+    """
+
+    control_order: Tensor
+    reading_order: Tensor
 
     def __init__(self, hidden_size: int, actions: int, size: int, sigmoid: bool):
         """actions: numbers that choose an action; size: of a pushed vector; sigmoid: whether it is squashed."""
@@ -54,6 +64,16 @@ class SuperpositionController(StackController):
     def __init__(self, hidden_size: int, config: Any):
         super().__init__(hidden_size, ACTIONS, config.size, config.sigmoid)
         self.reading_size = config.size
+        self.register_buffer("control_order", superposition_tape.control_order(config.size), persistent=False)
+        self.register_buffer("reading_order", torch.arange(config.size), persistent=False)
+
+    def start(self, batch_size: int) -> Tensor:
+        """What a tape starts from: the empty stack, B 0 m."""
+        return self.pushed_layer.weight.new_zeros(batch_size, 0, self.reading_size)
+
+    def tape(self, start: Tensor, steps: int) -> SuperpositionTape:
+        """A number of steps at once."""
+        return SuperpositionTape(start, steps, sigmoid=self.sigmoid)
 
     def initial(self, batch_size: int) -> Tensor:
         """The empty stack, which reads zeros."""
@@ -78,6 +98,19 @@ class NondeterministicController(StackController):
         self.max_length = config.max_length
         self.bottom = nn.Parameter(torch.empty(config.size).uniform_(-0.1, 0.1))
         self.reading_size = config.states * config.symbols * config.size
+        sizes = (config.states, config.symbols, config.size)
+        self.register_buffer("control_order", pushdown_tape.control_order(*sizes), persistent=False)
+        self.register_buffer("reading_order", pushdown_tape.reading_order(*sizes), persistent=False)
+
+    def start(self, batch_size: int) -> Tensor:
+        """What a tape starts from: the bottom vectors, B m."""
+        return self.bottom.sigmoid().expand(batch_size, -1)
+
+    def tape(self, start: Tensor, steps: int) -> PushdownTape:
+        """A number of steps at once.  Raises ValueError if they are more than max_length."""
+        if steps > self.max_length:
+            raise ValueError(f"the stack was made for at most {self.max_length} steps (max_length), not for {steps}")
+        return PushdownTape(start, steps, sigmoid=self.sigmoid, **self.sizes)
 
     def initial(self, batch_size: int) -> Any:
         """The bottom element alone, in state 0."""
@@ -124,12 +157,17 @@ class StackLSTM(nn.Module):
         return StackLSTMState(zeros, zeros, stack, torch.zeros(batch_size, dtype=torch.long, device=zeros.device))
 
     def forward(
-        self, inputs: Tensor, state: StackLSTMState, need_state: bool = True
+        self, inputs: Tensor, state: StackLSTMState | None = None, need_state: bool = True
     ) -> tuple[Tensor, StackLSTMState | None]:
         """Hidden states B T h after each of T steps, and the state to go on from if it is needed.
 
-        inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros).
+        inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros).  state: None for the initial one.
+        Without either state all steps are taken at once; else one by one, each linked to the one before.
+        Raises ValueError if the stack's max_length is passed.
         """
+        if self.stack is not None and state is None and not need_state and inputs.numel():
+            return self._whole(inputs), None
+        state = self.initial_state(len(inputs)) if state is None else state
         if inputs.size(1) == 0:
             return self.weight_hh.new_zeros(*inputs.shape, self.hidden_size), state
         hiddens, last = self._alone(inputs, state) if self.stack is None else self._steps(inputs, state, need_state)
@@ -143,10 +181,31 @@ class StackLSTM(nn.Module):
         )
         return hiddens, state._replace(hidden=hidden[0], cell=cell[0])
 
-    def _steps(self, inputs: Tensor, state: StackLSTMState, need_state: bool) -> tuple[Tensor, StackLSTMState]:
+    def _gates(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What inputs B T contribute to the gates, B T 4h, bias included, and the weight of the readings, 4h R."""
         of_input, of_reading = self.weight_ih.split([self.symbols, self.stack.reading_size], 1)
         rows = torch.cat([of_input.t(), of_input.new_zeros(1, 4 * self.hidden_size)])
-        steps = (F.embedding(inputs, rows) + self.bias).unbind(1)
+        return F.embedding(inputs, rows) + self.bias, of_reading
+
+    def _whole(self, inputs: Tensor) -> Tensor:
+        """Hidden states B T h from the initial state; rows that leave the range of the tape, step by step."""
+        gates, of_reading = self._gates(inputs.t())
+        recurrent = torch.cat([of_reading.index_select(1, self.stack.reading_order), self.weight_hh], 1).t()
+        weight, bias = (x.index_select(0, self.stack.control_order) for x in self.stack.controls())
+        zeros = self.weight_hh.new_zeros(len(inputs), self.hidden_size)
+        start = self.stack.start(len(inputs))
+        hiddens, trusted = stack_lstm(gates, zeros, zeros, recurrent, weight.t(), bias, start, self.stack.tape)
+        if trusted is None or bool(trusted.all()):
+            return hiddens.transpose(0, 1).to(zeros.dtype)
+        within, beyond = trusted.nonzero().squeeze(1), (~trusted).nonzero().squeeze(1)
+        one_by_one = self._steps(inputs[beyond], self.initial_state(len(beyond)), need_state=False)[0]
+        if not len(within):
+            return one_by_one
+        return torch.cat([self._whole(inputs[within]), one_by_one])[torch.cat([within, beyond]).argsort()]
+
+    def _steps(self, inputs: Tensor, state: StackLSTMState, need_state: bool) -> tuple[Tensor, StackLSTMState]:
+        gates, of_reading = self._gates(inputs)
+        steps = gates.unbind(1)
         recurrent = torch.cat([of_reading, self.weight_hh], 1).t()
         weight, bias = self.stack.controls()
         hidden, cell, stack, hiddens = state.hidden, state.cell, state.stack, []

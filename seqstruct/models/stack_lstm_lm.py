@@ -83,7 +83,7 @@ class StackLSTMDecoder(FairseqIncrementalDecoder):
         """Hidden states B T h, the first 0."""
         saved = None if incremental_state is None else incremental_state.get(self._key)
         if saved is None:
-            inputs, state = prev_output_tokens[:, 1:], self.lstm.initial_state(len(prev_output_tokens))
+            inputs, state = prev_output_tokens[:, 1:], None
         else:
             state = saved["state"]
             inputs = prev_output_tokens[:, 1 + int(state.length[0]) :]

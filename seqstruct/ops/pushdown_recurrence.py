@@ -34,7 +34,7 @@ Part = tuple[int, int, Tensor]  # first time, time after the last, BS (times Q) 
 
 
 @lru_cache(maxsize=64)
-def _order(states: int, symbols: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def step_order(states: int, symbols: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Where the log-weights A go in [replace (y, r); pop r; push (y, r)] x (x, q), and the way back."""
     top = states * symbols
     place = torch.arange(top * (2 * top + states), device=device).view(states, symbols, 2 * top + states)
@@ -50,7 +50,8 @@ def step_weights(logits: Tensor, totals: Tensor, states: int, symbols: int) -> T
     logits: B A, float64; totals: B.  Weights from one (x, q) sum to 1 / totals at most; all are 0 where
     the step has no transition.
     """
-    weights = logits.index_select(1, _order(states, symbols, logits.device)[0]).view(len(logits), -1, states * symbols)
+    order = step_order(states, symbols, logits.device)[0]
+    weights = logits.index_select(1, order).view(len(logits), -1, states * symbols)
     largest = weights.amax((1, 2), keepdim=True).clamp_min_(FLOOR)
     weights.sub_(largest).exp_()
     return weights.div_(weights.sum(1).amax(1).clamp_min_(1.0).mul_(totals)[:, None, None])
@@ -230,7 +231,7 @@ class _Step(torch.autograd.Function):
         if grad_reading is not None:
             _add_reading_gradient(adjoint, grad_reading, reading, totals, chain)
         d_weights, d_pushed = _step_adjoint(chain, time, adjoint, weights, vectors)
-        back = _order(chain.states, chain.symbols, weights.device)[1]
+        back = step_order(chain.states, chain.symbols, weights.device)[1]
         d_logits = d_weights.mul_(weights).flatten(1).index_select(1, back)
         d_history = None
         if grad_history is not None:

@@ -79,7 +79,7 @@ def _check(actions: Tensor, pushed: Tensor, stack: Tensor | None, steps: bool) -
         )
 
 
-def _heights(start: int, steps: int, truncate: bool) -> list[int]:
+def heights_of(start: int, steps: int, truncate: bool) -> list[int]:
     """Rows of the stack that are computed after t = 0 .. T steps."""
     full = [start + t for t in range(steps + 1)]
     return [min(h, steps + 1 - t) for t, h in enumerate(full)] if truncate else full
@@ -93,14 +93,14 @@ class _SuperpositionStack(torch.autograd.Function):
     @staticmethod
     def forward(ctx, actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool) -> tuple[Tensor, Tensor]:
         B, T, m = pushed.shape
-        heights = _heights(start.size(1), T, not need_final)
+        heights = heights_of(start.size(1), T, not need_final)
         weights = actions.transpose(0, 1)[..., None, None].contiguous()  # T B 3 1 1
         buffer = pushed.new_zeros(T + 1, B, max(heights) + 3, m)
         buffer[:T, :, 0] = pushed.transpose(0, 1)
         buffer[0, :, 1 : heights[0] + 1] = start[:, : heights[0]]
         slabs = buffer.unbind(0)
         for t, (push, pop, noop) in enumerate(_by_step(weights)):
-            _blend(slabs[t], (push, noop, pop), slabs[t + 1].narrow(1, 1, heights[t + 1]))
+            blend(slabs[t], (push, noop, pop), slabs[t + 1].narrow(1, 1, heights[t + 1]))
         ctx.save_for_backward(weights, buffer)
         ctx.heights, ctx.start = heights, start.size(1)
         ctx.set_materialize_grads(False)
@@ -125,7 +125,7 @@ class _SuperpositionStack(torch.autograd.Function):
             if heights[t - 1]:
                 push, pop, noop = steps[t - 1]
                 later = slabs[t].narrow(1, 1, slabs[t].size(1) - 1)
-                _blend(later, (pop, noop, push), slabs[t - 1].narrow(1, 2, heights[t - 1]))
+                blend(later, (pop, noop, push), slabs[t - 1].narrow(1, 2, heights[t - 1]))
         grad_actions = _action_gradients(buffer, adjoint, heights)
         grad_pushed = (adjoint[1:, :, 2] * weights[:, :, 0, 0]).transpose(0, 1)
         grad_start = buffer.new_zeros(B, ctx.start, m)
@@ -138,7 +138,7 @@ def _by_step(weights: Tensor) -> list[tuple[Tensor, ...]]:
     return [step.unbind(1) for step in weights.unbind(0)]
 
 
-def _blend(rows: Tensor, weights: tuple[Tensor, Tensor, Tensor], out: Tensor) -> None:
+def blend(rows: Tensor, weights: tuple[Tensor, Tensor, Tensor], out: Tensor) -> None:
     """out B h m: row i is the sum of rows i, i+1, i+2, each times its weight (B 1 1)."""
     height = out.size(1)
     torch.mul(rows.narrow(1, 0, height), weights[0], out=out)

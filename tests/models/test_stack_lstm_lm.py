@@ -18,6 +18,7 @@ from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.data.cfl.folder import Request, write_folder
 from seqstruct.models import stack_lstm_lm
 from seqstruct.models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
+from seqstruct.ops.pushdown_tape import PushdownTape
 from tests.models.building import cfl_dictionary, task_of
 from tests.models.front_door import PLUGIN, fairseq
 
@@ -155,6 +156,59 @@ def test_the_future_and_the_padding_are_invisible(stack: str, generator: torch.G
     bias[dictionary.nspecial :] = model.decoder.output_projection.bias[:-1].detach()
     bias[dictionary.eos()] = model.decoder.output_projection.bias[-1].detach()
     torch.testing.assert_close(first[:, 0], bias.expand(3, -1), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("stack", STACKS[1:])
+@pytest.mark.parametrize("spread", [1.0, 50.0, 100.0])
+def test_all_steps_at_once_equal_step_by_step(stack: str, spread: float, generator: torch.Generator) -> None:
+    """The bias of the actions has the given spread; gradients of all parameters included."""
+    dictionary = cfl_dictionary("dyck")
+    model = build(dictionary, hidden_size=5, stack=stack, initialization_bound=1.0).double()
+    bias = model.decoder.lstm.stack.action_layer.bias
+    with torch.no_grad():
+        bias.copy_(spread * torch.randn(bias.shape, generator=generator, dtype=torch.float64))
+    tokens, lstm = random_tokens(dictionary, 3, 23, generator), model.decoder.lstm
+    inputs = model.decoder.rows[tokens[:, 1:]]
+    hiddens = [lstm(inputs, None, False)[0], lstm(inputs, lstm.initial_state(3), False)[0]]
+    torch.testing.assert_close(*hiddens, rtol=0, atol=1e-9)
+    parameters = list(lstm.parameters())
+    grads = [torch.autograd.grad(x.square().sum(), parameters) for x in hiddens]
+    torch.testing.assert_close(*grads, rtol=1e-8, atol=1e-8)
+
+
+def test_rows_out_of_range_go_step_by_step(generator: torch.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    dictionary = cfl_dictionary("dyck")
+    model = build(dictionary, hidden_size=5, stack=STACKS[3], initialization_bound=1.0).double()
+    inputs, lstm = model.decoder.rows[random_tokens(dictionary, 4, 7, generator)[:, 1:]], model.decoder.lstm
+    expected = lstm(inputs, lstm.initial_state(4), False)[0]
+    truth = torch.autograd.grad(expected.square().sum(), list(lstm.parameters()))
+    for lost in ([1], [0, 3], [0, 1, 2, 3]):
+
+        def in_range(tape: PushdownTape, lost: list[int] = lost) -> Tensor:
+            trusted = torch.ones(tape.batch, dtype=torch.bool)
+            if tape.batch == 4:
+                trusted[lost] = False
+                for readings in tape.readings:
+                    readings[lost] = math.nan
+            return trusted
+
+        monkeypatch.setattr(PushdownTape, "in_range", in_range)
+        found = lstm(inputs, None, False)[0]
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        grads = torch.autograd.grad(found.square().sum(), list(lstm.parameters()))
+        torch.testing.assert_close(grads, truth, rtol=0, atol=1e-11)
+
+
+def test_max_length_bounds_both_forms(generator: torch.Generator) -> None:
+    dictionary = cfl_dictionary("dyck")
+    stack = "nondeterministic_stack(states=1, symbols=2, size=2, max_length=5)"
+    model = build(dictionary, hidden_size=3, stack=stack)
+    tokens = random_tokens(dictionary, 2, 7, generator)
+    assert model(tokens[:, :7])[0].isfinite().any()
+    with pytest.raises(ValueError, match=r"at most 5 steps \(max_length\), not for 6"):
+        model(tokens)
+    with torch.no_grad(), pytest.raises(ValueError, match=r"at most 5 \(max_length\)"):
+        model.decoder(tokens, incremental_state={})
 
 
 @pytest.mark.parametrize("kind", list(PRESETS))

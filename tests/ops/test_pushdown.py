@@ -120,6 +120,19 @@ def test_extreme_weights_fall_back_row_by_row(generator, spread):
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("spread", [50.0, 100.0])
+def test_plus_and_minus_a_lot(generator, spread):
+    """Logits near +-spread, as sign times spread plus noise, over many steps."""
+    sizes = {"states": 2, "symbols": 2}
+    logits, pushed, bottom = draw(generator, 2, 30, 2, 2, 2)
+    logits += spread * torch.randn(logits.shape, generator=generator, dtype=torch.float64).sign()
+    weights = torch.randn(2, 30, 8, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **sizes)
+    expected, truth = with_gradients(in_log_space, (logits, pushed, bottom), weights, **sizes)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+
+
 def doomed(generator):
     """Row 0: four steps draw all weight to state 1 for good, by exp(400) each; the fifth takes as much from it."""
     logits, pushed, bottom = draw(generator, 2, 5, 2, 2, 2)

@@ -31,7 +31,9 @@ def advance(state, logits, pushed, **sizes):
     return torch.stack(readings, 1), state
 
 
-@pytest.mark.parametrize("name", ["01", "02", "11_n1", "12_n2", "13_S1", "05", "08_pm50", "15_logsigmoid"])
+@pytest.mark.parametrize(
+    "name", ["01", "02", "11_n1", "12_n2", "13_S1", "05", "08_pm50", "14_pm50_n40", "15_logsigmoid"]
+)
 def test_reference_numbers(golden, name):
     check_reference(golden("stack", f"nd_{name}.npz"), by_steps)
 
@@ -48,9 +50,10 @@ def test_steps_equal_the_parallel_form(generator, T):
         torch.testing.assert_close(by_steps(*inputs, **SIZES), expected, rtol=0, atol=1e-12)
 
 
-def test_extreme_weights(generator):
+@pytest.mark.parametrize("spread", [50.0, 100.0, 300.0])
+def test_extreme_weights(generator, spread):
     logits, pushed, bottom = draw(generator, 3, 9, 2, 3, 2)
-    logits[1] *= 300.0
+    logits[1] *= spread
     weights = torch.randn(3, 9, 12, generator=generator, dtype=torch.float64)
     readings, grads = with_gradients(by_steps, (logits, pushed, bottom), weights, **SIZES)
     expected, truth = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **SIZES)
