@@ -18,6 +18,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "abc_random": [{"slots": 4, "period": 5}, {"slots": 3, "empty_slots": True}],
     "clustering": [{"slots": 3, "allow_short": True}, {"slots": 4, "allow_short": True, "empty_slots": True}],
+    "dilated_window": [{"slots": 3}, {"slots": 2, "dilation": 3, "empty_slots": True}],
     "linformer": [{"slots": 3, "length": 13}],
     "local_to_global": [{"slots": 5, "stride": 2}, {"slots": 12, "stride": 1, "empty_slots": True}],
     "mean_pool": [{"slots": 5, "stride": 3}, {"slots": 7, "stride": 2, "empty_slots": True}],
@@ -43,6 +44,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"features": 16, "gate": True, "pool": 3},
         {"features": 2048, "gate": True, "unit_norm": False, "pool": 3},
     ],
+    "sliding_window": [{"slots": 3}, {"slots": 9, "empty_slots": True}],
     "t2r": [{"features": 5}],
 }
 BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2

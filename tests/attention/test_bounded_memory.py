@@ -166,6 +166,18 @@ def test_more_clusters_than_tokens_are_refused(generator) -> None:
     assert output(build("clustering", slots=4), x).isfinite().all()
 
 
+@pytest.mark.parametrize("name", ["sliding_window", "dilated_window"])
+def test_a_window_of_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}: slots, the tokens in the window, is 1 or more, not 0"):
+        make_config(name, {"slots": 0})
+
+
+def test_a_window_as_long_as_the_sequence_is_softmax_attention(generator) -> None:
+    window, softmax, x = build("sliding_window", slots=40), build("softmax"), inputs(generator, 37)
+    window.load_state_dict(softmax.state_dict())
+    torch.testing.assert_close(output(window, x), output(softmax, x))
+
+
 @pytest.mark.parametrize("name, options", FAMILY)
 def test_no_slot_is_refused(name: str, options: dict) -> None:
     with pytest.raises(ValueError, match=f"{name}: slots is 1 or more, not 0"):
@@ -177,6 +189,7 @@ def test_no_slot_is_refused(name: str, options: dict) -> None:
     [
         ("abc_mlp", {"activation": "tanh"}, "exp, sigmoid, relu"),
         ("abc_random", {"period": 0}, "period is 1 or more"),
+        ("dilated_window", {"dilation": 0}, "dilation is 1 or more"),
         ("linformer", {"length": 0}, "length is 1 or more"),
         ("local_to_global", {"stride": 0}, "stride is 1 or more"),
         ("mean_pool", {"stride": 0}, "stride is 1 or more"),

@@ -1,0 +1,88 @@
+"""Softmax attention to the most recent tokens, in blocks, and the ring that holds them (Peng 2022, sec. 5.3.3, 5.3.6).
+
+Axis letters: B batch, H heads, T queries, S new keys, D size of a key or value, L cells of the ring.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from seqstruct.ops.dot_product import softmax_attention
+
+LEAST_BLOCK = 32
+
+
+def window_attention(
+    query: Tensor, key: Tensor, value: Tensor, window: int, dilation: int = 1, before: Tensor | None = None
+) -> Tensor:
+    """B H T D: query t attends to the keys t, t - dilation, ..., t - (window - 1) dilation.
+
+    query: B H T D.  key, value: B H R+T D, where R = (window - 1) dilation cells before the first query come first;
+    before: B R bool, True where such a cell may be looked at (None: nowhere).
+    O(T max(window, LEAST_BLOCK) D) time and memory.
+    """
+    length, reach = query.size(2), window - 1
+    if length == 0:
+        return torch.zeros_like(query)
+    if before is None:
+        before = torch.zeros(query.size(0), reach * dilation, dtype=torch.bool, device=query.device)
+    tail = -length % dilation
+    query, key, value = (_by_phase(F.pad(x, (0, 0, 0, tail)), dilation) for x in (query, key, value))
+    visible = before.unflatten(1, (reach, dilation)).transpose(1, 2).flatten(0, 1)  # B*dilation R
+    block = max(reach, LEAST_BLOCK)
+    steps = query.size(2)
+    count = -(-steps // block)
+    after = count * block - steps
+    front = block - reach
+    query = F.pad(query, (0, 0, 0, after)).unflatten(2, (count, block))
+    key, value = (F.pad(x, (0, 0, front, after)).unflatten(2, (count + 1, block)) for x in (key, value))
+    key, value = (torch.cat([x[:, :, :-1], x[:, :, 1:]], 3) for x in (key, value))
+    visible = F.pad(F.pad(visible, (front, 0), value=False), (0, count * block), value=True)
+    visible = visible.unflatten(1, (count + 1, block))
+    visible = torch.cat([visible[:, :-1], visible[:, 1:]], 2)  # B*dilation J 2*block
+    ages = torch.arange(block, device=query.device).unsqueeze(1) + block - torch.arange(2 * block, device=query.device)
+    visible = visible.unsqueeze(2) & ((ages >= 0) & (ages < window))  # B*dilation J block 2*block
+    blocks = [x.transpose(1, 2).flatten(0, 1) for x in (query, key, value)]
+    output = softmax_attention(*blocks, visible.flatten(0, 1).unsqueeze(1))
+    output = output.unflatten(0, (-1, count)).transpose(1, 2).flatten(2, 3)[:, :, :steps]
+    return output.unflatten(0, (-1, dilation)).permute(0, 2, 3, 1, 4).flatten(2, 3)[:, :, :length]
+
+
+def _by_phase(x: Tensor, dilation: int) -> Tensor:
+    """B H N D to B*dilation H N/dilation D: positions of one residue in one row."""
+    return x.unflatten(2, (-1, dilation)).permute(0, 3, 1, 2, 4).flatten(0, 1)
+
+
+def ring_positions(count: Tensor, cells: int) -> Tensor:
+    """B L long: which token (from 0) each cell holds after `count` tokens (B); negative where none was written."""
+    last = count.unsqueeze(1) - 1
+    return last - (last - torch.arange(cells, device=count.device)) % cells
+
+
+def ring_write(ring: Tensor, new: Tensor, old_count: Tensor, count: Tensor) -> Tensor:
+    """The ring B H L D after the first count - old_count (B) of the vectors `new` (B H S D); the old one is consumed.
+
+    Token p lies in cell p mod L.  Written in place for one step without gradient.
+    """
+    cells = ring.size(2)
+    recorded = torch.is_grad_enabled() and (ring.requires_grad or new.requires_grad)
+    if new.size(2) == 1 and not recorded:
+        rows = torch.arange(len(ring), device=ring.device)
+        cell = old_count % cells
+        kept = torch.where((count > old_count).view(-1, 1, 1), new.squeeze(2), ring[rows, :, cell])
+        ring[rows, :, cell] = kept
+        return ring
+    if new.size(2) == 0:
+        return ring
+    place = ring_positions(count, cells) - old_count.unsqueeze(1)  # B L, index among the new ones
+    chosen = place.clamp(0, new.size(2) - 1)[:, None, :, None].expand(-1, ring.size(1), -1, ring.size(3))
+    return torch.where((place >= 0)[:, None, :, None], new.gather(2, chosen), ring)
+
+
+def ring_unrolled(ring: Tensor, count: Tensor, most: int) -> Tensor:
+    """B H most D: the last `most` cells in order of time, after `count` (B) tokens; unwritten ones come first."""
+    cells = ring.size(2)
+    index = (count.unsqueeze(1) - most + torch.arange(most, device=ring.device)) % cells
+    return ring.gather(2, index[:, None, :, None].expand(-1, ring.size(1), -1, ring.size(3)))
