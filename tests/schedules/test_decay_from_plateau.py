@@ -11,7 +11,8 @@ from seqstruct.schedules.decay_from_plateau import DecayFromPlateau, DecayFromPl
 
 
 def schedule(**options: object) -> DecayFromPlateau:
-    optimizer = FairseqAdam(OmegaConf.structured(FairseqAdamConfig(lr=[8.0], tpu=False)), [torch.nn.Parameter(torch.zeros(1))])
+    config = OmegaConf.structured(FairseqAdamConfig(lr=[8.0], tpu=False))
+    optimizer = FairseqAdam(config, [torch.nn.Parameter(torch.zeros(1))])
     return DecayFromPlateau(DecayFromPlateauConfig(**{"lr": [8.0], **options}), optimizer)
 
 

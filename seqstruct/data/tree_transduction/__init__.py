@@ -1,0 +1,1 @@
+"""Formulas in prefix and infix notation: generated, parsed, and in data folders."""

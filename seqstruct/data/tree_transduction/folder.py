@@ -1,0 +1,198 @@
+"""Folders of formulas in prefix and infix notation: written whole or not at all, checked when read.
+
+* `train.prefix`, `train.infix` and the same for valid and test: one formula a line, symbols separated by spaces.
+* `dict.prefix.txt`, `dict.infix.txt`: fairseq dictionaries.
+* `meta.json`: the request, the lengths by depth, SHA-256 of every other file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqstruct.data.files import new_folder, open_text, sha256, verify
+from seqstruct.data.tree_transduction.formula import (
+    INFIX_SYMBOLS,
+    PREFIX_SYMBOLS,
+    Branching,
+    Formula,
+    depth,
+    infix,
+    parse_prefix,
+    prefix,
+    sample,
+)
+
+SPLITS = ("train", "valid", "test")
+SIDES = ("prefix", "infix")
+SYMBOLS = {"prefix": PREFIX_SYMBOLS, "infix": INFIX_SYMBOLS}
+META = "meta.json"
+TRIES = 1000
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a folder is to hold: the published numbers, and what the source leaves open.
+
+    train, valid, test: formulas of each depth.  depths, test_depths: least and greatest, both included.
+    seed: of training and validation.  test_seed: of the test set, which is the same for every `seed`.
+    """
+
+    train: int = 5000
+    valid: int = 200
+    test: int = 200
+    depths: tuple[int, int] = (2, 4)
+    test_depths: tuple[int, int] = (2, 6)
+    branching: Branching = field(default=Branching())
+    seed: int = 1
+    test_seed: int = 0
+
+    def check(self) -> None:
+        """Raises ValueError on numbers out of range."""
+        for name, least in (("train", 1), ("valid", 1), ("test", 1), ("seed", 0), ("test_seed", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
+        for low, high in (self.depths, self.test_depths):
+            if not 1 <= low <= high <= 50:
+                raise ValueError(f"depths are from 1 to 50, the lower one first, not {low}:{high}")
+        if self.branching.expressions < 2 or not 0 <= self.branching.nesting <= 1:
+            raise ValueError(
+                "an operator has 2 or more expressions, and nesting is a probability, not "
+                f"{self.branching.expressions} and {self.branching.nesting}"
+            )
+
+
+class Split(NamedTuple):
+    """One split: symbols of both forms, and the depth, of each formula."""
+
+    prefix: list[list[str]]
+    infix: list[list[str]]
+    depths: list[int]
+
+
+def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
+    """Sample the three splits, no formula twice in all of them, and write them; the contents of meta.json come back.
+
+    Raises ValueError on a request that cannot be met, or if the folder exists and is not empty.
+    """
+    request.check()
+    with new_folder(folder) as beside:
+        seen: set[tuple[str, ...]] = set()
+        lengths = {}
+        for split in ("test", "train", "valid"):
+            seeds = [request.test_seed, 2] if split == "test" else [request.seed, SPLITS.index(split)]
+            low, high = request.test_depths if split == "test" else request.depths
+            generator = np.random.default_rng(seeds)
+            formulas = [
+                _unseen(d, request.branching, generator, seen)
+                for d in range(low, high + 1)
+                for _ in range(getattr(request, split))
+            ]
+            lengths[split] = _lengths(formulas)
+            for side, form in zip(SIDES, (prefix, infix), strict=True):
+                text = "".join(" ".join(form(formula)) + "\n" for formula in formulas)
+                (beside / f"{split}.{side}").write_text(text, encoding="utf-8")
+        for side in SIDES:
+            text = "".join(f"{symbol} 1\n" for symbol in SYMBOLS[side])
+            (beside / f"dict.{side}.txt").write_text(text, encoding="utf-8")
+        meta = {
+            **asdict(request),
+            "branching": request.branching._asdict(),
+            "lengths": lengths,
+            "sha256": {file.name: sha256(file) for file in sorted(beside.iterdir())},
+        }
+        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+    return meta
+
+
+def _unseen(depth: int, branching: Branching, generator: np.random.Generator, seen: set[tuple[str, ...]]) -> Formula:
+    for _ in range(TRIES):
+        formula = sample(depth, branching, generator)
+        form = tuple(prefix(formula))
+        if form not in seen:
+            seen.add(form)
+            return formula
+    raise ValueError(f"{TRIES} formulas of depth {depth} in a row were there already; ask for fewer")
+
+
+def _lengths(formulas: list[Formula]) -> dict[str, dict[str, float]]:
+    """By depth: mean and greatest number of symbols of both forms."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for formula in formulas:
+        found.setdefault(depth(formula), []).append((len(prefix(formula)), len(infix(formula))))
+    return {
+        str(d): {
+            f"{side}_{name}": round(float(value), 2)
+            for side, column in zip(SIDES, zip(*pairs, strict=True), strict=True)
+            for name, value in (("mean", np.mean(column)), ("max", max(column)))
+        }
+        for d, pairs in sorted(found.items())
+    }
+
+
+def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
+    """The contents of meta.json; the dictionaries' checksums are checked on the way.
+
+    Raises ValueError if the folder, meta.json or a key is missing, or a file is altered.
+    """
+    path = Path(folder) / META
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        for side in SIDES:
+            _check(Path(folder), meta, f"dict.{side}.txt")
+    except OSError:
+        raise ValueError(f"{path} cannot be read; `seqstruct prepare tree_transduction` makes such a folder") from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is truncated or altered: {error!r}") from None
+    return meta
+
+
+def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Split:
+    """The formulas of a split.
+
+    Raises ValueError if the split does not exist, a file is missing or altered, or, with file and line, a prefix form
+    is no formula (unbalanced, say) or its line has not its infix form beside it.
+    """
+    folder = Path(folder)
+    if split not in SPLITS:
+        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    for side in SIDES:
+        _check(folder, meta, f"{split}.{side}")
+    return parse_pairs(folder / f"{split}.prefix", folder / f"{split}.infix")
+
+
+def parse_pairs(prefix_path: Path, infix_path: Path) -> Split:
+    """Both forms of the formulas of two files, checked against each other; ValueError as `read_split`."""
+    found = Split([], [], [])
+    forms = list(_lines(infix_path))
+    for number, symbols in enumerate(_lines(prefix_path), 1):
+        try:
+            formula = parse_prefix(symbols)
+        except ValueError as error:
+            raise ValueError(f"{prefix_path}, line {number}: {error}") from None
+        if number > len(forms) or forms[number - 1] != infix(formula):
+            raise ValueError(f"{infix_path}, line {number}: not the infix form of line {number} of {prefix_path.name}")
+        found.prefix.append(symbols)
+        found.infix.append(forms[number - 1])
+        found.depths.append(depth(formula))
+    if len(forms) != len(found.prefix):
+        raise ValueError(f"{infix_path}: {len(forms)} lines, but {prefix_path.name} has {len(found.prefix)}")
+    return found
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    with open_text(path) as stream:
+        for line in stream:
+            yield line.split()
+
+
+def _check(folder: Path, meta: Mapping[str, Any], name: str) -> None:
+    if not (folder / name).is_file():
+        raise ValueError(f"{folder / name} is missing")
+    verify(folder / name, meta["sha256"][name])

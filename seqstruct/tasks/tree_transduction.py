@@ -1,0 +1,110 @@
+"""Rewriting formulas from prefix to infix notation (Kim et al. 2017, sec. 4.1).
+
+The training of appendix A.2, in which a loss is the mean over formulas of the sum over their symbols:
+
+    seqstruct prepare tree_transduction --out data-bin/formulas
+    fairseq-train data-bin/formulas --user-dir "$(seqstruct path)" --task tree_transduction \\
+        --arch tree_transduction_structured --criterion cross_entropy --sentence-avg \\
+        --optimizer sgd --lr 1 --lr-scheduler decay_from_plateau --decay-after-epoch 9 --clip-norm 1 \\
+        --batch-size 20 --max-epoch 13 --update-epoch-batch-itr True --seed 1 --save-dir runs/formulas
+    fairseq-generate data-bin/formulas --user-dir "$(seqstruct path)" --task tree_transduction \\
+        --path runs/formulas/checkpoint_best.pt --beam 5 --max-len-a 1.4 --max-len-b 5
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, List, Optional, Tuple
+
+from fairseq.data import Dictionary, LanguagePairDataset
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from torch import Tensor
+
+from seqstruct.data.tree_transduction.folder import SIDES, read_meta, read_split
+
+
+@dataclass
+class TreeTransductionConfig(FairseqDataclass):
+    """Options of the task."""
+
+    data: Optional[str] = field(
+        default=None, metadata={"help": "folder made by `seqstruct prepare tree_transduction`"}
+    )
+    max_source_positions: int = field(default=1024, metadata={"help": "longest source, in symbols"})
+    max_target_positions: int = field(default=1024, metadata={"help": "longest target, in symbols"})
+
+
+@register_task("tree_transduction", dataclass=TreeTransductionConfig)
+class TreeTransductionTask(FairseqTask):
+    """Prefix forms, the root symbol first and no end-of-sentence symbol last; infix forms end in one."""
+
+    cfg: TreeTransductionConfig
+
+    def __init__(self, cfg: TreeTransductionConfig, dictionaries: Tuple[Dictionary, Dictionary], meta: dict):
+        super().__init__(cfg)
+        self.source, self.target = dictionaries
+        self.meta = meta
+
+    @classmethod
+    def setup_task(cls, cfg: TreeTransductionConfig, **_: Any) -> "TreeTransductionTask":
+        """Read the folder's description and dictionaries.
+
+        Raises ValueError if the folder is not one of `seqstruct prepare tree_transduction`, or is altered.
+        """
+        if cfg.data is None:
+            raise ValueError("tree_transduction needs a folder made by `seqstruct prepare tree_transduction`")
+        meta = read_meta(cfg.data)
+        source, target = (Dictionary.load(str(Path(cfg.data) / f"dict.{side}.txt")) for side in SIDES)
+        return cls(cfg, (source, target), meta)
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+        """Read a split: train, valid or test.
+
+        Raises ValueError if a file is missing or altered, or, with file and line, a formula is not one.
+        """
+        found = read_split(self.cfg.data, split, self.meta)
+        sources = [self._encode(self.source, symbols, end=False) for symbols in found.prefix]
+        targets = [self._encode(self.target, symbols, end=True) for symbols in found.infix]
+        self.datasets[split] = LanguagePairDataset(
+            sources,
+            [len(source) for source in sources],
+            self.source,
+            targets,
+            [len(target) for target in targets],
+            self.target,
+            left_pad_source=False,
+            left_pad_target=False,
+        )
+
+    @staticmethod
+    def _encode(dictionary: Dictionary, symbols: List[str], end: bool) -> Tensor:
+        return dictionary.encode_line(
+            " ".join(symbols), line_tokenizer=str.split, add_if_not_exist=False, append_eos=end
+        ).long()
+
+    def max_positions(self) -> Tuple[int, int]:
+        """The longest source and target, in symbols."""
+        return self.cfg.max_source_positions, self.cfg.max_target_positions
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """Symbols of the prefix form."""
+        return self.source
+
+    @property
+    def target_dictionary(self) -> Dictionary:
+        """Symbols of the infix form."""
+        return self.target
+
+    def build_dataset_for_inference(
+        self, src_tokens: List[Tensor], src_lengths: List[int], constraints: Any = None
+    ) -> LanguagePairDataset:
+        """Formulas that fairseq-interactive reads, which end in EOS; it is taken off.  ValueError with constraints."""
+        if constraints is not None:
+            raise ValueError("constrained decoding is not offered for formulas")
+        sources = [tokens[tokens != self.source.eos()] for tokens in src_tokens]
+        return LanguagePairDataset(
+            sources, [len(source) for source in sources], self.source, tgt_dict=self.target, left_pad_source=False
+        )
