@@ -59,7 +59,7 @@ class BilinearMemory(NamedTuple):
 
 
 class BilinearAttention(Attention):
-    """A softmax over x_i W h_j, and the sum of the x_i themselves (Kim et al. 2017, A.2; `general` of Luong et al. 2015).
+    """A softmax over x_i W h_j, and the sum of the x_i themselves (Kim et al. 2017, A.2; Luong et al. 2015, `general`).
 
     Its output has the size M of the memory, not of the queries, for which reason it is no mechanism of a plan.
     """
@@ -87,7 +87,7 @@ class BilinearAttention(Attention):
         if padding_mask is None:
             padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
         added = self.key_layer(key), value, padding_mask
-        return BilinearMemory(*(torch.cat(parts, 1) for parts in zip(state, added)))
+        return BilinearMemory(*(torch.cat(parts, 1) for parts in zip(state, added, strict=True)))
 
     def read(
         self, state: BilinearMemory, query: Tensor, position: Optional[Tensor] = None, *, need_weights: bool = False

@@ -1,4 +1,4 @@
-"""How far hypotheses are right: the share of the target produced before the first failure (Grefenstette et al. 2015)."""
+"""How far hypotheses are right: the share of the target before the first failure (Grefenstette et al. 2015)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,5 @@ def run(args: argparse.Namespace) -> None:
     print(f"{args.out}: {args.train} training, {args.valid} validation and {args.test} test formulas of each depth")
     for split in ("train", "test"):
         for depth, lengths in meta["lengths"][split].items():
-            print(
-                f"{split}, depth {depth}: {lengths['prefix_mean']:.1f} symbols in prefix notation (at most "
-                f"{lengths['prefix_max']:.0f}), {lengths['infix_mean']:.1f} in infix (at most {lengths['infix_max']:.0f})"
-            )
+            sides = (f"{lengths[f'{s}_mean']:.1f} (at most {lengths[f'{s}_max']:.0f})" for s in ("prefix", "infix"))
+            print(f"{split}, depth {depth}: {' symbols in prefix notation, '.join(sides)} in infix notation")
