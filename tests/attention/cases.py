@@ -21,6 +21,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "dilated_window": [{"slots": 3}, {"slots": 2, "dilation": 3, "empty_slots": True}],
     "linformer": [{"slots": 3, "length": 13}],
     "local_to_global": [{"slots": 5, "stride": 2}, {"slots": 12, "stride": 1, "empty_slots": True}],
+    "luna": [{"slots": 3}],
     "mean_pool": [{"slots": 5, "stride": 3}, {"slots": 7, "stride": 2, "empty_slots": True}],
     "sigmoid": [{"bias": -0.7}],
     "dependency": [

@@ -166,6 +166,22 @@ def test_more_clusters_than_tokens_are_refused(generator) -> None:
     assert output(build("clustering", slots=4), x).isfinite().all()
 
 
+def test_luna_attends_twice_and_hands_its_memory_on(generator) -> None:
+    attention, x = build("luna", Site.ENCODER_SELF, slots=4), inputs(generator)
+    memory = torch.randn(2, 4, DIM, generator=generator, dtype=torch.float64)
+    for carry in (None, memory):
+        given = attention.tied.weight.expand(2, -1, -1) if carry is None else carry
+        query, key, value = (heads(layer(x)) for layer in (attention.q_proj, attention.k_proj, attention.v_proj))
+        phi = (heads(attention.memory_proj(given)) @ key.mT / 2).softmax(-1)
+        context = (query @ (phi @ key).mT / 2).softmax(-1) @ (phi @ value)
+        reading, _ = attention(x, x, x, carry=carry)
+        torch.testing.assert_close(reading.output, attention.out_proj(context.transpose(1, 2).flatten(2)))
+        packed = attention.pack_proj((phi @ value).transpose(1, 2).flatten(2))
+        torch.testing.assert_close(reading.carry, attention.memory_norm(given + packed))
+    with pytest.raises(ValueError, match=r"luna: .*\(2, 4, 12\).*\(2, 3, 12\)"):
+        attention(x, x, x, carry=memory[:, :3])
+
+
 @pytest.mark.parametrize("name", ["sliding_window", "dilated_window"])
 def test_a_window_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name}: slots, the tokens in the window, is 1 or more, not 0"):
@@ -187,6 +203,7 @@ def test_no_slot_is_refused(name: str, options: dict) -> None:
 @pytest.mark.parametrize(
     "name, options, message",
     [
+        ("luna", {"slots": 0}, "slots is 1 or more"),
         ("abc_mlp", {"activation": "tanh"}, "exp, sigmoid, relu"),
         ("abc_random", {"period": 0}, "period is 1 or more"),
         ("dilated_window", {"dilation": 0}, "dilation is 1 or more"),
