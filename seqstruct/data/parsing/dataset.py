@@ -36,7 +36,8 @@ class Union(FairseqDataset):
 
     corpora: sentences by name.  labels: of the graphs and classes, by name.  word_dropout: alpha of Kiperwasser and
     Goldberg (2016): a word seen c times is read as unknown with probability alpha / (alpha + c); drawn anew for each
-    epoch from the seed; 0 for none.
+    epoch from the seed; 0 for none.  share_of_others: an epoch draws this share of the sentences of all corpora but the
+    last, anew each time.
     """
 
     def __init__(
@@ -46,12 +47,15 @@ class Union(FairseqDataset):
         labels: Mapping[str, Sequence[str]],
         *,
         word_dropout: float = 0.0,
+        share_of_others: float = 1.0,
         seed: int = 1,
     ):
         super().__init__()
         self.dictionaries = dictionaries
         self.labels = {name: {label: i for i, label in enumerate(entries)} for name, entries in labels.items()}
         self.word_dropout = word_dropout
+        self.share_of_others = share_of_others
+        self.last = list(corpora)[-1]
         self.seed = seed
         self.epoch = 1
         self.entries = [(name, sentence) for name, sentences in corpora.items() for sentence in sentences]
@@ -105,6 +109,9 @@ class Union(FairseqDataset):
         """By length; equal ones in an order drawn from seed and epoch, so that corpora mix within batches."""
         generator = np.random.default_rng([self.seed, self.epoch])
         shuffled = generator.permutation(len(self))
+        if self.share_of_others < 1:
+            others = np.array([name != self.last for name, _ in self.entries])[shuffled]
+            shuffled = shuffled[~others | (generator.random(len(shuffled)) < self.share_of_others)]
         return shuffled[np.argsort(self.sizes[shuffled], kind="stable")]
 
     @property

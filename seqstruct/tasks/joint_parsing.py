@@ -1,0 +1,118 @@
+"""Parsing, and tasks that see what a parser predicts, trained together on corpora that need not overlap (Peng 2022).
+
+    seqstruct prepare parsing --trees train=a.conllu valid=b.conllu --graphs dm train=c.sdp valid=d.sdp \\
+        --out data-bin/dm
+    fairseq-train data-bin/dm --user-dir "$(seqstruct path)" --task joint_parsing --criterion joint_parsing \\
+        --arch joint_parser --intermediate tree --gradient spigot --optimizer adam --lr 0.001 --clip-norm 5 \\
+        --batch-size 16 --max-epoch 30 --best-checkpoint-metric labeled_f1 --maximize-best-checkpoint-metric \\
+        --update-epoch-batch-itr True --save-dir runs/dm
+
+Batches are drawn from the union of the training corpora.  Splits other than train are read of every corpus that has
+them, `valid_dm` of one alone.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II
+from torch import Tensor
+
+from seqstruct.data.parsing.dataset import Dictionaries, Union
+from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
+
+
+@dataclass
+class JointParsingConfig(FairseqDataclass):
+    """Options of the task."""
+
+    data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare parsing`"})
+    corpora: str = field(
+        default="", metadata={"help": "names of the folder's corpora to use, with commas between them (default: all)"}
+    )
+    word_dropout: float = field(
+        default=0.25, metadata={"help": "a word seen c times becomes unknown with probability a / (a + c); 0 for none"}
+    )
+    share_of_others: float = field(
+        default=1.0,
+        metadata={"help": "share of the other corpora's training sentences that an epoch draws beside those of the last"
+                          " corpus, in (0, 1]"},
+    )
+    seed: int = II("common.seed")
+
+
+@register_task("joint_parsing", dataclass=JointParsingConfig)
+class JointParsingTask(FairseqTask):
+    """kinds: trees, graphs or classes for each corpus by name; labels: of graphs and classes; deterministic: L bool."""
+
+    cfg: JointParsingConfig
+
+    def __init__(self, cfg: JointParsingConfig, meta: Dict[str, Any], dictionaries: Dictionaries):
+        super().__init__(cfg)
+        self.meta = meta
+        self.dictionaries = dictionaries
+        chosen = [name for name in cfg.corpora.split(",") if name] or list(meta["corpora"])
+        unknown = [name for name in chosen if name not in meta["corpora"]]
+        if unknown:
+            raise ValueError(f"--corpora: expected some of {', '.join(meta['corpora'])}, got {', '.join(unknown)}")
+        described = {name: meta["corpora"][name] for name in chosen}
+        self.kinds = {name: entry["kind"] for name, entry in described.items()}
+        self.labels: Dict[str, List[str]] = {n: e["labels"] for n, e in described.items() if "labels" in e}
+        self.deterministic: Dict[str, Tensor] = {
+            name: torch.tensor([label in set(entry["deterministic"]) for label in entry["labels"]])
+            for name, entry in described.items()
+            if entry["kind"] == "graphs"
+        }
+
+    @classmethod
+    def setup_task(cls, cfg: JointParsingConfig, **_: Any) -> "JointParsingTask":
+        """Read the folder's description and dictionaries.
+
+        Raises ValueError if the folder is not one of `seqstruct prepare parsing` or lacks a corpus asked for.
+        """
+        if cfg.data is None:
+            raise ValueError("joint_parsing needs a folder made by `seqstruct prepare parsing`")
+        if not 0 < cfg.share_of_others <= 1:
+            raise ValueError(f"--share-of-others: expected a share in (0, 1], got {cfg.share_of_others}")
+        meta = read_meta(cfg.data)
+        paths = [str(Path(cfg.data) / f"dict.{name}.txt") for name in FIELDS]
+        return cls(cfg, meta, Dictionaries(*(Dictionary.load(path) for path in paths)))
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+        """Read a split of all corpora that have it, or of one: "SPLIT_CORPUS".
+
+        Raises ValueError if none has it, or a file is altered.
+        """
+        part, _, only = split.partition("_")
+        names = [n for n in self.kinds if (not only or n == only) and part in self.meta["corpora"][n]["files"]]
+        if not names:
+            raise ValueError(f"{self.cfg.data}: no corpus has the split {split!r}")
+        training = part == "train"
+        self.datasets[split] = Union(
+            {name: read_split(self.cfg.data, name, part, self.meta) for name in names},
+            self.dictionaries,
+            self.labels,
+            word_dropout=self.cfg.word_dropout if training else 0.0,
+            share_of_others=self.cfg.share_of_others if training else 1.0,
+            seed=self.cfg.seed,
+        )
+
+    def max_positions(self) -> None:
+        """Nothing limits the length."""
+        return None
+
+    @property
+    def source_dictionary(self) -> Dictionary:
+        """Of the words."""
+        return self.dictionaries.words
+
+    @property
+    def target_dictionary(self) -> None:
+        """There is none: the targets are structures."""
+        return None
