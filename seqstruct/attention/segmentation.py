@@ -115,5 +115,5 @@ class SegmentationAttention(DotProductAttention):
                 raise
             place = tuple(wrong.nonzero()[0].tolist())
             raise ValueError(
-                f"{self.name}: the score is {float(score[place])} at [row, head, query, key] = {list(place)}"
+                f"{self.name}: the score is {score[place].item()} at [row, head, query, key] = {list(place)}"
             ) from None
