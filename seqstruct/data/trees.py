@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -224,9 +224,56 @@ def collapse_unary(tree: Tree) -> Tree:
 
 
 def bracketed(tree: Tree) -> str:
-    """The tree in one line: (S (NP (DT the) (NN dog)) (VP (VBZ barks)))."""
+    """The tree in one line: (S (NP (DT the) (NN dog)) (VP (VBZ barks))); without labels ((the dog) barks)."""
     return fold(
         tree,
-        lambda leaf: f"({leaf.label} {leaf.word})",
+        lambda leaf: f"({leaf.label} {leaf.word})" if leaf.label else leaf.word or "",
         lambda node, children: f"({node.label}{' ' if node.label else ''}{' '.join(children)})",
     )
+
+
+def drawn(tree: Tree) -> str:
+    """The tree as lines of text, one word a line, the root on the left, labels where there are any."""
+
+    def of_children(node: Tree, children: list[list[str]]) -> list[str]:
+        name = f"{node.label}\u2500" if node.label else ""
+        lines = []
+        for k, child in enumerate(children):
+            only, final = len(children) == 1, k == len(children) - 1
+            first = "\u2500" if only else "\u252c" if k == 0 else "\u2514" if final else "\u251c"
+            rest = " " if final else "\u2502"
+            head = name if k == 0 else " " * len(name)
+            lines.append(f"{head}{first}\u2500{child[0]}")
+            lines += [f"{' ' * len(name)}{rest} {line}" for line in child[1:]]
+        return lines
+
+    def of_word(leaf: Tree) -> list[str]:
+        return [f" {leaf.label} {leaf.word}" if leaf.label else f" {leaf.word}"]
+
+    return "\n".join(fold(tree, of_word, of_children))
+
+
+def binary_tree(sentence: Sequence[str], splits: Iterable[tuple[int, int, int]]) -> Tree:
+    """The tree without labels that splits (first, middle, last) make: [first, middle - 1] and [middle, last].
+
+    Raises ValueError on an empty sentence, and where a span of two words or more has no split.
+    """
+    if not sentence:
+        raise ValueError("expected a sentence of one word or more, got an empty one")
+    middles = {(first, last): middle for first, middle, last in splits}
+    made: dict[Span, Tree] = {}
+    pending = [(0, len(sentence) - 1)]
+    while pending:
+        first, last = pending[-1]
+        if first == last:
+            made[pending.pop()] = Tree("", (), sentence[first])
+            continue
+        if (first, last) not in middles:
+            raise ValueError(f"the span [{first}, {last}] has no split")
+        parts = (first, middles[first, last] - 1), (middles[first, last], last)
+        missing = [part for part in parts if part not in made]
+        if missing:
+            pending += missing
+        else:
+            made[pending.pop()] = Tree("", tuple(made[part] for part in parts))
+    return made[0, len(sentence) - 1]

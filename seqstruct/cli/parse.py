@@ -1,0 +1,128 @@
+"""`seqstruct parse`: constituency trees from a language model's span attention or syntactic distances.
+
+Text has one sentence a line, words separated by spaces; its trees are drawn.  Gold trees (.mrg, a folder or .zip of
+such files) are parsed without traces and punctuation, and the trees scored: unlabeled F1 on sentences of at most
+--max-words words that are left then (40 for WSJ-40, 10 for WSJ-10), brackets around single words apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "parse", help="trees of sentences from a trained PaLM, ON-LSTM or PRPN, drawn or scored", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("input", metavar="FILE", help="text, - for standard input; or trees: .mrg, .zip or a folder")
+    by = parser.add_mutually_exclusive_group(required=True)
+    by.add_argument("--checkpoint", metavar="PT", help="a model that parses")
+    by.add_argument("--branching", choices=("left", "right", "random", "gold"), help="trees without a model")
+    parser.add_argument("--data", metavar="DIR", help="binarised folder, if it is not where training found it")
+    parser.add_argument("--lowercase", action="store_true",
+                        help="the model reads words in lower case and numbers as N, as data-prep/ptb_trees.sh has them")
+    parser.add_argument("--left-score", action="store_true", help="add the left span's score (Peng 2022, note 7)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of random branching (default %(default)s)")
+    parser.add_argument("--max-words", type=int, default=40, metavar="N",
+                        help="longest sentence scored, punctuation apart (default %(default)s)")
+    parser.add_argument("--convention", choices=("corpus", "sentence"), default="corpus",
+                        help="corpus: brackets of all sentences, that around the whole one among them; sentence: mean "
+                        "F1 of the sentences, without it (default %(default)s)")
+    parser.add_argument("--format", choices=("scores", "json", "drawn", "brackets"),
+                        help="default scores for trees, drawn for text; the last two show the model's trees")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print trees or scores.  Raises ValueError or OSError with one sentence."""
+    from seqstruct.data.trees import EXTENSION
+
+    path = Path(args.input)
+    trees = args.input != "-" and (path.is_dir() or path.suffix in (EXTENSION, ".zip"))
+    if not trees and (args.branching == "gold" or args.format in ("scores", "json")):
+        raise ValueError(f"{args.input}: gold branching and scores need trees: .mrg, .zip or a folder")
+    if args.left_score and not args.checkpoint:
+        raise ValueError("--left-score needs a model: --checkpoint")
+    if args.max_words < 1:
+        raise ValueError(f"--max-words: expected 1 or more, got {args.max_words}")
+    if trees:
+        _score(args, path)
+        return 0
+    from seqstruct.data.parallel import read_lines
+
+    parse = _parser(args)
+    lines = (line.rstrip("\n") for line in sys.stdin) if args.input == "-" else read_lines(args.input)
+    for words in _sentences(lines, args.input):
+        _show(args.format or "drawn", words, parse(words))
+    return 0
+
+
+def _sentences(lines: Iterable[str], name: str) -> Iterable[list[str]]:
+    number = 0
+    for number, line in enumerate(lines, 1):
+        if not line.split():
+            raise ValueError(f"{name}: line {number}: expected a sentence, got an empty line")
+        yield line.split()
+    if not number:
+        raise ValueError(f"{name}: expected sentences, got nothing")
+
+
+def _parser(args: argparse.Namespace) -> Any:
+    from seqstruct.scoring.parsers import branching_parser, load_parser
+
+    if args.branching:
+        return branching_parser(args.branching, args.seed)
+    parse = load_parser(args.checkpoint, args.data, args.left_score)
+    if not args.lowercase:
+        return parse
+    from seqstruct.data.corpora import Options
+    from seqstruct.data.parsed_text import normalise
+
+    return lambda words: parse(normalise(words, Options(lowercase=True)))
+
+
+def _show(form: str, words: list[str], splits: Any) -> None:
+    from seqstruct.data.trees import binary_tree, bracketed, drawn
+
+    tree = binary_tree(words, splits)
+    print(bracketed(tree) if form == "brackets" else drawn(tree) + "\n")
+
+
+def _score(args: argparse.Namespace, path: Path) -> None:
+    from seqstruct.data.parsed_text import gold_tree
+    from seqstruct.data.trees import binary_tree, bracketed, drawn, read_trees, spans, words
+    from seqstruct.scoring.bracketing import branching, score_brackets
+
+    gold = [tree for tree in map(gold_tree, read_trees(path)) if tree is not None]
+    gold = [tree for tree in gold if len(words(tree)) <= args.max_words]
+    if not gold:
+        raise ValueError(f"{path}: no sentence of at most {args.max_words} words")
+    if args.branching == "gold":
+        found = gold
+    else:
+        parse = _parser(args)
+        found = [binary_tree(words(tree), parse(words(tree))) for tree in gold]
+    if args.format in ("drawn", "brackets"):
+        for tree in found:
+            print(bracketed(tree) if args.format == "brackets" else drawn(tree) + "\n")
+        return
+    lengths = [len(words(tree)) for tree in gold]
+    brackets = score_brackets([spans(t) for t in gold], [spans(t) for t in found], lengths, args.convention)
+    result = {
+        "sentences": len(gold), "max_words": args.max_words, "convention": args.convention, **brackets._asdict(),
+        **{f"{side}_splits": value for side, value in branching(found)._asdict().items()},
+    }
+    if args.format == "json":
+        print(json.dumps(result))
+        return
+    print(f"{len(gold)} sentences of at most {args.max_words} words, brackets by {args.convention}")
+    for name in ("f1", "precision", "recall"):
+        print(f"unlabeled {name:10} {result[name]:6.2f}")
+    print(f"splits: {result['left_splits']:.1f} % left, {result['right_splits']:.1f} % right")
