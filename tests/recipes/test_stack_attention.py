@@ -76,6 +76,8 @@ def test_hydra_rows_describe_the_recipe_s_models(recipe, row, model):
     ]
     assert plans[0] == plans[1]
     assert chosen["decoder_embed_dim"] == int(given["--decoder-embed-dim"]) == chosen["decoder_ffn_embed_dim"] // 2
+    base = yaml.safe_load((folder / "cfl_training.yaml").read_text())
+    base = yaml.safe_load((folder / "cfl_training.yaml").read_text())
     assert base["hydra"]["job"]["chdir"] is False
     assert base["checkpoint"]["patience"] == int(given["--patience"])
     assert base["lr_scheduler"]["lr_patience"] == int(given["--lr-patience"])
