@@ -1,0 +1,162 @@
+"""Folders of annotated corpora, and the batches read from them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from seqstruct.cli import main
+from seqstruct.data.parsing.dataset import Dictionaries, Union
+from seqstruct.data.parsing.folder import Corpus, Options, read_meta, read_split, write_folder
+from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
+from tests.data.parsing.corpora import corpus
+
+CROSSING = AnnotatedSentence(("a", "b", "c", "d"), heads=(3, 4, 0, 3))
+
+
+def written(tmp_path, corpora, **options):
+    meta = write_folder(corpora, tmp_path / "data", Options(**options))
+    assert read_meta(tmp_path / "data") == meta
+    return meta
+
+
+def union(folder, meta, split="train", **options):
+    dictionaries = Dictionaries(*(Dictionary.load(str(folder / f"dict.{f}.txt")) for f in ("words", "lemmas", "tags")))
+    corpora = {name: read_split(folder, name, split, meta) for name in meta["corpora"]}
+    labels = {name: entry["labels"] for name, entry in meta["corpora"].items() if "labels" in entry}
+    return Union(corpora, dictionaries, labels, **options)
+
+
+def test_sentences_come_back(tmp_path):
+    corpora = {"trees": corpus("trees"), "dm": corpus("graphs", 2), "sst": corpus("classes", 3)}
+    meta = written(tmp_path, corpora)
+    for name, given in corpora.items():
+        for split, sentences in given.splits.items():
+            assert read_split(tmp_path / "data", name, split, meta) == sentences
+    described = meta["corpora"]["dm"]
+    assert described["labels"] == [TOP, "ARG1", "ARG2", "BV"]
+    assert described["deterministic"] == [TOP, "ARG1", "ARG2", "BV"]
+    assert meta["corpora"]["sst"]["labels"] == ["no", "yes"]
+    with pytest.raises(ValueError, match="dm has no split 'dev'; splits: train, valid, test"):
+        read_split(tmp_path / "data", "dm", "dev", meta)
+    (tmp_path / "data" / "dm" / "test.jsonl").write_text("")
+    with pytest.raises(ValueError, match="truncated or altered"):
+        read_split(tmp_path / "data", "dm", "test", meta)
+
+
+@pytest.mark.parametrize("how, heads", [("drop", []), ("lift", [(3, 3, 0, 3)]), ("keep", [(3, 4, 0, 3)])])
+def test_trees_with_crossing_arcs(tmp_path, how, heads):
+    plain = AnnotatedSentence(("a",), heads=(0,))
+    given = Corpus("trees", {"train": [CROSSING, plain, AnnotatedSentence((), heads=())], "valid": [CROSSING]})
+    meta = written(tmp_path, {"trees": given}, non_projective=how)
+    found = [s.heads for s in read_split(tmp_path / "data", "trees", "train", meta)]
+    assert found == [*heads, (0,)]
+    assert meta["corpora"]["trees"]["left_out"] == {f"not projective: {how}": 1, "empty": 1}
+    assert read_split(tmp_path / "data", "trees", "valid", meta) == [CROSSING]
+
+
+def test_long_sentences_are_left_out_of_training_alone(tmp_path):
+    meta = written(tmp_path, {"trees": corpus("trees")}, max_length=5)
+    counts = {split: entry["sentences"] for split, entry in meta["corpora"]["trees"]["files"].items()}
+    assert counts["train"] == 40 - meta["corpora"]["trees"]["left_out"]["too long"] < 40
+    assert counts["valid"] == 7
+
+
+@pytest.mark.parametrize(
+    "corpora, options, message",
+    [
+        ({}, {}, "expected one corpus or more, got none"),
+        ({"x": Corpus("forests", {"train": [CROSSING]})}, {}, "x: expected a kind of trees, graphs, classes"),
+        ({"x": Corpus("trees", {"valid": [CROSSING]})}, {}, "x: expected training sentences"),
+        ({"x": Corpus("graphs", {"train": [CROSSING]})}, {}, "x, train: sentence 1 has none of the graphs asked for"),
+        ({"x": Corpus("trees", {"train": [CROSSING], "dev": []})}, {}, "expected a split of train, valid, test"),
+        ({"x": Corpus("trees", {"train": [CROSSING]})}, {}, "no training sentence is left of 1"),
+        ({"x": Corpus("trees", {"train": [CROSSING]})}, {"max_length": 0}, "max_length: expected 1 or more"),
+        ({"x": Corpus("trees", {"train": [CROSSING]})}, {"non_projective": "x"}, "one of drop, lift, keep, got 'x'"),
+    ],
+)
+def test_refused_and_nothing_is_left(tmp_path, corpora, options, message):
+    with pytest.raises(ValueError, match=message):
+        write_folder(corpora, tmp_path / "data", Options(**options))
+    assert not (tmp_path / "data").exists()
+
+
+def test_batches_are_sorted_by_corpus(tmp_path):
+    meta = written(tmp_path, {"trees": corpus("trees"), "dm": corpus("graphs", 2), "sst": corpus("classes", 3)})
+    data = union(tmp_path / "data", meta)
+    sample = data.collater([data[i] for i in (0, 41, 1, 90)])
+    trees, graphs, classes = (sample["net_input"]["batches"][name] for name in ("trees", "dm", "sst"))
+    assert sample["id"].tolist() == [0, 1, 41, 90] and sample["ntokens"] == sum(data.sizes[[0, 1, 41, 90]] - 1)
+    for b, index in enumerate((0, 1)):
+        sentence = data.entries[index][1]
+        n = len(sentence.words)
+        assert trees["heads"][b].tolist() == [*sentence.heads, *[-1] * (trees["heads"].size(1) - n)]
+        assert trees["padding_mask"][b].tolist() == [False] * (n + 1) + [True] * (trees["heads"].size(1) - n)
+        words = [data.dictionaries.words[i] for i in trees["tokens"][b, 0, 1 : n + 1].tolist()]
+        assert tuple(words) == sentence.words
+    labels, found = meta["corpora"]["dm"]["labels"], graphs["arcs"][0]
+    arcs = [(h, m, labels[found[h, m]]) for h, m in (found >= 0).nonzero().tolist()]
+    assert tuple(arcs) == data.entries[41][1].arcs
+    assert "heads" in graphs and "arcs" not in trees
+    assert meta["corpora"]["sst"]["labels"][classes["classes"][0]] == data.entries[90][1].label
+
+
+def test_word_dropout_is_drawn_from_seed_epoch_and_sentence(tmp_path):
+    meta = written(tmp_path, {"trees": corpus("trees")})
+    data = union(tmp_path / "data", meta, word_dropout=30.0)
+    before = [data[i].tokens for i in range(40)]
+    assert all(torch.equal(data[i].tokens, before[i]) for i in reversed(range(40)))
+    unknown = data.dictionaries.words.unk()
+    share = np.mean([(t[0, 1:] == unknown).double().mean().item() for t in before])
+    assert 0.3 < share < 0.9
+    assert all((t[1:] != unknown).all() and t[0, 0] != unknown for t in before)
+    data.set_epoch(2)
+    assert any(not torch.equal(data[i].tokens, before[i]) for i in range(40))
+
+
+def test_a_share_of_the_others_is_drawn(tmp_path):
+    meta = written(tmp_path, {"trees": corpus("trees"), "sst": corpus("classes", 3)})
+    data = union(tmp_path / "data", meta, share_of_others=0.2)
+    drawn = data.ordered_indices()
+    assert (drawn >= 40).sum() == 40 and 1 <= (drawn < 40).sum() <= 20
+    data.set_epoch(2)
+    assert set(data.ordered_indices()) != set(drawn)
+
+
+def test_an_unknown_class_and_an_arc_beyond_the_sentence_are_refused(tmp_path):
+    meta = written(tmp_path, {"sst": corpus("classes"), "dm": corpus("graphs")})
+    data = union(tmp_path / "data", meta)
+    strange = replace(data.entries[0][1], label="perhaps")
+    with pytest.raises(ValueError, match="sst: expected a class of no, yes, got 'perhaps' for: the"):
+        Union({"sst": [strange]}, data.dictionaries, {"sst": ["no", "yes"]})
+    beyond = AnnotatedSentence(("a",), arcs=((2, 1, "ARG1"),))
+    with pytest.raises(ValueError, match="dm: arc 2 -> 1 in a sentence of 1 words"):
+        Union({"dm": [beyond]}, data.dictionaries, {"dm": [TOP]})
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.conllu").write_text(
+        "1\tdogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t2:nsubj:x\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t0:root\t_\n\n"
+    )
+    (tmp_path / "b.sdp").write_text(
+        "#SDP 2015\n#1\n1\tdogs\tdog\tNNS\t_\t_\t-\t-\t_\tARG1\n2\tbark\tbark\tV\t_\t_\t+\t+\t_\t_\n"
+    )
+    (tmp_path / "c.txt").write_text("1 good film\n0 bad film\n")
+    options = ["--trees", "train=a.conllu", "--graphs", "ud", "train=a.conllu", "--graphs", "dm", "train=b.sdp",
+               "--classes", "train=c.txt", "--coarse-labels", "--out", "data"]
+    assert main(["prepare", "parsing", *options]) == 0
+    meta = read_meta("data")
+    assert meta["corpora"]["ud"]["labels"] == [TOP, "nsubj"] and meta["corpora"]["dm"]["labels"] == [TOP, "ARG1"]
+    assert "data: classes (classes): train 2" in capsys.readouterr().out
+    for wrong, message in [
+        (["--trees", "a.conllu", "--out", "x"], "--trees: expected SPLIT=FILE, got 'a.conllu'"),
+        (["--graphs", "train=b.sdp", "--out", "x"], "--graphs: expected a name of its own before the files"),
+        (["--trees", "train=c.txt", "--out", "x"], "c.txt, line 1: expected 10 fields parted by tabs, got 1"),
+        (["--graphs", "dm", "train=no.sdp", "--out", "x"], "no.sdp: No such file"),
+    ]:
+        assert main(["prepare", "parsing", *wrong]) == 1
+        assert message in capsys.readouterr().err
+        assert not (tmp_path / "x").exists()
