@@ -77,7 +77,7 @@ class AttentionAdapter(nn.Module):
         need_weights: bool,
     ) -> Reading:
         saved = incremental_state.get(self._key)
-        state = None if saved is None else saved["state"]
+        state, asked = (None, 0) if saved is None else (saved["state"], saved["asked"])
         if state is None or not static_kv:
             if state is None:
                 state = self.mechanism.initial_state(query.size(0))
@@ -86,11 +86,14 @@ class AttentionAdapter(nn.Module):
                 reading, state = self.mechanism(
                     query, key.transpose(0, 1), value.transpose(0, 1), padding_mask, state, need_weights=need_weights
                 )
-                incremental_state[self._key] = {"state": state}
+                incremental_state[self._key] = {"state": state, "asked": 0}
                 return reading
             state = self.mechanism.write(state, key.transpose(0, 1), value.transpose(0, 1), padding_mask)
-            incremental_state[self._key] = {"state": state}
-        return self.mechanism.read(state, query, need_weights=need_weights or collecting())
+        incremental_state[self._key] = {"state": state, "asked": asked + query.size(1)}
+        position = None
+        if static_kv:
+            position = torch.arange(asked, asked + query.size(1), device=query.device).expand(query.shape[:2])
+        return self.mechanism.read(state, query, position, need_weights=need_weights or collecting())
 
     def _check_causality(self, length: int, attn_mask: Tensor | None) -> None:
         site = self.mechanism.shape.site.value
@@ -112,7 +115,7 @@ class AttentionAdapter(nn.Module):
         """Select the rows new_order (its length may be smaller than the batch) of the saved State, in place."""
         saved = incremental_state.get(self._key)
         if saved is not None:
-            incremental_state[self._key] = {"state": reorder_state(saved["state"], new_order)}
+            incremental_state[self._key] = {**saved, "state": reorder_state(saved["state"], new_order)}
 
 
 def attention_penalty(model: nn.Module) -> Tensor | None:

@@ -1,0 +1,148 @@
+"""What the attention of recurrent translation models shares: one head, scores of whole vectors, values as they are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Attention, Reading, Shape
+from seqstruct.ops.alignment import additive_scores, masked_softmax
+from seqstruct.ops.dot_product import weighted_values
+from seqstruct.ops.masking import check_padding_mask, positions
+
+
+class AlignmentMemory(NamedTuple):
+    """key: B S K, as the score needs it; value: B S value_dim; padding: B S bool, True = padding."""
+
+    key: Tensor
+    value: Tensor
+    padding: Tensor
+
+
+class DotScore(nn.Module):
+    """query . key.  Raises ValueError if their sizes differ."""
+
+    def __init__(self, query_size: int, key_size: int):
+        super().__init__()
+        if query_size != key_size:
+            raise ValueError(f"the score 'dot' needs keys of the queries' size, {query_size}, not {key_size}")
+        self.key_size = key_size
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """What is kept of keys B S key_size, B S K."""
+        return key
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """B T S for queries B T query_size and prepared keys B S K."""
+        return query @ key.transpose(1, 2)
+
+
+class GeneralScore(DotScore):
+    """query . W key."""
+
+    def __init__(self, query_size: int, key_size: int):
+        super().__init__(query_size, query_size)
+        self.key_proj = nn.Linear(key_size, query_size, bias=False)
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """B S query_size."""
+        return self.key_proj(key)
+
+
+class AdditiveScore(nn.Module):
+    """v . tanh(W query + U key), which is v . tanh(W [query; key]) too."""
+
+    def __init__(self, query_size: int, key_size: int, size: int):
+        super().__init__()
+        self.key_size = size
+        self.query_proj = nn.Linear(query_size, size, bias=False)
+        self.key_proj = nn.Linear(key_size, size, bias=False)
+        self.weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """B S size."""
+        return self.key_proj(key)
+
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """B T S for queries B T query_size and prepared keys B S size."""
+        return additive_scores(self.query_proj(query), key, self.weight.to(key.dtype))
+
+
+def make_score(kind: str, shape: Shape) -> nn.Module:
+    """The score of Luong et al. (2015, sec. 3.1) by its name: dot, general or concat (additive, of the queries' size).
+
+    Raises ValueError on another name, or where dot does not fit.
+    """
+    if kind == "dot":
+        return DotScore(shape.embed_dim, shape.key_dim)
+    if kind == "general":
+        return GeneralScore(shape.embed_dim, shape.key_dim)
+    if kind == "concat":
+        return AdditiveScore(shape.embed_dim, shape.key_dim, shape.embed_dim)
+    raise ValueError(f"expected a score among dot, general, concat, got {kind!r}")
+
+
+class AlignmentAttention(Attention):
+    """Values weighted by a softmax of scores; a subclass sets `score`, or says which weights there are.
+
+    Values pass as they are; where their size is not embed_dim, a linear map without bias brings the context to it.
+    """
+
+    State = AlignmentMemory
+    score: nn.Module
+
+    def __init__(self, config, shape: Shape):
+        super().__init__(config, shape)
+        same = shape.value_dim == shape.embed_dim
+        self.out_proj = nn.Identity() if same else nn.Linear(shape.value_dim, shape.embed_dim, bias=False)
+
+    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
+        """B T S, 0 at padding: of queries B T C at positions B T; index: B S long, real keys before each key."""
+        return masked_softmax(self.score(query, memory.key), self._visible(memory, query))
+
+    def key_size(self) -> int:
+        """K, the size of what is kept of a key."""
+        return self.score.key_size
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """What is kept of keys B S key_dim: B S K."""
+        return self.score.prepare(key)
+
+    def initial_state(self, batch_size: int) -> AlignmentMemory:
+        """No keys."""
+        like = next(self.parameters(), torch.zeros(()))
+        return AlignmentMemory(
+            like.new_zeros(batch_size, 0, self.key_size()),
+            like.new_zeros(batch_size, 0, self.shape.value_dim),
+            torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device),
+        )
+
+    def write(
+        self, state: AlignmentMemory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
+    ) -> AlignmentMemory:
+        """Append keys and values."""
+        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        if padding_mask is None:
+            padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+        added = AlignmentMemory(self.prepare(key), value, padding_mask)
+        if state.padding.size(1) == 0:
+            return added
+        return AlignmentMemory(*(torch.cat(parts, 1) for parts in zip(state, added, strict=True)))
+
+    def read(
+        self, state: AlignmentMemory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """Contexts for queries B T C; position: B T, counted from 0 from the first query on where it is not given."""
+        if position is None:
+            position = torch.arange(query.size(1), device=query.device).expand(query.shape[:2])
+        if state.padding.size(1) == 0:
+            return Reading(torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0))
+        weights = self.weights(state, query, position, positions(state.padding))
+        output = self.out_proj(weighted_values(weights, state.value, self.shape.dropout if self.training else 0.0))
+        return Reading(output, weights[:, None] if need_weights else None)
+
+    @staticmethod
+    def _visible(memory: AlignmentMemory, query: Tensor) -> Tensor:
+        return (~memory.padding[:, None]).expand(-1, query.size(1), -1)

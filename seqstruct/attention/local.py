@@ -1,0 +1,73 @@
+"""Local attention (Luong et al. 2015, sec. 3.2): a softmax over a window of source positions.
+
+local_monotonic (local-m): the window of step t lies around source position t.
+local_predictive (local-p): around p_t = S sigmoid(v . tanh(W q)), S the number of real keys, and the weights of the
+window are multiplied by exp(-(s - p_t)^2 / (2 sigma^2)) with sigma = half_width / 2 (eq. 9 and 10).
+A window has half_width positions on each side; where it holds no key nothing is read.  O(T S C) time, O(S C) state:
+scores outside the window are calculated and dropped, which is faster here than gathering.
+Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.alignment import AlignmentAttention, AlignmentMemory, make_score
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.alignment import gaussian, masked_softmax, within_window
+
+
+class LocalAttention(AlignmentAttention):
+    """Softmax over a window; a subclass says where it lies."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        score: str = "general"  # dot, general or concat
+        half_width: int = 10  # D, source positions on each side of the centre, 1 or more
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if there is no such score, dot does not fit, or half_width is below 1."""
+        super().__init__(config, shape)
+        if config.half_width < 1:
+            raise ValueError(f"{self.name}: half_width is 1 or more, not {config.half_width}")
+        self.score = make_score(config.score, shape)
+
+    def _in_window(self, memory: AlignmentMemory, query: Tensor, center: Tensor, index: Tensor) -> Tensor:
+        """B T S: softmax over the window around centers B T."""
+        window = within_window(center, index, self.config.half_width)
+        return masked_softmax(self.score(query, memory.key), self._visible(memory, query) & window)
+
+
+@register_attention("local_monotonic", sites={Site.CROSS})
+class LocalMonotonicAttention(LocalAttention):
+    """The window moves by one with each query."""
+
+    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
+        """B T S."""
+        return self._in_window(memory, query, position, index)
+
+
+@register_attention("local_predictive", sites={Site.CROSS})
+class LocalPredictiveAttention(LocalAttention):
+    """The query says where the window lies."""
+
+    def __init__(self, config: LocalAttention.Config, shape: Shape):
+        """Raises ValueError as `LocalAttention`."""
+        super().__init__(config, shape)
+        size = shape.embed_dim
+        self.position_hidden = nn.Linear(size, size, bias=False)
+        self.position_weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
+
+    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
+        """B T S, the Gaussian included: rows sum to less than 1."""
+        hidden = self.position_hidden(query).tanh()
+        share = (hidden @ self.position_weight.to(hidden.dtype)).sigmoid()  # B T
+        center = share * (~memory.padding).sum(1, keepdim=True)
+        weights = self._in_window(memory, query, center.detach(), index)
+        return weights * gaussian(center, index, self.config.half_width / 2)

@@ -1,0 +1,49 @@
+"""Location-based attention (Luong et al. 2015, sec. 3.1, eq. 8): weights come from the query alone.
+
+Weights are softmax over s of row s of W q, for source positions s from 0; the rows of a shorter source are used, and
+keys from `length` on are not seen, as in the source.  O(T S C) time, O(S C) state.
+Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from seqstruct.attention.alignment import AlignmentAttention, AlignmentMemory
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.alignment import masked_softmax
+
+
+@register_attention("location", sites={Site.CROSS})
+class LocationAttention(AlignmentAttention):
+    """One score for each source position."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        length: int = 128  # source positions that have a score, 1 or more
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if length is below 1."""
+        super().__init__(config, shape)
+        if config.length < 1:
+            raise ValueError(f"{self.name}: length is 1 or more, not {config.length}")
+        self.position_proj = nn.Linear(shape.embed_dim, config.length, bias=False)
+
+    def key_size(self) -> int:
+        """0: nothing is kept of a key."""
+        return 0
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """B S 0."""
+        return key[..., :0]
+
+    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
+        """B T S."""
+        seen = index < self.config.length
+        rows = index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)
+        return masked_softmax(self.position_proj(query).gather(2, rows), self._visible(memory, query) & seen[:, None])
