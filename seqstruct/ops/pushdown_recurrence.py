@@ -27,7 +27,6 @@ from torch.autograd.function import once_differentiable
 
 SMALLEST_TOTAL = 1e-280
 LARGEST_INNER = 1e280
-FLOOR = -1e300  # stands for -inf where it is subtracted, so that -inf - FLOOR stays -inf
 CHUNK = 16  # times whose rows lie together
 
 Part = tuple[int, int, Tensor]  # first time, time after the last, BS (times Q) columns
@@ -47,14 +46,12 @@ def step_order(states: int, symbols: int, device: torch.device) -> tuple[Tensor,
 def step_weights(logits: Tensor, totals: Tensor, states: int, symbols: int) -> Tensor:
     """Weights of one step, B (SQ + Q + SQ) SQ: replace (y, r), pop r, push (y, r), each from (x, q).
 
-    logits: B A, float64; totals: B.  Weights from one (x, q) sum to 1 / totals at most; all are 0 where
-    the step has no transition.
+    logits: B A, float64; totals: B.  All weights of a step together sum to 1 / totals; where the step has no transition
+    they are not numbers.
     """
     order = step_order(states, symbols, logits.device)[0]
-    weights = logits.index_select(1, order).view(len(logits), -1, states * symbols)
-    largest = weights.amax((1, 2), keepdim=True).clamp_min_(FLOOR)
-    weights.sub_(largest).exp_()
-    return weights.div_(weights.sum(1).amax(1).clamp_min_(1.0).mul_(totals)[:, None, None])
+    weights = torch.softmax(logits.index_select(1, order), 1)
+    return weights.div_(totals.unsqueeze(1)).view(len(logits), -1, states * symbols)
 
 
 def next_column(
@@ -65,7 +62,7 @@ def next_column(
     last: B SQ W, the column before; rows: those of all times but the last; weights: see `step_weights`; pushed: B m;
     scaled: B bool, whether the row of the batch has been in range so far.
     Returns the column B SQ (W + SQ), its totals B (1 where out of range), gp as BS Q (times Q), and `scaled` anew;
-    column and gp are 0 where out of range.
+    column and gp are 0 where out of range, and so are the weights from then on.
     """
     B, top, width = last.shape
     states, narrow = top // symbols, 1 + pushed.size(1)
@@ -83,10 +80,12 @@ def next_column(
     column[:, :, :1].add_(landed)
     column[:, :, 1:narrow].addcmul_(landed, pushed.unsqueeze(1))
     totals = column[:, :, 0].sum(1)
-    scaled = scaled & (totals >= SMALLEST_TOTAL) & (column.abs().amax((1, 2)) <= LARGEST_INNER)
-    out = ~scaled
-    if bool(out.any()):
-        column.masked_fill_(out[:, None, None], 0.0)
+    largest = column[:, :, narrow:].amax((1, 2))
+    if not all(x >= SMALLEST_TOTAL for x in totals.tolist()) or not all(x <= LARGEST_INNER for x in largest.tolist()):
+        scaled = scaled & (totals >= SMALLEST_TOTAL) & (largest <= LARGEST_INNER)
+        out = ~scaled
+        for x in (weights, column):
+            x.masked_fill_(out[:, None, None], 0.0)
         gates.masked_fill_(out.repeat_interleave(symbols)[:, None, None], 0.0)
         totals = totals.masked_fill(out, 1.0)
     return column, totals, gates, scaled

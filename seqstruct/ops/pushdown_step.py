@@ -27,22 +27,26 @@ from seqstruct.ops.pushdown_recurrence import (
     step_weights,
 )
 
-CHUNK = 32  # times whose rows are read at once in decoding, as wide as the last of them needs
+CHUNK = 32  # times whose rows lie together in decoding
 
 
 class PushdownState(NamedTuple):
     """All that runs of `length` steps leave behind.  Tensors may have room for more steps than that.
 
-    table:   B S N Q (1 + m + (N-1) S Q), float64, N > length; N = 0 where the chain of steps has it.
+    table:   B S L, float64, the columns of times 0 .. `length` as `pushdown_recurrence` has them, Q (1 + m + k S Q) for
+             time k and each symbol: CHUNK times after one another, each as wide as the last of them needs.  L = 0 where
+             the chain of steps has it.
+    total:   B, float64, of the last column.
     reading: B (Q S m), float64, after the last step; 0 where out of range.
     token:   B, what links the steps of a chain.
-    history: B N-1 A+m, float64, the log-weights and the pushed vectors so far.
+    history: B N A+m, float64, N >= length, the log-weights and the pushed vectors so far.
     bottom:  B m, the vector of the bottom element.
     scaled:  B bool, whether the row is in range (else it is read in log space).
     length:  B long, the number of steps, the same in each row.  limit: B long, the most steps allowed, or -1.
     """
 
     table: Tensor
+    total: Tensor
     reading: Tensor
     token: Tensor
     history: Tensor
@@ -50,6 +54,53 @@ class PushdownState(NamedTuple):
     scaled: Tensor
     length: Tensor
     limit: Tensor
+
+
+class _Layout(NamedTuple):
+    """Where the columns lie in a row of the table; for each time Q rows of `narrow` + time * SQ numbers."""
+
+    states: int
+    symbols: int
+    narrow: int
+
+    def width(self, time: int) -> int:
+        return self.narrow + time * self.states * self.symbols
+
+    def room(self, chunks: int) -> int:
+        """L of so many chunks."""
+        columns = chunks * self.narrow + self.states * self.symbols * (CHUNK * chunks * (chunks + 1) // 2 - chunks)
+        return CHUNK * self.states * columns
+
+    def chunk(self, table: Tensor, place: int) -> Tensor:
+        """BS (CHUNK Q) columns."""
+        first, width = self.room(place), self.width((place + 1) * CHUNK - 1)
+        return table.view(-1, table.size(2)).narrow(1, first, self.room(place + 1) - first).unflatten(1, (-1, width))
+
+    def column(self, table: Tensor, time: int) -> Tensor:
+        """BS Q columns, of one time."""
+        place, at = divmod(time, CHUNK)
+        return self.chunk(table, place).narrow(1, at * self.states, self.states).narrow(2, 0, self.width(time))
+
+    def parts(self, table: Tensor, times: int) -> Iterator[Part]:
+        """The rows of times 0 .. times-1, chunk by chunk, each as wide as its last time needs."""
+        for place in range(-(-times // CHUNK)):
+            first, after, part = place * CHUNK, min((place + 1) * CHUNK, times), self.chunk(table, place)
+            if after - first < CHUNK:
+                part = part.narrow(1, 0, (after - first) * self.states).narrow(2, 0, self.width(after - 1))
+            yield first, after, part
+
+    def opened(self, table: Tensor, time: int, limit: int) -> Tensor:
+        """The table with room for a time, copied to one for a quarter more times where it has none."""
+        place, at = divmod(time, CHUNK)
+        if self.room(place + 1) > table.size(2):
+            chunks = place + 1 + place // 4
+            chunks = chunks if limit < 0 else min(chunks, limit // CHUNK + 1)
+            grown = table.new_empty(*table.shape[:2], self.room(chunks))
+            grown[:, :, : table.size(2)] = table
+            table = grown
+        if at == 0:
+            self.chunk(table, place)[:, :, self.width(time) :].zero_()  # narrower times of the chunk end before
+        return table
 
 
 def pushdown_initial(
@@ -76,14 +127,18 @@ def pushdown_initial(
 def _initial(bottom: Tensor, limit: Tensor, count: int, states: int, symbols: int) -> PushdownState:
     """bottom: B m; limit: B long; count: A."""
     B, size = bottom.shape
-    table = bottom.new_zeros(B, symbols, 1, states, 1 + size, dtype=torch.float64)
-    table[:, 0, 0, 0, 0] = 1.0
-    table[:, 0, 0, 0, 1:] = bottom.detach()
+    layout = _Layout(states, symbols, 1 + size)
+    start = bottom.new_zeros(B, symbols, states, 1 + size, dtype=torch.float64)
+    start[:, 0, 0, 0] = 1.0
+    start[:, 0, 0, 1:] = bottom.detach()
+    table = layout.opened(start.new_empty(B, symbols, 0), 0, limit=-1)
+    layout.column(table, 0).copy_(start.flatten(0, 1))
     return PushdownState(
         table,
+        start.new_ones(B),
         pad(bottom.double(), (0, (states * symbols - 1) * size)),
-        table.new_zeros(B),
-        table.new_zeros(B, 0, count + size),
+        start.new_zeros(B),
+        start.new_zeros(B, 0, count + size),
         bottom,
         torch.ones_like(limit, dtype=torch.bool),
         torch.zeros_like(limit),
@@ -95,14 +150,14 @@ def pushdown_step(state: PushdownState, logits: Tensor, pushed: Tensor, *, state
     """The state after one more step; the old one is consumed.
 
     logits: B A log-weights; pushed: B m.  Without gradients cells beyond `length` are written in place and the
-    tables double when they are full; with gradients all steps of the chain stay in memory.  A step without gradients
+    tables grow when they are full; with gradients all steps of the chain stay in memory.  A step without gradients
     cuts off those of the steps before it.
     Raises ValueError if the shapes do not fit or the state's limit is reached.
     Cost: O(B t^2 S^2 Q^3) time at step t, O(B t S^2 Q^2) new memory; t such steps where the state is replayed.
+    Stored after t steps: about 8 B S^2 Q^2 t^2 / 2 bytes, and room for a quarter more steps.
     """
     _check(state, logits, pushed, states, symbols)
-    done = _length(state)
-    limit = int(state.limit[0]) if state.limit.numel() else -1
+    done, limit = _length(state), _limit(state)
     if 0 <= limit <= done:
         raise ValueError(f"the stack has taken {done} steps and was made for at most {limit} (max_length)")
     inputs = state.token, state.reading, state.history, state.bottom, logits, pushed
@@ -117,21 +172,22 @@ def pushdown_reading(state: PushdownState) -> Tensor:
 
     Before the first step: the bottom vector in state 0 and symbol 0.
     """
-    done = _length(state)
     readings = state.reading
-    rows = (~state.scaled).nonzero().squeeze(1)
-    if rows.numel():
-        readings = readings.index_copy(0, rows, _exact(state, rows, done))
+    if not bool(state.scaled.all()):
+        rows = (~state.scaled).nonzero().squeeze(1)
+        readings = readings.index_copy(0, rows, _exact(state, rows, _length(state)))
     return readings.to(state.bottom.dtype)
 
 
 def _exact(state: PushdownState, rows: Tensor, done: int) -> Tensor:
     """The last readings of some rows of the batch, in log space."""
-    size, symbols, states = state.bottom.size(1), state.table.size(1), state.table.size(3)
+    size = state.bottom.size(1)
     history = state.history.index_select(0, rows)[:, :done]
     logits, pushed = history.split([history.size(2) - size, size], 2)
+    top = state.reading.size(1) // size
+    states = logits.size(2) // top - 2 * top
     bottom = state.bottom.index_select(0, rows).double()
-    return pushdown_log(logits, pushed, bottom, states, symbols)[:, -1].flatten(1)
+    return pushdown_log(logits, pushed, bottom, states, top // states)[:, -1].flatten(1)
 
 
 def _length(state: PushdownState) -> int:
@@ -139,6 +195,10 @@ def _length(state: PushdownState) -> int:
     if len(lengths) > 1:
         raise ValueError(f"expected a pushdown state of one length, got rows of {sorted(lengths)} steps")
     return lengths.pop() if lengths else 0
+
+
+def _limit(state: PushdownState) -> int:
+    return int(state.limit[0]) if state.limit.numel() else -1
 
 
 def _linked_step(
@@ -154,7 +214,8 @@ def _linked_step(
             token, _, replayed, _ = chain.step(token, replayed, *before)
     token, reading, history, scaled = chain.step(token, history, logits, pushed)
     return PushdownState(
-        history.new_empty(len(history), symbols, 0, states, 0),
+        history.new_empty(len(history), symbols, 0),
+        chain.totals,
         reading,
         token,
         history,
@@ -169,30 +230,32 @@ def _written_step(
     state: PushdownState, done: int, logits: Tensor, pushed: Tensor, states: int, symbols: int
 ) -> PushdownState:
     """A step that is written into the state's own table."""
-    if state.table.size(2) <= done:
+    if state.table.size(2) == 0:
         history = state.history[:, :done]
         state = _initial(state.bottom.detach(), state.limit, logits.size(1), states, symbols)
         for time, earlier in enumerate(history.unbind(1)):
             before = earlier.split([logits.size(1), pushed.size(1)], 1)
             state = _written_step(state, time, *before, states, symbols)
-    size = pushed.size(1)
-    table, history = _room(state, done, states * symbols)
-    last = table[:, :, done, :, : 1 + size + done * states * symbols].flatten(1, 2)
+    B, size = pushed.shape
+    layout = _Layout(states, symbols, 1 + size)
+    table = layout.opened(state.table, done + 1, _limit(state))
+    history = state.history
+    if history.size(1) == done:
+        history = pad(history, (0, 0, 0, max(CHUNK, done)))
     vectors = pushed.double()
-    totals = torch.where(state.scaled, last[:, :, 0].sum(1), 1.0)
     column, totals, _, scaled = next_column(
-        last,
-        _parts(table, done, 1 + size),
-        step_weights(logits.double(), totals, states, symbols),
+        layout.column(table, done).reshape(B, states * symbols, -1),
+        layout.parts(table, done),
+        step_weights(logits.double(), state.total, states, symbols),
         vectors,
         state.scaled,
         symbols,
     )
-    table[:, :, done + 1, :, : column.size(2)] = column.unflatten(1, (symbols, states))
-    history[:, done, : logits.size(1)] = logits
-    history[:, done, logits.size(1) :] = vectors
+    layout.column(table, done + 1).copy_(column.view(B * symbols, states, -1))
+    torch.cat([logits, vectors], 1, out=history.select(1, done))
     return PushdownState(
         table,
+        totals,
         read_column(column, totals, size, symbols),
         state.token.detach(),
         history,
@@ -201,28 +264,6 @@ def _written_step(
         state.length + 1,
         state.limit,
     )
-
-
-def _parts(table: Tensor, times: int, narrow: int) -> Iterator[Part]:
-    """The rows of times 0 .. times-1, chunk by chunk, each as wide as its last time needs."""
-    B, S, _, Q, _ = table.shape
-    for first in range(0, times, CHUNK):
-        after = min(first + CHUNK, times)
-        columns = narrow + (after - 1) * S * Q
-        yield first, after, table[:, :, first:after, :, :columns].reshape(B * S, (after - first) * Q, columns)
-
-
-def _room(state: PushdownState, done: int, top: int) -> tuple[Tensor, Tensor]:
-    """The state's table and history, or copies of twice the size if there is no room for one more step."""
-    if state.table.size(2) > done + 1:
-        return state.table, state.history
-    more = max(16, 2 * (done + 1))
-    B, S, _, Q, _ = state.table.shape
-    narrow = 1 + state.bottom.size(1)
-    visible = state.table[:, :, : done + 1, :, : narrow + done * top]
-    grown = visible.new_zeros(B, S, more, Q, narrow + (more - 1) * top)
-    grown[:, :, : done + 1, :, : visible.size(4)] = visible
-    return grown, pad(state.history[:, :done], (0, 0, 0, more - 1 - done))
 
 
 def _check(state: PushdownState, logits: Tensor, pushed: Tensor, states: int, symbols: int) -> None:

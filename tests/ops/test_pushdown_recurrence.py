@@ -13,7 +13,7 @@ from seqstruct.ops.pushdown import (
     pushdown_step,
     transition_count,
 )
-from seqstruct.ops.pushdown_layout import arrange, scale
+from seqstruct.ops.pushdown_layout import arrange
 from seqstruct.ops.pushdown_recurrence import CHUNK, Recurrence, recurrence_of, step_weights
 from tests.ops.test_pushdown import doomed, draw, with_gradients
 from tests.ops.test_pushdown_step import SIZES, advance, by_steps
@@ -37,11 +37,10 @@ def through_chain(logits, pushed, bottom, **sizes):
 @pytest.mark.parametrize(("states", "symbols"), [(1, 1), (1, 3), (3, 2)])
 def test_step_weights_are_the_arranged_ones(generator, states, symbols):
     logits = torch.randn(4, transition_count(states, symbols), generator=generator, dtype=torch.float64)
-    steps = logits.unsqueeze(1)
-    expected = arrange((steps - scale(steps, states, symbols)).exp(), states, symbols)
+    expected = arrange(logits.unsqueeze(1).softmax(2) / 3.0, states, symbols)
     push, replace = expected.moves[0].transpose(1, 2).split(states * symbols, 2)
     pop = expected.pops[0].flatten(1, 2).transpose(1, 2)
-    found = step_weights(logits, logits.new_ones(4), states, symbols)
+    found = step_weights(logits, logits.new_full((4,), 3.0), states, symbols)
     torch.testing.assert_close(found, torch.cat([replace, pop, push], 1), rtol=1e-14, atol=0)
 
 

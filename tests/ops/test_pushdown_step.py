@@ -13,6 +13,7 @@ from seqstruct.ops.pushdown import (
     pushdown_stack,
     pushdown_step,
 )
+from seqstruct.ops.pushdown_step import CHUNK
 from tests.ops.test_pushdown import check_reference, doomed, draw, with_gradients
 
 SIZES = {"states": 2, "symbols": 3}
@@ -129,14 +130,26 @@ def test_gradients_may_come_and_go(generator):
     torch.testing.assert_close(tail.grad, whole.grad[:, 3:6], rtol=0, atol=1e-12)
 
 
-def test_tables_are_extended_in_place(generator):
-    logits, pushed, bottom = draw(generator, 1, 20, 2, 3, 2)
-    state, tables = pushdown_initial(bottom, 1, **SIZES), set()
+@pytest.mark.parametrize("limit", [None, CHUNK - 1, CHUNK, 200])
+def test_tables_are_extended_in_place_and_bounded(generator, limit):
+    T, (states, symbols, size) = min(limit or 200, 3 * CHUNK + 5), (2, 3, 2)
+    logits, pushed, bottom = draw(generator, 2, T, states, symbols, size)
+    state, tables = pushdown_initial(bottom, 2, max_length=limit, **SIZES), set()
+    readings, top = [], states * symbols
     with torch.no_grad():
-        for t in range(20):
+        for t in range(T):
             state = pushdown_step(state, logits[:, t], pushed[:, t], **SIZES)
+            readings.append(pushdown_reading(state))
             tables.add(state.table.data_ptr())
-    assert len(tables) <= 2
+            stored, most = (
+                2 * top * ((1 + size) * times + top * times * (times - 1) // 2)
+                for times in (t + 2, (5 * (t + 2)) // 4 + 2 * CHUNK)
+            )
+            assert stored <= state.table.numel() <= most
+    assert len(tables) <= 4
+    torch.testing.assert_close(
+        torch.stack(readings, 1), pushdown_stack(logits, pushed, bottom, **SIZES), rtol=0, atol=1e-12
+    )
 
 
 def test_padding_is_invisible(generator):
@@ -169,4 +182,4 @@ def test_limits_and_shapes(generator):
         pushdown_step(pushdown_initial(bottom, 2, **SIZES), logits[:, 0, :-1], pushed[:, 0], **SIZES)
     mixed = pushdown_initial(bottom, 2, **SIZES)._replace(length=torch.tensor([0, 1]))
     with pytest.raises(ValueError, match="one length"):
-        pushdown_reading(mixed)
+        pushdown_step(mixed, logits[:, 0], pushed[:, 0], **SIZES)
