@@ -1,0 +1,229 @@
+"""Folders of labelled sentences: made from raw corpora, with the splits of Peng (2022, Table 6.4), and read again.
+
+    sst      stsa.binary.{train,dev,test}: whole sentences, official splits (6,920, 872 and 1,821)
+    subj     subj.all: 10,000 sentences, split 80 : 10 : 10 at random
+    cr       custrev.all: 3,775 sentences, likewise
+    amazon   electronics reviews: the 25,000 for training, 20,000 of them drawn to train and 5,000 to validate, and the
+             test set; files *25k-train*tok* and *25k-train*.cat, *test*tok* and *test*.cat, a text or a label a line
+
+A line of a raw file is a label and a sentence, words apart; a line with a label alone is left out (CR has one).
+A folder holds SPLIT.txt (train, valid, test) in the same form, labels as numbers from 0; dict.txt for fairseq;
+meta.json with counts, labels and checksums; and, if word vectors were given, vectors.npy: one row of unit length for
+each entry of the dictionary, zeros for padding.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqstruct.data.files import new_folder, sha256, verify
+
+SPLITS = ("train", "valid", "test")
+DICTIONARY, META, VECTORS = "dict.txt", "meta.json", "vectors.npy"
+RAW = {
+    "sst": {"train": "stsa.binary.train", "valid": "stsa.binary.dev", "test": "stsa.binary.test"},
+    "subj": {"all": "subj.all"},
+    "cr": {"all": "custrev.all"},
+}
+CORPORA = (*RAW, "amazon")
+ENCODING = {"sst": "utf-8", "subj": "latin-1", "cr": "latin-1", "amazon": "latin-1"}
+SHA256 = {
+    "stsa.binary.train": "71c04bcc41291fa47454dd670df701b14ee9249156babeaac404cfe2c8d74338",
+    "stsa.binary.dev": "02fedc82855dbdcabe82c65ed1af6c6570788eaac51073cdb35ee8c7784426d1",
+    "stsa.binary.test": "6a80dc9b9a0db2d3b37f2f809304febad31c90ab67a5b4157b7d9f881c53ef5b",
+    "subj.all": "f3ffbe2aa8e4f3ba3e63e46dce51613854edbca122fb3aa758b9bce047ded23c",
+    "custrev.all": "a3839a79bd3285177a07158c6104b49038a7a06ab2abe897734cde5d22e5e325",
+}
+AMAZON_VALID = 5000
+
+
+class Sentence(NamedTuple):
+    """A label, as the raw file names it, and words."""
+
+    label: str
+    words: list[str]
+
+
+@dataclass(frozen=True)
+class Request:
+    """corpus: one of `CORPORA`.  min_count: occurrences in training that a word of the dictionary needs, where there
+    are no vectors.  seed: of the random splits.  checked: whether raw files must have their checksums."""
+
+    corpus: str
+    min_count: int = 1
+    seed: int = 1
+    checked: bool = True
+
+    def __post_init__(self) -> None:
+        if self.corpus not in CORPORA:
+            raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {self.corpus!r}")
+        if self.min_count < 1:
+            raise ValueError(f"min_count: expected 1 or more, got {self.min_count}")
+
+
+def write_folder(
+    request: Request,
+    source: str | os.PathLike,
+    folder: str | os.PathLike,
+    vectors: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, Any]:
+    """Make a folder from the raw files in `source`; the contents of meta.json come back.
+
+    vectors: of words; the dictionary then has all words of all splits that have one, and the unknown word's vector is
+    the mean of theirs.
+    Raises ValueError if a raw file is missing or altered, a line has no label, or the folder exists.
+    """
+    splits = read_raw(request, Path(source))
+    labels = sorted({sentence.label for sentences in splits.values() for sentence in sentences})
+    counts = Counter(word for sentence in splits["train"] for word in sentence.words)
+    if vectors is None:
+        words = [word for word, count in counts.most_common() if count >= request.min_count]
+    else:
+        counts = Counter(word for sentences in splits.values() for s in sentences for word in s.words)
+        words = [word for word, _ in counts.most_common() if word in vectors]
+        if not words:
+            raise ValueError("no word of the corpus has a vector")
+    with new_folder(folder) as beside:
+        for split, sentences in splits.items():
+            lines = (f"{labels.index(s.label)} {' '.join(s.words)}\n" for s in sentences)
+            (beside / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
+        (beside / DICTIONARY).write_text("".join(f"{word} {counts[word]}\n" for word in words), encoding="utf-8")
+        if vectors is not None:
+            np.save(beside / VECTORS, _matrix(words, vectors))
+        meta = {
+            **asdict(request),
+            "labels": labels,
+            "sentences": {split: len(sentences) for split, sentences in splits.items()},
+            "sha256": {path.name: sha256(path) for path in sorted(beside.iterdir())},
+        }
+        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+    return meta
+
+
+def _matrix(words: Sequence[str], vectors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Rows in the order of fairseq's dictionary: <s>, <pad>, </s>, <unk>, then the words; each of unit length."""
+    known = np.stack([np.asarray(vectors[word], dtype=np.float32) for word in words])
+    special = np.zeros((4, known.shape[1]), dtype=np.float32)
+    special[3] = known.mean(0)
+    rows = np.concatenate([special, known])
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1.0)
+
+
+def read_raw(request: Request, source: Path) -> dict[str, list[Sentence]]:
+    """The sentences of train, valid and test.  Raises ValueError as `write_folder` does."""
+    encoding = ENCODING[request.corpus]
+    generator = np.random.default_rng(request.seed)
+    if request.corpus == "amazon":
+        training = _read_pair(source, "25k-train", encoding)
+        order = generator.permutation(len(training))
+        valid = [training[i] for i in order[:AMAZON_VALID]]
+        train = [training[i] for i in order[AMAZON_VALID:]]
+        splits = {"train": train, "valid": valid, "test": _read_pair(source, "test", encoding)}
+    else:
+        files = RAW[request.corpus]
+        for name in files.values():
+            if not (source / name).is_file():
+                raise ValueError(f"{source / name}: no such file")
+            if request.checked:
+                verify(source / name, SHA256[name])
+        splits = {split: _read_lines(source / name, encoding, True) for split, name in files.items()}
+        if "all" in splits:
+            splits = _deal_out(splits["all"], generator)
+    for split in SPLITS:
+        if not splits[split]:
+            raise ValueError(f"{source}: no sentences in the {split} set of {request.corpus}")
+    return splits
+
+
+def _deal_out(sentences: Sequence[Sentence], generator: np.random.Generator) -> dict[str, list[Sentence]]:
+    """80, 10 and 10 percent at random."""
+    order = generator.permutation(len(sentences))
+    tenth = len(sentences) // 10
+    ends = {"valid": order[:tenth], "test": order[tenth : 2 * tenth], "train": order[2 * tenth :]}
+    return {split: [sentences[i] for i in sorted(ends[split])] for split in SPLITS}
+
+
+def _read_lines(path: Path, encoding: str, skip_empty: bool = False) -> list[Sentence]:
+    found, number = [], 0
+    try:
+        with open(path, encoding=encoding, newline="\n") as stream:
+            for number, line in enumerate(stream, 1):
+                label, *words = line.split() or [""]
+                if not label or not (words or skip_empty):
+                    raise ValueError(f"{path}, line {number}: expected a label and a sentence, got {line.strip()!r}")
+                if words:
+                    found.append(Sentence(label, words))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not {encoding} after line {number}: {error.reason}") from None
+    return found
+
+
+def _read_pair(source: Path, part: str, encoding: str) -> list[Sentence]:
+    """Texts and labels from two files, line by line."""
+    paths = []
+    for pattern in (f"*{part}*tok*", f"*{part}*.cat"):
+        found = sorted(source.glob(pattern))
+        if len(found) != 1:
+            raise ValueError(f"{source}: expected one file {pattern}, found {len(found)}")
+        paths.append(found[0])
+    texts, labels = (path.read_text(encoding=encoding).rstrip("\n").split("\n") for path in paths)
+    if len(texts) != len(labels):
+        raise ValueError(f"{paths[0]} has {len(texts)} lines, {paths[1]} {len(labels)}")
+    sentences = []
+    for number, (text, label) in enumerate(zip(texts, labels, strict=True), 1):
+        if len(label.split()) != 1:
+            raise ValueError(f"{paths[1]}, line {number}: expected a label, got {label!r}")
+        if text.split():
+            sentences.append(Sentence(label.strip(), text.split()))
+    return sentences
+
+
+def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
+    """The contents of meta.json.  Raises ValueError if it is missing or altered, or the dictionary is."""
+    path = Path(folder) / META
+    try:
+        meta = json.loads(path.read_text(encoding="utf-8"))
+        check_file(folder, meta, DICTIONARY)
+        len(meta["labels"])
+    except OSError:
+        message = f"{path} cannot be read; `seqstruct prepare text_classification` makes such a folder"
+        raise ValueError(message) from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is truncated or altered: {error!r}") from None
+    return meta
+
+
+def check_file(folder: str | os.PathLike, meta: Mapping[str, Any], name: str) -> Path:
+    """The path of a file of the folder.  Raises ValueError if it is missing or altered."""
+    path = Path(folder) / name
+    if name not in meta["sha256"] or not path.is_file():
+        raise ValueError(f"{path} is missing")
+    verify(path, meta["sha256"][name])
+    return path
+
+
+def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> tuple[list[list[str]], list[int]]:
+    """Words and label of each sentence of a split.
+
+    Raises ValueError if there is no such split, a file is altered, a sentence is empty or a label unknown, naming file
+    and line.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    path = check_file(folder, meta, f"{split}.txt")
+    sentences = _read_lines(path, "utf-8")
+    for number, sentence in enumerate(sentences, 1):
+        if not sentence.label.isdecimal() or int(sentence.label) >= len(meta["labels"]):
+            raise ValueError(
+                f"{path}, line {number}: label {sentence.label!r}, expected 0 .. {len(meta['labels']) - 1}"
+            )
+    return [sentence.words for sentence in sentences], [int(sentence.label) for sentence in sentences]
