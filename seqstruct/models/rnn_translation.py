@@ -12,25 +12,30 @@ from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import FairseqEncoderDecoderModel, register_model, register_model_architecture
+from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, register_model
 from torch import nn
 
 from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.models.rnn_decoder import INITIAL_STATES, QUERIES, RecurrentDecoder
 from seqstruct.models.rnn_encoder import DIRECTIONS, RecurrentEncoder
+from seqstruct.models.rnn_gated_convolution import GatedConvolutionEncoder
 from seqstruct.models.rnn_layers import GATES, RecurrentLayer
 from seqstruct.models.rnn_output import OUTPUTS
-from seqstruct.models.structured_transformer_lm import PLAN_HELP, set_default
+from seqstruct.models.structured_transformer_lm import PLAN_HELP
 
 logger = logging.getLogger(__name__)
 INITIALIZATIONS = ("uniform", "orthogonal")
+ENCODERS = ("recurrent", "gated_convolution")
 
 
 @dataclass
 class RecurrentTranslationConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
+    encoder: ChoiceEnum(list(ENCODERS)) = field(
+        default="recurrent", metadata={"help": "recurrent layers, or a pyramid of gated recursive convolutions"}
+    )
     cell: ChoiceEnum(list(GATES)) = field(default="lstm", metadata={"help": "recurrent cell"})
     embed_dim: int = field(default=500, metadata={"help": "size of source and target embeddings, 1 or more"})
     hidden_size: int = field(default=500, metadata={"help": "size of hidden states, of each direction; 1 or more"})
@@ -88,11 +93,12 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
     def build_model(cls, cfg: Any, task: Any) -> "RecurrentTranslationModel":
         """From the flat configuration and a translation task; ValueError on options that do not go together."""
         attention = parse_attention(cfg.cross_attention)
-        sizes = {"embed_dim": cfg.embed_dim, "cell": cfg.cell, "hidden_size": cfg.hidden_size}
-        encoder = cls.build_encoder(cfg, task.source_dictionary, sizes)
+        encoder = cls.build_encoder(cfg, task.source_dictionary)
         decoder = RecurrentDecoder(
             task.target_dictionary,
-            **sizes,
+            embed_dim=cfg.embed_dim,
+            cell=cfg.cell,
+            hidden_size=cfg.hidden_size,
             layers=cfg.decoder_layers,
             memory_size=encoder.memory_size,
             summary_size=encoder.summary_size,
@@ -117,17 +123,24 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         return model
 
     @classmethod
-    def build_encoder(cls, cfg: Any, dictionary: Any, sizes: dict) -> nn.Module:
+    def build_encoder(cls, cfg: Any, dictionary: Any) -> FairseqEncoder:
         """The encoder of the configuration."""
+        common = dict(
+            embed_dim=cfg.embed_dim,
+            hidden_size=cfg.hidden_size,
+            dropout=cfg.dropout,
+            max_positions=cfg.max_source_positions,
+        )
+        if cfg.encoder == "gated_convolution":
+            return GatedConvolutionEncoder(dictionary, **common)
         return RecurrentEncoder(
             dictionary,
-            **sizes,
+            **common,
+            cell=cfg.cell,
             layers=cfg.encoder_layers,
             directions=cfg.encoder_directions,
             residual_from=cfg.residual_from,
             reverse=cfg.reverse_source,
-            dropout=cfg.dropout,
-            max_positions=cfg.max_source_positions,
         )
 
     def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
@@ -168,26 +181,3 @@ def initialize_orthogonal(model: nn.Module, deviation: float) -> None:
             with torch.no_grad():
                 for gate in module.weight_hh.split(module.hidden_size):
                     nn.init.orthogonal_(gate)
-
-
-@register_model_architecture("rnn_translation", "rnn_structured_attention")
-def rnn_structured_attention(cfg: Any) -> None:
-    """Kim et al. 2017, appendix A.3: 2 + 2 layers of size 500, no input feeding, U(-0.1, 0.1), dropout 0.3."""
-    set_default(cfg, cell="lstm", embed_dim=500, hidden_size=500, encoder_layers=2, decoder_layers=2)
-    set_default(cfg, cross_attention="segmentation", dropout=0.3, initialization_bound=0.1)
-
-
-@register_model_architecture("rnn_translation", "rnn_sutskever")
-def rnn_sutskever(cfg: Any) -> None:
-    """Sutskever et al. 2014, sec. 3.3 and 3.4: 4 layers of size 1000, reversed source, no attention, U(-0.08, 0.08)."""
-    set_default(cfg, cell="lstm", embed_dim=1000, hidden_size=1000, encoder_layers=4, decoder_layers=4)
-    set_default(cfg, reverse_source=True, cross_attention="none", output="plain", dropout=0.0)
-    set_default(cfg, initialization_bound=0.08)
-
-
-@register_model_architecture("rnn_translation", "rnn_encoder_decoder")
-def rnn_encoder_decoder(cfg: Any) -> None:
-    """Cho et al. 2014, sec. 4.1 and appendix A: GRUs of size 1000, embeddings of 100, 500 maxout units."""
-    set_default(cfg, cell="gru", embed_dim=100, hidden_size=1000, encoder_layers=1, decoder_layers=1)
-    set_default(cfg, cross_attention="none", source_summary=True, initial_state="projected", output="maxout")
-    set_default(cfg, maxout_size=500, dropout=0.0, initialization="orthogonal", initialization_bound=0.01)

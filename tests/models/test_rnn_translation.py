@@ -15,7 +15,7 @@ from torch.nn.functional import linear
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.collect import collect_readings
-from seqstruct.models import rnn_translation
+from seqstruct.models import rnn_presets
 from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
 from tests.models.building import dictionary_of, task_of
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
@@ -31,9 +31,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "cell": "gru", "cross_attention": "none", "source_summary": True, "initial_state": "projected",
         "output": "maxout", "encoder_layers": 1, "decoder_layers": 1,
     },
+    "grconv": {
+        "encoder": "gated_convolution", "cell": "gru", "cross_attention": "none", "source_summary": True,
+        "initial_state": "projected", "output": "maxout",
+    },
+    "local": {"cross_attention": "local_monotonic(half_width=1)", "input_feeding": True},
     "rnnsearch": {
-        "cell": "gru", "attention_query": "previous", "encoder_directions": "all", "encoder_layers": 1,
-        "decoder_layers": 1, "initial_state": "projected", "output": "maxout",
+        "cell": "gru", "cross_attention": "additive(size=5)", "attention_query": "previous",
+        "encoder_directions": "all", "encoder_layers": 1, "decoder_layers": 1, "initial_state": "projected",
+        "output": "maxout",
     },
     "gnmt": {
         "attention_query": "previous", "encoder_layers": 4, "decoder_layers": 4, "residual_from": 3,
@@ -126,7 +132,7 @@ def encode_alone(model: RecurrentTranslationModel, sentence: Tensor, size: int, 
 
 def test_rnnsearch_is_bahdanaus(generator: torch.Generator) -> None:
     """Context from the state before a step; the context, the state before and the symbol before give the output."""
-    model = build(**VARIANTS["rnnsearch"], cross_attention="softmax")
+    model = build(**VARIANTS["rnnsearch"])
     sentence, before, decoder = tokens(generator, 1, 5), targets(generator, 1, 4), model.decoder
     forwards, backwards = encode_alone(model, sentence, 8), encode_alone(model, sentence, 8, backwards=True)
     memory = torch.cat([forwards, backwards], 2)
@@ -224,15 +230,28 @@ def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
         build(**options)
 
 
-@pytest.mark.parametrize("name", [
-    name for name in dir(rnn_translation) if callable(getattr(rnn_translation, name)) and name.startswith("rnn")
-])  # fmt: skip
-def test_presets_build(name: str) -> None:
+PRESETS = [name for name in dir(rnn_presets) if name.startswith("rnn")]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_presets_build_and_decode(name: str, generator: torch.Generator) -> None:
     options = argparse.Namespace()
-    getattr(rnn_translation, name)(options)
-    assert vars(options)
-    small = {**vars(options), "embed_dim": 4, "hidden_size": 6, "maxout_size": 3}
-    build(**small)
+    getattr(rnn_presets, name)(options)
+    model = build(**{**vars(options), "embed_dim": 8, "hidden_size": 8, "maxout_size": 3})
+    source, before = tokens(generator, 2, 5), targets(generator, 2, 4)
+    whole, state, encoded = model(source, None, before)[0], {}, model.encoder(source)
+    for t in range(4):
+        logits = model.decoder(before[:, : t + 1], encoded, state)[0]
+        torch.testing.assert_close(logits, whole[:, t : t + 1], rtol=1e-9, atol=1e-10)
+
+
+def test_the_soft_tree(generator: torch.Generator) -> None:
+    encoder = build(**VARIANTS["grconv"]).encoder
+    gates = encoder.soft_tree(tokens(generator, 1, 6)[0])
+    assert [level.shape for level in gates] == [(5, 3), (4, 3), (3, 3), (2, 3), (1, 3)]
+    for level in gates:
+        torch.testing.assert_close(level.sum(1), torch.ones(len(level), dtype=level.dtype))
+    assert encoder.soft_tree(torch.tensor([2])) == []
 
 
 def test_orthogonal_initialization() -> None:
