@@ -75,8 +75,8 @@ _PUBLISHED = (
 SETTINGS = {
     "smoke": Setting({"characters": 100, "words": 50}, 50, 1, {"characters": 6, "words": 6},
                      {"characters": 120, "words": 120}, _adam(32, 0.01, 20, 10)),
-    "small": Setting({"characters": 60, "words": 250}, 250, 5, {"characters": 8, "words": 6},
-                     {"characters": 1392, "words": 2724}, _adam(128, 0.004, 64, 100)),
+    "small": Setting({"characters": 60, "words": 250}, 250, 5, {"characters": 5, "words": 6},
+                     {"characters": 870, "words": 2724}, _adam(128, 0.004, 64, 100)),
     "paper": Setting({"characters": 50, "words": 50}, 50, 10, {"characters": 30, "words": 30}, None,
                      _PUBLISHED),
 }
