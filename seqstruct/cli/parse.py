@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,12 +25,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("input", metavar="FILE", help="text, - for standard input; or trees: .mrg, .zip or a folder")
     by = parser.add_mutually_exclusive_group(required=True)
     by.add_argument("--checkpoint", metavar="PT", help="a model that parses")
+    by.add_argument("--untrained", metavar="OPTIONS", help="a model as fairseq-train would begin with: the folder and "
+                    "the options in one word; --seed draws its parameters")
     by.add_argument("--branching", choices=("left", "right", "random", "gold"), help="trees without a model")
     parser.add_argument("--data", metavar="DIR", help="binarised folder, if it is not where training found it")
     parser.add_argument("--lowercase", action="store_true",
                         help="the model reads words in lower case and numbers as N, as data-prep/ptb_trees.sh has them")
     parser.add_argument("--left-score", action="store_true", help="add the left span's score (Peng 2022, note 7)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of random branching (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N",
+                        help="of random branching or an untrained model (default %(default)s)")
     parser.add_argument("--max-words", type=int, default=40, metavar="N",
                         help="longest sentence scored, punctuation apart (default %(default)s)")
     parser.add_argument("--convention", choices=("corpus", "sentence"), default="corpus",
@@ -48,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
     trees = args.input != "-" and (path.is_dir() or path.suffix in (EXTENSION, ".zip"))
     if not trees and (args.branching == "gold" or args.format in ("scores", "json")):
         raise ValueError(f"{args.input}: gold branching and scores need trees: .mrg, .zip or a folder")
-    if args.left_score and not args.checkpoint:
-        raise ValueError("--left-score needs a model: --checkpoint")
+    if args.left_score and args.branching:
+        raise ValueError("--left-score needs a model: --checkpoint or --untrained")
     if args.max_words < 1:
         raise ValueError(f"--max-words: expected 1 or more, got {args.max_words}")
     if trees:
@@ -75,11 +79,14 @@ def _sentences(lines: Iterable[str], name: str) -> Iterable[list[str]]:
 
 
 def _parser(args: argparse.Namespace) -> Any:
-    from seqstruct.scoring.parsers import branching_parser, load_parser
+    from seqstruct.scoring.parsers import branching_parser, load_parser, untrained_parser
 
     if args.branching:
         return branching_parser(args.branching, args.seed)
-    parse = load_parser(args.checkpoint, args.data, args.left_score)
+    if args.untrained:
+        parse = untrained_parser(shlex.split(args.untrained), args.seed, args.left_score)
+    else:
+        parse = load_parser(args.checkpoint, args.data, args.left_score)
     if not args.lowercase:
         return parse
     from seqstruct.data.corpora import Options
