@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.ops.feature_maps import FeatureMap
 from seqstruct.ops.linear_attention import LOWEST, Memory, Schedule, causal_linear_attention, empty_memory, read
 from seqstruct.ops.linear_attention import schedule as make_schedule
 from seqstruct.ops.linear_attention import write as write_memory
 from seqstruct.ops.masking import check_padding_mask
 
-FeatureMap = Callable[[Tensor], "tuple[Tensor, Tensor | None]"]
-
 
 class Keys(NamedTuple):
-    """Keys ready to be written: features B H S N, values B H S E, and their schedule, if they have one."""
+    """Keys ready to be written: B H S D vectors or, where `mapped`, B H S N features, unweighted; values B H S E;
 
-    features: Tensor
+    the factors of the features, B H S, and their schedule, if they have any.
+    """
+
+    key: Tensor
+    mapped: bool
     value: Tensor
+    weight: Tensor | None
     plan: Schedule | None
 
 
@@ -44,7 +48,7 @@ class KernelAttention(MultiHeadAttention):
         raise TypeError(f"{type(self).__name__} defines no features")
 
     def feature_map(self, fixed: bool) -> FeatureMap:
-        """The map of one pass: x B H T D to features B H T N and the logarithm of their scale B H T, or None.
+        """The map of one pass, from D to N.
 
         fixed: the map has to be the same in every pass, as where a memory is handed on.
         """
@@ -86,7 +90,7 @@ class KernelAttention(MultiHeadAttention):
         feature_map = self.feature_map(resumed)
         if state is None:
             state = self.initial_state(query.size(0))
-        keys = self._keys(state, key, value, padding_mask, feature_map)
+        keys = self._keys(state, key, value, padding_mask, feature_map, self.left_to_right)
         if not self.left_to_right:
             state = self._write(state, keys)
             return self._read(state, query, feature_map), state if resumed else None
@@ -94,35 +98,46 @@ class KernelAttention(MultiHeadAttention):
             raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
-            features, _ = feature_map(wide(queries))
-            output, denominator, state = causal_linear_attention(state, features, *keys)
+            queries = wide(queries)
+            chunked = None if keys.mapped else feature_map
+            queries = feature_map(queries)[0] if keys.mapped else queries
+            output, denominator, state = causal_linear_attention(
+                state, queries, keys.key, keys.value, keys.plan, chunked, keys.weight
+            )
         return self._join(output, denominator, query.dtype), state if resumed else None
 
     def _keys(
-        self, state: Memory, key: Tensor, value: Tensor, padding_mask: Tensor | None, feature_map: FeatureMap
+        self,
+        state: Memory,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None,
+        feature_map: FeatureMap,
+        left_to_right: bool = False,
     ) -> Keys:
         check_padding_mask(padding_mask, key.size(0), key.size(1))
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
         with torch.autocast(key.device.type, enabled=False):
-            features, log_scale = feature_map(wide(keys))
-            gates = self.gates(key)
-            log_gate = None if gates is None else gates[0]
+            keys = wide(keys)
+            mapped = not (left_to_right and feature_map.chunked)
+            keys, log_scale = feature_map(keys) if mapped else (keys, feature_map.log_scale(keys))
+            log_gate, weight = self.gates(key) or (None, None)
             if padding_mask is not None:
                 pad = padding_mask.unsqueeze(1)
-                features = features.masked_fill(pad.unsqueeze(-1), 0.0)
                 log_scale = None if log_scale is None else log_scale.masked_fill(pad, LOWEST)
                 log_gate = None if log_gate is None else log_gate.masked_fill(pad, 0.0)
-            if gates is not None:
-                features = features * gates[1].unsqueeze(-1)
+                weight = keys.new_ones(keys.shape[:3]) if weight is None else weight
+                weight = weight.masked_fill(pad, 0.0)
             plan = make_schedule(state.level, log_scale, log_gate)
             if log_scale is not None:
-                features = features * plan.weight.unsqueeze(-1)
-        return Keys(features, wide(values), plan)
+                weight = plan.weight if weight is None else weight * plan.weight
+        return Keys(keys, mapped, wide(values), weight, plan)
 
     @staticmethod
     def _write(state: Memory, keys: Keys) -> Memory:
         with torch.autocast(keys.value.device.type, enabled=False):
-            return write_memory(state, *keys)
+            features = keys.key if keys.weight is None else keys.key * keys.weight.unsqueeze(-1)
+            return write_memory(state, features, keys.value, keys.plan)
 
     def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
         queries = self._heads(self.q_proj(query))

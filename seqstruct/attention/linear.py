@@ -7,9 +7,9 @@ Deviation: nothing is added to the denominator, which is positive wherever a key
 from __future__ import annotations
 
 from seqstruct.attention.base import Site
-from seqstruct.attention.kernel import FeatureMap, KernelAttention
+from seqstruct.attention.kernel import KernelAttention
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.linear_attention import elu_features
+from seqstruct.ops.feature_maps import EluMap, FeatureMap
 
 
 @register_attention("linear", sites=Site)
@@ -23,4 +23,4 @@ class LinearAttention(KernelAttention):
 
     def feature_map(self, fixed: bool) -> FeatureMap:
         """elu(x) + 1; no scale."""
-        return lambda x: (elu_features(x), None)
+        return EluMap()

@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.kernel import FeatureMap, KernelAttention
+from seqstruct.attention.kernel import KernelAttention
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.random_features import orthogonal_projection, positive_features
+from seqstruct.ops.feature_maps import FeatureMap, PositiveMap
+from seqstruct.ops.random_features import orthogonal_projection
 
 
 @register_attention("performer", sites=Site)
@@ -65,7 +66,7 @@ class PerformerAttention(KernelAttention):
             self.passes += 1
         projection = self.projection.to(torch.promote_types(self.projection.dtype, torch.float32))
         scale = (self.shape.embed_dim // self.shape.num_heads) ** -0.25
-        return lambda x: positive_features(x * scale, projection, self.config.hyperbolic)
+        return PositiveMap(projection, scale, self.config.hyperbolic)
 
     def _draw(self, draw: int) -> Tensor:
         """H M D, the same for the same seed and number on every device and worker."""

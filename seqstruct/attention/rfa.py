@@ -25,9 +25,9 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.gate import Gate
-from seqstruct.attention.kernel import FeatureMap, KernelAttention
+from seqstruct.attention.kernel import KernelAttention
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.random_features import arccos_features, gaussian_features, unit_norm
+from seqstruct.ops.feature_maps import ArccosMap, FeatureMap, GaussianMap
 
 KERNELS = ("gaussian", "arccos")
 
@@ -83,15 +83,9 @@ class RandomFeatureAttention(KernelAttention):
         sigma = self.sigma.to(torch.promote_types(self.sigma.dtype, torch.float32))
         projection = self.projections[rows.to(self.projections.device)] * sigma.unsqueeze(1)  # H M D
 
-        def features(x: Tensor) -> tuple[Tensor, Tensor | None]:
-            if self.config.unit_norm:
-                x = unit_norm(x)
-            if self.config.kernel == "arccos":
-                return arccos_features(x, projection), None
-            log_scale = None if self.config.unit_norm else (x * sigma.unsqueeze(1)).square().sum(-1) / 2
-            return gaussian_features(x, projection), log_scale
-
-        return features
+        if self.config.kernel == "arccos":
+            return ArccosMap(projection, self.config.unit_norm)
+        return GaussianMap(projection, self.config.unit_norm, sigma)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor] | None:
         """log g and 1 - g, B H S; None without the option."""

@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.kernel import FeatureMap, KernelAttention
+from seqstruct.attention.kernel import KernelAttention
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.random_features import project
+from seqstruct.ops.feature_maps import FeatureMap, LearnedMap
 
 
 @register_attention("t2r", sites=Site)
@@ -50,4 +50,4 @@ class T2RAttention(KernelAttention):
         """relu(W x + b); no scale."""
         dtype = torch.promote_types(self.feature_weight.dtype, torch.float32)
         weight, bias = self.feature_weight.to(dtype), self.feature_bias.to(dtype)
-        return lambda x: ((project(x, weight) + bias).relu(), None)
+        return LearnedMap(weight, bias)

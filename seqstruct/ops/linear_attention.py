@@ -12,12 +12,14 @@ Axis letters: B batch, H heads, T queries, S keys, N features of a key, E size o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.feature_maps import FeatureMap
 
 CHUNK = 32
 LOWEST = -1e30  # stands for log 0 where the difference of two of them must be 0
@@ -39,11 +41,6 @@ def empty_memory(batch: int, heads: int, features: int, value_dim: int, like: Te
     dtype = torch.promote_types(like.dtype, torch.float32)
     memory = torch.zeros(batch, heads, features, value_dim, dtype=dtype, device=like.device)
     return Memory(memory, memory.new_zeros(batch, heads, features), memory.new_full((batch, heads), LOWEST))
-
-
-def elu_features(x: Tensor) -> Tensor:
-    """elu(x) + 1, positive, of the shape of x (Katharopoulos et al. 2020, eq. 7).  Differentiable once."""
-    return _Elu.apply(x)
 
 
 class Schedule(NamedTuple):
@@ -106,21 +103,33 @@ def read(state: Memory, query: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def causal_linear_attention(
-    state: Memory, query: Tensor, key: Tensor, value: Tensor, plan: Schedule | None = None
+    state: Memory,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    plan: Schedule | None = None,
+    features: FeatureMap | None = None,
+    weight: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Memory]:
     """Write each key, then read for its query: output B H T E, denominator B H T (no gradient), memory at the end.
 
-    query: B H T N and key: B H T N (features; the keys weighted already if there is a plan); value: B H T E; all of
-    the memory's dtype.  In chunks of CHUNK: O(T (CHUNK + N) E) time; O(T (N + E) + T/CHUNK N E) memory with the
-    backward pass, which is written by hand and recomputes what is quadratic in a chunk.  Differentiable once.
+    query, key: B H T N features, or B H T D vectors that a chunked map makes features of; value: B H T E; weight:
+    B H T, factors of the keys' features (which contain the plan's), or None; all of the memory's dtype.
+    In chunks of CHUNK: O(T (CHUNK + N) E) time; O(T (N + E) + T/CHUNK N E) memory with the backward pass, N being D
+    where a map is given.  The backward pass is written by hand and recomputes features and what is quadratic in a
+    chunk.  Differentiable once.
     """
-    log_decay = None if plan is None else plan.log_decay.flatten(0, 1)
     heads = query.shape[:2]
-    tensors = [x.flatten(0, 1).contiguous() for x in (query, key, value, state.memory, state.total)]
-    output, denominator, memory, total = _CausalLinearAttention.apply(*tensors, log_decay)
+    scale = 1.0 if features is None else features.scale
+    tensors = [x.flatten(0, 1).contiguous() for x in (query, key, value, state.memory / scale, state.total / scale)]
+    weight = None if weight is None else weight.flatten(0, 1)
+    log_decay = None if plan is None else plan.log_decay.flatten(0, 1)
+    parameters = () if features is None else features.parameters(heads[0])
+    tensors += [weight, log_decay, features, *parameters]
+    output, denominator, memory, total = _CausalLinearAttention.apply(*tensors)
     level = state.level if plan is None else plan.level
-    final = Memory(memory.unflatten(0, heads), total.unflatten(0, heads), level)
-    return output.unflatten(0, heads), denominator.unflatten(0, heads), final
+    final = Memory(memory.unflatten(0, heads) * scale, total.unflatten(0, heads) * scale, level)
+    return output.unflatten(0, heads), denominator.unflatten(0, heads) * scale**2, final
 
 
 def _flushed(x: Tensor) -> Tensor:
@@ -132,21 +141,6 @@ def _flushed(x: Tensor) -> Tensor:
 def _inverse(x: Tensor) -> Tensor:
     """1/x, and 0 where x is 0."""
     return x.masked_fill(x == 0, math.inf).reciprocal()
-
-
-class _Elu(torch.autograd.Function):
-    """The derivative of elu(x) + 1 is the result, 1 at most."""
-
-    @staticmethod
-    def forward(ctx, x):
-        result = F.elu(x).add_(1)
-        ctx.save_for_backward(result)
-        return result
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, d_result):
-        return ctx.saved_tensors[0].clamp(max=1.0).mul_(d_result)
 
 
 class _Decays(NamedTuple):
@@ -168,63 +162,75 @@ def _decays(log_decay: Tensor, start: int, stop: int, dtype: torch.dtype) -> _De
 
 
 class _CausalLinearAttention(torch.autograd.Function):
-    """G is B and H merged: query, key G T N; value G T E; memory G N E; total G N; log_decay G T+1 or None."""
+    """G is B and H merged: query, key G T D; value G T E; memory G N E; total G N; weight G T; log_decay G T+1."""
 
     @staticmethod
-    def forward(ctx, query, key, value, memory, total, log_decay):
+    def forward(ctx, query, key, value, memory, total, weight, log_decay, features, *parameters):
         length, recorded = query.size(1), any(ctx.needs_input_grad)
-        memory, total = memory.clone(), total.unsqueeze(2).clone()
-        output, denominator = torch.empty_like(value), value.new_empty(value.shape[:2])
-        memories, totals = [], []
+        total = total.unsqueeze(1)  # G 1 N
+        output, denominator = torch.empty_like(value), value.new_empty(*value.shape[:2], 1)
+        memories, totals = [memory], [total]
         for start in range(0, length, CHUNK):
-            stop = min(start + CHUNK, length)
-            q, k, v = (x[:, start:stop] for x in (query, key, value))
-            if recorded:
-                memories.append(memory.clone())
-                totals.append(total.clone())
+            now = slice(start, min(start + CHUNK, length))
+            v = value[:, now]
+            q, k = _features(features, query[:, now], parameters)[0], _features(features, key[:, now], parameters)[0]
+            if weight is not None:
+                k = k * weight[:, now, None]
             scores = torch.bmm(q, k.transpose(1, 2))
             if log_decay is None:
                 scores.tril_()
             else:
-                decays = _decays(log_decay, start, stop, q.dtype)
+                decays = _decays(log_decay, now.start, now.stop, q.dtype)
                 scores *= decays.pair
                 q, k = q * decays.begin, k * decays.end
-            den = _flushed(scores.sum(2, keepdim=True).baddbmm_(q, total))
-            torch.mul(torch.bmm(scores, v).baddbmm_(q, memory), _inverse(den), out=output[:, start:stop])
-            denominator[:, start:stop] = den.squeeze(2)
-            if log_decay is not None:
-                memory *= decays.whole
-                total *= decays.whole
-            memory.baddbmm_(k.transpose(1, 2), v)
-            total += k.sum(1).unsqueeze(2)
-        ctx.decayed = log_decay is not None
+                decayed = memory * decays.whole, total * decays.whole
+            den = _flushed(scores.sum(2, keepdim=True).baddbmm_(q, total.transpose(1, 2)))
+            denominator[:, now] = den
+            torch.mul(torch.bmm(scores, v).baddbmm_(q, memory), _inverse(den), out=output[:, now])
+            before = (memory, total) if log_decay is None else decayed
+            memory = torch.baddbmm(before[0], k.transpose(1, 2), v)
+            total = before[1] + k.sum(1, keepdim=True)
+            memories.append(memory)
+            totals.append(total)
+            if not recorded:
+                memories, totals = memories[-1:], totals[-1:]
+        ctx.features, ctx.parameters, ctx.states = features, len(parameters), len(memories)
         if recorded:
-            ctx.save_for_backward(query, key, value, output, denominator, memory, total, log_decay, *memories, *totals)
+            ctx.save_for_backward(
+                query, key, value, weight, log_decay, output, denominator, *parameters, *memories, *totals
+            )
+        denominator = denominator.squeeze(2)
         ctx.mark_non_differentiable(denominator)
-        return output, denominator, memory, total.squeeze(2)
+        return output, denominator, memory, total.squeeze(1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, d_output, _, d_memory, d_total):
-        query, key, value, output, denominator, memory, total, log_decay, *starts = ctx.saved_tensors
-        memories, totals = starts[: len(starts) // 2], starts[len(starts) // 2 :]
+        query, key, value, weight, log_decay, output, denominator, *rest = ctx.saved_tensors
+        parameters, rest = rest[: ctx.parameters], rest[ctx.parameters :]
+        memories, totals = rest[: ctx.states], rest[ctx.states :]
+        gradients = [torch.zeros_like(x) for x in parameters]
         d_query, d_key, d_value = (torch.empty_like(x) for x in (query, key, value))
-        inverse = _inverse(denominator).unsqueeze(2)
-        d_memory, d_total = d_memory.clone(), d_total.unsqueeze(2).clone()
-        d_last = (d_memory * memory).sum((1, 2)) + (d_total * total).sum((1, 2)) if ctx.decayed else None
-        for chunk in reversed(range(len(memories))):
-            start, stop = chunk * CHUNK, min((chunk + 1) * CHUNK, query.size(1))
-            now = slice(start, stop)
-            q, k, v = query[:, now], key[:, now], value[:, now]
-            d_num = d_output[:, now] * inverse[:, now]
-            d_den = -(d_num * output[:, now]).sum(2, keepdim=True)
+        d_weight = query.new_empty(query.shape[:2]) if ctx.needs_input_grad[5] or log_decay is not None else None
+        d_memory, d_total = d_memory.clone(), d_total.unsqueeze(1).clone()
+        decayed = log_decay is not None
+        d_last = (d_memory * memories[-1]).sum((1, 2)) + (d_total * totals[-1]).sum((1, 2)) if decayed else None
+        for chunk in reversed(range(ctx.states - 1)):
+            now = slice(chunk * CHUNK, min((chunk + 1) * CHUNK, query.size(1)))
+            memory, total, v = memories[chunk], totals[chunk], value[:, now]
+            (q, q_saved), (k, k_saved) = (_features(ctx.features, x[:, now], parameters) for x in (query, key))
+            plain = k
+            if weight is not None:
+                k = k * weight[:, now, None]
+            d_num = d_output[:, now] * _inverse(denominator[:, now])
+            d_den = (d_num * output[:, now]).sum(2, keepdim=True).neg_()
             scores = torch.bmm(q, k.transpose(1, 2))
             d_scores = torch.bmm(d_num, v.transpose(1, 2)).add_(d_den)
-            dq = torch.bmm(d_num, memories[chunk].transpose(1, 2)).baddbmm_(d_den, totals[chunk].transpose(1, 2))
-            dk = torch.bmm(v, d_memory.transpose(1, 2)).add_(d_total.transpose(1, 2))
+            dq = torch.bmm(d_num, memory.transpose(1, 2)).baddbmm_(d_den, total)
+            dk = torch.bmm(v, d_memory.transpose(1, 2)).add_(d_total)
             begun, ended = q, k
-            if ctx.decayed:
-                decays = _decays(log_decay, start, stop, q.dtype)
+            if decayed:
+                decays = _decays(log_decay, now.start, now.stop, q.dtype)
                 scores *= decays.pair
                 d_scores *= decays.pair
                 dq *= decays.begin
@@ -233,19 +239,34 @@ class _CausalLinearAttention(torch.autograd.Function):
             else:
                 scores.tril_()
                 d_scores.tril_()
-            d_query[:, now] = dq.baddbmm_(d_scores, k)
-            d_key[:, now] = dk.baddbmm_(d_scores.transpose(1, 2), q)
+            dq.baddbmm_(d_scores, k)
+            dk.baddbmm_(d_scores.transpose(1, 2), q)
             d_value[:, now] = torch.bmm(scores.transpose(1, 2), d_num).baddbmm_(ended, d_memory)
-            if ctx.decayed:
+            if decayed:
                 d_memory *= decays.whole
                 d_total *= decays.whole
             d_memory.baddbmm_(begun.transpose(1, 2), d_num)
-            d_total.baddbmm_(begun.transpose(1, 2), d_den)
+            d_total.baddbmm_(d_den.transpose(1, 2), begun)
+            if d_weight is not None:
+                d_weight[:, now] = (dk * plain).sum(2)
+            if weight is not None:
+                dk *= weight[:, now, None]
+            for store, d, phi, saved in ((d_query, dq, q, q_saved), (d_key, dk, plain, k_saved)):
+                if ctx.features is not None:
+                    d = ctx.features.chunk_backward(d, phi, saved, gradients, *parameters)
+                store[:, now] = d
         d_decay = None
-        if ctx.decayed:
+        if decayed:
             # A reading is a ratio, so the decay up to its own step cancels: keys and the two ends alone feel theirs.
-            first_memory, first_total = (memories[0], totals[0]) if memories else (memory, total)
-            d_first = (d_memory * first_memory).sum((1, 2)) + (d_total * first_total).sum((1, 2))
-            d_decay = torch.cat([-d_first.unsqueeze(1), -(key * d_key).sum(2)], 1).double()
+            d_first = (d_memory * memories[0]).sum((1, 2)) + (d_total * totals[0]).sum((1, 2))
+            d_keys = d_weight if weight is None else d_weight * weight
+            d_decay = torch.cat([-d_first.unsqueeze(1), -d_keys], 1).double()
             d_decay[:, -1] += d_last
-        return d_query, d_key, d_value, d_memory, d_total.squeeze(2), d_decay
+        d_weight = d_weight if ctx.needs_input_grad[5] else None
+        return d_query, d_key, d_value, d_memory, d_total.squeeze(1), d_weight, d_decay, None, *gradients
+
+
+def _features(
+    features: FeatureMap | None, x: Tensor, parameters: Sequence[Tensor]
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    return (x, ()) if features is None else features.chunk(x, *parameters)

@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seqstruct.ops.feature_maps import ArccosMap, EluMap, GaussianMap, LearnedMap
 from seqstruct.ops.linear_attention import (
     CHUNK,
     LOWEST,
     Memory,
     causal_linear_attention,
-    elu_features,
     empty_memory,
     read,
     schedule,
@@ -58,7 +58,7 @@ def check_gradients(output: Tensor, case: dict, **leaves: Tensor) -> None:
 def test_linear_attention_is_the_reference(name: str, golden) -> None:
     case = load(golden, name)
     q, k, v = (case[x].clone().requires_grad_() for x in "qkv")
-    output, denominator, state = attend(case, elu_features(q), elu_features(k), v, bool(case["causal"]))
+    output, denominator, state = attend(case, *(EluMap()(x)[0] for x in (q, k)), v, bool(case["causal"]))
     torch.testing.assert_close(output, case["out"], **EXACT)
     torch.testing.assert_close(denominator, case["denominator"], **EXACT)
     torch.testing.assert_close(state.memory, case["final_S"], **EXACT)
@@ -114,7 +114,7 @@ def test_positive_features_are_the_reference_however_large(name: str, hyperbolic
 
 def test_elu_features_are_elu_plus_one(generator: torch.Generator) -> None:
     x = torch.randn(40, generator=generator, dtype=torch.float64).requires_grad_()
-    found, wanted = elu_features(x), F.elu(x) + 1
+    found, wanted = EluMap()(x)[0], F.elu(x) + 1
     torch.testing.assert_close(found, wanted)
     gradients = [torch.autograd.grad((y * x.detach()).sum(), x) for y in (found, wanted)]
     torch.testing.assert_close(*gradients)
@@ -222,3 +222,54 @@ def test_gates_close_to_zero_and_one_over_a_long_input_stay_exact(generator: tor
     state = empty_memory(2, 3, 5, 4, single[2])
     rough, _, _ = causal_linear_attention(state, *single, schedule(state.level, None, gate.float()))
     torch.testing.assert_close(rough.double(), exact, rtol=1e-4, atol=1e-5)
+
+
+MAPS = ["elu", "gaussian", "gaussian_normed", "arccos", "arccos_normed", "learned"]
+
+
+def feature_map(kind: str, generator: torch.Generator):
+    """A map from 5 dimensions, and its parameters."""
+    weight = torch.randn(3, 8, 5, generator=generator, dtype=torch.float64).requires_grad_()
+    extra = torch.rand(3, 5 if "gaussian" in kind else 1, generator=generator, dtype=torch.float64).requires_grad_()
+    normed = kind.endswith("normed")
+    if kind == "elu":
+        return EluMap(), []
+    if kind == "learned":
+        return LearnedMap(weight, extra.unsqueeze(2) * torch.ones(8)), [weight, extra]
+    if kind.startswith("arccos"):
+        return ArccosMap(weight, normed), [weight]
+    return GaussianMap(weight / 3, normed, extra), [weight]
+
+
+@pytest.mark.parametrize("decayed", [False, True])
+@pytest.mark.parametrize("kind", MAPS)
+def test_features_made_chunk_by_chunk_are_the_same(kind: str, decayed: bool, generator: torch.Generator) -> None:
+    length = 2 * CHUNK + 5
+    made, parameters = feature_map(kind, generator)
+    query, key, value = (
+        torch.randn(2, 3, length, 5, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3)
+    )
+    weight = torch.rand(2, 3, length, generator=generator, dtype=torch.float64).requires_grad_()
+    gate = -torch.rand(2, 3, length, generator=generator, dtype=torch.float64)
+    leaves = [query, key, value, weight, *parameters]
+    first = torch.randn(2, 3, 8, 5, generator=generator, dtype=torch.float64)
+    with torch.no_grad():
+        size = made(query)[0].size(-1)
+    state = empty_memory(2, 3, size, 5, value)
+    state = state._replace(memory=state.memory + first[:, :, :1], total=state.total + 9)
+    plan = schedule(state.level, None, gate.requires_grad_()) if decayed else None
+    leaves += [gate] if decayed else []
+    chunked = causal_linear_attention(state, query, key, value, plan, made, weight)
+    features = [made(x)[0] for x in (query, key)]
+    whole = causal_linear_attention(state, features[0], features[1] * weight.unsqueeze(-1), value, plan)
+    for found, wanted in zip(chunked[:2], whole[:2], strict=True):
+        torch.testing.assert_close(found, wanted)
+    torch.testing.assert_close(chunked[2], whole[2])
+    pull = torch.randn(value.shape, generator=generator, dtype=torch.float64)
+
+    def gradients(output: Tensor, _: Tensor, end: Memory) -> tuple[Tensor, ...]:
+        loss = (output * pull).sum() + end.memory.square().sum() + end.total.sum()
+        return torch.autograd.grad(loss, leaves, retain_graph=True)
+
+    for found, wanted in zip(gradients(*chunked), gradients(*whole), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-8, atol=1e-9)
