@@ -18,6 +18,7 @@ BENCHMARKS = {
     "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
     "stack": Benchmark("stack attention layers, in units of a plain Transformer's training step", [40, 80, 160]),
+    "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14]),
 }
 
 

@@ -1,0 +1,175 @@
+"""Training steps and beam search of recurrent translation models, beside fairseq's own `lstm` and JoeyNMT's.
+
+Two layers of size 256 on each side, batches of 64 made-up sentences, vocabularies of 8,000, float32, no dropout; a step
+is forward, loss and backward.  fairseq's model always feeds its features in; ours does where the row says so.  Rows
+with sigmoid and segmentation attention show what these cost beside simple attention (Kim et al. 2017, section 5).
+JoeyNMT's recurrent decoder has input feeding always; its row is there where the package is.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.lstm import LSTMModel, base_architecture
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor, nn
+
+from seqstruct.benchmarks.timing import Contestant, machine, measure, table
+from seqstruct.bridge.compat import prepare_fairseq
+from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
+
+SIZE, LAYERS, BATCH, VOCABULARY, BEAM = 256, 2, 64, 8000, 5
+FAIRSEQ = "fairseq lstm (input feeding)"
+JOEYNMT = "JoeyNMT (input feeding)"
+MODELS: dict[str, dict[str, Any]] = {
+    "luong": {"cross_attention": "luong"},
+    "luong, input feeding": {"cross_attention": "luong", "input_feeding": True},
+    "softmax": {"cross_attention": "softmax"},
+    "sigmoid": {"cross_attention": "sigmoid"},
+    "segmentation": {"cross_attention": "segmentation"},
+    "no attention": {"cross_attention": "none", "output": "plain"},
+    "GRU, additive, previous state": {
+        "cell": "gru", "cross_attention": "additive", "attention_query": "previous", "output": "maxout",
+        "initial_state": "projected", "maxout_size": SIZE,
+    },
+}  # fmt: skip
+
+
+def run(lengths: Sequence[int], repeats: int) -> str:
+    """The tables, one row for each model and length of source and target.  Raises ValueError on a length below 2."""
+    if min(lengths) < 2:
+        raise ValueError(f"expected lengths of 2 or more, got {min(lengths)}")
+    prepare_fairseq()
+    dictionary = made_up_dictionary()
+    models = {FAIRSEQ: fairseq_model(dictionary)} | {name: own_model(dictionary, **o) for name, o in MODELS.items()}
+    steps, searches = [], []
+    for length in lengths:
+        source, target = sentences(1, length), sentences(2, length)
+        contestants = {name: training(model, source, target) for name, model in models.items()}
+        peer = joeynmt_step(source, target)
+        if peer is not None:
+            contestants[JOEYNMT] = peer
+        for name, timing in (timings := measure(contestants, repeats)).items():
+            speed = timings[FAIRSEQ].both / timing.both
+            steps.append([name, str(length), f"{timing.forward:.0f}", f"{timing.both:.0f}", f"{speed:.2f}",
+                          f"{timing.kept:.0f}"])
+        times = decoding(models, dictionary, source, repeats)
+        for name, seconds in times.items():
+            searches.append([name, str(length), f"{1e3 * seconds:.0f}", f"{times[FAIRSEQ] / seconds:.2f}"])
+    title = f"Recurrent translation, size {SIZE}, {LAYERS} layers, batch {BATCH}, medians of {repeats}\n{machine()}\n"
+    absent = "" if JOEYNMT in contestants else f"{JOEYNMT}: the package is not installed\n"
+    header = ["training step", "length", "forward ms", "step ms", "times fairseq's speed", "kept MB"]
+    decode = ["beam search", "length", "batch ms", "times fairseq's speed"]
+    return title + absent + table(header, steps) + f"\n\nBeam {BEAM}, as long as the source\n" + table(decode, searches)
+
+
+def made_up_dictionary() -> Dictionary:
+    """Words w0, w1, ..."""
+    dictionary = Dictionary()
+    for number in range(VOCABULARY - len(dictionary)):
+        dictionary.add_symbol(f"w{number}")
+    return dictionary
+
+
+def sentences(seed: int, length: int) -> Tensor:
+    """Tokens B T, the last one of each the end of the sentence."""
+    tokens = torch.randint(4, VOCABULARY, (BATCH, length), generator=torch.Generator().manual_seed(seed))
+    tokens[:, -1] = 2
+    return tokens
+
+
+def own_model(dictionary: Dictionary, **options: Any) -> RecurrentTranslationModel:
+    """One of ours."""
+    sizes = {"embed_dim": SIZE, "hidden_size": SIZE, "encoder_layers": LAYERS, "decoder_layers": LAYERS}
+    config = RecurrentTranslationConfig(**{**sizes, "dropout": 0.0, **options})
+    return RecurrentTranslationModel.build_model(config, _task(dictionary))
+
+
+def fairseq_model(dictionary: Dictionary) -> LSTMModel:
+    """fairseq's own of the same size."""
+    sizes = {f"{side}_{name}": SIZE for side in ("encoder", "decoder") for name in ("embed_dim", "hidden_size")}
+    options = Namespace(
+        **sizes, encoder_layers=LAYERS, decoder_layers=LAYERS, decoder_out_embed_dim=SIZE, dropout=0.0,
+        criterion="cross_entropy", encoder_freeze_embed=False, decoder_freeze_embed=False, share_all_embeddings=False,
+        max_source_positions=1024, max_target_positions=1024,
+    )  # fmt: skip
+    base_architecture(options)
+    return LSTMModel.build_model(options, _task(dictionary))
+
+
+def _task(dictionary: Dictionary) -> Namespace:
+    return Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
+
+
+def training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
+    """A step on one batch; fairseq's encoder wants the lengths."""
+    model.train()
+    previous = torch.cat([target[:, -1:], target[:, :-1]], 1)
+    lengths = torch.full((len(source),), source.size(1))
+
+    def forward() -> Tensor:
+        logits = model(source, lengths, previous)[0]
+        return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+    return Contestant(forward, lambda loss: _backward(model, loss))
+
+
+def _backward(model: nn.Module, loss: Tensor) -> None:
+    model.zero_grad(set_to_none=True)
+    loss.backward()
+
+
+def decoding(models: dict[str, nn.Module], dictionary: Dictionary, source: Tensor, repeats: int) -> dict[str, float]:
+    """Seconds of a beam search over one batch, medians; every search runs to the source's length."""
+    searches: dict[str, Callable[[], Any]] = {}
+    for name, model in models.items():
+        model.eval()
+        length = source.size(1)
+        generator = SequenceGenerator(
+            [model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length - 1
+        )
+        sample = {"net_input": {"src_tokens": source, "src_lengths": torch.full((len(source),), length)}}
+        searches[name] = lambda generator=generator, sample=sample: generator.generate([], sample)
+    times: dict[str, list[float]] = {name: [] for name in searches}
+    for turn in range(1 + repeats):
+        for name, search in searches.items():
+            start = perf_counter()
+            search()
+            if turn:
+                times[name].append(perf_counter() - start)
+    return {name: median(found) for name, found in times.items()}
+
+
+def joeynmt_step(source: Tensor, target: Tensor) -> Contestant | None:
+    """A step of JoeyNMT's recurrent model of the same size, None where the package is not installed."""
+    try:
+        from joeynmt.decoders import RecurrentDecoder
+        from joeynmt.encoders import RecurrentEncoder
+    except ImportError:
+        return None
+    encoder = RecurrentEncoder(
+        rnn_type="lstm", hidden_size=SIZE, emb_size=SIZE, num_layers=LAYERS, dropout=0.0, emb_dropout=0.0,
+        bidirectional=False,
+    )  # fmt: skip
+    decoder = RecurrentDecoder(
+        rnn_type="lstm", emb_size=SIZE, hidden_size=SIZE, encoder=encoder, attention="luong", num_layers=LAYERS,
+        vocab_size=VOCABULARY, dropout=0.0, emb_dropout=0.0, hidden_dropout=0.0, init_hidden="last",
+        input_feeding=True, freeze=False,
+    )  # fmt: skip
+    model = nn.ModuleList([encoder, decoder, nn.Embedding(VOCABULARY, SIZE), nn.Embedding(VOCABULARY, SIZE)])
+    mask = torch.ones(len(source), 1, source.size(1), dtype=torch.bool)
+    lengths = torch.full((len(source),), source.size(1))
+    previous = torch.cat([target[:, -1:], target[:, :-1]], 1)
+
+    def forward() -> Tensor:
+        output, hidden = encoder(model[2](source), lengths, mask)
+        logits = decoder(model[3](previous), output, hidden, mask, target.size(1))[0]
+        return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+    return Contestant(forward, lambda loss: _backward(model, loss))

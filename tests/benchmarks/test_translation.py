@@ -1,0 +1,21 @@
+"""The benchmark of translation runs at a tiny size and prints all its rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from seqstruct.benchmarks import translation
+
+
+def test_rows(monkeypatch):
+    for name, value in (("SIZE", 8), ("BATCH", 3), ("VOCABULARY", 20), ("BEAM", 2)):
+        monkeypatch.setattr(translation, name, value)
+    monkeypatch.setitem(translation.MODELS["GRU, additive, previous state"], "maxout_size", 8)
+    text = translation.run([4], 1)
+    for name in (translation.FAIRSEQ, *translation.MODELS):
+        assert sum(line.startswith(f"{name}  ") for line in text.splitlines()) == 2
+
+
+def test_lengths_are_checked():
+    with pytest.raises(ValueError, match="lengths of 2 or more, got 1"):
+        translation.run([1], 1)
