@@ -15,6 +15,7 @@ for the l2 penalty on unary potentials (footnote 6): it is put on the parameters
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,12 +37,30 @@ class Potentials(NamedTuple):
     padding_mask: Tensor | None
 
 
+class Structures(Mapping[str, Tensor]):
+    """Tensors by name, each calculated when it is looked at: decoding asks for weights, which these come with, at every
+    step, and looks at none.
+    """
+
+    def __init__(self, **calculations: Callable[[], Tensor]):
+        self.calculations = calculations
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.calculations[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.calculations)
+
+    def __len__(self) -> int:
+        return len(self.calculations)
+
+
 @register_attention("segmentation", sites={Site.CROSS})
 class SegmentationAttention(DotProductAttention):
     """Selection of stretches of keys.
 
-    In evaluation, a reading with weights has in `extra`: marginals B H T S, p(z_s = 1), before normalisation, and
-    best_selection B H T S long, the most probable selection: 1, 0, or -1 at padding.
+    In evaluation, a reading with weights has in `extra`: marginals B T H S, p(z_s = 1), before normalisation, and
+    best_selection B T H S long, the most probable selection: 1, 0, or -1 at padding.
     """
 
     @dataclass(frozen=True)
@@ -88,11 +107,19 @@ class SegmentationAttention(DotProductAttention):
         reading = super()._attend(query, key, value, visible, causal, need_weights)
         if not need_weights or self.training or key.size(2) == 0:
             return reading
-        score = scaled_scores(self._heads(self.q_proj(query)), key)
-        potentials = self._potentials(score, visible)
-        best = chain_best_path(*potentials).states.view(score.shape)
-        marginals = self._marginals(score, potentials).to(score.dtype)
-        return reading._replace(extra={"marginals": marginals, "best_selection": best})
+
+        def score() -> Tensor:
+            return scaled_scores(self._heads(self.q_proj(query)), key)
+
+        def marginals() -> Tensor:
+            found = self._marginals(score(), self._potentials(score(), visible))
+            return found.to(reading.weights.dtype).transpose(1, 2)
+
+        def best_selection() -> Tensor:
+            found = chain_best_path(*self._potentials(score(), visible)).states
+            return found.view(reading.weights.shape).transpose(1, 2)
+
+        return reading._replace(extra=Structures(marginals=marginals, best_selection=best_selection))
 
     def _potentials(self, score: Tensor, visible: Tensor | None) -> Potentials:
         selected = score.double().flatten(0, 2)  # BHT S

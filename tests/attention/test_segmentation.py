@@ -53,8 +53,8 @@ def test_weights_and_structures_are_those_of_all_selections(
     score = scores_of(attention, query, memory)
     for b, h, t in itertools.product(range(BATCH), range(HEADS), range(QUERIES)):
         marginals, best = by_enumeration(score[b, h, t], attention.pairwise[h])
-        torch.testing.assert_close(reading.extra["marginals"][b, h, t], marginals, rtol=1e-10, atol=1e-12)
-        assert torch.equal(reading.extra["best_selection"][b, h, t], best)
+        torch.testing.assert_close(reading.extra["marginals"][b, t, h], marginals, rtol=1e-10, atol=1e-12)
+        assert torch.equal(reading.extra["best_selection"][b, t, h], best)
         weights = marginals / marginals.sum() * 3.0 if normalize else marginals
         torch.testing.assert_close(reading.weights[b, h, t], weights, rtol=1e-10, atol=1e-12)
     assert attention(query, memory, memory)[0].extra == {}
