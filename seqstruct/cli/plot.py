@@ -1,4 +1,4 @@
-"""`seqstruct plot`: learning curves from runs, curves by length from records, attention from a checkpoint."""
+"""`seqstruct plot`: learning curves from runs, curves by length from records, a checkpoint's attention and stacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the subcommand, with one of its own for each drawing."""
-    parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention", description=__doc__)
+    parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention, automata", description=__doc__)
     drawings = parser.add_subparsers(dest="drawing", metavar="DRAWING", required=True)
 
     curves = drawings.add_parser("curves", help="a validation statistic by epoch, one curve for each run")
@@ -22,6 +22,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     lengths.add_argument("table", metavar="TABLE", help="as the source numbers it, such as figure-2")
     lengths.add_argument("--metric", help="needed where several metrics are split up by length")
     lengths.add_argument("--row", default="*", metavar="PATTERN", help="rows that match, as in a shell (default: all)")
+    lengths.add_argument("--panels", action="store_true", help="a panel for each first word of the rows' names")
+    lengths.add_argument("--best", metavar="METRIC",
+                         help="draw the run whose METRIC is least, as the paper does, instead of the mean over seeds")
     lengths.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
     lengths.add_argument("--records", metavar="DIR", type=Path,
                          help="where records are (default: records/ of the paper)")
@@ -35,7 +38,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     attention.add_argument("--stacks", action="store_true", help="only layers with stack actions")
     attention.set_defaults(run=_attention)
 
-    for drawing in (curves, lengths, attention):
+    run = drawings.add_parser("run", help="the most probable run of a nondeterministic stack on one string")
+    run.add_argument("checkpoint", metavar="CHECKPOINT")
+    run.add_argument("text", metavar="TEXT", help="symbols separated by spaces, as in the training data")
+    run.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
+    run.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
+    run.set_defaults(run=_run)
+
+    for drawing in (curves, lengths, attention, run):
         drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
 
 
@@ -49,14 +59,19 @@ def _curves(args: argparse.Namespace) -> None:
 def _lengths(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
     from seqstruct.harness.records import read_records
-    from seqstruct.harness.report import paper_folder
+    from seqstruct.harness.report import paper_folder, read_tables
 
-    records = args.records or paper_folder(args.paper) / "records"
+    folder = paper_folder(args.paper)
+    records = args.records or folder / "records"
+    order = {p.row: i for t in read_tables(folder) if t.name == args.table for i, p in enumerate(t.published)}
     chosen = [
         r for r in read_records(records / f"{args.table}.jsonl")
-        if r.scale == args.scale and fnmatchcase(r.row, args.row) and args.metric in (None, r.metric)
+        if r.scale == args.scale and fnmatchcase(r.row, args.row)
+        and (args.metric in (None, r.metric) or r.metric == args.best)
     ]
-    plot.save(plot.length_curves(chosen, f"{args.paper}, {args.table}, {args.scale}"), args.out)
+    chosen.sort(key=lambda r: order.get(r.row, len(order)))
+    draw = plot.length_panels if args.panels else plot.length_curves
+    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best), args.out)
 
 
 def _attention(args: argparse.Namespace) -> None:
@@ -66,3 +81,17 @@ def _attention(args: argparse.Namespace) -> None:
     if args.stacks:
         views = [view for view in views if view.actions is not None]
     plot.save(plot.attention(views), args.out)
+
+
+def _run(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+
+    views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
+    plot.save(plot.stack_runs(views), args.out)
+
+
+def _automaton(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+    from seqstruct.harness.automaton import checkpoint_figure
+
+    plot.save(checkpoint_figure(args.checkpoint, args.text, args.feature, args.data), args.out)

@@ -1,10 +1,15 @@
-"""Drawings, each one PNG, PDF or SVG: learning curves, curves by length, and what the attention of a string does."""
+"""Drawings, each one PNG, PDF or SVG: learning curves, curves by length, and what the attention of a string does.
+
+Of a nondeterministic stack the actions are expectations over all its runs so far, and its most probable run is drawn.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +24,17 @@ ACTIONS = ("push", "pop", "keep")
 
 
 class LayerView(NamedTuple):
-    """What one layer of a checkpoint did with a string: `actions` T 3 (push, pop, keep) or `weights` H T S."""
+    """What one layer of a checkpoint did with a string: `actions` T 3 (push, pop, keep) or `weights` H T S.
+
+    run: the most probable one (`seqstruct.ops.pushdown_viterbi.Run`), of a nondeterministic stack alone.
+    """
 
     title: str
     rows: Sequence[str]
     columns: Sequence[str]
     actions: Any
     weights: Any
+    run: Any = None
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -61,39 +70,95 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
     return figure
 
 
-def length_curves(records: Sequence[Record], title: str = "") -> Figure:
+def length_curves(records: Sequence[Record], title: str = "", selection: str | None = None) -> Figure:
     """A metric split up by its axis, one curve for each row: the mean over seeds, with a band from least to greatest.
 
-    records: of one metric, unit and axis.  Raises ValueError if none of them is split up, or if they are of several.
+    records: of one metric, unit and axis, and of the selection.  selection: the metric whose least value chooses the
+    run of a row that is drawn, alone, instead of the mean; None for the mean.
+    Raises ValueError if none of them is split up, or if they are of several.
     """
-    split = [r for r in latest(records) if r.series]
+    split, (metric, unit, axis) = _split_up(records, selection)
+    figure = Figure(figsize=(6.4, 4.0))
+    axes = figure.subplots()
+    _draw_lengths(axes, split, {row: row for row in dict.fromkeys(r.row for r in split)})
+    axes.set_xlabel(axis)
+    axes.set_ylabel(f"{metric.replace('_', ' ')} ({unit})")
+    axes.set_title(title)
+    axes.legend(fontsize="small")
+    return figure
+
+
+def length_panels(records: Sequence[Record], title: str = "", selection: str | None = None) -> Figure:
+    """`length_curves` with a panel for each first word of the rows ("dyck Tf+Nd"), and one legend of the other words.
+
+    Curves of one name have one colour in all panels.  Raises ValueError as `length_curves` does.
+    """
+    split, (metric, unit, axis) = _split_up(records, selection)
+    groups: dict[str, dict[str, str]] = {}
+    for record in split:
+        first, _, rest = record.row.partition(" ")
+        groups.setdefault(first, {})[record.row] = rest or first
+    names = list(dict.fromkeys(name for rows in groups.values() for name in rows.values()))
+    columns = min(3, len(groups))
+    lines = -(-len(groups) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.6 * lines + 0.8), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False).flat
+    handles: dict[str, Any] = {}
+    for axes, (first, rows) in zip(panels, groups.items(), strict=False):
+        of_panel = [record for record in split if record.row in rows]
+        handles |= _draw_lengths(axes, of_panel, rows, {name: f"C{i}" for i, name in enumerate(names)})
+        axes.set_title(first, fontsize="medium")
+        axes.set_xlabel(axis)
+    for axes in list(figure.axes)[len(groups) :]:
+        axes.set_axis_off()
+    figure.supylabel(f"{metric.replace('_', ' ')} ({unit})", fontsize="medium")
+    figure.suptitle(title, fontsize="medium")
+    figure.legend([handles[name] for name in names], names, loc="outside lower center", ncols=len(names))
+    return figure
+
+
+def _split_up(records: Sequence[Record], selection: str | None) -> tuple[list[Record], tuple[str, str, str]]:
+    """The records to draw, and their one metric, unit and axis."""
+    recent = latest(records)
+    split = [r for r in recent if r.series and r.metric != selection]
     kinds = sorted({(r.metric, r.unit, r.series["axis"]) for r in split})
     if len(kinds) != 1:
         raise ValueError(
             f"expected records of one metric that is split up; got {len(kinds)}: "
             + (", ".join(metric for metric, _, _ in kinds) or "none")
         )
-    metric, unit, axis = kinds[0]
-    figure = Figure(figsize=(6.4, 4.0))
-    axes = figure.subplots()
-    for row in dict.fromkeys(r.row for r in split):
+    if selection is not None:
+        judged = {(r.row, r.scale, r.configuration_hash, r.seed): r.value for r in recent if r.metric == selection}
+
+        def judge(r: Record) -> float:
+            return judged.get((r.row, r.scale, r.configuration_hash, r.seed), math.inf)
+
+        split = [min((r for r in split if r.row == row), key=judge) for row in dict.fromkeys(r.row for r in split)]
+    return split, kinds[0]
+
+
+def _draw_lengths(
+    axes: Any, records: Sequence[Record], rows: Mapping[str, str], colors: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """One curve for each row; rows: its name in the legend.  The curves come back by name."""
+    drawn = {}
+    for row, name in rows.items():
         values: dict[float, list[float]] = {}
-        for r in split:
+        for r in records:
             if r.row == row:
                 for x, y in r.series["points"]:
                     values.setdefault(x, []).append(y)
         at = sorted(values)
-        (line,) = axes.plot(at, [statistics.fmean(values[x]) for x in at], label=row)
+        (line,) = axes.plot(
+            at, [statistics.fmean(values[x]) for x in at], label=name, color=None if colors is None else colors[name]
+        )
+        drawn[name] = line
         if any(len(values[x]) > 1 for x in at):
             low, high = [min(values[x]) for x in at], [max(values[x]) for x in at]
             axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2)
     axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.set_xlabel(axis)
-    axes.set_ylabel(f"{metric.replace('_', ' ')} ({unit})")
-    axes.set_title(title)
-    axes.legend(fontsize="small")
     axes.grid(alpha=0.3)
-    return figure
+    return drawn
 
 
 def layer_views(
@@ -122,7 +187,7 @@ def layer_views(
         raise ValueError("a translation model needs a target too")
     source = _indices(task.source_dictionary, text)
     before, after = source, target.split()
-    with torch.no_grad(), collect_readings() as readings:
+    with torch.no_grad(), collect_readings() as readings, _pushdown_logits(model) as logits:
         if encoded:
             eos = torch.tensor([task.source_dictionary.eos()])
             before = torch.cat([source, eos])
@@ -138,14 +203,50 @@ def layer_views(
     views = []
     for site, layer, reading in readings:
         rows, columns = names[site.value]
-        actions = reading.extra.get("actions")
+        actions, run = reading.extra.get("actions"), None
+        if (site, layer) in logits:
+            actions, run = _runs(*logits[site, layer])
         if actions is not None or reading.weights is not None:
             views.append(LayerView(
                 f"{site.value.replace('_', ' ')}, layer {layer + 1}", rows, columns,
                 None if actions is None else actions[0].float().numpy(),
                 None if reading.weights is None else reading.weights[0].float().numpy(),
+                run,
             ))
     return views
+
+
+@contextmanager
+def _pushdown_logits(model: Any) -> Iterator[dict]:
+    """Inside the block: by site and layer, the mechanism of a nondeterministic stack and its last log-weights."""
+    from seqstruct.attention import get_attention
+    from seqstruct.bridge.adapter import AttentionAdapter
+
+    kind = get_attention("nondeterministic_stack")
+    found: dict = {}
+    hooks = []
+    for adapter in model.modules():
+        if isinstance(adapter, AttentionAdapter) and isinstance(adapter.mechanism, kind):
+            mechanism, key = adapter.mechanism, (adapter.mechanism.shape.site, adapter.layer)
+
+            def keep(_: Any, __: Any, output: Any, mechanism: Any = mechanism, key: Any = key) -> None:
+                found[key] = mechanism, output
+
+            hooks.append(mechanism.transition_layer.register_forward_hook(keep))
+    try:
+        yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _runs(mechanism: Any, logits: Any) -> tuple[Any, Any]:
+    """Expected actions 1 T 3 and the most probable run of one sequence."""
+    from seqstruct.ops.pushdown_actions import expected_actions
+    from seqstruct.ops.pushdown_viterbi import most_probable_run
+
+    sizes = {"states": mechanism.config.states, "symbols": mechanism.config.symbols}
+    return expected_actions(logits, **sizes), most_probable_run(logits, **sizes)[0]
 
 
 def _indices(dictionary: Any, text: str) -> Any:
@@ -178,6 +279,61 @@ def attention(views: Sequence[LayerView], title: str = "") -> Figure:
         axes.set_yticks(range(shown.shape[0]), ACTIONS if stack else view.rows, fontsize="small")
         axes.set_title(view.title, fontsize="medium", loc="left")
         figure.colorbar(image, ax=axes, aspect=8 if stack else 20, pad=0.01)
+    if title:
+        figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def stacks_of(run: Any) -> list[list[tuple[int, int]]]:
+    """The stack after each step, bottom first: (symbol, step that pushed the vector, -1 for the bottom vector)."""
+    stack, found = [(0, -1)], []
+    for transition in run.transitions:
+        if transition.action == "pop":
+            stack.pop()
+        elif transition.action == "push":
+            stack.append((transition.next_symbol, transition.vector))
+        else:
+            stack[-1] = (transition.next_symbol, transition.vector)
+        found.append(list(stack))
+    return found
+
+
+def stack_runs(views: Sequence[LayerView], title: str = "") -> Figure:
+    """The most probable run of each nondeterministic stack: a column of cells for each step, the bottom lowest.
+
+    A cell's colour is its stack symbol, its text the input whose vector it holds; under each column stand the input,
+    the action (+ push, - pop, = replace) and the automaton's state after it.  Raises ValueError if no view has a run.
+    """
+    views = [view for view in views if view.run is not None]
+    if not views:
+        raise ValueError("no layer has a nondeterministic stack")
+    signs = {"push": "+", "pop": "\u2212", "replace": "="}
+    columns = [stacks_of(view.run) for view in views]
+    heights = [max((len(stack) for stack in stacks), default=1) for stacks in columns]
+    width = min(20.0, 2.2 + 0.36 * max(len(view.rows) for view in views))
+    figure = Figure(figsize=(width, sum(1.5 + 0.3 * height for height in heights)), layout="constrained")
+    panels = figure.subplots(len(views), 1, squeeze=False, height_ratios=[1.5 + 0.3 * height for height in heights])
+    for axes, view, stacks, height in zip(panels[:, 0], views, columns, heights, strict=True):
+        for at, stack in enumerate(stacks):
+            for level, (symbol, vector) in enumerate(stack):
+                axes.bar(at, 1, width=0.9, bottom=level, color=f"C{symbol}", alpha=0.55, edgecolor="white")
+                text = "\u22a5" if vector < 0 else view.rows[vector]
+                axes.text(at, level + 0.5, text, ha="center", va="center", fontsize="small")
+        labels = [
+            f"{name}\n{signs[transition.action]}\n{transition.next_state}"
+            for name, transition in zip(view.rows, view.run.transitions, strict=True)
+        ]
+        axes.set_xticks(range(len(labels)), labels, fontsize="small")
+        axes.set_xlim(-0.7, len(labels) - 0.3)
+        axes.set_ylim(0, height)
+        axes.yaxis.get_major_locator().set_params(integer=True)
+        axes.set_ylabel("elements")
+        share = f"{math.exp(view.run.log_share):.2g} of the weight of all runs"
+        axes.set_title(f"{view.title}: {share}", fontsize="medium", loc="left")
+        symbols = sorted({symbol for stack in stacks for symbol, _ in stack})
+        handles = [axes.bar(0, 0, color=f"C{symbol}", alpha=0.55) for symbol in symbols]
+        names = [f"symbol {symbol}" for symbol in symbols]
+        axes.legend(handles, names, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     if title:
         figure.suptitle(title, fontsize="medium")
     return figure

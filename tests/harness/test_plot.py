@@ -9,6 +9,9 @@ from seqstruct.cli import main
 from seqstruct.harness import plot
 from seqstruct.harness.logs import parameters, parse_line, parse_lines
 from seqstruct.harness.records import append_records
+from seqstruct.ops.pushdown_actions import expected_actions
+from seqstruct.ops.pushdown_viterbi import Run, Transition, most_probable_run
+from tests.models.building import cfl_dictionary, language_model, task_of
 
 LOG = """\
 2026-01-01 00:00:00 | INFO | fairseq_cli.train | num. shared model params: 43,109 (num. trained: 43,109)
@@ -60,6 +63,30 @@ def test_length_curves_average_over_seeds(record):
     assert axes.get_xlabel() == "length"
 
 
+def test_length_panels_have_one_colour_for_each_model(record):
+    records = [
+        record(row=f"{language} {model}", series={"axis": "length", "points": [[40, value]]})
+        for value, (language, model) in enumerate([("dyck", "Tf"), ("dyck", "Tf+Nd"), ("palindromes", "Tf+Nd")])
+    ]
+    figure = plot.length_panels(records)
+    panels = {axes.get_title(): {line.get_label(): line for line in axes.get_lines()[:-1]} for axes in figure.axes}
+    assert list(panels["dyck"]) == ["Tf", "Tf+Nd"] and list(panels["palindromes"]) == ["Tf+Nd"] and len(panels) == 2
+    assert panels["dyck"]["Tf+Nd"].get_color() == panels["palindromes"]["Tf+Nd"].get_color()
+    assert panels["dyck"]["Tf"].get_color() != panels["dyck"]["Tf+Nd"].get_color()
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Tf", "Tf+Nd"]
+
+
+def test_the_best_run_by_another_metric_is_drawn_alone(record):
+    series = {"axis": "length", "points": [[40, 1.0]]}
+    records = [
+        record(metric=metric, seed=seed, value=value, series={**series, "points": [[40, 10.0 * seed]]})
+        for metric, values in (("test", (0.1, 0.2, 0.3)), ("valid", (0.9, 0.7, 0.8)))
+        for seed, value in enumerate(values, 1)
+    ]
+    (axes,) = plot.length_curves(records, selection="valid").axes
+    assert axes.get_lines()[0].get_xydata().tolist() == [[40, 20.0]]
+
+
 def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, capsys):
     with pytest.raises(ValueError, match="got 0: none"):
         plot.length_curves([record()])
@@ -85,3 +112,45 @@ def test_attention_draws_actions_and_weights(tmp_path):
     plot.save(figure, tmp_path / "attention.png")
     with pytest.raises(ValueError, match="no layer gives actions"):
         plot.attention([])
+
+
+def transition(step, action, symbol, vector, height):
+    return Transition(step, action, 0, 0, 1, symbol, height, vector, 0.0)
+
+
+def test_stacks_of_a_run_and_their_drawing(tmp_path):
+    run = Run((
+        transition(0, "replace", 2, -1, 1), transition(1, "push", 1, 1, 2), transition(2, "push", 0, 2, 3),
+        transition(3, "replace", 1, 2, 3), transition(4, "pop", 1, 1, 2),
+    ), -1.0, -0.5)
+    stacks = plot.stacks_of(run)
+    assert stacks == [[(2, -1)], [(2, -1), (1, 1)], [(2, -1), (1, 1), (0, 2)], [(2, -1), (1, 1), (1, 2)],
+                      [(2, -1), (1, 1)]]
+    symbols = ["<s>", "a", "b", "c", "d"]
+    figure = plot.stack_runs([plot.LayerView("layer 1", symbols, symbols, None, None, run)])
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == ["\u22a5", "\u22a5", "a", "\u22a5", "a", "b", "\u22a5", "a", "b",
+                                                        "\u22a5", "a"]
+    assert [label.get_text().split("\n")[1] for label in axes.get_xticklabels()] == ["=", "+", "+", "=", "\u2212"]
+    assert "0.61 of the weight" in axes.get_title(loc="left")
+    plot.save(figure, tmp_path / "run.svg")
+    with pytest.raises(ValueError, match="no layer has a nondeterministic stack"):
+        plot.stack_runs([plot.LayerView("layer 1", symbols, symbols, None, np.ones((1, 5, 5)))])
+
+
+def test_a_nondeterministic_stack_is_seen_through_its_runs(monkeypatch):
+    """Expected actions and the most probable run come from the log-weights that the layer computed for the string."""
+    dictionary = cfl_dictionary("dyck")
+    model = language_model("Tf_Nd", dictionary, 2)
+    loaded = [model], None, task_of(dictionary)
+    monkeypatch.setattr("fairseq.checkpoint_utils.load_model_ensemble_and_task", lambda *_, **__: loaded)
+    seen = []
+    mechanism = model.decoder.layers[2].self_attn.mechanism
+    mechanism.transition_layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    views = plot.layer_views("checkpoint.pt", "( [ ] )")
+    (view,) = [view for view in views if view.actions is not None]
+    assert np.allclose(view.actions, expected_actions(seen[0], states=2, symbols=3)[0].numpy())
+    assert view.run == most_probable_run(seen[0], states=2, symbols=3)[0]
+    assert len(view.run.transitions) == len(view.rows) == 5
+    assert all(other.run is None for other in views if other is not view)
+    assert len(mechanism.transition_layer._forward_hooks) == 1, "only this test's own is left"
