@@ -1,0 +1,93 @@
+"""bAbI question answering, one model for each task, the models of several seeds as one (Kim et al. 2017, section 4.3).
+
+The training of appendix A.4, with fairseq's `sgd` and `fixed` schedule (the learning rate of each epoch in a list):
+
+    data-prep/babi.sh --task 2 --out data-bin/babi-2
+    fairseq-train data-bin/babi-2 --user-dir "$(seqstruct path)" --task babi_qa --criterion babi_qa \\
+        --arch memory_binary_crf --steps 2 --seeds 20 --optimizer sgd --lr 0.01,... --lr-scheduler fixed \\
+        --batch-size 32 --max-epoch 100 --update-epoch-batch-itr True --save-dir runs/babi-2
+    fairseq-validate data-bin/babi-2 --user-dir "$(seqstruct path)" --task babi_qa --criterion babi_qa --seeds 20 \\
+        --path runs/babi-2/checkpoint_last.pt --valid-subset valid,test --report-seeds
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, List, Optional
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+
+from seqstruct.data.babi.dataset import StackedQuestions, read_encoded
+from seqstruct.data.babi.prepare import VOCABULARY
+from seqstruct.data.parallel import read_lines
+
+
+@dataclass
+class BabiQAConfig(FairseqDataclass):
+    """Options of the task."""
+
+    data: Optional[str] = field(default=None, metadata={"help": "folder made by data-prep/babi.sh"})
+    memory: int = field(default=25, metadata={"help": "facts remembered, the last ones before a question; 1 or more"})
+    seeds: int = field(default=1, metadata={"help": "models trained as one, each with a seed of its own; 1 or more"})
+    first_seed: int = field(default=1, metadata={"help": "seed of the first of them, 0 or more; the rest count up"})
+    renormalize: float = field(
+        default=40.0,
+        metadata={"help": "l2 norm that a seed's gradient is scaled down to where it exceeds it; 0 for no limit"},
+    )
+
+
+@register_task("babi_qa", dataclass=BabiQAConfig)
+class BabiQATask(FairseqTask):
+    """vocabulary: id by word.  seeds: of the models that train as one."""
+
+    cfg: BabiQAConfig
+
+    def __init__(self, cfg: BabiQAConfig, vocabulary: List[str]):
+        super().__init__(cfg)
+        self.vocabulary = {word: number for number, word in enumerate(vocabulary)}
+        self.seeds = range(cfg.first_seed, cfg.first_seed + cfg.seeds)
+
+    @classmethod
+    def setup_task(cls, cfg: BabiQAConfig, **_: Any) -> "BabiQATask":
+        """Read the vocabulary.  Raises ValueError if there is none or an option is out of range."""
+        if cfg.data is None or not (Path(cfg.data) / VOCABULARY).is_file():
+            raise ValueError(f"babi_qa needs a folder made by data-prep/babi.sh, with {VOCABULARY}; got {cfg.data}")
+        for name, least in (("memory", 1), ("seeds", 1), ("first_seed", 0), ("renormalize", 0)):
+            if getattr(cfg, name) < least:
+                raise ValueError(f"{name}: expected {least} or more, got {getattr(cfg, name)}")
+        return cls(cfg, list(read_lines(Path(cfg.data) / VOCABULARY)))
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+        """Read train, valid or test.  Raises ValueError naming file and line for what the vocabulary does not have."""
+        path = Path(self.cfg.data) / f"{split}.txt"
+        if not path.is_file():
+            raise ValueError(f"{path}: no such file")
+        questions = read_encoded(path, self.vocabulary, self.cfg.memory)
+        self.datasets[split] = StackedQuestions(questions, self.seeds, shuffle=split == "train")
+
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
+        """Renormalise the gradient of each seed by itself, and step; seeds are the first axis of all parameters."""
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        if self.cfg.renormalize and gradients:
+            norms = torch.stack([g.flatten(1).norm(dim=1) for g in gradients]).norm(dim=0)  # S
+            scale = (self.cfg.renormalize / norms.clamp(min=torch.finfo(norms.dtype).tiny)).clamp(max=1.0)
+            for gradient in gradients:
+                gradient.mul_(scale.view(-1, *[1] * (gradient.dim() - 1)))
+        optimizer.step()
+
+    def max_positions(self) -> None:
+        """No limit."""
+        return None
+
+    @property
+    def source_dictionary(self) -> None:
+        """None: words are those of `vocabulary`."""
+        return None
+
+    @property
+    def target_dictionary(self) -> None:
+        """None: answers are words of `vocabulary`."""
+        return None
