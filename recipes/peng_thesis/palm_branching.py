@@ -6,12 +6,13 @@ palm.py.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from palm import SETTINGS, parse_measurements, prepared_trees, train_options
+from palm import SETTINGS, more_parse_measurements, parse_measurements, prepared_trees, train_options
 
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -65,11 +66,11 @@ class Branching(Recipe):
         if run.cell.row in BRANCHING:
             options = ["--branching", BRANCHING[run.cell.row], "--seed", str(run.cell.seed)]
             found = parse_measurements(run, trees, options)
-        else:
-            words = [str(data / "bin"), *train_options("PaLM-U", SETTINGS[run.cell.scale])]
-            found = parse_measurements(run, trees, ["--untrained", " ".join(words), "--seed", str(run.cell.seed),
-                                                    "--lowercase"])
-        return [m for m in found if run.cell.row != "Gold" or m.table == "3.4"]
+            if run.cell.row == "Gold":
+                return [m for m in found if m.table == "3.4"]
+            return found + more_parse_measurements(run, trees, options, left=False)
+        words = shlex.join([str(data / "bin"), *train_options("PaLM-U", SETTINGS[run.cell.scale])])
+        return parse_measurements(run, trees, ["--untrained", words, "--seed", str(run.cell.seed), "--lowercase"])
 
 
 recipe = Branching()

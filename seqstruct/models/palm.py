@@ -54,7 +54,8 @@ class PaLMConfig(AWDLSTMConfig):
 class SpanAttention(nn.Module):
     """Attention over the spans before each word.
 
-    Linear layers start as torch's do.  The scores are a scalar for each span, before the softmax.
+    Linear layers start as torch's do; the rational RNNs' gates have a bias, from 0, and their inputs none, as in
+    appendix E.4.  The scores are a scalar for each span, before the softmax.
     """
 
     def __init__(self, size: int, span_size: int, max_span: int, right_branching: bool):
@@ -65,8 +66,9 @@ class SpanAttention(nn.Module):
                 raise ValueError(f"{name}: expected 1 or more, got {value}")
         self.max_span, self.right_branching = max_span, right_branching
         reading = 2 * span_size
-        self.forward_layer = nn.Linear(size, reading)
-        self.backward_layer = nn.Linear(size, reading)
+        self.forward_layer = nn.Linear(size, reading, bias=False)
+        self.backward_layer = nn.Linear(size, reading, bias=False)
+        self.gate_bias = nn.Parameter(torch.zeros(2, span_size))
         if not right_branching:
             self.score_hidden = nn.Linear(size, reading)
             self.score_span = nn.Linear(reading, reading, bias=False)
@@ -98,9 +100,9 @@ class SpanAttention(nn.Module):
         words = torch.cat([context, hidden], 1)[:, :-1]
         first = context.size(1) - 1
         gate, update = self.forward_layer(words).chunk(2, 2)
-        onward = forward_spans(gate, update.tanh(), max_span, first)
+        onward = forward_spans(gate + self.gate_bias[0], update.tanh(), max_span, first)
         gate, update = self.backward_layer(words).chunk(2, 2)
-        back = backward_spans(gate, update.tanh(), max_span, first)
+        back = backward_spans(gate + self.gate_bias[1], update.tanh(), max_span, first)
         there = span_mask(F.pad(padding_mask, (0, hidden.size(1) - 1), value=False), max_span, first)
         return torch.cat([onward, back], 3), there
 
