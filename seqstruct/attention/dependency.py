@@ -3,6 +3,8 @@
 The output of token j is c_j = sum_i p(z_ij = 1) x_i, z_ij saying that i is the parent of j, under a distribution over
 projective trees whose arcs a bidirectional LSTM scores (appendix A.1).  The trees come from the keys, and the values
 are summed as they are; the query plays no part (the source has none).  O(B S^3) time, O(B S^2 score_size) memory.
+With another `gradient` than marginal the output is the parent itself, in the best tree, and the scorer is trained by a
+surrogate (Peng 2022, sec. 2.2; `seqstruct.ops.surrogate`).
 Deviations: unless `root_token` says that every sentence starts with the root symbol, as the source's do, a root of its
 own stands in front, whose state and value are learned.  The size of s is not given in the source.
 """
@@ -19,8 +21,9 @@ from seqstruct.attention.arc_scorer import ArcScorer
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.tree_attention import Tree, TreeAttention
-from seqstruct.ops.dependency import projective_best_tree, projective_log_partition, projective_marginals
+from seqstruct.ops.dependency import projective_best_tree, projective_log_partition
 from seqstruct.ops.log_potentials import Rows
+from seqstruct.ops.surrogate import GRADIENTS, dependency_argmax
 
 
 @register_attention("dependency", sites={Site.ENCODER_SELF})
@@ -36,10 +39,16 @@ class DependencyAttention(TreeAttention):
         bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
         root_token: bool = False  # the first token of each sentence is the root symbol
         single_root: bool = False  # the root has exactly one dependent
+        gradient: str = "marginal"  # marginal, or the best tree with the gradient of SPIGOT: pipeline, ste or spigot
+        step_size: float = 1.0  # eta of spigot's update; above 0
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if a size is below 1, or value_dim is not embed_dim."""
+        """Raises ValueError if a size is below 1, value_dim is not embed_dim, or the gradient is unknown."""
         super().__init__(config, shape)
+        if config.gradient not in GRADIENTS:
+            raise ValueError(f"{self.name}: gradient is one of {', '.join(GRADIENTS)}, not {config.gradient!r}")
+        if not config.step_size > 0:
+            raise ValueError(f"{self.name}: step_size is above 0, not {config.step_size}")
         self.scorer = ArcScorer(
             shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=not config.root_token
         )
@@ -48,7 +57,10 @@ class DependencyAttention(TreeAttention):
         """The distribution.  Raises ValueError on a score that is NaN; its place counts real tokens, the root is 0."""
         arcs, padding_mask, single_root = self.scorer(key, rows), self.words(rows), self.config.single_root
         heads = projective_best_tree(arcs, padding_mask, single_root=single_root).heads if need_heads else None
-        return Tree(projective_marginals(arcs, padding_mask, single_root=single_root), heads)
+        parents = dependency_argmax(
+            arcs, padding_mask, gradient=self.config.gradient, step_size=self.config.step_size, single_root=single_root
+        )
+        return Tree(parents, heads)
 
     def log_likelihood(self, key: Tensor, heads: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Log-probability of one tree for each row, B, in nats, to train the scorer on a parser's trees.

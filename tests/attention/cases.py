@@ -32,6 +32,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "dependency": [
         {"hidden_size": 3, "score_size": 4},
         {"hidden_size": 3, "score_size": 5, "bounded": False, "root_token": True, "single_root": True},
+        {"hidden_size": 5, "score_size": 7, "bounded": False, "gradient": "spigot", "root_token": True},
     ],
     "hard_parents": [{"without_heads": "chain"}, {"without_heads": "chain", "root_token": True}],
     "segmentation": [{}, {"normalize": False, "score_l2": 0.1}],
@@ -42,6 +43,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"states": 2, "symbols": 3, "size": 2},
         {"states": 1, "symbols": 2, "size": 3, "sigmoid": True},
     ],
+    "normalized_softmax": [{"sigma": 1.5}],
     "performer": [{"features": 9}, {"features": 10, "hyperbolic": True, "orthogonal": False}],
     "rfa": [
         {"features": 16, "pool": 3},

@@ -63,6 +63,27 @@ def test_expected_values_are_those_of_all_trees(name: str, options: dict, genera
         torch.testing.assert_close(reading.output[row], expected, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("gradient, learns", [("pipeline", False), ("ste", True), ("spigot", True)])
+def test_the_best_tree_with_a_surrogate_gradient(gradient: str, learns: bool, generator: torch.Generator) -> None:
+    attention = build("dependency", generator, hidden_size=3, score_size=4, gradient=gradient, step_size=0.5)
+    x = draw(generator)
+    reading, _ = attention(x, x, x, need_weights=True)
+    parents = torch.cat([attention.root_value.expand(len(x), 1, -1), x], 1)
+    heads = reading.extra["heads"]
+    expected = parents[torch.arange(len(x)).unsqueeze(1), heads]
+    torch.testing.assert_close(reading.output, expected, rtol=1e-12, atol=1e-12)
+    reading.output.square().sum().backward()
+    moved = [p.grad is not None and bool(p.grad.abs().sum() > 0) for p in attention.scorer.parameters()]
+    assert any(moved) is learns
+
+
+def test_an_unknown_gradient_is_refused(generator: torch.Generator) -> None:
+    with pytest.raises(ValueError, match="dependency: gradient is one of pipeline, ste, spigot, marginal, not 'x'"):
+        build("dependency", generator, gradient="x")
+    with pytest.raises(ValueError, match="dependency: step_size is above 0, not 0"):
+        build("dependency", generator, gradient="ste", step_size=0.0)
+
+
 def test_readings_of_padded_rows_stand_where_the_tokens_are(generator: torch.Generator) -> None:
     for options in ({}, {"root_token": True}):
         attention = build("dependency", generator, hidden_size=3, score_size=4, **options)
