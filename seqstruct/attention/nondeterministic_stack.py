@@ -53,11 +53,11 @@ class NondeterministicStackAttention(Attention):
                     raise ValueError(f"nondeterministic_stack: {option} is 1 or more, not {getattr(self, option)}")
 
     class State(NamedTuple):
-        """automaton: the tables; begun: B bool, whether a real token was written; actions: B 1 3, see `forward`."""
+        """automaton: the tables; begun: B bool, whether a real token was written; logits: B 1 A, of the last step."""
 
         automaton: PushdownState
         begun: Tensor
-        actions: Tensor
+        logits: Tensor
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
@@ -79,7 +79,7 @@ class NondeterministicStackAttention(Attention):
             max_length=self.config.max_length,
         )
         begun = torch.zeros(batch_size, dtype=torch.bool, device=self.bottom.device)
-        return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, 3))
+        return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, self.transition_layer.out_features))
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
         """One step of the automaton for each of S inputs."""
@@ -96,16 +96,17 @@ class NondeterministicStackAttention(Attention):
                 symbols=self.config.symbols,
             )
         begun = torch.ones_like(state.begun) if padding_mask is None else state.begun | (~padding_mask).any(1)
-        return self.State(automaton, begun, self._actions(logits[:, -1:]))
+        return self.State(automaton, begun, logits[:, -1:])
 
     def read(
         self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """The reading after the last step, the same for all T queries."""
+        """The reading after the last step, the same for all T queries; extra as in `forward` if weights are needed."""
         output = self.output_layer(pushdown_reading(state.automaton).to(self.output_layer.weight.dtype))
         output = output.masked_fill(~state.begun[:, None], 0.0)
         expand = (-1, query.size(1), -1)
-        return Reading(output[:, None].expand(expand), None, {"actions": state.actions.expand(expand)})
+        extra = {"actions": self._actions(state.logits).expand(expand)} if need_weights else {}
+        return Reading(output[:, None].expand(expand), None, extra)
 
     def forward(
         self,
@@ -125,7 +126,7 @@ class NondeterministicStackAttention(Attention):
         all its transitions), whatever the automaton's state.
         """
         if state is not None:
-            return super().forward(query, key, value, padding_mask, state, position=position)
+            return super().forward(query, key, value, padding_mask, state, position=position, need_weights=need_weights)
         logits, pushed = self._inputs(key, value, padding_mask)
         readings = pushdown_stack(
             logits,

@@ -1,5 +1,5 @@
 """Timings of our operators beside what they are held against, in one process.
 
-Each module here but `timing` is one benchmark: `run(lengths, repeats) -> str` gives the table that
+`inference`, `rational` and `stack` are benchmarks: `run(lengths, repeats, ...) -> str` gives what
 `seqstruct bench NAME` prints.
 """

@@ -1,20 +1,26 @@
-"""Stack attention layers beside softmax attention and a whole training step of a plain Transformer.
+"""Stack attention, beside softmax attention, the authors' layers and a whole training step of a plain Transformer.
 
 The unit u is one training step (forward, backward, clipping, Adam) of a `torch.nn.TransformerEncoder` language model
 of the CFL configuration of DuSell and Chiang (2024): 5 layers of size 32, 4 heads, feedforward 64, dropout 0.1,
-length 80, batch 10, float32.  Layers are whole attention layers, projections included.
+length 80, batch 10, float32, on the same device.  Layers are whole attention layers, projections included.  `peak MB`
+is what a forward and backward pass adds at most, `operators` how many torch operators it calls, views among them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
-from seqstruct.benchmarks.timing import Contestant, machine, measure, table
+from seqstruct.benchmarks.stack_decoding import decoding_table
+from seqstruct.benchmarks.stack_models import training_steps
+from seqstruct.benchmarks.stack_peers import peer_layers
+from seqstruct.benchmarks.timing import Contestant, Place, Timing, audit, machine, measure, table
 
 MODEL, HEADS, BATCH, UNIT_LENGTH, VOCABULARY = 32, 4, 10, 80, 5
 UNIT = "plain Transformer step, length 80"
@@ -24,62 +30,137 @@ LAYERS = {
     "nondeterministic Q=2 S=3 m=5": ("nondeterministic_stack", {"states": 2, "symbols": 3, "size": 5}),
     "nondeterministic Q=3 S=3 m=5": ("nondeterministic_stack", {"states": 3, "symbols": 3, "size": 5}),
 }
+GROWTH = [40, 80, 160, 320, 640]
+DECODING = [32, 64, 128, 256, 512]
+SECTIONS = ("layers", "steps", "decoding", "growth")
+FEW = 3  # repeats of what takes long
 
 
-def run(lengths: Sequence[int], repeats: int) -> str:
-    """The table.  Raises ValueError on a length below 1."""
-    if min(lengths) < 1:
+def run(
+    lengths: Sequence[int] | None,
+    repeats: int,
+    sections: Sequence[str] | None = None,
+    device: str = "cpu",
+    dtype: str = "float32",
+) -> str:
+    """The tables of the sections (all of `SECTIONS` by default), one under the other.
+
+    lengths: in place of each section's own: of the layers, of training steps, to decode to, and of growth.
+    Raises ValueError on a length or number of repeats below 1, and on a section, a device or a data type that is not to
+    be had.
+    """
+    if lengths and min(lengths) < 1:
         raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
+    if unknown := sorted(set(sections or ()) - set(SECTIONS)):
+        raise ValueError(f"no section {', '.join(unknown)}; sections: {', '.join(SECTIONS)}")
+    place = Place.of(device, dtype)
+    peers, note = peer_layers(MODEL)
+    tables = {
+        "layers": lambda: layers_table(lengths or [40, 80, 160], repeats, place, peers),
+        "steps": lambda: steps_table(lengths or [UNIT_LENGTH], repeats, place),
+        "decoding": lambda: decoding_table(LAYERS, MODEL, HEADS, lengths or DECODING, min(repeats, FEW), place),
+        "growth": lambda: growth_table(lengths or GROWTH, repeats, place),
+    }
+    title = f"Stack attention, batch {BATCH}, {place}; medians of {repeats}\n{machine()}\n{note}"
+    return "\n\n".join([title, *(tables[name]() for name in SECTIONS if not sections or name in sections)])
+
+
+def layers_table(lengths: Sequence[int], repeats: int, place: Place, peers: dict[str, nn.Module]) -> str:
+    """Each layer at each length, in turn with the unit."""
     rows = []
     for length in lengths:
-        contestants = {UNIT: plain_step()}
-        contestants |= {label: layer(*choice, length) for label, choice in LAYERS.items()}
+        contestants = {UNIT: plain_step(place)}
+        contestants |= {label: layer(*choice, length, place) for label, choice in LAYERS.items()}
+        contestants |= {label: _contestant(peer, length, place) for label, peer in peers.items()}
         timings = measure(contestants, repeats)
-        unit = timings.pop(UNIT)
-        rows.append([UNIT, str(UNIT_LENGTH), "", f"{unit.both:.2f}", "", "1", ""])
-        for label, timing in timings.items():
-            times = f"{timing.forward:.2f}", f"{timing.both:.2f}"
-            ratios = f"{timing.forward / unit.both:.2f}", f"{timing.both / unit.both:.2f}"
-            rows.append([label, str(length), *times, *ratios, f"{timing.kept:.1f}"])
-    header = ["layer", "length", "forward ms", "forward+backward ms", "forward / u", "forward+backward / u", "kept MB"]
-    title = f"Stack attention, batch {BATCH}, float32; medians of {repeats}\n{machine()}\n"
-    return title + table(header, rows)
+        rows += [[name, *cells] for name, cells in _rows(timings, contestants, length)]
+    return "Layers\n" + table(["layer", "length", *HEADER], rows)
 
 
-def layer(name: str, options: dict[str, int], length: int) -> Contestant:
+def steps_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
+    """Whole training steps of the models of appendix D, in turn with the unit."""
+    rows = []
+    for length in lengths:
+        contestants = {UNIT: plain_step(place), **training_steps(length, BATCH, place)}
+        timings = measure(contestants, repeats)
+        rows += [[name, *cells] for name, cells in _rows(timings, contestants, length)]
+    return "Training steps: forward, backward, clipping, Adam\n" + table(["model", "length", *HEADER], rows)
+
+
+HEADER = ["forward ms", "forward+backward ms", "forward / u", "forward+backward / u", "peak MB", "operators"]
+
+
+def _rows(timings: dict[str, Timing], contestants: dict[str, Contestant], length: int) -> list[tuple[str, list[str]]]:
+    unit, rows = timings[UNIT].both, []
+    for name, timing in timings.items():
+        found = audit(contestants[name])
+        times = f"{timing.forward:.2f}", f"{timing.both:.2f}"
+        ratios = f"{timing.forward / unit:.2f}", f"{timing.both / unit:.2f}"
+        size = str(UNIT_LENGTH if name == UNIT else length)
+        rows.append((name, [size, *times, *ratios, f"{found.peak:.1f}", str(found.operators)]))
+    return rows
+
+
+def growth_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
+    """Forward and backward time by length, and the exponent between one length and the next."""
+    rows, ordered = [], sorted(lengths)
+    for label, choice in LAYERS.items():
+        last: tuple[int, float] | None = None
+        for length in ordered:
+            few = repeats if length <= 2 * UNIT_LENGTH else min(repeats, FEW)
+            contestant = layer(*choice, length, place)
+            both = measure({label: contestant}, few, warm_up=1)[label].both
+            exponent = "" if last is None else f"{math.log(both / last[1]) / math.log(length / last[0]):.2f}"
+            found = audit(contestant)
+            rows.append([label, str(length), f"{both:.2f}", exponent, f"{found.peak:.1f}", str(found.operators)])
+            last = (length, both)
+    header = ["layer", "length", "forward+backward ms", "exponent", "peak MB", "operators"]
+    return "Growth with the length; the exponent from the length before\n" + table(header, rows)
+
+
+def layer(name: str, options: dict[str, int], length: int, place: Place | None = None) -> Contestant:
     """A causal self-attention layer on random inputs, the gradient taken for its parameters and its input."""
+    module = get_attention(name)(make_config(name, options), Shape.of(Site.DECODER_SELF, MODEL, HEADS))
+    module.forward = partial(_output, module.forward)
+    return _contestant(module, length, place or Place.of("cpu", "float32"))
+
+
+def _output(forward: object, inputs: Tensor) -> Tensor:
+    return forward(inputs, inputs, inputs)[0].output
+
+
+def _contestant(module: nn.Module, length: int, place: Place) -> Contestant:
     generator = torch.Generator().manual_seed(1)
-    shape = Shape.of(Site.DECODER_SELF, MODEL, HEADS)
-    module = get_attention(name)(make_config(name, options), shape)
-    inputs = torch.randn(BATCH, length, MODEL, generator=generator, requires_grad=True)
-    weights = torch.randn(BATCH, length, MODEL, generator=generator)
+    module = module.to(place.device)
+    inputs = torch.randn(BATCH, length, MODEL, generator=generator).to(place.device).requires_grad_()
+    weights = torch.randn(BATCH, length, MODEL, generator=generator).to(place.device)
+
+    def forward() -> Tensor:
+        with place.precision():
+            return place.finished(module(inputs))
 
     def backward(output: Tensor) -> None:
         for parameter in module.parameters():
             parameter.grad = None
         inputs.grad = None
-        output.backward(weights)
+        output.backward(weights.to(output.dtype))
+        place.finished(output)
 
-    return Contestant(lambda: module(inputs, inputs, inputs)[0].output, backward)
+    return Contestant(forward, backward)
 
 
-def plain_step() -> Contestant:
+def plain_step(place: Place | None = None) -> Contestant:
     """The unit; its forward gives the loss, its backward the rest of the step."""
+    place = place or Place.of("cpu", "float32")
     one = nn.TransformerEncoderLayer(MODEL, HEADS, 2 * MODEL, 0.1, batch_first=True, norm_first=True)
     encoder = nn.TransformerEncoder(one, 5, enable_nested_tensor=False)
-    parts = nn.ModuleList([nn.Embedding(VOCABULARY, MODEL), encoder, nn.Linear(MODEL, VOCABULARY)])
-    optimizer = torch.optim.Adam(parts.parameters())
-    mask = nn.Transformer.generate_square_subsequent_mask(UNIT_LENGTH)
+    parts = nn.ModuleList([nn.Embedding(VOCABULARY, MODEL), encoder, nn.Linear(MODEL, VOCABULARY)]).to(place.device)
+    mask = nn.Transformer.generate_square_subsequent_mask(UNIT_LENGTH, device=place.device)
     tokens = torch.randint(VOCABULARY, (BATCH, UNIT_LENGTH), generator=torch.Generator().manual_seed(1))
+    tokens = tokens.to(place.device)
 
-    def forward() -> Tensor:
+    def loss() -> Tensor:
         logits = parts[2](encoder(parts[0](tokens), mask=mask, is_causal=True))
         return nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten())
 
-    def backward(loss: Tensor) -> None:
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(parts.parameters(), 5.0)
-        optimizer.step()
-
-    return Contestant(forward, backward)
+    return place.training_step(parts, loss)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import platform
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 
 class Contestant(NamedTuple):
@@ -63,6 +66,93 @@ def kept(forward: Callable[[], Tensor]) -> float:
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         forward()
     return sum(storages.values()) / 1e6
+
+
+class Place(NamedTuple):
+    """Where contestants run, and in which precision: float32, or bfloat16 where autocast allows it."""
+
+    device: torch.device
+    dtype: torch.dtype
+
+    @staticmethod
+    def of(device: str, dtype: str) -> Place:
+        """Raises ValueError on a device that is not to be had here, or another data type."""
+        if dtype not in ("float32", "bfloat16"):
+            raise ValueError(f"expected the data type float32 or bfloat16, got {dtype}")
+        try:
+            torch.empty(1, device=device)
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(f"no device {device} here: {str(error).splitlines()[0]}") from None
+        return Place(torch.device(device), getattr(torch, dtype))
+
+    def __str__(self) -> str:
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else str(self.device)
+        there = "" if self.device.type == "cuda" or torch.cuda.is_available() else ", no accelerator here"
+        return f"{str(self.dtype).removeprefix('torch.')}, on {name}{there}"
+
+    def precision(self) -> Any:
+        """The context of forward passes."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
+
+    def finished(self, result: Tensor) -> Tensor:
+        """The result, once the device has computed it."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        return result
+
+    def training_step(self, module: nn.Module, loss: Callable[[], Tensor]) -> Contestant:
+        """Forward: the loss; backward: gradients, clipped at 5, and a step of Adam."""
+        optimizer = torch.optim.Adam(module.parameters())
+
+        def forward() -> Tensor:
+            with self.precision():
+                return self.finished(loss())
+
+        def backward(value: Tensor) -> None:
+            optimizer.zero_grad()
+            value.backward()
+            nn.utils.clip_grad_norm_(module.parameters(), 5.0)
+            optimizer.step()
+            self.finished(value)
+
+        return Contestant(forward, backward)
+
+
+class Audit(TorchDispatchMode):
+    """Counts what runs within it: `operators`, views among them, and `peak`, megabytes (10^6 bytes) of new tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operators, self.peak, self._bytes = 0, 0.0, 0
+        self._live: dict[int, Any] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator; a storage counts until nothing refers to it any more."""
+        result = func(*args, **(kwargs or {}))
+        self.operators += 1
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                self._note(tensor.untyped_storage())
+        return result
+
+    def _note(self, storage: Any) -> None:
+        key, size = storage.data_ptr(), storage.nbytes()
+        if size and key not in self._live:
+            self._live[key] = weakref.ref(storage, lambda _: self._forget(key, size))
+            self._bytes += size
+            self.peak = max(self.peak, self._bytes / 1e6)
+
+    def _forget(self, key: int, size: int) -> None:
+        if self._live.pop(key, None) is not None:
+            self._bytes -= size
+
+
+def audit(contestant: Contestant) -> Audit:
+    """Of one forward and backward pass, after one that does not count."""
+    contestant.backward(contestant.forward())
+    with Audit() as found:
+        contestant.backward(contestant.forward())
+    return found
 
 
 def machine() -> str:

@@ -17,7 +17,7 @@ class Benchmark(NamedTuple):
 BENCHMARKS = {
     "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
-    "stack": Benchmark("stack attention layers, in units of a plain Transformer's training step", [40, 80, 160]),
+    "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None),
     "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14]),
 }
 
@@ -31,6 +31,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--repeats", type=int, default=7, metavar="N", help="timed runs of each (default: 7)")
     parser.add_argument("--lengths", type=int, nargs="+", default=None, metavar="N",
                         help="sequence lengths (default: those of the paper or the operator's own)")
+    parser.add_argument("--sections", nargs="+", default=None, metavar="NAME",
+                        help="stack: of layers, steps, decoding, growth (default: all)")
+    parser.add_argument("--device", default=None, help="stack: cpu (default) or cuda")
+    parser.add_argument("--dtype", default=None, help="stack: float32 (default) or bfloat16, by autocast")
     parser.set_defaults(run=run)
 
 
@@ -42,5 +46,9 @@ def run(args: argparse.Namespace) -> None:
 
     if args.threads is not None:
         torch.set_num_threads(args.threads)
+    chosen = {name: getattr(args, name) for name in ("sections", "device", "dtype")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if chosen and args.name != "stack":
+        raise ValueError(f"bench {args.name} has no option --{' or --'.join(chosen)}")
     lengths = args.lengths or BENCHMARKS[args.name].lengths
-    print(import_module(f"seqstruct.benchmarks.{args.name}").run(lengths, args.repeats))
+    print(import_module(f"seqstruct.benchmarks.{args.name}").run(lengths, args.repeats, **chosen))

@@ -2,29 +2,104 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 import torch
+from torch import nn
 
-from seqstruct.benchmarks.stack import LAYERS, layer
-from seqstruct.benchmarks.timing import Contestant, kept, measure, table
+from seqstruct.benchmarks import stack_peers
+from seqstruct.benchmarks.stack import LAYERS, SECTIONS, layer, run
+from seqstruct.benchmarks.stack_models import PLANS, STACKS, training_steps
+from seqstruct.benchmarks.stack_peers import PACKAGES, peer_layers
+from seqstruct.benchmarks.timing import Contestant, Place, audit, kept, measure, table
 from seqstruct.cli import main
 
+HEADINGS = {"layers": "Layers", "steps": "Training steps", "decoding": "Decoding", "growth": "Growth"}
 
-def test_the_table_has_a_row_for_each_layer(capsys):
+
+def test_every_section_has_its_rows(capsys):
     threads = torch.get_num_threads()
     try:
-        assert main(["bench", "stack", "--lengths", "3", "--repeats", "1", "--threads", "1"]) == 0
+        assert main(["bench", "stack", "--lengths", "3", "6", "--repeats", "1", "--threads", "1"]) == 0
     finally:
         torch.set_num_threads(threads)
-    lines = capsys.readouterr().out.splitlines()
-    assert all(any(line.startswith(label) for line in lines) for label in LAYERS)
-    assert "1 threads" in lines[1]
+    title, *tables = capsys.readouterr().out.strip().split("\n\n")
+    assert "1 threads" in title and "float32, on cpu" in title and "authors" in title
+    assert [text.split("\n")[0].startswith(HEADINGS[name]) for name, text in zip(SECTIONS, tables, strict=True)] == [
+        True
+    ] * 4
+    for name, text in zip(SECTIONS, tables, strict=True):
+        for label in [*PLANS, *STACKS] if name == "steps" else LAYERS:
+            assert sum(line.startswith(f"{label}  ") for line in text.splitlines()) == 2
 
 
-@pytest.mark.parametrize("option", [["--lengths", "0"], ["--repeats", "0"], ["--threads", "0"]])
-def test_numbers_below_one_are_refused(capsys, option):
-    assert main(["bench", "stack", *option]) == 1
-    assert "1 or more" in capsys.readouterr().err
+def test_sections_can_be_chosen():
+    text = run([2], 1, ["decoding"])
+    assert HEADINGS["decoding"] in text
+    assert not any(HEADINGS[name] in text for name in SECTIONS if name != "decoding")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lengths", "0"], "1 or more"),
+        (["--repeats", "0"], "1 or more"),
+        (["--threads", "0"], "1 or more"),
+        (["--sections", "layers", "speed"], "no section speed; sections: layers, steps, decoding, growth"),
+        (["--device", "abacus"], "no device abacus here"),
+        (["--dtype", "int8"], "float32 or bfloat16, got int8"),
+    ],
+)
+def test_what_cannot_be_is_refused(capsys, options, message):
+    assert main(["bench", "stack", *options]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_other_benchmarks_have_no_sections(capsys):
+    assert main(["bench", "rational", "--sections", "layers"]) == 1
+    assert "bench rational has no option --sections" in capsys.readouterr().err
+
+
+def test_bfloat16_by_autocast():
+    assert "bfloat16, on cpu" in run([3], 1, ["layers", "steps", "decoding"], dtype="bfloat16")
+
+
+def test_the_authors_layers_take_part_where_importable(monkeypatch):
+    class Peer(nn.Linear):
+        def __init__(self, embed_dim, *sizes):
+            super().__init__(embed_dim, embed_dim)
+
+        def forward(self, inputs, include_first, block_size=None):
+            assert not include_first
+            return super().forward(inputs)
+
+    with monkeypatch.context() as absent:
+        absent.setattr(stack_peers, "PACKAGES", ("no.such.package",))
+        assert peer_layers(4) == ({}, "The authors' layers are left out: no.such.package is not importable here.")
+    modules = {PACKAGES[0]: {}, f"{PACKAGES[0]}.superposition": {"SuperpositionStackAttention": Peer},
+               f"{PACKAGES[0]}.nondeterministic": {"NondeterministicStackAttention": Peer},
+               "torch_semiring_einsum": {"AutomaticBlockSize": lambda: 10}}  # fmt: skip
+    for parent in ("rau", "rau.models", "rau.models.stack_nn"):
+        modules[parent] = {}
+    for name, values in modules.items():
+        module = types.ModuleType(name)
+        vars(module).update(values)
+        monkeypatch.setitem(sys.modules, name, module)
+    peers, note = peer_layers(4)
+    assert len(peers) == 3 and PACKAGES[0] in note
+    assert run([3], 1, ["layers"]).count(PACKAGES[0]) == 4
+
+
+def test_operators_do_not_grow_with_batch_or_states(monkeypatch):
+    counts = {label: audit(layer(*choice, length=20)).operators for label, choice in LAYERS.items()}
+    assert counts["nondeterministic Q=2 S=3 m=5"] == counts["nondeterministic Q=3 S=3 m=5"]
+    place = Place.of("cpu", "float32")
+    steps = [{name: audit(step).operators for name, step in training_steps(20, batch, place).items()}
+             for batch in (2, 5)]  # fmt: skip
+    assert steps[0] == steps[1]
+    assert steps[0]["LSTM+Nd Q=2"] == steps[0]["LSTM+Nd Q=3"]
 
 
 def test_contestants_take_turns():
@@ -40,6 +115,19 @@ def test_contestants_take_turns():
 def test_kept_counts_each_storage_once():
     x = torch.randn(1000, requires_grad=True)
     assert kept(lambda: (x * x).sum()) == pytest.approx(0.004)
+
+
+def test_peak_counts_what_lives_at_the_same_time():
+    x = torch.randn(1000)
+
+    def forward():
+        for _ in range(5):
+            y = (x * 2).exp()
+        return y
+
+    found = audit(Contestant(forward, lambda output: None))
+    assert found.operators == 10
+    assert found.peak == pytest.approx(0.012)  # the last y, its factor and the y before
 
 
 def test_layers_give_gradients_of_all_parameters():
