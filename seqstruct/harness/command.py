@@ -142,7 +142,7 @@ def run_cells(
             found = run.finish(records_folder(recipe, cell.scale, runs, records))
             results[cell] = found
             progress.say(f"{cell}{' (finished before)' if before else ''}: " + ", ".join(
-                f"{m.metric.replace('_', ' ')} {format_value(m.value)} {m.unit}" for m in found if m.seed is None
+                f"{m.metric.replace('_', ' ')} {format_value(m.value)} {m.unit}" for m in found
             ))
 
         with ThreadPoolExecutor(max_workers=jobs) as pool:

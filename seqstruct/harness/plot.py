@@ -27,6 +27,8 @@ class LayerView(NamedTuple):
     """What one layer of a checkpoint did with a string: `actions` T 3 (push, pop, keep) or `weights` H T S.
 
     run: the most probable one (`seqstruct.ops.pushdown_viterbi.Run`), of a nondeterministic stack alone.
+    best: T S bool, the most probable structure, of segmentation with one head and of trees alone; of trees the weights
+    are probabilities of heads, the root's first where it is no token.
     """
 
     title: str
@@ -35,6 +37,7 @@ class LayerView(NamedTuple):
     actions: Any
     weights: Any
     run: Any = None
+    best: Any = None
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -190,15 +193,16 @@ def layer_views(
     with torch.no_grad(), collect_readings() as readings, _pushdown_logits(model) as logits:
         if encoded:
             eos = torch.tensor([task.source_dictionary.eos()])
-            before = torch.cat([source, eos])
+            before = task.build_dataset_for_inference([torch.cat([source, eos])], [len(source) + 1])[0]["source"]
             previous = torch.cat([eos, _indices(task.target_dictionary, target)])
             model(before[None], torch.tensor([len(before)]), previous[None])
         else:
             model(torch.cat([torch.tensor([task.source_dictionary.bos()]), source])[None])
+    symbols = [task.source_dictionary[i] for i in before]
     names = {
-        "encoder_self": (text.split() + ["</s>"],) * 2,
+        "encoder_self": (symbols, symbols),
         "decoder_self": (["<s>", *(after if encoded else text.split())],) * 2,
-        "cross": (["</s>", *after], text.split() + ["</s>"]),
+        "cross": (["</s>", *after], symbols),
     }
     views = []
     for site, layer, reading in readings:
@@ -207,13 +211,26 @@ def layer_views(
         if (site, layer) in logits:
             actions, run = _runs(*logits[site, layer])
         if actions is not None or reading.weights is not None:
+            weights, best = _weights_and_best(reading)
+            rooted = weights is not None and weights.shape[-1] == len(columns) + 1
             views.append(LayerView(
-                f"{site.value.replace('_', ' ')}, layer {layer + 1}", rows, columns,
-                None if actions is None else actions[0].float().numpy(),
-                None if reading.weights is None else reading.weights[0].float().numpy(),
-                run,
+                f"{site.value.replace('_', ' ')}, layer {layer + 1}", rows, ["root", *columns] if rooted else columns,
+                None if actions is None else actions[0].float().numpy(), weights, run, best,
             ))
     return views
+
+
+def _weights_and_best(reading: Any) -> tuple[Any, Any]:
+    """Weights H T S, or probabilities of heads 1 T S (S+1 with the root), and the best structure T S, of one row."""
+    import torch
+
+    weights, best = reading.weights, None
+    if "heads" in reading.extra:
+        weights, heads = reading.extra["marginals"][:, None], reading.extra["heads"][0]
+        best = heads[:, None] == torch.arange(weights.size(3))
+    elif "best_selection" in reading.extra and weights.size(1) == 1:
+        best = reading.extra["best_selection"][0, :, 0] == 1
+    return None if weights is None else weights[0].float().numpy(), None if best is None else best.numpy()
 
 
 @contextmanager
@@ -263,7 +280,10 @@ def _indices(dictionary: Any, text: str) -> Any:
 
 
 def attention(views: Sequence[LayerView], title: str = "") -> Figure:
-    """One panel for each layer: stack actions as a heat map over the string, or weights averaged over heads."""
+    """One panel for each layer: stack actions as a heat map over the string, or weights averaged over heads.
+
+    The most probable structure, where there is one, is drawn as open squares.
+    """
     if not views:
         raise ValueError("no layer gives actions or attention weights")
     heights = [1.0 if view.actions is not None else 4.0 for view in views]
@@ -273,10 +293,14 @@ def attention(views: Sequence[LayerView], title: str = "") -> Figure:
     for axes, view in zip(panels[:, 0], views, strict=True):
         stack = view.actions is not None
         shown = view.actions.T if stack else view.weights.mean(0)
-        image = axes.imshow(shown, vmin=0.0, vmax=1.0, cmap="Blues", aspect="auto", interpolation="nearest")
+        most = max(1.0, float(shown.max(initial=0.0)))  # weights of segmentation sum to 2 and may be above 1
+        image = axes.imshow(shown, vmin=0.0, vmax=most, cmap="Blues", aspect="auto", interpolation="nearest")
         labels = view.rows if stack else view.columns
         axes.set_xticks(range(len(labels)), labels, fontsize="small")
         axes.set_yticks(range(shown.shape[0]), ACTIONS if stack else view.rows, fontsize="small")
+        if view.best is not None:
+            down, across = view.best.nonzero()
+            axes.scatter(across, down, marker="s", s=45, facecolors="none", edgecolors="C3", linewidths=1.0)
         axes.set_title(view.title, fontsize="medium", loc="left")
         figure.colorbar(image, ax=axes, aspect=8 if stack else 20, pad=0.01)
     if title:

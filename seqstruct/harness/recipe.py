@@ -42,8 +42,8 @@ class Measurement(NamedTuple):
     """One number that an evaluation gives.
 
     axis, points: the number split up along something (string length), as pairs (x, value); empty if it is not.
-    table: where it is recorded, if not in the recipe's table.  seed: whose number it is, if not the cell's: several
-    seeds may train as one.
+    Where several seeds train as one, the axis is "seed", the points are the seeds' numbers and the value their mean.
+    table: where it is recorded, if not in the recipe's table.
     """
 
     metric: str
@@ -52,7 +52,6 @@ class Measurement(NamedTuple):
     axis: str = ""
     points: Sequence[tuple[float, float]] = ()
     table: str = ""
-    seed: int | None = None
 
 
 class Recipe(ABC):

@@ -7,7 +7,7 @@ import json
 import math
 import os
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Iterator, Mapping, Sequence
 
@@ -26,7 +26,8 @@ class Record:
     configuration_hash: hexadecimal digest of all settings, the seed apart.  data_checksums: SHA-256 by file name.
     parameters: of the model, or None where no model was trained.  seconds: of training, interruptions left out.
     peak_memory: bytes resident at most in the training process.  versions: by name of package.
-    series: optional, the metric split up, as {"axis": name, "points": [[x, value], ...]}.
+    series: optional, the metric split up, as {"axis": name, "points": [[x, value], ...]}; with the axis "seed" the
+    numbers of several seeds that were trained as one, and `value` their mean.
     """
 
     paper: str
@@ -162,6 +163,17 @@ def latest(records: Sequence[Record]) -> list[Record]:
         kept.pop(key, None)
         kept[key] = r
     return list(kept.values())
+
+
+def of_each_seed(records: Sequence[Record]) -> list[Record]:
+    """The records with those of several seeds taken apart, one for each seed."""
+    apart = []
+    for r in records:
+        if r.series.get("axis") == "seed":
+            apart += [replace(r, seed=int(seed), value=value, series={}) for seed, value in r.series["points"]]
+        else:
+            apart.append(r)
+    return apart
 
 
 def format_value(value: float | None) -> str:

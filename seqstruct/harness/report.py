@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Mapping, Sequence
 
 import seqstruct
-from seqstruct.harness.records import Record, format_value, latest, read_folder
+from seqstruct.harness.records import Record, format_value, latest, of_each_seed, read_folder
 
 FORMATS = ("text", "markdown", "csv")
 
@@ -116,7 +116,7 @@ def read_tables(folder: Path) -> list[Table]:
 
 def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> list[Line]:
     """The lines of one table: every published row and metric with our runs at these scales, then what is ours alone."""
-    ours = [r for r in latest(records) if r.table == table.name and r.scale in scales]
+    ours = [r for r in of_each_seed(latest(records)) if r.table == table.name and r.scale in scales]
     groups: dict[tuple[str, str, str, str], dict[int, Record]] = {}
     for r in ours:
         groups.setdefault((r.row, r.metric, r.scale, r.configuration_hash), {})[r.seed] = r

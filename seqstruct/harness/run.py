@@ -185,7 +185,7 @@ class Run:
         return [
             Record(
                 paper=self.recipe.paper, table=m.table or self.recipe.table, row=self.cell.row, metric=m.metric,
-                value=m.value, unit=m.unit, seed=self.cell.seed if m.seed is None else m.seed, scale=self.cell.scale,
+                value=m.value, unit=m.unit, seed=self.cell.seed, scale=self.cell.scale,
                 dataset=self.recipe.dataset(self.cell), configuration_hash=self.configuration_hash,
                 data_checksums=checksums, parameters=training["parameters"], seconds=training["seconds"],
                 peak_memory=training["peak_memory"], versions=versions(), command=command_line(self.recipe, self.cell),
