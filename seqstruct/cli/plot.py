@@ -9,7 +9,7 @@ from pathlib import Path
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the subcommand, with one of its own for each drawing."""
-    parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention, automata", description=__doc__)
+    parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention", description=__doc__)
     drawings = parser.add_subparsers(dest="drawing", metavar="DRAWING", required=True)
 
     curves = drawings.add_parser("curves", help="a validation statistic by epoch, one curve for each run")
@@ -36,6 +36,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     attention.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     attention.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     attention.add_argument("--stacks", action="store_true", help="only layers with stack actions")
+    attention.add_argument("--site", choices=("encoder_self", "decoder_self", "cross"), help="only this site's layers")
     attention.set_defaults(run=_attention)
 
     run = drawings.add_parser("run", help="the most probable run of a nondeterministic stack on one string")
@@ -80,6 +81,8 @@ def _attention(args: argparse.Namespace) -> None:
     views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
     if args.stacks:
         views = [view for view in views if view.actions is not None]
+    if args.site:
+        views = [view for view in views if view.title.startswith(args.site.replace("_", " "))]
     plot.save(plot.attention(views), args.out)
 
 
@@ -88,10 +91,3 @@ def _run(args: argparse.Namespace) -> None:
 
     views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
     plot.save(plot.stack_runs(views), args.out)
-
-
-def _automaton(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
-    from seqstruct.harness.automaton import checkpoint_figure
-
-    plot.save(checkpoint_figure(args.checkpoint, args.text, args.feature, args.data), args.out)

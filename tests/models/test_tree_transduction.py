@@ -18,6 +18,7 @@ from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.collect import collect_readings
 from seqstruct.data.tree_transduction.folder import Request, read_meta, read_split, write_folder
 from seqstruct.data.tree_transduction.formula import INFIX_SYMBOLS, PREFIX_SYMBOLS
+from seqstruct.harness.plot import attention, layer_views
 from seqstruct.models import tree_transduction
 from seqstruct.models.tree_transduction import TreeTransductionModel, TreeTransductionModelConfig
 from seqstruct.scoring.hypotheses import read_generate
@@ -143,6 +144,13 @@ def test_trained_and_decoded_through_fairseq(kind: str, folder: Path, tmp_path: 
     sources_shown = dict(re.findall(r"^S-(\d+)\t(.*)$", output, re.M))
     split = read_split(folder, "test", read_meta(folder))
     assert [sources_shown[str(i)].split() for i in range(12)] == split.prefix
+    views = layer_views(tmp_path / "checkpoint_best.pt", "$ ( + 3 5 )", target="3 + 5")
+    assert [view.title for view in views] == ["encoder self, layer 1", "cross, layer 1"][kind == "none" :]
+    assert views[-1].rows == ["</s>", "3", "+", "5"] and views[-1].columns == "$ ( + 3 5 )".split()
+    if kind == "structured":
+        assert views[0].weights.shape == (1, 6, 6) and views[0].best.sum(1).tolist() == [0, 1, 1, 1, 1, 1]
+        figure = attention(views)
+        assert len(figure.axes[0].collections[0].get_offsets()) == 5
 
 
 def test_errors_of_the_front_door(folder: Path, tmp_path: Path) -> None:
