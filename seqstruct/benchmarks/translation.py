@@ -1,6 +1,6 @@
 """Training steps and beam search of recurrent translation models, beside fairseq's own `lstm` and JoeyNMT's.
 
-Two layers of size 256 on each side, batches of 64 made-up sentences, vocabularies of 8,000, float32, no dropout; a step
+Two layers of size 256 on each side, batches of 64 made-up sentences, vocabularies of 5,000, float32, no dropout; a step
 is forward, loss and backward.  fairseq's model always feeds its features in; ours does where the row says so.  Rows
 with sigmoid and segmentation attention show what these cost beside simple attention (Kim et al. 2017, section 5).
 JoeyNMT's recurrent decoder has input feeding always; its row is there where the package is.
@@ -24,7 +24,7 @@ from seqstruct.benchmarks.timing import Contestant, machine, measure, table
 from seqstruct.bridge.compat import prepare_fairseq
 from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
 
-SIZE, LAYERS, BATCH, VOCABULARY, BEAM = 256, 2, 64, 8000, 5
+SIZE, LAYERS, BATCH, VOCABULARY, BEAM = 256, 2, 64, 5000, 5
 FAIRSEQ = "fairseq lstm (input feeding)"
 JOEYNMT = "JoeyNMT (input feeding)"
 MODELS: dict[str, dict[str, Any]] = {
