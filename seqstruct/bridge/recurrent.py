@@ -40,14 +40,18 @@ class RationalLayer(nn.Module):
         """B J d, before any word."""
         return rational_initial(self.automaton, batch_size, self.hidden_size, self.gate_bias)
 
-    def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Hidden states B T d for inputs B T C, and the state after the last step."""
+    def project(self, inputs: Tensor) -> Tensor:
+        """What `rational_recurrence` takes, * K d, for inputs * C."""
         bias = self.gate_bias.new_zeros(self.projections, self.hidden_size)
         bias[::2] = self.gate_bias
-        projected = F.linear(inputs, self.weight, bias.flatten()).unflatten(-1, (self.projections, self.hidden_size))
+        return F.linear(inputs, self.weight, bias.flatten()).unflatten(-1, (self.projections, self.hidden_size))
+
+    def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Hidden states B T d for inputs B T C, and the state after the last step."""
         found = rational_recurrence(
-            self.automaton, projected, state, final_logits=self.final_logits, epsilon_logits=self.epsilon_logits
-        )
+            self.automaton, self.project(inputs), state,
+            final_logits=self.final_logits, epsilon_logits=self.epsilon_logits,
+        )  # fmt: skip
         return found.hidden, found.state
 
 

@@ -1,0 +1,25 @@
+"""`seqstruct automaton`: the automaton behind a rational recurrence, drawn with its best path on a text."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "automaton", help="draw the automaton behind a rational recurrence, with its best path", description=__doc__
+    )
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="of a recurrent_lm or rnn_classifier")
+    parser.add_argument("text", metavar="TEXT", help="words separated by spaces, as in the training data")
+    parser.add_argument("--feature", type=int, default=0, metavar="N", help="of the first layer, from 0 (default: 0)")
+    parser.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
+    parser.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
+    parser.set_defaults(run=_run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    from seqstruct.harness.automaton import checkpoint_figure
+    from seqstruct.harness.plot import save
+
+    save(checkpoint_figure(args.checkpoint, args.text, args.feature, args.data), args.out)
