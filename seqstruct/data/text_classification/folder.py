@@ -2,11 +2,11 @@
 
     sst      stsa.binary.{train,dev,test}: whole sentences, official splits (6,920, 872 and 1,821)
     subj     subj.all: 10,000 sentences, split 80 : 10 : 10 at random
-    cr       custrev.all: 3,775 sentences, likewise
+    cr       custrev.all: 3,771 sentences, likewise
     amazon   electronics reviews: the 25,000 for training, 20,000 of them drawn to train and 5,000 to validate, and the
              test set; files *25k-train*tok* and *25k-train*.cat, *test*tok* and *test*.cat, a text or a label a line
 
-A line of a raw file is a label and a sentence, words apart; a line with a label alone is left out (CR has one).
+A line of a raw file is a label and a sentence, words apart; a line with a label alone is left out (CR has four).
 A folder holds SPLIT.txt (train, valid, test) in the same form, labels as numbers from 0; dict.txt for fairseq;
 meta.json with counts, labels and checksums; and, if word vectors were given, vectors.npy: one row of unit length for
 each entry of the dictionary, zeros for padding.
