@@ -17,6 +17,8 @@ from typing import Any
 
 from seqstruct.data.parallel import read_lines
 from seqstruct.data.tree_transduction.folder import Request, Split, read_meta, read_split, write_folder
+from seqstruct.data.tree_transduction.formula import infix, parse_prefix
+from seqstruct.harness import plot
 from seqstruct.harness.command import main
 from seqstruct.harness.process import fairseq
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -47,6 +49,7 @@ SETTINGS = {
     "small": Setting(1000, 100, 100, 8, 5),
     "paper": Setting(5000, 200, 200, 13, 9),
 }
+EXAMPLE = "$ ( * ( + ( + 15 7 ) 1 8 ) ( + 19 0 11 ) )"  # section 4.1
 DECODE = ("--beam", "5", "--max-len-a", "1.4", "--max-len-b", "5")
 
 
@@ -61,7 +64,10 @@ def train_options(row: str, setting: Setting) -> list[str]:
 
 
 class TreeTransduction(Recipe):
-    """Average share of the target before the first failure, in percent, for each depth of the test set."""
+    """Average share of the target before the first failure, in percent, for each depth of the test set.
+
+    The run's folder gets attention.png.
+    """
 
     paper = "structured_attention"
     table = "2"
@@ -117,6 +123,7 @@ class TreeTransduction(Recipe):
                 "decode.log",
             )  # fmt: skip
             shares[split] = by_depth(read_split(data, split, meta), run.folder / f"generate-{split}.txt")
+        draw_attention(run, data, checkpoint)
         validation = statistics.fmean(share for depth in shares["valid"].values() for share in depth)
         means = {depth: 100 * statistics.fmean(of_depth) for depth, of_depth in shares["test"].items()}
         overall = statistics.fmean(means.values())
@@ -125,6 +132,13 @@ class TreeTransduction(Recipe):
             *(Measurement(f"length_to_failure_depth_{depth}", value, "%") for depth, value in means.items()),
             Measurement("length_to_failure", overall, "%", "depth", sorted(means.items())),
         ]
+
+
+def draw_attention(run: Run, data: Path, checkpoint: Path) -> None:
+    """Write attention.png, as Figure 3 and what the decoder attends to, for the formula of section 4.1."""
+    target = " ".join(infix(parse_prefix(EXAMPLE.split())))
+    views = plot.layer_views(checkpoint, EXAMPLE, target=target, data=data)
+    plot.save(plot.attention(views, run.cell.row), run.folder / "attention.png")
 
 
 def by_depth(formulas: Split, generated: Path) -> dict[int, list[float]]:
