@@ -173,6 +173,20 @@ class JointParser(BaseFairseqModel):
             padding=task.dictionaries.words.pad(),
         )  # fmt: skip
 
+    def take_parsers(self, state: Dict[str, Tensor], name: str) -> None:
+        """Copy the parsers of another joint_parser's state; the classifier stays as it is.  name: of the state.
+
+        Raises ValueError if it has no parser that this model has, or has one in another shape.
+        """
+        own = {key: value for key, value in self.state_dict().items() if not key.startswith("classifier.")}
+        shared = {key: state[key] for key in own if key in state}
+        if not shared:
+            raise ValueError(f"{name}: expected a parser of this model, got " + ", ".join(sorted(state)[:3]))
+        for key, value in shared.items():
+            if value.shape != own[key].shape:
+                raise ValueError(f"{name}: {key} has the shape {tuple(value.shape)}, expected {tuple(own[key].shape)}")
+        self.load_state_dict(shared, strict=False)
+
     def forward(self, batches: Dict[str, Dict[str, Tensor]]) -> Dict[str, Any]:
         """Trees, Graphs or Classes for each corpus in the batch, by name; batches as `Union.collater` gives them."""
         run = {"trees": self.parse_trees, "graphs": self.parse_graphs, "classes": self.classify}

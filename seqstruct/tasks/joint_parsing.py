@@ -24,6 +24,7 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II
 from torch import Tensor
 
+from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.data.parsing.dataset import Dictionaries, Union
 from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
 
@@ -43,6 +44,10 @@ class JointParsingConfig(FairseqDataclass):
         default=1.0,
         metadata={"help": "share of the other corpora's training sentences that an epoch draws beside those of the last"
                           " corpus, in (0, 1]"},
+    )
+    pretrained_parser: str = field(
+        default="",
+        metadata={"help": "checkpoint of a model on some of these corpora, whose parsers a new model begins with"},
     )
     seed: int = II("common.seed")
 
@@ -102,6 +107,16 @@ class JointParsingTask(FairseqTask):
             share_of_others=self.cfg.share_of_others if training else 1.0,
             seed=self.cfg.seed,
         )
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """The model, with the parsers of the pretrained one unless it is built to be filled from its own checkpoint.
+
+        Raises ValueError if the pretrained model has no parser that this one needs, or has it in another size.
+        """
+        model = super().build_model(cfg, from_checkpoint)
+        if self.cfg.pretrained_parser and not from_checkpoint:
+            model.take_parsers(load_checkpoint(self.cfg.pretrained_parser)["model"], self.cfg.pretrained_parser)
+        return model
 
     def max_positions(self) -> None:
         """Nothing limits the length."""

@@ -15,7 +15,7 @@ from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence, crossing_arc
 
 META = "corpora.json"
 KINDS = ("trees", "graphs", "classes")
-SPLITS = ("train", "valid", "test")
+SPLITS = ("train", "valid", "test", "ood")  # the last one out of domain
 NON_PROJECTIVE = ("drop", "lift", "keep")
 FIELDS = ("words", "lemmas", "tags")
 

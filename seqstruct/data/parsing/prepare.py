@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     parser.add_argument("--trees", nargs="+", default=[], metavar="SPLIT=FILE",
-                        help="a treebank in CoNLL-U; splits: train, valid, test")
+                        help="a treebank in CoNLL-U; splits: train, valid, test, ood")
     parser.add_argument("--graphs", nargs="+", action="append", default=[], metavar=("NAME", "SPLIT=FILE"),
                         help="graphs: SDP (.sdp) or the enhanced graphs of CoNLL-U; once for each formalism")
     parser.add_argument("--classes", nargs="+", default=[], metavar="SPLIT=FILE",
@@ -67,7 +68,7 @@ def _splits(
 
 def _read(path: str, kind: str, args: argparse.Namespace) -> list[AnnotatedSentence]:
     from seqstruct.data.conllu import read_conllu
-    from seqstruct.data.parsing.sentence import AnnotatedSentence, graph_of, graph_of_sdp, tree_of
+    from seqstruct.data.parsing.sentence import graph_of, graph_of_sdp, tree_of
     from seqstruct.data.sdp import read_sdp
 
     if kind == "trees":
@@ -76,6 +77,16 @@ def _read(path: str, kind: str, args: argparse.Namespace) -> list[AnnotatedSente
         if path.removesuffix(".gz").endswith(".sdp"):
             return [graph_of_sdp(graph) for graph in read_sdp(path)]
         return [graph_of(sentence, args.tags, args.coarse_labels) for sentence in read_conllu(path)]
+    return read_classes(path)
+
+
+def read_classes(path: str | os.PathLike) -> list[AnnotatedSentence]:
+    """Sentences of a file with a class, a space and words on each line; latin-1.
+
+    Raises ValueError, naming the line, if it has no words.
+    """
+    from seqstruct.data.parsing.sentence import AnnotatedSentence
+
     sentences = []
     with open(path, encoding="latin-1") as stream:
         for number, line in enumerate(stream, 1):

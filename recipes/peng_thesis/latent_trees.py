@@ -1,0 +1,116 @@
+"""Latent dependency trees, no tree ever given (Peng 2022, sections 2.2.3 and 2.5 name the use; there is no table):
+sentiment of SST over the heads that a classifier chooses for its words, and tree transduction (Kim et al. 2017) with
+hard parents in its encoder, each with every surrogate gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graph_sentiment import ACCURACY, sentences
+from syntax_then_graph import COMMON, validated, write_made_up
+
+from seqstruct.data.parsing.folder import Corpus, Options, write_folder
+from seqstruct.harness.command import main
+from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
+from seqstruct.harness.run import Run
+
+GRADIENTS = ("pipeline", "ste", "spigot", "marginal")
+TRANSDUCTION = load_recipe(Path(__file__).resolve().parents[1] / "structured_attention" / "tree_transduction.py")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a scale chooses.  options: of fairseq-train for sentiment.  transduction: scale of that recipe's data."""
+
+    epochs: int
+    options: tuple[str, ...]
+    transduction: str
+
+
+_WORDS = ("--arch", "joint_parser_small", "--lemma-dim", "0", "--tag-dim", "0", "--word-dim", "64", "--lr", "0.002",
+          "--batch-size", "32", "--step-size", "0.15625", "--intermediate", "tree")  # fmt: skip
+SETTINGS = {
+    "smoke": Setting(2, (*_WORDS, "--lstm-size", "16", "--mlp-size", "16"), "smoke"),
+    "small": Setting(5, _WORDS, "small"),
+    "paper": Setting(30, _WORDS, "paper"),
+}
+
+
+class LatentTrees(Recipe):
+    """Accuracy on SST; mean share of the target before the first failure, over depths, for tree transduction."""
+
+    paper = "peng_thesis"
+    table = "latent-trees"
+    family = "structured argmax"
+    rows = tuple(f"{task} {gradient}" for task in ("SST", "transduction") for gradient in GRADIENTS)
+    smoke_rows = ("SST spigot", "transduction spigot")
+    licence = "SST: for research; formulas and the sentences of the smoke scale are made"
+    progress_metric = "loss"
+
+    def settings(self, cell: Cell) -> Mapping[str, Any]:
+        return {**asdict(SETTINGS[cell.scale]), "common": COMMON, "row": cell.row}
+
+    def dataset(self, cell: Cell) -> str:
+        setting = SETTINGS[cell.scale]
+        if cell.row.startswith("transduction"):
+            of_formulas = TRANSDUCTION.dataset(Cell("Structured", cell.seed, setting.transduction))
+            return f"{of_formulas}; here {setting.epochs} epochs"
+        return f"SST binary sentences, learned word embeddings, {setting.epochs} epochs; no trees"
+
+    def estimate(self, cell: Cell) -> Estimate:
+        return Estimate(minutes={"smoke": 0.3, "small": 4.0, "paper": 60.0}[cell.scale], disk=10.0)
+
+    def prepare(self, run: Run) -> Path:
+        if run.cell.row.startswith("transduction"):
+            return TRANSDUCTION.prepare(self._as_transduction(run))
+        if run.cell.scale == "smoke":
+            return run.prepared("classes-made-up", lambda folder: write_made_up(folder, (), classes=True))
+        return run.prepared("sentiment", lambda folder: write_sentiment(run, folder))
+
+    def train(self, run: Run, data: Path) -> Path:
+        setting = SETTINGS[run.cell.scale]
+        task, gradient = run.cell.row.split()
+        if task == "SST":
+            options = [*COMMON[:8], *ACCURACY, *setting.options, "--gradient", gradient]
+            return run.fairseq_train(data, options, epochs=setting.epochs)
+        options = TRANSDUCTION.settings(Cell("Structured", run.cell.seed, setting.transduction))["train_options"]
+        plan = f"dependency(hidden_size=50, root_token=True, gradient='{gradient}')"
+        options = [*options, "--encoder-self-attention", plan, "--num-workers", "0"]
+        return run.fairseq_train(data, options, epochs=setting.epochs)
+
+    def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
+        if run.cell.row.startswith("SST"):
+            scores = {split: validated(run, data, checkpoint, split)["accuracy"] for split in ("valid", "test")}
+            return [
+                Measurement("validation_accuracy", scores["valid"], "%"),
+                Measurement("test_accuracy", scores["test"], "%"),
+            ]
+        return TRANSDUCTION.evaluate(self._as_transduction(run), data, checkpoint)
+
+    def _as_transduction(self, run: Run) -> Run:
+        """The same run, as the recipe of tree transduction asks for it: its row and scale, this folder."""
+        scale = SETTINGS[run.cell.scale].transduction
+        other = Run(TRANSDUCTION, Cell("Structured", run.cell.seed, scale), run.root.parent, progress=run.progress)
+        other.root, other.folder = run.root, run.folder
+        return other
+
+
+def write_sentiment(run: Run, folder: Path) -> None:
+    """SST alone.  Raises ValueError if it is not on disk."""
+    source = run.raw_data("text-classification")
+    if source is None:
+        raise ValueError("SST is not on disk: --from names a folder with stsa.binary.{train,dev,test}")
+    classes = {split: sentences(source / f"stsa.binary.{name}")
+               for split, name in (("train", "train"), ("valid", "dev"), ("test", "test"))}  # fmt: skip
+    write_folder({"classes": Corpus("classes", classes)}, folder, Options(max_length=60))
+
+
+recipe = LatentTrees()
+
+if __name__ == "__main__":
+    raise SystemExit(main(recipe))

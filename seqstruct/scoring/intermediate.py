@@ -1,0 +1,88 @@
+"""How joint training changes an intermediate parser (Peng 2022, section 2.5 and Table 2.3)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+
+import seqstruct.models
+import seqstruct.tasks  # noqa: F401  registers them
+from seqstruct.scoring.dependency import attachment_counts, f1, graph_counts, kinds_of_change, share
+
+BATCH = 32
+
+
+@torch.no_grad()
+def predictions(
+    checkpoint: str | os.PathLike, data: str | os.PathLike, corpus: str, split: str
+) -> list[dict[str, Any]]:
+    """For each sentence of a graph corpus: chosen N N (labels, -1 without an arc), gold N N, heads n of the tree that
+    the model saw, and tree n, the annotated one, or None.  Raises ValueError if the model sees no tree.
+    """
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+        [os.fspath(checkpoint)], arg_overrides={"data": os.fspath(data)}
+    )
+    model.eval()
+    task.load_dataset(f"{split}_{corpus}")
+    dataset = task.dataset(f"{split}_{corpus}")
+    found = []
+    for start in range(0, len(dataset), BATCH):
+        sample = dataset.collater([dataset[i] for i in range(start, min(start + BATCH, len(dataset)))])
+        batch = sample["net_input"]["batches"][corpus]
+        output = model(**sample["net_input"])[corpus]
+        if output.trees is None:
+            raise ValueError(f"{checkpoint}: expected a model whose graphs see a tree (--intermediate tree)")
+        chosen = model.best(corpus, output, batch["padding_mask"])
+        heads = model.best(corpus, output.trees, batch["padding_mask"])
+        for b, n in enumerate((~batch["padding_mask"]).sum(1).tolist()):
+            found.append({
+                "chosen": chosen[b, :n, :n], "gold": batch["arcs"][b, :n, :n], "heads": heads[b, : n - 1],
+                "tree": batch["heads"][b, : n - 1] if "heads" in batch else None,
+            })  # fmt: skip
+    return found
+
+
+def compare_trees(
+    data: str | os.PathLike, corpus: str, split: str, pipeline: str | os.PathLike, other: str | os.PathLike
+) -> list[tuple[str, float, str]]:
+    """Name, value and unit of each figure: sentences with the SAME intermediate tree in both systems and with a
+    DIFFerent one, in each group the attachment score and labeled F1 of both, and the kinds of change.
+
+    corpus: of graphs.  pipeline, other: checkpoints.  Attachment is left out where the sentences have no tree.
+    """
+    before = predictions(pipeline, data, corpus, split)
+    after = predictions(other, data, corpus, split)
+    groups: dict[str, list[int]] = {"same": [], "diff": []}
+    changes: dict[str, int] = {}
+    for i, (old, new) in enumerate(zip(before, after, strict=True)):
+        same = torch.equal(old["heads"], new["heads"])
+        groups["same" if same else "diff"].append(i)
+        arcs = [(h, m) for h, m in (old["gold"] >= 0).nonzero().tolist() if h]
+        counted = kinds_of_change(old["heads"].tolist(), new["heads"].tolist(), arcs)
+        changes = {name: changes.get(name, 0) + count for name, count in counted.items()}
+    found = []
+    for group, members in groups.items():
+        found.append((f"{group}_sentences", float(len(members)), "sentences"))
+        for system, outputs in (("pipeline", before), ("joint", after)):
+            scores = _scores([outputs[i] for i in members])
+            found += [(f"{group}_{system}_{name}", value, "%") for name, value in scores]
+    whole = max(changes.get("changes", 0), 1)
+    found.append(("changes", float(changes.get("changes", 0)), "words"))
+    for kind in ("to_head", "to_dependent", "from_dependent", "other"):
+        found.append((f"changes_{kind}", share(changes.get(kind, 0), whole), "%"))
+    return found
+
+
+def _scores(outputs: list[dict[str, Any]]) -> list[tuple[str, float]]:
+    if not outputs:
+        return []
+    graphs = [graph_counts(output["chosen"], output["gold"]) for output in outputs]
+    sums = {name: sum(count[name] for count in graphs) for name in graphs[0]}
+    scores = [("labeled_f1", f1(sums["labeled"], sums["predicted"], sums["gold"]))]
+    if all(output["tree"] is not None for output in outputs):
+        words = [attachment_counts(o["heads"], o["tree"], torch.zeros_like(o["tree"]).bool()) for o in outputs]
+        scores.append(("uas", share(sum(w["right"] for w in words), sum(w["words"] for w in words))))
+    return scores
