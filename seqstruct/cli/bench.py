@@ -8,16 +8,21 @@ from typing import NamedTuple
 
 
 class Benchmark(NamedTuple):
-    """What is timed, and the default lengths; None where it has sizes of its own."""
+    """What is timed, the default lengths (None where it has sizes of its own), and further options that it takes."""
 
     text: str
     lengths: list[int] | None
+    options: tuple[str, ...] = ()
 
 
 BENCHMARKS = {
+    "attention": Benchmark("causal attention in training, beside fused softmax", [512, 2048], ("plot", "device")),
+    "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
+                        [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device")),
     "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
-    "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None),
+    "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None,
+                       ("sections", "device", "dtype")),
     "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14]),
 }
 
@@ -32,8 +37,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=None, metavar="N",
                         help="sequence lengths (default: those of the paper or the operator's own)")
     parser.add_argument("--sections", nargs="+", default=None, metavar="NAME",
-                        help="stack: of layers, steps, decoding, growth (default: all)")
-    parser.add_argument("--device", default=None, help="stack: cpu (default) or cuda")
+                        help="stack: of layers, steps, decoding, growth; decode: of step, unconditional, conditional "
+                             "(default: all)")
+    parser.add_argument("--plot", default=None, metavar="FILE", help="attention, decode: draw the curves too")
+    parser.add_argument("--device", default=None, help="attention, decode, stack: cpu (default) or cuda")
     parser.add_argument("--dtype", default=None, help="stack: float32 (default) or bfloat16, by autocast")
     parser.set_defaults(run=run)
 
@@ -46,9 +53,9 @@ def run(args: argparse.Namespace) -> None:
 
     if args.threads is not None:
         torch.set_num_threads(args.threads)
-    chosen = {name: getattr(args, name) for name in ("sections", "device", "dtype")}
+    chosen = {name: getattr(args, name) for name in ("sections", "plot", "device", "dtype")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    if chosen and args.name != "stack":
-        raise ValueError(f"bench {args.name} has no option --{' or --'.join(chosen)}")
+    if foreign := [name for name in chosen if name not in BENCHMARKS[args.name].options]:
+        raise ValueError(f"bench {args.name} has no option --{' or --'.join(foreign)}")
     lengths = args.lengths or BENCHMARKS[args.name].lengths
     print(import_module(f"seqstruct.benchmarks.{args.name}").run(lengths, args.repeats, **chosen))

@@ -1,0 +1,102 @@
+"""Causal attention in training, forward and backward, in units of PyTorch's fused softmax attention.
+
+Batch 8, 8 heads of size 64: from queries, keys and values to outputs, without the projections around them; random
+features are made in it, ABC's control is given.  All forms here keep O(T) numbers for the backward pass, `kept MB`,
+besides the fused kernel, which keeps O(T) too but takes O(T^2) time.
+Chunked forms make many short-lived tensors: with glibc, MALLOC_MMAP_THRESHOLD_=1073741824 and
+MALLOC_TRIM_THRESHOLD_=2147483648 keep it from handing their memory back to the system each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from seqstruct.benchmarks.curves import length_panels
+from seqstruct.benchmarks.timing import Contestant, Place, measure, table
+from seqstruct.benchmarks.timing import machine as machine_line
+from seqstruct.harness.plot import save
+from seqstruct.ops.bounded_memory import causal_bounded_memory, empty_bounded_memory
+from seqstruct.ops.feature_maps import EluMap, GaussianMap
+from seqstruct.ops.linear_attention import causal_linear_attention, empty_memory, schedule
+
+BATCH, HEADS, DIM, FREQUENCIES, SLOTS = 8, 8, 64, 64, 32
+UNIT = "softmax, fused"
+Case = tuple[Callable[[], Tensor], list[Tensor]]
+
+
+def run(lengths: Sequence[int], repeats: int, plot: str | None = None, device: str = "cpu") -> str:
+    """The table, and the curves as a picture under the name `plot`.
+
+    Raises ValueError on a length below 1, a device that is not to be had, or a picture of another kind.
+    """
+    if min(lengths) < 1:
+        raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
+    place = Place.of(device, "float32")
+    rows, times, kept = [], {}, {}
+    for length in lengths:
+        timings = measure({name: _contestant(case, place) for name, case in cases(length, place).items()}, repeats)
+        for name, timing in timings.items():
+            unit = timings[UNIT]
+            ratios = f"{timing.forward / unit.forward:.2f}", f"{timing.both / unit.both:.2f}"
+            cells = f"{timing.forward:.1f}", f"{timing.both:.1f}", *ratios, f"{timing.kept:.0f}"
+            rows.append([name, str(length), *cells])
+            times.setdefault(name, {})[length] = timing.both
+            kept.setdefault(name, {})[length] = timing.kept
+    if plot:
+        panels = [("forward and backward, ms", times), ("kept for the backward pass, MB", kept)]
+        save(length_panels(panels, f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}"), plot)
+    header = ["attention", "length", "forward ms", "forward+backward ms", "of softmax: forward", "both", "kept MB"]
+    title = f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}, {place}; medians of {repeats}"
+    return f"{title}\n{machine_line()}\n" + table(header, rows)
+
+
+def cases(length: int, place: Place) -> dict[str, Case]:
+    """By name: what makes the outputs, and the leaves that gradients are taken for."""
+    query, key, value = (_draw(seed, place, BATCH, HEADS, length, DIM) for seed in (1, 2, 3))
+    control = _draw(4, place, BATCH, HEADS, length, SLOTS)
+    projection, gate = _draw(5, place, HEADS, FREQUENCIES, DIM), _draw(6, place, BATCH, HEADS, length)
+    leaves = [query, key, value]
+
+    def softmax() -> Tensor:
+        return F.scaled_dot_product_attention(query, key, value, is_causal=True)
+
+    def linear() -> Tensor:
+        state = empty_memory(BATCH, HEADS, DIM, DIM, query)
+        return causal_linear_attention(state, query, key, value, None, EluMap())[0]
+
+    def random_features(gated: bool) -> Tensor:
+        state = empty_memory(BATCH, HEADS, 2 * FREQUENCIES, DIM, query)
+        plan = schedule(state.level, None, F.logsigmoid(gate)) if gated else None
+        weight = torch.sigmoid(-gate) if gated else None
+        features = GaussianMap(projection, True, projection[:, 0])
+        return causal_linear_attention(state, query, key, value, plan, features, weight)[0]
+
+    def bounded() -> Tensor:
+        state = empty_bounded_memory(BATCH, HEADS, SLOTS, DIM, DIM, query)
+        return causal_bounded_memory(state, query, key, value, control, True)[0]
+
+    return {
+        UNIT: (softmax, leaves),
+        "linear": (linear, leaves),
+        f"rfa, {FREQUENCIES} frequencies": (lambda: random_features(False), [*leaves, projection]),
+        f"rfa gated, {FREQUENCIES} frequencies": (lambda: random_features(True), [*leaves, projection, gate]),
+        f"abc_mlp, {SLOTS} slots": (bounded, [*leaves, control]),
+    }
+
+
+def _contestant(case: Case, place: Place) -> Contestant:
+    outputs, leaves = case
+    pull = _draw(7, place, *leaves[0].shape).detach()
+
+    def backward(output: Tensor) -> None:
+        place.finished(torch.autograd.grad(output, leaves, pull)[0])
+
+    return Contestant(lambda: place.finished(outputs()), backward)
+
+
+def _draw(seed: int, place: Place, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(place.device).requires_grad_()

@@ -1,0 +1,186 @@
+"""Decoding step by step: attention alone, and a whole decoder beside one whose attention does nothing.
+
+`step`: one write and one reading, batch 16, 8 heads of size 64, from projected vectors (features are made in it, ABC's
+control is given), held against softmax over a cache whose cells are there from the start.
+`decoder` (Peng 2022, figures 4.2, 4.3 and 5.1): 6 layers of size 512, 8 heads, feed-forward 2,048, 32,000 words,
+batch 16, one token a step after so many others, the rows of all states in a new order before each step, as in beam
+search.  The limit has every reading and writing replaced by the identity, with the projections kept; the copies of
+states that a new order asks for are counted.  `conditional` has a source as long as the target, `unconditional` none.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from seqstruct.benchmarks.curves import length_panels
+from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
+from seqstruct.benchmarks.timing import Place, machine, table
+from seqstruct.harness.plot import save
+from seqstruct.ops import bounded_memory, linear_attention
+from seqstruct.ops.feature_maps import EluMap, FeatureMap, GaussianMap
+
+BATCH, HEADS, DIM = 16, 8, 64
+CACHE = "softmax, preallocated cache"
+LIMIT = "no attention"
+SECTIONS = ("step", "unconditional", "conditional")
+
+
+def run(
+    lengths: Sequence[int],
+    repeats: int,
+    sections: Sequence[str] | None = None,
+    plot: str | None = None,
+    device: str = "cpu",
+) -> str:
+    """The tables of the sections (all by default); `plot`: a picture of the curves, with the section in its name.
+
+    Raises ValueError on a length or a number of repeats below 1, and on a section or a device that is not to be had.
+    """
+    if min(lengths) < 1 or repeats < 1:
+        raise ValueError(f"expected lengths and repeats of 1 or more, got {min(lengths)} and {repeats}")
+    if unknown := sorted(set(sections or ()) - set(SECTIONS)):
+        raise ValueError(f"no section {', '.join(unknown)}; sections: {', '.join(SECTIONS)}")
+    place = Place.of(device, "float32")
+    tables = []
+    for section in SECTIONS:
+        if sections and section not in sections:
+            continue
+        times, sizes = _steps(lengths, repeats, place) if section == "step" else _decoders(
+            lengths, repeats, section == "conditional", place
+        )
+        base = CACHE if section == "step" else "softmax"
+        tables.append(f"{section}\n" + _table(times, sizes, base))
+        if plot:
+            name = plot if sections and len(sections) == 1 else _named(plot, section)
+            panels = [("ms a step", times), ("state, MB", sizes)]
+            save(length_panels(panels, f"Decoding, {section}, batch {BATCH}"), name)
+    return "\n\n".join([f"Decoding, batch {BATCH}, {place}; medians of {repeats}\n{machine()}", *tables])
+
+
+def _table(times: Mapping[str, Mapping[int, float]], sizes: Mapping[str, Mapping[int, float]], base: str) -> str:
+    rows = []
+    for name, by_length in times.items():
+        for length, milliseconds in by_length.items():
+            faster = times[base][length] / milliseconds
+            limit_cell = [f"{milliseconds / times[LIMIT][length]:.2f}"] if LIMIT in times else []
+            share = f"{100 * sizes[name][length] / sizes[base][length]:.1f}%"
+            cells = f"{milliseconds:.3f}", f"{faster:.1f}", *limit_cell, f"{sizes[name][length]:.2f}", share
+            rows.append([name, str(length), *cells])
+    header = ["attention", "length", "step ms", "times faster", "state MB", "of softmax's"]
+    if LIMIT in times:
+        header.insert(4, "of the limit")
+    return table(header, rows)
+
+
+def _named(plot: str, section: str) -> str:
+    stem, dot, ending = plot.rpartition(".")
+    return f"{stem}-{section}{dot}{ending}" if dot else f"{plot}-{section}"
+
+
+@torch.no_grad()
+def _steps(lengths: Sequence[int], repeats: int, place: Place) -> tuple[dict, dict]:
+    times: dict[str, dict[int, float]] = {}
+    sizes: dict[str, dict[int, float]] = {}
+    for length in lengths:
+        steps = {CACHE: cached(length, place), f"linear, {DIM} features": featured(EluMap(), DIM, place)}
+        for features in (128, 256):
+            projection = _draw(place, HEADS, features // 2, DIM)
+            made = GaussianMap(projection, True, projection[:, 0])
+            steps[f"rfa, {features} features"] = featured(made, features, place)
+        steps["abc_mlp, 32 slots"] = bounded(32, place)
+        found = _turns({name: step for name, (step, _) in steps.items()}, repeats, 8, place)
+        for name, (_, size) in steps.items():
+            times.setdefault(name, {})[length] = found[name]
+            sizes.setdefault(name, {})[length] = size
+    return times, sizes
+
+
+Step = tuple[Callable[[], Tensor], float]
+
+
+def cached(length: int, place: Place) -> Step:
+    """Softmax over `length` cells, of which the last is written; and megabytes of state."""
+    keys, values = (_draw(place, BATCH, HEADS, length, DIM) for _ in range(2))
+    query, key, value = _vectors(place)
+
+    def step() -> Tensor:
+        keys[:, :, length - 1 : length] = key
+        values[:, :, length - 1 : length] = value
+        return F.scaled_dot_product_attention(query, keys, values)
+
+    return step, megabytes((keys, values))
+
+
+def featured(features: FeatureMap, size: int, place: Place) -> Step:
+    """A memory of features."""
+    query, key, value = _vectors(place)
+    state = linear_attention.empty_memory(BATCH, HEADS, size, DIM, query)
+
+    def step() -> Tensor:
+        written = linear_attention.write(state, features(key)[0], value)
+        return linear_attention.read(written, features(query)[0])[0]
+
+    return step, megabytes(state)
+
+
+def bounded(slots: int, place: Place) -> Step:
+    """A memory of slots that hold means."""
+    query, key, value = _vectors(place)
+    control = _draw(place, BATCH, HEADS, 1, slots)
+    state = bounded_memory.empty_bounded_memory(BATCH, HEADS, slots, DIM, DIM, query)
+
+    def step() -> Tensor:
+        return bounded_memory.read(bounded_memory.write(state, key, value, control, True), query)
+
+    return step, megabytes(state)
+
+
+@torch.no_grad()
+def _decoders(lengths: Sequence[int], repeats: int, conditional: bool, place: Place) -> tuple[dict, dict]:
+    times: dict[str, dict[int, float]] = {}
+    sizes: dict[str, dict[int, float]] = {}
+    models = {name: decoder(plans, conditional, max(lengths), place) for name, plans in PLANS.items()}
+    models[LIMIT] = limit(decoder(("linear", "linear"), conditional, max(lengths), place))
+    for length in lengths:
+        prefixes = {name: Prefix(model, length, BATCH, place) for name, model in models.items()}
+        found = _turns({name: prefix.step for name, prefix in prefixes.items()}, repeats, 1, place)
+        for name, prefix in prefixes.items():
+            times.setdefault(name, {})[length] = found[name]
+            sizes.setdefault(name, {})[length] = max(megabytes(prefix.states()), 1e-6)
+    return times, sizes
+
+
+def _turns(steps: Mapping[str, Callable[[], Tensor]], repeats: int, at_once: int, place: Place) -> dict[str, float]:
+    """Medians in milliseconds of `repeats` turns, each the mean of `at_once` steps, after two that do not count."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(2 + repeats):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            for _ in range(at_once):
+                result = step()
+            place.finished(result)
+            if turn >= 2:
+                times[name].append(1e3 * (time.perf_counter() - start) / at_once)
+    return {name: median(found) for name, found in times.items()}
+
+
+def megabytes(state: Any) -> float:
+    """10^6 bytes of the tensors of a state."""
+    if isinstance(state, Tensor):
+        return state.numel() * state.element_size() / 1e6
+    return sum(megabytes(part) for part in state)
+
+
+def _vectors(place: Place) -> tuple[Tensor, ...]:
+    return tuple(_draw(place, BATCH, HEADS, 1, DIM) for _ in range(3))
+
+
+def _draw(place: Place, *shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1)).to(place.device)

@@ -1,0 +1,68 @@
+"""`seqstruct bench attention` and `bench decode` run; how long things take is not tested."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqstruct.benchmarks import attention, decode, decode_models
+from seqstruct.benchmarks.timing import Place
+from seqstruct.cli import main
+
+HERE = Place.of("cpu", "float32")
+
+
+@pytest.fixture()
+def tiny(monkeypatch) -> None:
+    for module in (attention, decode):
+        for name, value in {"BATCH": 2, "HEADS": 2, "DIM": 4}.items():
+            monkeypatch.setattr(module, name, value)
+    for name, value in {"LAYERS": 2, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8, "WORDS": 12}.items():
+        monkeypatch.setattr(decode_models, name, value)
+
+
+def test_training_has_a_row_for_each_attention(tiny, capsys, tmp_path) -> None:
+    path = tmp_path / "curves.png"
+    assert main(["bench", "attention", "--lengths", "1", "7", "--repeats", "1", "--plot", str(path)]) == 0
+    printed = capsys.readouterr().out
+    for name in attention.cases(1, HERE):
+        assert sum(line.startswith(name + "  ") for line in printed.splitlines()) == 2
+    assert path.stat().st_size > 1000
+
+
+def test_gradients_reach_everything(tiny) -> None:
+    for outputs, leaves in attention.cases(40, HERE).values():
+        gradients = torch.autograd.grad(outputs().square().sum(), leaves)
+        assert all(bool(gradient.abs().sum() > 0) for gradient in gradients)
+
+
+def test_decoding_has_a_row_for_each_attention(tiny, capsys, tmp_path) -> None:
+    path = tmp_path / "curves.png"
+    assert main(["bench", "decode", "--lengths", "2", "5", "--repeats", "1", "--plot", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith(decode.CACHE + "  ") for line in lines) == 2
+    for name in (*decode_models.PLANS, decode.LIMIT):
+        assert sum(line.startswith(name + "  ") for line in lines) == 4
+    for section in decode.SECTIONS:
+        assert (tmp_path / f"curves-{section}.png").stat().st_size > 1000
+
+
+def test_a_prefix_fills_the_states_of_all_attentions(tiny) -> None:
+    built = decode_models.decoder(("abc_mlp(slots=3)", "abc_mlp(slots=2)"), True, 5, HERE)
+    prefix = decode_models.Prefix(built, 5, 2, HERE)
+    with torch.no_grad():
+        assert prefix.step().shape == (2, 1, 12)
+        assert len(prefix.states()) == 4
+        assert all(int(saved.memory.key.size(0)) == 2 for saved in prefix.states())
+
+
+def test_what_is_missing_is_refused(tiny, capsys) -> None:
+    for command, message in (
+        (["attention", "--lengths", "0"], "lengths of 1 or more"),
+        (["decode", "--lengths", "0"], "1 or more"),
+        (["decode", "--sections", "cache"], "no section cache"),
+        (["attention", "--sections", "step"], "no option --sections"),
+        (["attention", "--plot", "curves.txt", "--lengths", "2", "--repeats", "1"], ".png"),
+    ):
+        assert main(["bench", *command]) == 1
+        assert message in capsys.readouterr().err
