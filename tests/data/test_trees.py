@@ -8,9 +8,11 @@ from seqstruct.data.trees import (
     CURRENCY,
     PUNCTUATION,
     Tree,
+    binary_tree,
     bracketed,
     category,
     collapse_unary,
+    drawn,
     labeled_spans,
     leaves,
     parse_trees,
@@ -144,3 +146,23 @@ def test_the_treebank_sample(reference):
     assert len(trees) == 3914
     assert sum(len(words(tree)) for tree in trees) == 100_676
     assert sum(len(words(remove_empty(tree))) for tree in trees) == 94_084
+
+
+def test_binary_trees_from_splits():
+    tree = binary_tree(["a", "b", "c", "d"], [(0, 2, 3), (0, 1, 1), (2, 3, 3)])
+    assert bracketed(tree) == "((a b) (c d))"
+    assert spans(tree) == {(0, 3), (0, 1), (2, 3)}
+    assert bracketed(binary_tree(["a"], [])) == "a"
+    long = [str(i) for i in range(3000)]
+    assert len(spans(binary_tree(long, [(i, i + 1, 2999) for i in range(2999)]))) == 2999
+    with pytest.raises(ValueError, match="empty"):
+        binary_tree([], [])
+    with pytest.raises(ValueError, match=r"\[0, 1\] has no split"):
+        binary_tree(["a", "b", "c"], [(0, 2, 2)])
+
+
+def test_drawings_have_a_line_for_each_word():
+    assert drawn(only(SMALL)).split("\n") == ["S─┬─NP─┬─ DT the", "  │    └─ NN dog", "  └─VP─── VBZ barks"]
+    tree = binary_tree(["a", "b", "c", "d"], [(0, 1, 3), (1, 3, 3), (1, 2, 2)])
+    assert drawn(tree).split("\n") == ["┬─ a", "└─┬─┬─ b", "  │ └─ c", "  └─ d"]
+    assert drawn(only("(X (A a) (B b) (C c))")).split("\n") == ["X─┬─ A a", "  ├─ B b", "  └─ C c"]
