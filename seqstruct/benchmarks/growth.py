@@ -1,0 +1,85 @@
+"""How time, memory and the number of operators of one attention layer grow with the length (Tables 1 and 4 of DuSell
+and Chiang 2024): `python -m seqstruct.benchmarks.growth LAYER --out FILE`.
+
+Layers, batch and model size are those of `stack`.  Memory is the greatest sum of new tensors that live at once, in a
+forward and backward pass, or in a forward pass alone without gradients.  Operators run one after another, however many
+processors each of them keeps busy: their number stands for parallel time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from seqstruct.benchmarks.stack import layer
+from seqstruct.benchmarks.timing import Audit, audit, measure
+from seqstruct.data.files import atomic_write
+
+LAYERS = {
+    "SDPA": ("softmax", {}),
+    "Sup": ("superposition_stack", {"size": 32}),
+    "Nd": ("nondeterministic_stack", {"states": 2, "symbols": 3, "size": 5}),
+}
+QUANTITIES = ("time", "memory", "forward_memory", "operators")  # ms, MB, MB, a number
+FITTED = 3  # the longest lengths, through which an exponent is fitted
+
+
+def grow(name: str, lengths: Sequence[int], repeats: int) -> dict[str, list[tuple[int, float]]]:
+    """Each of `QUANTITIES` as pairs (length, value).  Raises ValueError on an unknown layer or a length below 1."""
+    if name not in LAYERS:
+        raise ValueError(f"expected a layer of {', '.join(LAYERS)}, got {name!r}")
+    if min(lengths) < 1:
+        raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
+    found: dict[str, list[tuple[int, float]]] = {quantity: [] for quantity in QUANTITIES}
+    for length in sorted(lengths):
+        contestant = layer(*LAYERS[name], length)
+        timing = measure({name: contestant}, repeats, warm_up=1)[name]
+        both = audit(contestant)
+        with torch.no_grad(), Audit() as forward:
+            contestant.forward()
+        values = timing.both, both.peak, forward.peak, float(both.operators)
+        for quantity, value in zip(QUANTITIES, values, strict=True):
+            found[quantity].append((length, value))
+    return found
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """The slope of a straight line through the logarithms of the last `FITTED` points (x, y), by least squares.
+
+    Raises ValueError below two points or if a number is not above 0.
+    """
+    last = points[-FITTED:]
+    if len(last) < 2 or min(min(point) for point in last) <= 0:
+        raise ValueError(f"expected two points or more of numbers above 0, got {list(last)}")
+    logs = [(math.log(x), math.log(y)) for x, y in last]
+    middle = [sum(column) / len(logs) for column in zip(*logs, strict=True)]
+    across = sum((x - middle[0]) ** 2 for x, _ in logs)
+    return sum((x - middle[0]) * (y - middle[1]) for x, y in logs) / across
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure one layer and write a JSON object of quantities; the exit status comes back."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.growth", description=__doc__.split(":")[0])
+    parser.add_argument("layer", choices=tuple(LAYERS))
+    parser.add_argument("--lengths", type=int, nargs="+", default=[40, 80, 160, 320, 640], metavar="N")
+    parser.add_argument("--repeats", type=int, default=1, metavar="N", help="timed passes of each length (default 1)")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    args = parser.parse_args(argv)
+    try:
+        found = grow(args.layer, args.lengths, args.repeats)
+        with atomic_write(args.out) as stream:
+            json.dump(found, stream)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.benchmarks.growth: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

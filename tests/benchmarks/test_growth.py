@@ -1,0 +1,41 @@
+"""Exponents of growth, and what is measured of a layer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from seqstruct.benchmarks import growth
+
+
+def test_exponents_of_powers():
+    for power in (0.0, 1.0, 2.5):
+        points = [(1, 99.0), *((n, 3.0 * n**power) for n in (40, 80, 160))]
+        assert growth.exponent(points) == pytest.approx(power, abs=1e-12)
+    assert growth.exponent([(2, 4.0), (4, 16.0)]) == pytest.approx(2.0)
+    for points in ([(2, 4.0)], [(2, 4.0), (4, 0.0)]):
+        with pytest.raises(ValueError, match="two points or more of numbers above 0"):
+            growth.exponent(points)
+
+
+@pytest.mark.parametrize("name", growth.LAYERS)
+def test_operators_and_memory_of_a_layer(name):
+    found = growth.grow(name, [9, 5], 1)
+    assert set(found) == set(growth.QUANTITIES)
+    for points in found.values():
+        assert [length for length, _ in points] == [5, 9] and all(value > 0 for _, value in points)
+    operators = dict(found["operators"])
+    assert operators == dict(growth.grow(name, [5, 9], 1)["operators"]), "a number that does not depend on the machine"
+    assert (operators[9] > operators[5]) is (name != "SDPA")
+    assert all(one[1] <= both[1] for one, both in zip(found["forward_memory"], found["memory"], strict=True))
+
+
+def test_the_command_writes_or_says_why_not(tmp_path, capsys):
+    assert growth.main(["SDPA", "--lengths", "3", "--out", str(tmp_path / "found.json")]) == 0
+    assert json.loads((tmp_path / "found.json").read_text())["time"][0][0] == 3
+    assert growth.main(["SDPA", "--lengths", "0", "--out", str(tmp_path / "other.json")]) == 1
+    assert "expected lengths of 1 or more, got 0" in capsys.readouterr().err
+    assert not (tmp_path / "other.json").exists()
+    with pytest.raises(ValueError, match="expected a layer of SDPA, Sup, Nd"):
+        growth.grow("LSTM", [3], 1)
