@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
@@ -11,6 +12,7 @@ Curves = Mapping[str, Mapping[int, float]]  # name in the legend -> length -> va
 
 def length_panels(panels: Sequence[tuple[str, Curves]], title: str) -> Figure:
     """One panel for each (label of the vertical axis, curves), both axes logarithmic, with one legend."""
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)  # where the root logger shows everything
     figure = Figure(figsize=(5.0 * len(panels), 3.8))
     for axes, (label, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for name, points in curves.items():
