@@ -75,8 +75,8 @@ def bags_of_words(sentences: Tensor, vocabulary: int, dtype: torch.dtype) -> Ten
     """
     real = sentences >= 0
     J = real.sum(1, keepdim=True).clamp(min=1)
-    share = torch.arange(1, sentences.size(1) + 1, device=sentences.device) / J  # U L
-    weights = 2 * torch.stack([1 - share, 2 * share - 1]).to(dtype).masked_fill(~real, 0.0)
+    share = torch.arange(1, sentences.size(1) + 1, device=sentences.device).to(dtype) / J  # U L
+    weights = 2 * torch.stack([1 - share, 2 * share - 1]).masked_fill(~real, 0.0)
     bags = weights.new_zeros(2, sentences.size(0), vocabulary)
     return bags.scatter_add_(2, sentences.clamp(min=0).expand_as(weights), weights)
 
@@ -117,7 +117,6 @@ class MemoryNetwork(nn.Module):
         self.words = drawn(vocabulary, steps + 1, embed_dim)
         self.ages = drawn(memory, steps + 1, embed_dim)
         self.update = None if inference == "memn2n" else drawn(embed_dim, embed_dim)
-        self.register_buffer("depth", torch.arange(1, embed_dim + 1) / embed_dim, persistent=False)
 
     def forward(self, sentences: Tensor, facts: Tensor, question: Tensor, linear: bool) -> Facts:
         """Answer S B questions; sentences U L, facts S B M and question S B as `EncodedQuestions` has them.
@@ -128,7 +127,8 @@ class MemoryNetwork(nn.Module):
         V, C = self.words.size(1), self.words.size(3)
         first, second = bags_of_words(sentences, V, self.words.dtype)
         words = self.words.flatten(2)  # S V (K+1)C
-        table = first @ words + self.depth.repeat(self.steps + 1) * (second @ words)  # S U (K+1)C
+        depth = torch.arange(1, C + 1, dtype=words.dtype, device=words.device) / C
+        table = first @ words + depth.repeat(self.steps + 1) * (second @ words)  # S U (K+1)C
         offsets = torch.arange(S, device=facts.device) * table.size(1)
         rows = table.flatten(0, 1)
         empty = facts < 0
