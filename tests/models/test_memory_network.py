@@ -172,8 +172,8 @@ def test_learns_saves_and_reports_each_seed(data, tmp_path):
     train(data, tmp_path, "memory_binary_crf", "--seeds", 2, "--max-epoch", 30, "--lr", 0.05, "--renormalize", 40)
     printed = fairseq(
         "validate", data, "--user-dir", PLUGIN, "--task", "babi_qa", "--criterion", "babi_qa", "--seeds", 2,
-        "--path", tmp_path / "checkpoint_last.pt", "--valid-subset", "test", "--report-seeds", "--cpu", "--batch-size", 7,
-        "--num-workers", 0, "--log-format", "json",
+        "--path", tmp_path / "checkpoint_last.pt", "--valid-subset", "test", "--report-seeds", "--cpu",
+        "--num-workers", 0, "--batch-size", 7, "--log-format", "json",
     )  # fmt: skip
     accuracy = [float(re.search(rf'"test_accuracy_seed_{seed}": "([\d.]+)"', printed)[1]) for seed in (1, 2)]
     assert min(accuracy) > 90
