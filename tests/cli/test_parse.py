@@ -1,0 +1,140 @@
+"""`seqstruct parse`: trees and scores, from fixed branching and from checkpoints, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from seqstruct.cli import main
+from seqstruct.data.trees import read_trees, words
+from tests.models.front_door import PLUGIN, fairseq
+
+TREES = """( (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT A) (NN cat) (NP (-NONE- *)))) (. .)) )
+( (S (NP (NN it)) (VP (VBD was) (ADJP (RB very) (JJ old)))) )
+( (S (. .)) )
+( (S (NP (NN it)) (VP (VBD was) (ADJP (JJ small) (JJ small) (JJ small) (JJ small) (JJ small) (JJ small)))))
+"""
+
+
+@pytest.fixture
+def trees(tmp_path) -> Path:
+    (tmp_path / "gold.mrg").write_text(TREES)
+    return tmp_path / "gold.mrg"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """A folder with bin/ and a PaLM after one epoch; "palm" says that --arch is palm."""
+    folder = tmp_path_factory.mktemp("parse")
+    for split in ("train", "valid"):
+        (folder / split).write_text("the dog saw a cat\nit was very old\n" * 4)
+    fairseq("preprocess", "--only-source", "--trainpref", folder / "train", "--validpref", folder / "valid",
+            "--destdir", folder / "bin", "--workers", 1)
+    fairseq("train", folder / "bin", *OPTIONS, "--optimizer", "adam", "--lr", "0.01", "--max-epoch", 1, "--cpu",
+            "--num-workers", 0, "--save-dir", folder, "--no-epoch-checkpoints")
+    return folder
+
+
+OPTIONS = [
+    "--user-dir", PLUGIN, "--task", "stream_language_modeling", "--arch", "palm", "--decoder-layers", "2",
+    "--attention-layer", "1", "--decoder-embed-dim", "8", "--hidden-size", "12", "--span-size", "4",
+    "--batch-size", "2", "--tokens-per-sample", "9", "--required-batch-size-multiple", "1",
+]  # fmt: skip
+
+
+def printed(capsys, *arguments) -> str:
+    assert main(["parse", *map(str, arguments)]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, *arguments) -> str:
+    assert main(["parse", *map(str, arguments)]) == 1
+    return capsys.readouterr().err
+
+
+def test_branching_is_scored(trees, capsys):
+    found = json.loads(printed(capsys, trees, "--branching", "right", "--format", "json", "--max-words", "5"))
+    # gold 04 01 24 34 and 03 13 23, right branching 04 14 24 34 and 03 13 23
+    assert found["sentences"] == 2
+    assert found["f1"] == pytest.approx(100 * 6 / 7)
+    assert (found["left_splits"], found["right_splits"]) == (0, 100)
+    assert "unlabeled f1         100.00" in printed(capsys, trees, "--branching", "gold")
+    assert json.loads(printed(capsys, trees, "--branching", "left", "--format", "json"))["sentences"] == 3
+
+
+def test_text_is_drawn(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("the dog barks\nyes\n"))
+    assert printed(capsys, "-", "--branching", "left").split("\n")[:4] == ["┬─┬─ the", "│ └─ dog", "└─ barks", ""]
+    (tmp_path / "text").write_text("the dog barks\nyes\n")
+    found = printed(capsys, tmp_path / "text", "--branching", "right", "--format", "brackets")
+    assert found == "(the (dog barks))\nyes\n"
+
+
+def test_a_checkpoint_parses(trained, trees, capsys):
+    options = ["--checkpoint", trained / "checkpoint_best.pt"]
+    found = printed(capsys, trees, *options, "--lowercase", "--format", "brackets")
+    assert len(found.split("\n")) == 4
+    scores = json.loads(printed(capsys, trees, *options, "--lowercase", "--format", "json"))
+    assert 0 < scores["f1"] < 100
+    moved = trained.rename(trained.parent / "moved")
+    try:
+        there = ["--checkpoint", moved / "checkpoint_best.pt", "--data", moved / "bin"]
+        assert json.loads(printed(capsys, trees, *there, "--lowercase", "--format", "json")) == scores
+        assert 0 < json.loads(printed(capsys, trees, *there, "--left-score", "--format", "json"))["f1"] < 100
+        assert "small" in printed(capsys, trees, *there, "--format", "drawn")
+    finally:
+        moved.rename(trained)
+
+
+def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
+    def found(seed: int) -> str:
+        options = " ".join(map(str, [trained / "bin", *OPTIONS]))
+        return printed(capsys, trees, "--untrained", options, "--seed", seed, "--format", "brackets")
+
+    before = torch.random.get_rng_state()
+    trees_of = [found(seed) for seed in (1, 1, 2, 3, 4, 5)]
+    assert trees_of[0] == trees_of[1]
+    assert len(set(trees_of)) > 1
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_a_model_that_does_not_parse_is_refused(trained, trees, tmp_path, capsys):
+    options = [*OPTIONS]
+    options[options.index("palm")] = "awd_lstm"
+    at = options.index("--attention-layer")
+    del options[at : at + 2]
+    at = options.index("--span-size")
+    del options[at : at + 2]
+    fairseq("train", trained / "bin", *options, "--optimizer", "adam", "--lr", "0.01", "--max-update", 1, "--cpu",
+            "--num-workers", 0, "--save-dir", tmp_path / "awd", "--no-epoch-checkpoints")
+    error = refused(capsys, trees, "--checkpoint", tmp_path / "awd" / "checkpoint_last.pt")
+    assert "AWDLSTMLanguageModel is no parser" in error
+
+
+def test_bad_input_is_refused_in_one_sentence(tmp_path, trees, capsys):
+    text = tmp_path / "text"
+    text.write_text("a b\n\nc\n")
+    assert "line 2: expected a sentence, got an empty line" in refused(capsys, text, "--branching", "left")
+    text.write_text("")
+    assert "expected sentences, got nothing" in refused(capsys, text, "--branching", "left")
+    assert "scores need trees" in refused(capsys, text, "--branching", "left", "--format", "json")
+    (tmp_path / "bad.mrg").write_text("(S (A a)\n(S (B b))\n")
+    assert "bad.mrg: line 1: a bracket opens here" in refused(capsys, tmp_path / "bad.mrg", "--branching", "left")
+    assert "no sentence of at most 1 words" in refused(capsys, trees, "--branching", "left", "--max-words", "1")
+    assert "--left-score needs a model" in refused(capsys, trees, "--branching", "left", "--left-score")
+    assert "expected 1 or more, got 0" in refused(capsys, trees, "--branching", "left", "--max-words", "0")
+    assert "no such checkpoint" in refused(capsys, trees, "--checkpoint", tmp_path / "absent.pt")
+    (tmp_path / "cut.pt").write_bytes(b"PK")
+    assert "not a whole fairseq checkpoint" in refused(capsys, trees, "--checkpoint", tmp_path / "cut.pt")
+    assert "absent.mrg" in refused(capsys, tmp_path / "absent.mrg", "--branching", "left")
+
+
+def test_words_the_dictionary_lacks_are_unknown_ones(trained, trees):
+    dictionary = Dictionary.load(str(trained / "bin" / "dict.txt"))
+    assert dictionary.index("small") == dictionary.unk()
+    assert [words(tree) for tree in read_trees(trees)][1] == ["it", "was", "very", "old"]
