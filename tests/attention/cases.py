@@ -22,6 +22,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "dilated_window": [{"slots": 3}, {"slots": 2, "dilation": 3, "empty_slots": True}],
     "linformer": [{"slots": 3, "length": 13}],
     "local_to_global": [{"slots": 5, "stride": 2}, {"slots": 12, "stride": 1, "empty_slots": True}],
+    "lsh": [{"rounds": 2, "buckets": 4}, {"rounds": 1, "buckets": 2, "chunk": 9}],
     "luna": [{"slots": 3}],
     "local_monotonic": [{"half_width": 2}, {"score": "concat"}],
     "local_predictive": [{"half_width": 2}, {"score": "concat", "half_width": 5}],
