@@ -25,9 +25,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from seqstruct.data.files import atomic_write, sha256, verify
+from seqstruct.data.files import atomic_write, new_folder, sha256, verify
 
 SPLITS = ("train", "valid", "test")
 ARCHIVES = {"ptb": "simple-examples.tgz", "wikitext2": "wikitext-2-raw-v1.zip", "brown": "brown.zip"}
@@ -161,29 +160,23 @@ def prepare(
     (Brown) or by their numbers of lines and words.  The folder appears when it is whole.
     Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
     """
-    out = Path(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"{out}: expected a new or empty folder")
     raw = read_lines(corpus, source, checked)
     options = DEFAULTS[corpus] if options is None else options
     if checked:
         _check_counts(corpus, raw)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
-        folder = Path(scratch, "corpus")
+    with new_folder(out) as folder:
         counts = {}
         for split in SPLITS:
             most = options.train_lines if split == "train" and options.train_lines else None
             counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
             if not counts[split]["words"]:
                 raise ValueError(f"{corpus}: no words in the {split} set")
-        binarise(folder, options)
+        _binarise(folder, options)
         summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
         summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
         with atomic_write(folder / "corpus.json") as stream:
             json.dump(summary, stream, indent=1)
             stream.write("\n")
-        os.replace(folder, out)
     return summary
 
 

@@ -41,7 +41,7 @@ def test_folder_of_ptb(tmp_path):
     assert found[0].tolist() == expected and dictionary.unk() in expected
     (test,) = data_utils.load_indexed_dataset(str(tmp_path / "out/bin/test"), dictionary)
     assert test.tolist() == [dictionary.unk(), dictionary.index("cat"), dictionary.eos()]
-    with pytest.raises(ValueError, match="new or empty folder"):
+    with pytest.raises(ValueError, match="not empty"):
         prepare("ptb", tmp_path / "raw", tmp_path / "out", checked=False)
 
 
