@@ -68,6 +68,11 @@ class Run:
         """How many parameters the trained model has.  Raises OSError before it is trained."""
         return read_json(self.folder / "trained.json")["parameters"]
 
+    @property
+    def peak_memory(self) -> int:
+        """Bytes resident at most while it was trained.  Raises OSError before it is trained."""
+        return read_json(self.folder / "trained.json")["peak_memory"]
+
     def raw_data(self, name: str) -> Path | None:
         """The folder of raw data on disk: the one given (--from), or data/`name` of the reference folder.
 
