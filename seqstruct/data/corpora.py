@@ -171,7 +171,7 @@ def prepare(
             counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
             if not counts[split]["words"]:
                 raise ValueError(f"{corpus}: no words in the {split} set")
-        _binarise(folder, options)
+        binarise(folder, options)
         summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
         summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
         with atomic_write(folder / "corpus.json") as stream:
