@@ -58,7 +58,7 @@ class Setting:
 
 SETTINGS = {
     "smoke": Setting(2, 1, 3, 3, 2, (8, 12), 8, 1),
-    "small": Setting(8, 2, 5, 3, 1, (100, 150), 64, 2),
+    "small": Setting(8, 2, 4, 2, 1, (100, 120), 64, 2),
     "paper": Setting(20, 500, 500, 30, 10, (100, 300), 0, 1),
 }
 
