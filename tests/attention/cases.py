@@ -18,9 +18,11 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     ],
     "abc_random": [{"slots": 4, "period": 5}, {"slots": 3, "empty_slots": True}],
     "additive": [{}, {"size": 5}],
+    "bigbird": [{"size": 2}, {"size": 3, "window": 0, "global_blocks": 0, "random": 1}],
     "clustering": [{"slots": 3, "allow_short": True}, {"slots": 4, "allow_short": True, "empty_slots": True}],
     "dilated_window": [{"slots": 3}, {"slots": 2, "dilation": 3, "empty_slots": True}],
     "linformer": [{"slots": 3, "length": 13}],
+    "local_blocks": [{"size": 4}],
     "local_to_global": [{"slots": 5, "stride": 2}, {"slots": 12, "stride": 1, "empty_slots": True}],
     "lsh": [{"rounds": 2, "buckets": 4}, {"rounds": 1, "buckets": 2, "chunk": 9}],
     "luna": [{"slots": 3}],
@@ -53,7 +55,9 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"features": 16, "gate": True, "pool": 3},
         {"features": 2048, "gate": True, "unit_norm": False, "pool": 3},
     ],
+    "sinkhorn": [{"size": 3}, {"size": 1, "rounds": 2}],
     "sliding_window": [{"slots": 3}, {"slots": 9, "empty_slots": True}],
+    "synthesizer": [{"length": 9}, {"kind": "random", "length": 9}],
     "t2r": [{"features": 5}],
 }
 BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
