@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -196,6 +197,46 @@ def test_rows_of_table_2_and_its_stand_ins():
     assert len(recipe.cells("paper")) == 12 * 20 and len(recipe.cells("smoke")) == 1
 
 
+def test_rows_of_tables_1_and_4():
+    recipe, module = recipe_and_module("complexity")
+    assert {entry["row"] for name in "14" for entry in TABLES[name]["rows"]} == set(recipe.rows)
+    metrics = {f"{quantity}_exponent" for quantity in module.QUANTITIES}
+    assert {entry["metric"] for name in "14" for entry in TABLES[name]["rows"]} == metrics
+
+
+def test_rows_of_table_6_and_what_they_measure(tmp_path):
+    recipe, module = recipe_and_module("cost")
+    assert {entry["row"] for entry in TABLES["6"]["rows"]} <= set(recipe.rows)
+    assert [module.task_of(row) for row in ("Tf+Nd", "hardest-cfl LSTM", "translation Tf")] == [
+        "ptb", "cfl", "translation"]
+    hashes = {recipe.configuration_hash(Cell(row, 1, "small")) for row in recipe.rows}
+    assert len(hashes) == len(recipe.rows)
+    for row in recipe.rows:
+        options = recipe.train_options(Cell(row, 1, "small"))
+        assert options.count("--max-update") == options.count("--lr") == 1
+    entries = [{"ups": 1.0, "bsz": 99.0}, {"ups": 4.0, "bsz": 10.0}, {"ups": 2.0, "bsz": 20.0}]
+    log = tmp_path / "train.log"
+    log.write_text("".join(
+        f"t | INFO | train_inner | {json.dumps({name: str(value) for name, value in e.items()})}\n" for e in entries
+    ))
+    run = SimpleNamespace(cell=Cell("hardest-cfl Tf", 1, "small"), peak_memory=3_000_000)
+    found = {m.metric: m.value for m in recipe.evaluate(run, tmp_path, log)}
+    assert found == {
+        "examples_per_second": pytest.approx(30 / 0.75), "minutes_per_epoch": pytest.approx(10_000 / 40 / 60),
+        "resident_memory": 3.0,
+    }
+
+
+def test_a_dictionary_is_filled_up(tmp_path):
+    _, module = recipe_and_module("cost")
+    (tmp_path / "dict.txt").write_text("a 3\nb 1\n")
+    module.fill(tmp_path / "dict.txt", 13)
+    dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
+    assert len(dictionary) == 13 and dictionary.index("b") == 5
+    with pytest.raises(ValueError, match="expected at most 7 entries, found 13"):
+        module.fill(tmp_path / "dict.txt", 7)
+
+
 def test_what_cannot_be_run_is_said_in_a_sentence(tmp_path, capsys):
     language_modeling, _ = recipe_and_module("language_modeling")
     translation, _ = recipe_and_module("translation")
@@ -209,7 +250,7 @@ def test_what_cannot_be_run_is_said_in_a_sentence(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["language_modeling", "translation"])
+@pytest.mark.parametrize("name", ["language_modeling", "translation", "complexity", "cost"])
 def test_the_smoke_scale_runs(name, tmp_path):
     done = subprocess.run(
         [sys.executable, FOLDER / f"{name}.py", "--scale", "smoke", "--runs", tmp_path], capture_output=True, text=True,
