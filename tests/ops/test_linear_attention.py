@@ -273,3 +273,19 @@ def test_features_made_chunk_by_chunk_are_the_same(kind: str, decayed: bool, gen
 
     for found, wanted in zip(gradients(*chunked), gradients(*whole), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["causal", "cross"])
+def test_what_the_released_code_clamps_is_a_factor_of_ours(mode: str, golden) -> None:
+    """Its features are 0.1 of sines and cosines, its norms 0.001 larger, its denominators held at 1 or 0.001."""
+    case = load(golden, f"rfa_public_code_{mode}")
+    projection = case["random_matrices"] * case["sigma"].unsqueeze(1) / case["tau"]
+    query, key = (
+        gaussian_features(x / (x.norm(dim=-1, keepdim=True) + 1e-3), projection) for x in (case["q"], case["k"])
+    )
+    output, denominator, _ = attend(case, query, key, case["v"], mode == "causal")
+    denominator = denominator * 0.1**2 * projection.size(1)
+    torch.testing.assert_close(denominator, case["denominator"], **EXACT)
+    held = denominator.clamp(min=1.0) if mode == "causal" else denominator.abs().clamp(min=1.0)
+    for name, divisor in (("out", held), ("out_masked_path", denominator.abs().clamp(min=1e-3))):
+        torch.testing.assert_close(output * (denominator / divisor).unsqueeze(-1), case[name], **EXACT)
