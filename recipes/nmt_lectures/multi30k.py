@@ -3,7 +3,8 @@
 Each row is a preset of `rnn_translation`.  Scale paper keeps the published sizes, which are for corpora a hundred times
 as large; scale small has layers of size 128 (two where the paper has four, four where it has eight) and five epochs;
 scale smoke a few hundred made-up sentence pairs, which prove nothing.  Joint BPE, beam 5, sacreBLEU on the raw
-references.  A run with attention leaves attention.png, the weights of one test sentence and its reference.
+references.  A run with attention leaves attention.png, the weights of one test sentence and its reference; that of
+grConv soft_tree.png, its encoder's tree.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from seqstruct.data.parallel import read_lines
 from seqstruct.harness import plot
 from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.plot_tree import soft_tree, soft_tree_gates
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
 from seqstruct.harness.translate import generate, validation_perplexity
@@ -156,8 +158,10 @@ class RecurrentModels(Recipe):
         bleu, chrf = score(hypotheses, [references])
         run.progress.say(f"{run.cell}: {bleu.signature}")
         source, target = (next(iter(read_lines(data / "text" / f"test.{side}"))) for side in (SOURCE, TARGET))
-        views = plot.layer_views(checkpoint, source, target=target, data=data / "bin")
-        if views:
+        if run.cell.row == "grConv":
+            words, gates = soft_tree_gates(checkpoint, source, data=data / "bin")
+            plot.save(soft_tree(words, gates, run.cell.row), run.folder / "soft_tree.png")
+        elif views := plot.layer_views(checkpoint, source, target=target, data=data / "bin"):
             plot.save(plot.attention(views, run.cell.row), run.folder / "attention.png")
         return [
             Measurement("validation_perplexity", validation_perplexity(run), "perplexity"),
