@@ -11,12 +11,10 @@ import yaml
 
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.logs import LogEntry
-from seqstruct.harness.process import CommandFailed
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
 from seqstruct.harness.records import read_folder
 from seqstruct.harness.run import Run
-from seqstruct.harness.trainings import run_trainings
 from seqstruct.models.recurrent_lm import (
     RecurrentLanguageModel,
     RecurrentLanguageModelConfig,
@@ -170,8 +168,3 @@ def test_smoke(script, row, metrics, tmp_path):
         (search,) = [r for r in records if r.metric == "search_validation_accuracy"]
         assert [x for x, _ in search.series["points"]] == [1, 2]
         assert search.value == max(value for _, value in search.series["points"])
-
-
-def test_a_training_that_fails_is_named(tmp_path):
-    with pytest.raises(CommandFailed, match="seqstruct.harness.trainings"):
-        run_trainings([["nowhere", "--task", "no_such_task"]], tmp_path, 1)
