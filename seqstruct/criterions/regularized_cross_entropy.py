@@ -26,6 +26,8 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqstruct.data.parsed_text import MOST_WORDS
+
 
 @dataclass
 class RegularizedCrossEntropyConfig(FairseqDataclass):
@@ -129,7 +131,10 @@ def span_cross_entropy(scores: Tensor, there: Tensor, gold: Tensor) -> Tensor:
 
     scores, there: B T m, of spans of 1 .. m words that end at one word, and which of them there are; gold: B T long,
     bit l set where the span of l + 1 words is a constituent.
+    Raises ValueError if m is more than the 63 words that have a bit.
     """
+    if scores.size(2) > MOST_WORDS:
+        raise ValueError(f"gold spans have at most {MOST_WORDS} words; the model attends to spans of {scores.size(2)}")
     y = (gold.unsqueeze(2) >> torch.arange(scores.size(2), device=gold.device) & 1).bool() & there
     none = ~there.any(2, keepdim=True)
     log_weights = scores.float().masked_fill(~there & ~none, -torch.inf).log_softmax(2)

@@ -66,9 +66,11 @@ def _windows(x: Tensor, max_length: int, first: int, fill: float) -> Tensor:
 
 def _within(spans: Tensor, first: int) -> Tensor:
     """The same with 0 for spans that start before the sequence."""
+    if first >= spans.size(2) - 1:
+        return spans
     ends = torch.arange(first, first + spans.size(1), device=spans.device)
     outside = torch.arange(spans.size(2), device=spans.device) > ends.unsqueeze(1)
-    return spans.masked_fill(outside[..., None], 0.0) if bool(outside.any()) else spans
+    return spans.masked_fill(outside[..., None], 0.0)
 
 
 def _check(gate_logits: Tensor, candidates: Tensor, max_length: int, first: int) -> None:

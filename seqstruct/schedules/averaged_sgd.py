@@ -76,7 +76,13 @@ class AveragedSGD(FairseqOptimizer):
             self._exchange()
 
     def step(self, closure: Any = None, scale: float = 1.0, groups: Any = None) -> None:
-        """One step of the iterate; with averaging the model takes up the average of the iterates."""
+        """One step of the iterate; with averaging the model takes up the average of the iterates.
+
+        Raises ValueError if the model still holds the average: fairseq's wrappers for half precision do not clear the
+        gradients here, so that these were not taken at the iterate.
+        """
+        if self._model_holds_average:
+            raise ValueError("averaged_sgd averages in single precision alone: leave out --fp16, --bf16 and --amp")
         super().step(closure, scale, groups)
         if not self.averaging:
             return

@@ -80,6 +80,8 @@ def test_spans_that_are_not_there_are_no_target(generator):
     nothing = span_cross_entropy(scores.requires_grad_(), torch.zeros_like(there), torch.tensor([[0b11]]))
     nothing.sum().backward()
     assert nothing.item() == 0 and scores.grad.isfinite().all()
+    with pytest.raises(ValueError, match="at most 63 words; the model attends to spans of 64"):
+        span_cross_entropy(torch.zeros(1, 1, 64), torch.ones(1, 1, 64, dtype=torch.bool), torch.tensor([[2]]))
 
 
 def test_what_a_weight_needs_is_asked_for(setting):

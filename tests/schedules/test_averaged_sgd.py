@@ -92,6 +92,15 @@ def test_gradients_cleared_twice_are_cleared_once(generator):
     assert torch.equal(parameter, once)
 
 
+def test_a_step_without_cleared_gradients_is_refused(generator):
+    parameter = torch.nn.Parameter(torch.randn(5, generator=generator))
+    own = optimizer([parameter])
+    own.start_averaging(0.1)
+    train_step(own, parameter, 1.0)
+    with pytest.raises(ValueError, match="single precision"):
+        own.step()
+
+
 def test_a_number_of_epochs_switches():
     own = optimizer([torch.nn.Parameter(torch.zeros(1))])
     switch = schedule(own, switch_epoch=2, averaged_lr=7.0)
