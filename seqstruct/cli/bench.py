@@ -20,6 +20,7 @@ BENCHMARKS = {
     "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
                         [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device")),
     "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
+    "parsing": Benchmark("training steps of parsers, beside supar's", [25]),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
     "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None,
                        ("sections", "device", "dtype")),

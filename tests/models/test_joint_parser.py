@@ -155,3 +155,18 @@ def test_the_task_needs_a_folder():
         JointParsingTask.setup_task(JointParsingConfig())
     with pytest.raises(ValueError, match="--share-of-others: expected a share in \\(0, 1\\], got 0"):
         JointParsingTask.setup_task(types.SimpleNamespace(data="x", share_of_others=0.0, corpora=""))
+
+
+def test_parsers_are_taken_from_another_model(folder):
+    _, alone, _ = built(folder, "dm")
+    _, joint, _ = built(folder, "dm,sst", intermediate="graph")
+    for parameter in alone.parameters():
+        torch.nn.init.constant_(parameter, 0.25)
+    joint.take_parsers(alone.state_dict(), "alone.pt")
+    for name, value in joint.state_dict().items():
+        assert (value == 0.25).all() != name.startswith("classifier."), name
+    _, wide, _ = built(folder, "dm", mlp_size=9)
+    with pytest.raises(ValueError, match="alone.pt: .* has the shape .*, expected"):
+        wide.take_parsers(alone.state_dict(), "alone.pt")
+    with pytest.raises(ValueError, match="sst.pt: expected a parser of this model"):
+        alone.take_parsers({"classifier.x": torch.zeros(1)}, "sst.pt")

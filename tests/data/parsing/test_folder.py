@@ -71,7 +71,7 @@ def test_long_sentences_are_left_out_of_training_alone(tmp_path):
         ({"x": Corpus("forests", {"train": [CROSSING]})}, {}, "x: expected a kind of trees, graphs, classes"),
         ({"x": Corpus("trees", {"valid": [CROSSING]})}, {}, "x: expected training sentences"),
         ({"x": Corpus("graphs", {"train": [CROSSING]})}, {}, "x, train: sentence 1 has none of the graphs asked for"),
-        ({"x": Corpus("trees", {"train": [CROSSING], "dev": []})}, {}, "expected a split of train, valid, test"),
+        ({"x": Corpus("trees", {"train": [CROSSING], "dev": []})}, {}, "expected a split of train, valid, test, ood"),
         ({"x": Corpus("trees", {"train": [CROSSING]})}, {}, "no training sentence is left of 1"),
         ({"x": Corpus("trees", {"train": [CROSSING]})}, {"max_length": 0}, "max_length: expected 1 or more"),
         ({"x": Corpus("trees", {"train": [CROSSING]})}, {"non_projective": "x"}, "one of drop, lift, keep, got 'x'"),

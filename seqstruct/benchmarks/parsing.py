@@ -1,0 +1,143 @@
+"""Training steps of parsers, beside supar's CRF parser of equal size, and what SPIGOT's projection costs of a step.
+
+Each step takes the forward pass, the backward pass, clipping and Adam.  All have two layers of 200 units in each
+direction, words of size 100 and tags of size 50 (supar's embeddings of both have size 100), scorers of 100 units, and
+no dropout.  supar's is its unlabeled part: biaffine scores and the likelihood of projective trees.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.benchmarks.timing import Contestant, Place, machine, measure, table
+from seqstruct.models.joint_parser import JointParser, JointParserConfig
+from seqstruct.models.parser_layers import graph_hinge, tree_hinge, tree_likelihood_loss, word_mask
+from seqstruct.ops.projection import project_dependencies
+
+BATCH, WORDS, TAGS, LABELS = 32, 5000, 40, 40
+
+
+def run(lengths: Sequence[int], repeats: int) -> str:
+    """The table.  Raises ValueError on a length below 1."""
+    if min(lengths) < 1:
+        raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
+    rows, notes = [], []
+    supar = _supar()
+    if supar is None:
+        notes.append("supar is not installed: its column is left out")
+    for length in lengths:
+        sample = draw(length)
+        contestants = {
+            "tree, hinge": tree_step(sample, tree_hinge),
+            "tree, likelihood": tree_step(sample, tree_likelihood_loss),
+        }
+        for gradient in ("pipeline", "ste", "spigot"):
+            contestants[f"graph over tree, {gradient}"] = graph_step(sample, gradient)
+        if supar is not None:
+            contestants["supar, tree, likelihood"] = supar_step(supar, sample)
+        timings = measure(contestants, repeats)
+        for name, timing in timings.items():
+            rate = 1e3 * BATCH / timing.both
+            rows.append([name, str(length), f"{timing.both:.1f}", f"{rate:.0f}"])
+        projection = project_time(sample, repeats)
+        share = 100 * projection / timings["graph over tree, spigot"].both
+        notes.append(f"projection at length {length}: {projection:.2f} ms, {share:.1f} % of SPIGOT's step")
+    header = ["parser", "length", "ms a step", "sentences a second"]
+    title = f"Training steps of parsers, batches of {BATCH}, float32; medians of {repeats}\n{machine()}\n"
+    return "\n".join([title + table(header, rows), *notes])
+
+
+def draw(length: int) -> dict[str, Tensor]:
+    """A batch as the task gives it: a chain of heads, and a graph with an arc from each word to the next."""
+    generator = torch.Generator().manual_seed(1)
+    tokens = torch.randint(4, TAGS, (BATCH, 3, length + 1), generator=generator)
+    tokens[:, 0] = torch.randint(4, WORDS, (BATCH, length + 1), generator=generator)
+    arcs = torch.full((BATCH, length + 1, length + 1), -1)
+    step = torch.arange(length)
+    arcs[:, step, step + 1] = torch.randint(1, LABELS, (BATCH, length), generator=generator)
+    arcs[:, 0, 1] = 0
+    return {
+        "tokens": tokens, "padding_mask": torch.zeros(BATCH, length + 1, dtype=torch.bool),
+        "heads": step.expand(BATCH, -1), "arcs": arcs,
+    }  # fmt: skip
+
+
+def parser(kinds: dict[str, str], **options: Any) -> JointParser:
+    """The model at the size of the thesis."""
+    torch.manual_seed(1)
+    labels = {name: LABELS for name, kind in kinds.items() if kind == "graphs"}
+    deterministic = {name: torch.zeros(LABELS, dtype=torch.bool) for name in labels}
+    return JointParser(
+        JointParserConfig(lemma_dim=0, **options), kinds=kinds, labels=labels, deterministic=deterministic,
+        entries=(WORDS, TAGS, TAGS), padding=1,
+    )  # fmt: skip
+
+
+def tree_step(sample: dict[str, Tensor], loss: Callable[..., Tensor]) -> Contestant:
+    """The dependency parser alone."""
+    model = parser({"trees": "trees"})
+
+    def value() -> Tensor:
+        arcs = model.parse_trees(sample["tokens"], sample["padding_mask"]).arcs
+        return loss(arcs, sample["heads"], sample["padding_mask"]).sum() / BATCH
+
+    return Place.of("cpu", "float32").training_step(model, value)
+
+
+def graph_step(sample: dict[str, Tensor], gradient: str) -> Contestant:
+    """The semantic parser that sees the tree."""
+    model = parser({"trees": "trees", "graphs": "graphs"}, intermediate="tree", gradient=gradient)
+
+    def value() -> Tensor:
+        found = model.parse_graphs(sample["tokens"], sample["padding_mask"], name="graphs")
+        loss = graph_hinge(found.heads, found.arcs, found.labels, found.possible, sample["arcs"])
+        return loss.sum() / BATCH
+
+    return Place.of("cpu", "float32").training_step(model, value)
+
+
+def project_time(sample: dict[str, Tensor], repeats: int) -> float:
+    """Milliseconds of one projection of a batch's arcs."""
+    N = sample["tokens"].size(2)
+    point = torch.randn(BATCH, N, N, generator=torch.Generator().manual_seed(2))
+    times = []
+    for _ in range(repeats + 2):
+        start = time.perf_counter()
+        project_dependencies(point, word_mask(sample["padding_mask"]))
+        times.append(1e3 * (time.perf_counter() - start))
+    return median(times[2:])
+
+
+def _supar() -> Any:
+    try:
+        return import_module("supar.models.dep")
+    except ImportError:
+        return None
+
+
+def supar_step(supar: Any, sample: dict[str, Tensor]) -> Contestant:
+    """supar's projective CRF parser over arcs alone."""
+    structs = import_module("supar.structs")
+    torch.manual_seed(1)
+    model: nn.Module = supar.CRFDependencyModel(
+        n_words=WORDS, n_rels=2, n_tags=TAGS, feat=["tag"], n_embed=100, n_feat_embed=100, n_pretrained=100,
+        n_lstm_hidden=200, n_lstm_layers=2, n_arc_mlp=100, n_rel_mlp=1, embed_dropout=0.0, encoder_dropout=0.0,
+        mlp_dropout=0.0, proj=True,
+    )  # fmt: skip
+    words, tags = sample["tokens"][:, 0], sample["tokens"][:, 2]
+    mask = torch.ones_like(words, dtype=torch.bool)
+    mask[:, 0] = False
+    heads = torch.cat([torch.zeros(BATCH, 1, dtype=torch.long), sample["heads"]], 1)
+
+    def value() -> Tensor:
+        scores, _ = model(words, [tags])
+        return -structs.DependencyCRF(scores, mask.sum(-1)).log_prob(heads).sum() / BATCH
+
+    return Place.of("cpu", "float32").training_step(model, value)

@@ -1,0 +1,57 @@
+"""The recipes of SPIGOT's tables: rows of paper.json, options, and what is said where corpora are missing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.progress import Progress
+from seqstruct.harness.recipe import Cell
+from seqstruct.harness.run import Run
+
+FOLDER = Path(__file__).resolve().parents[2] / "recipes" / "peng_thesis"
+NAMES = ("syntax_then_graph", "syntax_then_graph_published", "graph_sentiment", "latent_trees")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_are_those_of_the_tables(name):
+    recipe = load_recipe(FOLDER / f"{name}.py")
+    tables = json.loads((FOLDER / "paper.json").read_text())["tables"]
+    rows = {entry["row"] for entry in tables[recipe.table]["rows"]}
+    assert rows <= set(recipe.rows)
+    assert set(recipe.smoke_rows) <= set(recipe.rows)
+    for row in recipe.rows:
+        for scale in ("smoke", "small", "paper"):
+            cell = Cell(row, 1, scale)
+            assert recipe.configuration_hash(cell) and recipe.dataset(cell) and recipe.estimate(cell).minutes > 0
+
+
+def test_each_method_is_an_option():
+    recipe = load_recipe(FOLDER / "syntax_then_graph.py")
+    found = {row: recipe.settings(Cell(row, 1, "small"))["train_options"] for row in recipe.rows}
+    assert found["SPIGOT"][-6:] == ["--intermediate", "tree", "--gradient", "spigot", "--tree-loss", "hinge"]
+    assert found["SA"][-3:] == ["marginal", "--tree-loss", "likelihood"]
+    assert found["no syntax"][-2:] == ["--intermediate", "none"]
+
+
+@pytest.mark.parametrize("name, row", [("syntax_then_graph", "SPIGOT"), ("syntax_then_graph_published", "DM SPIGOT"),
+                                       ("graph_sentiment", "SPIGOT"), ("latent_trees", "SST ste")])  # fmt: skip
+def test_a_missing_corpus_is_named(name, row, tmp_path, monkeypatch):
+    monkeypatch.delenv("SEQSTRUCT_REFERENCE", raising=False)
+    recipe = load_recipe(FOLDER / f"{name}.py")
+    with Progress() as progress, pytest.raises(ValueError, match="--from names a folder"):
+        run = Run(recipe, Cell(row, 1, "small"), tmp_path, progress=progress)
+        recipe.prepare(run)
+
+
+def test_the_stand_ins_are_split_as_said(tmp_path, monkeypatch, reference):
+    recipe = load_recipe(FOLDER / "syntax_then_graph.py")
+    with Progress() as progress:
+        data = recipe.prepare(Run(recipe, Cell("SPIGOT", 1, "small"), tmp_path, progress=progress))
+    meta = json.loads((data / "corpora.json").read_text())["corpora"]
+    counts = {name: {split: f["sentences"] for split, f in entry["files"].items()} for name, entry in meta.items()}
+    assert counts["ewt"] == {"train": 1796, "valid": 200, "test": 2077}
+    assert meta["ewt"]["left_out"] == {"too long": 5}
+    assert counts["trees"]["train"] == 1714
+    assert meta["trees"]["left_out"] == {"too long": 34, "not projective: drop": 33}

@@ -1,0 +1,43 @@
+"""What joint training changes, from two checkpoints."""
+
+import pytest
+
+from seqstruct.data.parsing.folder import write_folder
+from seqstruct.scoring.dependency import f1, share
+from seqstruct.scoring.intermediate import compare_trees, predictions
+from tests.data.parsing.corpora import corpus
+from tests.models.front_door import PLUGIN, fairseq
+
+
+def trained(data, folder, seed, intermediate="tree"):
+    sizes = ["--word-dim", 8, "--lemma-dim", 0, "--tag-dim", 4, "--lstm-size", 6, "--mlp-size", 6]
+    fairseq(
+        "train", data, "--user-dir", PLUGIN, "--task", "joint_parsing", "--criterion", "joint_parsing", "--arch",
+        "joint_parser_small", *sizes, "--intermediate", intermediate, "--optimizer", "adam", "--lr", 0.03,
+        "--batch-size", 16, "--max-epoch", 2, "--seed", seed, "--cpu", "--num-workers", 0, "--save-dir", folder,
+        "--no-epoch-checkpoints", "--update-epoch-batch-itr", "True",
+    )  # fmt: skip
+    return folder / "checkpoint_last.pt"
+
+
+def test_groups_and_changes_add_up(tmp_path):
+    data = tmp_path / "data"
+    write_folder({"trees": corpus("trees"), "dm": corpus("graphs", 2)}, data)
+    one, other = (trained(data, tmp_path / str(seed), seed) for seed in (1, 2))
+    found = {name: value for name, value, _ in compare_trees(data, "dm", "valid", one, other)}
+    assert found["same_sentences"] + found["diff_sentences"] == 7
+    before, after = (predictions(path, data, "dm", "valid") for path in (one, other))
+    changed = sum(int((a["heads"] != b["heads"]).sum()) for a, b in zip(before, after, strict=True))
+    assert found["changes"] == changed
+    kinds = [found[f"changes_{kind}"] for kind in ("to_head", "to_dependent", "from_dependent", "other")]
+    assert changed == 0 or sum(kinds) == pytest.approx(100)
+    different = [b for a, b in zip(before, after, strict=True) if (a["heads"] != b["heads"]).any()]
+    if different:
+        right = sum(int((o["heads"] == o["tree"]).sum()) for o in different)
+        assert found["diff_joint_uas"] == share(right, sum(len(o["tree"]) for o in different))
+        shared = sum(int(((o["chosen"] == o["gold"]) & (o["gold"] >= 0)).sum()) for o in different)
+        counts = (sum(int((o[name] >= 0).sum()) for o in different) for name in ("chosen", "gold"))
+        assert found["diff_joint_labeled_f1"] == f1(shared, *counts)
+    alone = trained(data, tmp_path / "alone", 1, intermediate="none")
+    with pytest.raises(ValueError, match="expected a model whose graphs see a tree"):
+        predictions(alone, data, "dm", "valid")
