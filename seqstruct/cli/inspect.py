@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import Any, Iterable, Mapping
 
 PARTS = (
-    ("encoder self-attention", re.compile(r"^encoder\.layers\.\d+\.self_attn\.")),
+    ("encoder self-attention", re.compile(r"^encoder\.(layers\.\d+\.self_attn|attention)\.")),
     ("decoder self-attention", re.compile(r"^decoder\.layers\.\d+\.self_attn\.")),
-    ("cross-attention", re.compile(r"\.encoder_attn\.")),
+    ("cross-attention", re.compile(r"\.encoder_attn\.|^decoder\.attention\.")),
     ("feed-forward", re.compile(r"\.fc[12]\.")),
     ("norms", re.compile(r"norm")),
     ("output", re.compile(r"output_projection|project_out")),
@@ -27,6 +27,7 @@ SITE_MODULES = (
     ("decoder_self", "decoder_self_attention", "decoder", "self_attn"),
     ("cross", "cross_attention", "decoder", "encoder_attn"),
 )
+ALONE = {("encoder", "self_attn"), ("decoder", "encoder_attn")}
 
 
 def part_of(key: str) -> str:
@@ -58,9 +59,10 @@ def options_of(section: Any) -> dict[str, Any]:
 
 
 def layers_of(model: Mapping[str, Any], side: str, module: str) -> int:
-    """How many layers of a side hold an attention of this name."""
+    """How many layers of a side hold an attention of this name; 1 where a recurrent model has one beside its layers."""
     pattern = re.compile(rf"^{side}\.layers\.(\d+)\.{module}\.")
-    return len({match.group(1) for match in map(pattern.match, model) if match})
+    alone = (side, module) in ALONE and any(key.startswith(f"{side}.attention.") for key in model)
+    return 1 if alone else len({match.group(1) for match in map(pattern.match, model) if match})
 
 
 def plan_lines(model: Mapping[str, Any], options: Mapping[str, Any]) -> list[str]:
@@ -75,10 +77,11 @@ def plan_lines(model: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
         layers = layers_of(model, side, module)
         if not layers:
             continue
-        if option in options:
+        if options.get(option) not in (None, "none"):
             names = [spelled_out(choice) for choice in parse_choices(options[option], layers, Site(site))]
         else:
-            names = ["fairseq's own attention"] * layers
+            stock = any(f".{module}." in key for key in model)
+            names = ["fairseq's own attention" if stock else "the architecture's own attention"] * layers
         lines.append(f"{site.replace('_', ' '):12} {', '.join(ranges(names))}")
     return lines
 

@@ -50,6 +50,8 @@ def checkpoint(**model_options):
         ("encoder.embed_positions.weight", "embeddings"),
         ("encoder.layernorm_embedding.weight", "norms"),
         ("decoder.output_projection.weight", "output"),
+        ("encoder.attention.scorer.root", "encoder self-attention"),
+        ("decoder.attention.pairwise", "cross-attention"),
         ("classification_heads.x.weight", "other"),
     ],
 )
@@ -147,3 +149,13 @@ def test_bad_files_get_one_sentence(tmp_path, capsys, make, said):
     assert printed.err.startswith("seqstruct inspect: ")
     assert said in printed.err
     assert printed.err.count("\n") == 1
+
+
+def test_an_attention_beside_recurrent_layers_is_in_the_plan():
+    names = "encoder.attention.scorer.score_weight", "decoder.attention.key_layer.weight"
+    model = {name: torch.zeros(3) for name in names}
+    lines = plan_lines(model, {"encoder_self_attention": "simple(score_size=3)", "cross_attention": "none"})
+    assert lines == [
+        "encoder self 0 simple(hidden_size=50, score_size=3, bounded=True)",
+        "cross        0 the architecture's own attention",
+    ]
