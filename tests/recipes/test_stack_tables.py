@@ -18,6 +18,7 @@ from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell
 from seqstruct.harness.search import SearchSpace, draw
+from seqstruct.models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.models.structured_transformer import (
     StructuredTransformerModel,
     StructuredTransformerModelConfig,
@@ -25,9 +26,10 @@ from seqstruct.models.structured_transformer import (
 )
 from seqstruct.models.structured_transformer_lm import (
     StructuredTransformerLanguageModel,
+    structured_transformer_lm_cfl,
     structured_transformer_lm_ptb,
 )
-from tests.models.building import language_model_config, task_of
+from tests.models.building import cfl_dictionary, language_model_config, task_of
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "recipes" / "stack_attention"
@@ -59,6 +61,23 @@ def parameters(model):
 
 def published(table):
     return {entry["row"]: entry["value"] for entry in TABLES[table]["rows"] if entry["metric"] == "parameters"}
+
+
+@pytest.mark.parametrize("row", list(published("5")))
+def test_parameters_of_table_5(row):
+    recipe, _ = recipe_and_module("cfl")
+    given = options_of(recipe.settings(Cell(row, 1, "paper"))["train_options"])
+    task = task_of(cfl_dictionary(row.split()[0]))
+    if given["arch"] == "stack_lstm_lm":
+        config = StackLSTMLanguageModelConfig(hidden_size=int(given["hidden_size"]), stack=given["stack"])
+        built = StackLSTMLanguageModel.build_model(config, task)
+    else:
+        namespace = argparse.Namespace(
+            decoder_embed_dim=int(given["decoder_embed_dim"]), decoder_self_attention=given["decoder_self_attention"]
+        )
+        structured_transformer_lm_cfl(namespace)
+        built = StructuredTransformerLanguageModel.build_model(language_model_config(**vars(namespace)), task)
+    assert parameters(built) == published("5")[row]
 
 
 @pytest.mark.parametrize("model", ["Tf", "Tf+Sup", "Tf+Nd"])
