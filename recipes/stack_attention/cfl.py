@@ -13,14 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from seqstruct.data.cfl.folder import Request, write_folder
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import PLUGIN, Run
+from seqstruct.harness.search import SearchSpace, draw
 
 UNIT = "nats per symbol"
 STATES = {"marked-reversal": 2, "unmarked-reversal": 2, "padded-reversal": 3, "dyck": 2, "hardest-cfl": 3}
@@ -121,6 +120,9 @@ class ContextFreeLanguages(Recipe):
         """fairseq-train's options for the learning rate after its start, and for stopping."""
         return PUBLISHED_SCHEDULE
 
+    def draws(self, cell: Cell) -> Mapping[str, float]:
+        return draw(SearchSpace(self.setting(cell).learning_rate), cell.seed)
+
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         language, model = self.language_and_model(cell)
         options = [*train_options(language, model), *self.schedule(cell)]
@@ -158,8 +160,7 @@ class ContextFreeLanguages(Recipe):
     def train(self, run: Run, data: Path) -> Path:
         language, model = self.language_and_model(run.cell)
         setting = self.setting(run.cell)
-        low, high = np.log(setting.learning_rate)
-        learning_rate = float(np.exp(np.random.default_rng(run.cell.seed).uniform(low, high)))
+        learning_rate = self.draws(run.cell)["learning_rate"]
         options = [*train_options(language, model), *self.schedule(run.cell), "--lr", f"{learning_rate:.8g}"]
         return run.fairseq_train(data, options, epochs=setting.epochs)
 

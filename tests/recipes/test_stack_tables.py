@@ -200,12 +200,14 @@ def test_draws_depend_on_the_seed_alone_and_fill_their_ranges():
 
 
 def test_recipes_print_their_draws(capsys):
-    for name, row, count in (("language_modeling", "Tf+Nd", 20), ("translation", "Tf d=240", 5)):
+    wanted = [("language_modeling", "Tf+Nd", 20), ("translation", "Tf d=240", 5), ("cfl", "dyck LSTM", 10)]
+    for name, row, count in wanted:
         recipe, module = recipe_and_module(name)
         assert main(recipe, ["--scale", "paper", "--row", row, "--draws"]) == 0
         lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
         assert [line["seed"] for line in lines] == list(range(1, count + 1))
-        space = module.SETTINGS["paper"].space
+        setting = module.SETTINGS["paper"]
+        space = SearchSpace(setting.learning_rate) if name == "cfl" else setting.space
         assert lines[1] == {"table": recipe.table, "row": row, "seed": 2, "scale": "paper", **draw(space, 2)}
 
 
