@@ -27,9 +27,10 @@ from torch.autograd.function import once_differentiable
 from seqstruct.ops.dependency_chart import projective_total
 from seqstruct.ops.dependency_layout import aligned_arcs, heads_of, masked_arcs, refuse_arcs
 from seqstruct.ops.dependency_log import LogTrees, log_trees, log_trees_tangent
-from seqstruct.ops.dependency_scaled import scaled_trees, scaled_trees_tangent
+from seqstruct.ops.dependency_scaled import TreeSpace, scaled_trees, scaled_trees_tangent
 from seqstruct.ops.log_potentials import Rows
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
+from seqstruct.ops.workspace import Loan
 
 FIELDS_OF_LOG_TREES = len(LogTrees._fields)
 
@@ -107,19 +108,20 @@ class _Pass(NamedTuple):
     """Marginals and log-partition of a batch, float64, and all that the tangent needs, as tensors.
 
     rows: which rows the scaled form could not do, R long; kept: first what log space keeps of these rows, if there are
-    any, then what the scaled form keeps.
+    any, then what the scaled form keeps, some of which the loan holds.
     """
 
     marginals: Tensor
     log_partition: Tensor
     rows: Tensor
     kept: tuple[Tensor, ...]
+    loan: Loan[TreeSpace]
 
 
 def _infer(arcs: Tensor, positions: Rows, single_root: bool) -> _Pass:
     arcs = masked_arcs(arcs, positions)
     lengths = positions.lengths(arcs.size(0), arcs.size(1) - 1, arcs.device)
-    marginals, log_partition, exact, kept = scaled_trees(arcs, lengths, single_root)
+    marginals, log_partition, exact, kept, loan = scaled_trees(arcs, lengths, single_root)
     rows = (~exact).nonzero().squeeze(1)
     if len(rows):
         trees, exceptions = log_trees(arcs[rows], lengths[rows], single_root)
@@ -127,14 +129,14 @@ def _infer(arcs: Tensor, positions: Rows, single_root: bool) -> _Pass:
         log_partition = log_partition.index_copy(0, rows, trees.log_partition)
         refuse_arcs(log_partition, arcs, positions)
         kept = (*trees, *kept)
-    return _Pass(marginals, log_partition, rows, kept)
+    return _Pass(marginals, log_partition, rows, kept, loan)
 
 
 class _Marginals(torch.autograd.Function):
     @staticmethod
     def forward(ctx, arcs: Tensor, positions: Rows, single_root: bool) -> Tensor:
         done = _infer(arcs, positions, single_root)
-        ctx.single_root = single_root
+        ctx.single_root, ctx.loan = single_root, done.loan
         ctx.save_for_backward(done.rows, *done.kept)
         return done.marginals.to(arcs.dtype)
 
@@ -144,7 +146,7 @@ class _Marginals(torch.autograd.Function):
         rows, *kept = ctx.saved_tensors
         direction = grad.double()
         scaled = kept[FIELDS_OF_LOG_TREES:] if len(rows) else kept
-        tangent = scaled_trees_tangent(scaled, direction, ctx.single_root)
+        tangent = scaled_trees_tangent(scaled, ctx.loan, direction, ctx.single_root)
         if len(rows):
             trees = LogTrees(*kept[:FIELDS_OF_LOG_TREES])
             tangent = tangent.index_copy(0, rows, log_trees_tangent(trees, direction[rows], ctx.single_root))

@@ -16,6 +16,7 @@ Scores of arcs, and all that goes by arcs, lie as [dependent, head, B].
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -44,69 +45,112 @@ def arcs_of_width(arcs: Tensor, width: int) -> Tensor:
 View = tuple[tuple[int, ...], tuple[int, ...], int]  # size, stride and offset, as `as_strided` takes them
 
 
-class Views(NamedTuple):
-    """Views for one width of whole charts 2 3 D N B, each one call of `as_strided`, which is most of the time.
+class Values(NamedTuple):
+    """Windows, of one width, of a chart 2 3 D N B whose halves are (right, left).
 
-    Of a chart whose halves are (right, left), `parts_*`; of one whose halves are (left, right), `to_*`: their windows
-    side by side, 2 .. w N-w B, belong together.  `mixed` is items 0 and 2, `inner` item 1.
+    `mixed` is items 0 and 2, `inner` item 1; `parts_*` are both windows side by side, 2 .. w N-w B.
     """
 
-    left_inner: View
-    right_inner: View
-    left_mixed: View
-    right_mixed: View
-    open_left_right: View
-    complete_on_left: View
-    complete_on_right: View
-    parts_inner: View
-    parts_mixed: View
-    to_inner: View
-    to_mixed: View
-    to_open_right: View
-    to_open_left: View
-    to_complete_on_left: View
-    to_complete_on_right: View
-    arc_left: View
-    arc_right: View
-    arc_left_right: View
-    row: View
+    left_inner: Tensor
+    right_inner: Tensor
+    left_mixed: Tensor
+    right_mixed: Tensor
+    open_left_right: Tensor
+    complete_on_left: Tensor
+    complete_on_right: Tensor
+    parts_inner: Tensor
+    parts_mixed: Tensor
 
 
-@lru_cache(maxsize=64)
-def views_by_width(N: int, B: int) -> list[Views]:
-    """The views of the widths 0 .. N-1 (that of 0 is not used)."""
-    return [_views(N, B, w) for w in range(N)]
+class Adjoints(NamedTuple):
+    """Windows, of one width, of a chart whose halves are (left, right), in the order of `Values.parts_*`.
+
+    complete: the complete items on the left with an axis of length 1, as addends of `mixed`.
+    """
+
+    inner: Tensor
+    mixed: Tensor
+    open_right: Tensor
+    open_left: Tensor
+    complete_on_left: Tensor
+    complete_on_right: Tensor
+    complete: Tensor
 
 
-def _views(N: int, B: int, w: int) -> Views:
+class Arcs(NamedTuple):
+    """The arcs of one width, of N N B."""
+
+    left: Tensor
+    right: Tensor
+    left_right: Tensor
+
+
+def _windows(chart: Tensor, views: list[View]) -> Iterator[Tensor]:
+    """Offsets are counted from the first number of the chart."""
+    return (chart.as_strided(size, stride, offset + chart.storage_offset()) for size, stride, offset in views)
+
+
+def windows_of_values(chart: Tensor) -> list[Values]:
+    """Of all widths, that of 0 left out."""
+    N, B = chart.shape[-2:]
     row, item, half = N * B, N * N * B, 3 * N * N * B
-    one, two = (w, N - w, B), (2, w, N - w, B)
-    steps = (row, B, 1)
-    ends, across, arcs = (N - w, B), (B, 1), ((N + 1) * B, 1)
-    right = ((N - w) * N + w) * B  # where the right window of an item begins
-    on_right = (N - 1 - w) * row + w * B
-    open_left = 2 * item + (N - w) * row + w * B
-    return Views(
-        left_inner=(one, steps, half + item),
-        right_inner=(one, steps, item + right),
-        left_mixed=(two, (2 * item, *steps), half),
-        right_mixed=(two, (2 * item, *steps), right),
-        open_left_right=((2, *ends), (half + (w - 1) * row - open_left, *across), open_left),
-        complete_on_left=((2, *ends), (item, *across), half + item + w * row),
-        complete_on_right=((2, *ends), (item, *across), on_right),
-        parts_inner=(two, (half - right, *steps), item + right),
-        parts_mixed=((2, *two), (half - right, 2 * item, *steps), right),
-        to_inner=(two, (half + right, *steps), item),
-        to_mixed=((2, *two), (half + right, 2 * item, *steps), 0),
-        to_open_right=(ends, across, (w - 1) * row),
-        to_open_left=(ends, across, half + open_left),
-        to_complete_on_left=((2, *ends), (item, *across), item + w * row),
-        to_complete_on_right=((2, *ends), (item, *across), half + on_right),
-        arc_left=(ends, arcs, w * B),
-        arc_right=(ends, arcs, w * row),
-        arc_left_right=((2, *ends), (w * (N - 1) * B, *arcs), w * B),
-        row=(ends, across, w * row),
-    )
+    found = []
+    for w in range(1, N):
+        one, two, steps = (w, N - w, B), (2, w, N - w, B), (row, B, 1)
+        ends, across = (2, N - w, B), (B, 1)
+        right = ((N - w) * N + w) * B  # where the right window of an item begins
+        on_right = (N - 1 - w) * row + w * B
+        open_left = 2 * item + (N - w) * row + w * B
+        views: list[View] = [
+            (one, steps, half + item),
+            (one, steps, item + right),
+            (two, (2 * item, *steps), half),
+            (two, (2 * item, *steps), right),
+            (ends, (half + (w - 1) * row - open_left, *across), open_left),
+            (ends, (item, *across), half + item + w * row),
+            (ends, (item, *across), on_right),
+            (two, (half - right, *steps), item + right),
+            ((2, *two), (half - right, 2 * item, *steps), right),
+        ]
+        found.append(Values(*_windows(chart, views)))
+    return found
+
+
+def windows_of_adjoints(chart: Tensor) -> list[Adjoints]:
+    """Of all widths, that of 0 left out."""
+    N, B = chart.shape[-2:]
+    row, item, half = N * B, N * N * B, 3 * N * N * B
+    found = []
+    for w in range(1, N):
+        two, steps, ends, across = (2, w, N - w, B), (row, B, 1), (N - w, B), (B, 1)
+        right = ((N - w) * N + w) * B
+        on_right = (N - 1 - w) * row + w * B
+        open_left = 2 * item + (N - w) * row + w * B
+        views: list[View] = [
+            (two, (half + right, *steps), item),
+            ((2, *two), (half + right, 2 * item, *steps), 0),
+            (ends, across, (w - 1) * row),
+            (ends, across, half + open_left),
+            ((2, *ends), (item, *across), item + w * row),
+            ((2, *ends), (item, *across), half + on_right),
+            ((2, 1, *ends), (item, item, *across), item + w * row),
+        ]
+        found.append(Adjoints(*_windows(chart, views)))
+    return found
+
+
+def windows_of_arcs(arcs: Tensor) -> list[Arcs]:
+    """Of all widths, that of 0 left out; arcs: N N B."""
+    N, B = arcs.shape[1:]
+    across, found = ((N + 1) * B, 1), []
+    for w in range(1, N):
+        views: list[View] = [
+            ((N - w, B), across, w * B),
+            ((N - w, B), across, w * N * B),
+            ((2, N - w, B), (w * (N - 1) * B, *across), w * B),
+        ]
+        found.append(Arcs(*_windows(arcs, views)))
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -6,28 +6,105 @@ SMALLEST_TOTAL; `exact` says for which rows that holds.  The derivative of the m
 outside once more with the product rule; W is centred, so that its mean over the heads of each word is 0 under the
 marginals, the partition function does not change along it and nothing cancels.
 
-Charts are laid out as in `dependency_layout`.  O(B n^3) time, O(B n^2) memory.
+Charts are laid out as in `dependency_layout`, and lent with their windows.  O(B n^3) time, O(B n^2) memory.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from seqstruct.ops.dependency_layout import by_arc, views_by_width
+from seqstruct.ops.dependency_layout import by_arc, windows_of_adjoints, windows_of_arcs, windows_of_values
+from seqstruct.ops.workspace import Loan, Pool
 
 SMALLEST_TOTAL = 1e-285
+POOL = Pool()
+
+
+class _Scratch(NamedTuple):
+    """Room for the products of one width, and their sums: w N-w B, 2 w N-w B, N-w B."""
+
+    inner: Tensor
+    mixed: Tensor
+    halves: Tensor
+
+
+class _Charts:
+    """values: 2 3 N N B, halves (right, left), adjoint: the same, halves (left, right), arcs: N N B.
+
+    What is outside of the triangles of `values` is never read.
+    """
+
+    def __init__(self, buffer: Tensor, N: int, B: int, width_zero: float) -> None:
+        values, adjoint, arcs = buffer.split([6 * N * N * B, 6 * N * N * B, N * N * B])
+        self.values, self.adjoint = (x.view(2, 3, N, N, B) for x in (values, adjoint))
+        self.arcs = arcs.view(N, N, B)
+        self.values[1, 1:, 0] = width_zero
+        self.values[0, :2, N - 1] = width_zero
+        self.value_windows = windows_of_values(self.values)
+        self.adjoint_windows = windows_of_adjoints(self.adjoint)
+        self.arc_windows = windows_of_arcs(self.arcs)
+        self.of_root = self.values[1, 1, 1:, 0].unbind(0)
+        self.to_root = self.adjoint[0, 1, 1:, 0].unbind(0)
+        self.right = self.values[0, 0].flatten(0, 1)
+        self.to_right = self.adjoint[1, 0].flatten(0, 1)
+
+    @staticmethod
+    def size(N: int, B: int) -> int:
+        """Numbers in the buffer."""
+        return 13 * N * N * B
+
+
+class TreeSpace:
+    """The charts of inside and outside, and those of their derivatives.
+
+    through: of every width, the adjoints of its halves without an arc.  d_shares: of the arcs.
+    """
+
+    def __init__(self, N: int, B: int, device: torch.device) -> None:
+        self.sizes, self.count = (N, B), _Charts.size(N, B)
+        self.buffer = torch.empty(self.count + N * N * B, dtype=torch.float64, device=device)
+        self.charts = _Charts(self.buffer[: self.count], N, B, 1.0)
+        self.through = [x[: N - w] for w, x in enumerate(self.buffer[self.count :].view(N, N, B).unbind(0))][1:]
+        products = self.buffer.new_empty(2 * (N // 2) * (N - N // 2) * B)
+        halves = self.buffer.new_empty(N, B)
+        self.scratch = []
+        for w in range(1, N):
+            mixed = products[: 2 * w * (N - w) * B].view(2, w, N - w, B)
+            self.scratch.append(_Scratch(mixed[0], mixed, halves[: N - w]))
+        self.nbytes = 8 * (2 * self.count + 2 * N * N * B + products.numel())
+
+    @cached_property
+    def tangent(self) -> _Charts:
+        """The arcs are those of a direction."""
+        with torch.inference_mode(False):
+            return _Charts(torch.empty_like(self.buffer[: self.count]), *self.sizes, 0.0)
+
+    @cached_property
+    def d_shares(self) -> Tensor:
+        """N N B."""
+        with torch.inference_mode(False):
+            return torch.empty_like(self.charts.arcs)
+
+    @cached_property
+    def d_share_windows(self) -> list:
+        """Those of `d_shares`."""
+        return windows_of_arcs(self.d_shares)
 
 
 class ScaledTrees(NamedTuple):
-    """marginals: B N N; log_partition: B; exact: B bool; kept: the tensors that the tangent needs."""
+    """marginals: B N N; log_partition: B; exact: B bool; kept, loan: the tensors that the tangent needs, and what holds
+    the first of them.
+    """
 
     marginals: Tensor
     log_partition: Tensor
     exact: Tensor
     kept: tuple[Tensor, ...]
+    loan: Loan[TreeSpace]
 
 
 def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> ScaledTrees:
@@ -35,125 +112,120 @@ def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> ScaledTree
 
     arcs: B N N log potentials, float64, -inf where there is no arc; lengths: B, the words of each row.
     """
+    B, N = arcs.shape[:2]
+    loan = POOL.borrow((N, B, arcs.device), lambda: TreeSpace(N, B, arcs.device))
+    space, charts = loan.space, loan.space.charts
     scores = arcs.permute(2, 1, 0)  # dependent head B
     highest = scores.amax(1, keepdim=True).clamp_(min=-1e300)
-    shares = (scores - highest).exp_()
+    shares = torch.sub(scores, highest, out=charts.arcs).exp_()
     totals = shares.sum(1, keepdim=True)
     none = totals == 0
-    shares = (shares / totals.masked_fill_(none, 1.0)).contiguous()
+    shares.div_(totals.masked_fill_(none, 1.0))
     scale = (highest + totals.log()).masked_fill_(none, 0.0).sum((0, 1))
-    values = _inside(shares, single_root)
-    partition = values[0, 0].flatten(0, 1).gather(0, _top(lengths, arcs.size(1))).squeeze(0)
+    _inside(space, single_root)
+    top = _top(lengths, N)
+    partition = charts.right.gather(0, top).squeeze(0)
     exact = partition >= SMALLEST_TOTAL
     inverse = partition.where(exact, torch.ones_like(partition)).reciprocal_()
-    adjoint, through = _outside(values, shares, lengths, inverse, single_root)
+    charts.adjoint.zero_()
+    charts.to_right.scatter_(0, top, inverse.unsqueeze(0))
+    _outside(space, single_root)
+    values, adjoint = charts.values, charts.adjoint
     marginals = by_arc(values[1, 0] * adjoint[0, 0], values[0, 2] * adjoint[1, 2])
-    kept = (shares, values, adjoint, through, inverse, marginals, lengths)
-    return ScaledTrees(marginals, partition.log() + scale, exact, kept)
+    return ScaledTrees(marginals, partition.log() + scale, exact, (space.buffer, inverse, marginals, top), loan)
 
 
-def scaled_trees_tangent(kept: tuple[Tensor, ...], direction: Tensor, single_root: bool) -> Tensor:
+def scaled_trees_tangent(
+    kept: tuple[Tensor, ...], loan: Loan[TreeSpace], direction: Tensor, single_root: bool
+) -> Tensor:
     """Derivative of the marginals, B N N, in a direction of the log potentials, B N N."""
-    shares, values, adjoint, through, inverse, marginals, lengths = kept
+    _, inverse, marginals, top = kept
+    space, charts, tangent = loan.space, loan.space.charts, loan.space.tangent
     direction = direction - (direction * marginals).sum(1, keepdim=True)
-    direction = direction.permute(2, 1, 0).contiguous()
-    d_values = _inside_tangent(values, shares, direction, single_root)
-    d_partition = d_values[0, 0].flatten(0, 1).gather(0, _top(lengths, values.size(3)))
-    seed = -d_partition.squeeze(0) * inverse * inverse
-    d_adjoint = _outside_tangent(kept, d_values, shares * direction, seed, single_root)
+    tangent.arcs.copy_(direction.permute(2, 1, 0))
+    torch.mul(charts.arcs, tangent.arcs, out=space.d_shares)
+    _inside_tangent(space, single_root)
+    d_partition = tangent.right.gather(0, top)
+    tangent.adjoint.zero_()
+    tangent.to_right.scatter_(0, top, -d_partition * inverse * inverse)
+    _outside_tangent(space, single_root)
+    values, adjoint, d_values, d_adjoint = charts.values, charts.adjoint, tangent.values, tangent.adjoint
     right = torch.addcmul(d_values[1, 0] * adjoint[0, 0], values[1, 0], d_adjoint[0, 0])
     left = torch.addcmul(d_values[0, 2] * adjoint[1, 2], values[0, 2], d_adjoint[1, 2])
     return by_arc(right, left)
 
 
 def _top(lengths: Tensor, N: int) -> Tensor:
-    """1 B: where, in D N of `right`, the item is that spans the root and all words, complete and pointing right."""
+    """1 B: where, in N N of `right`, the item is that spans the root and all words, complete and pointing right."""
     return ((N - 1 - lengths) * N + lengths).unsqueeze(0)
 
 
-def _inside(shares: Tensor, single_root: bool) -> Tensor:
-    """The chart 2 3 N N B, halves (right, left); what is outside of its triangles is never read."""
-    N, _, B = shares.shape
-    values = shares.new_empty(2, 3, N, N, B)
-    values[1, 1:, 0] = 1.0
-    values[0, :2, N - 1] = 1.0
-    for w, at in enumerate(views_by_width(N, B)[1:], 1):
-        halves = (values.as_strided(*at.left_inner) * values.as_strided(*at.right_inner)).sum(0)
-        torch.mul(shares.as_strided(*at.arc_left_right), halves, out=values.as_strided(*at.open_left_right))
-        items = values.as_strided(*at.left_mixed) * values.as_strided(*at.right_mixed)
-        complete = torch.sum(items, 1, out=values.as_strided(*at.complete_on_left))
-        values.as_strided(*at.complete_on_right).copy_(complete)
+def _inside(space: TreeSpace, single_root: bool) -> None:
+    """The values, of increasing width."""
+    charts = space.charts
+    for at, arc, room, root in zip(
+        charts.value_windows, charts.arc_windows, space.scratch, charts.of_root, strict=True
+    ):
+        torch.mul(at.left_inner, at.right_inner, out=room.inner)
+        torch.sum(room.inner, 0, out=room.halves)
+        torch.mul(arc.left_right, room.halves, out=at.open_left_right)
+        torch.mul(at.left_mixed, at.right_mixed, out=room.mixed)
+        torch.sum(room.mixed, 1, out=at.complete_on_left)
+        at.complete_on_right.copy_(at.complete_on_left)
         if single_root:
-            values[1, 1, w, 0] = 0.0
-    return values
+            root.zero_()
 
 
-def _outside(
-    values: Tensor, shares: Tensor, lengths: Tensor, seed: Tensor, single_root: bool
-) -> tuple[Tensor, Tensor]:
-    """Adjoints of the chart, halves (left, right), and of its halves without an arc, N N B by width.
-
-    Those of complete items are gathered in the left half.
-    """
-    N, _, B = shares.shape
-    adjoint = torch.zeros_like(values)
-    through = torch.empty_like(shares)
-    adjoint[1, 0].flatten(0, 1).scatter_(0, _top(lengths, N), seed.unsqueeze(0))
-    for w, at in enumerate(reversed(views_by_width(N, B)[1:]), 1):
+def _outside(space: TreeSpace, single_root: bool) -> None:
+    """The adjoints, of decreasing width; those of complete items are gathered in the left half."""
+    charts = space.charts
+    steps = zip(
+        charts.value_windows, charts.adjoint_windows, charts.arc_windows, space.through, charts.to_root, strict=True
+    )
+    for at, to, arc, here, root in reversed(list(steps)):
         if single_root:
-            adjoint[0, 1, N - w, 0] = 0.0
-        complete = adjoint.as_strided(*at.to_complete_on_left)
-        complete.add_(adjoint.as_strided(*at.to_complete_on_right))
-        adjoint.as_strided(*at.to_mixed).addcmul_(complete.unsqueeze(1), values.as_strided(*at.parts_mixed))
-        here = through.as_strided(*at.row)
-        torch.mul(adjoint.as_strided(*at.to_open_right), shares.as_strided(*at.arc_right), out=here)
-        here.addcmul_(adjoint.as_strided(*at.to_open_left), shares.as_strided(*at.arc_left))
-        adjoint.as_strided(*at.to_inner).addcmul_(here, values.as_strided(*at.parts_inner))
-    return adjoint, through
+            root.zero_()
+        to.complete_on_left.add_(to.complete_on_right)
+        to.mixed.addcmul_(to.complete, at.parts_mixed)
+        torch.mul(to.open_right, arc.right, out=here)
+        here.addcmul_(to.open_left, arc.left)
+        to.inner.addcmul_(here, at.parts_inner)
 
 
-def _inside_tangent(values: Tensor, shares: Tensor, direction: Tensor, single_root: bool) -> Tensor:
-    N, _, B = shares.shape
-    tangent = torch.empty_like(values)
-    tangent[1, 1:, 0] = 0.0
-    tangent[0, :2, N - 1] = 0.0
-    for w, at in enumerate(views_by_width(N, B)[1:], 1):
-        halves = values.as_strided(*at.left_inner) * tangent.as_strided(*at.right_inner)
-        halves.addcmul_(tangent.as_strided(*at.left_inner), values.as_strided(*at.right_inner))
-        items = tangent.as_strided(*at.open_left_right)
-        torch.mul(values.as_strided(*at.open_left_right), direction.as_strided(*at.arc_left_right), out=items)
-        items.addcmul_(shares.as_strided(*at.arc_left_right), halves.sum(0))
-        items = values.as_strided(*at.left_mixed) * tangent.as_strided(*at.right_mixed)
-        items.addcmul_(tangent.as_strided(*at.left_mixed), values.as_strided(*at.right_mixed))
-        complete = torch.sum(items, 1, out=tangent.as_strided(*at.complete_on_left))
-        tangent.as_strided(*at.complete_on_right).copy_(complete)
+def _inside_tangent(space: TreeSpace, single_root: bool) -> None:
+    charts, tangent = space.charts, space.tangent
+    for at, d_at, arc, d_arc, room, root in zip(
+        charts.value_windows, tangent.value_windows, charts.arc_windows, tangent.arc_windows, space.scratch,
+        tangent.of_root, strict=True,
+    ):  # fmt: skip
+        torch.mul(at.left_inner, d_at.right_inner, out=room.inner)
+        room.inner.addcmul_(d_at.left_inner, at.right_inner)
+        torch.sum(room.inner, 0, out=room.halves)
+        torch.mul(at.open_left_right, d_arc.left_right, out=d_at.open_left_right)
+        d_at.open_left_right.addcmul_(arc.left_right, room.halves)
+        torch.mul(at.left_mixed, d_at.right_mixed, out=room.mixed)
+        room.mixed.addcmul_(d_at.left_mixed, at.right_mixed)
+        torch.sum(room.mixed, 1, out=d_at.complete_on_left)
+        d_at.complete_on_right.copy_(d_at.complete_on_left)
         if single_root:
-            tangent[1, 1, w, 0] = 0.0
-    return tangent
+            root.zero_()
 
 
-def _outside_tangent(
-    kept: tuple[Tensor, ...], d_values: Tensor, d_shares: Tensor, seed: Tensor, single_root: bool
-) -> Tensor:
-    shares, values, adjoint, through, _, _, lengths = kept
-    N, _, B = shares.shape
-    tangent = torch.zeros_like(values)
-    tangent[1, 0].flatten(0, 1).scatter_(0, _top(lengths, N), seed.unsqueeze(0))
-    for w, at in enumerate(reversed(views_by_width(N, B)[1:]), 1):
+def _outside_tangent(space: TreeSpace, single_root: bool) -> None:
+    charts, tangent = space.charts, space.tangent
+    steps = zip(
+        charts.value_windows, tangent.value_windows, charts.adjoint_windows, tangent.adjoint_windows,
+        charts.arc_windows, space.d_share_windows, space.through, space.scratch, tangent.to_root, strict=True,
+    )  # fmt: skip
+    for at, d_at, to, d_to, arc, d_arc, through, room, root in reversed(list(steps)):
         if single_root:
-            tangent[0, 1, N - w, 0] = 0.0
-        complete = tangent.as_strided(*at.to_complete_on_left)
-        complete.add_(tangent.as_strided(*at.to_complete_on_right))
-        to = tangent.as_strided(*at.to_mixed)
-        to.addcmul_(complete.unsqueeze(1), values.as_strided(*at.parts_mixed))
-        complete = adjoint.as_strided(*at.to_complete_on_left).unsqueeze(1)
-        to.addcmul_(complete, d_values.as_strided(*at.parts_mixed))
-        share_left, share_right = shares.as_strided(*at.arc_left), shares.as_strided(*at.arc_right)
-        here = tangent.as_strided(*at.to_open_right) * share_right
-        here.addcmul_(adjoint.as_strided(*at.to_open_right), d_shares.as_strided(*at.arc_right))
-        here.addcmul_(tangent.as_strided(*at.to_open_left), share_left)
-        here.addcmul_(adjoint.as_strided(*at.to_open_left), d_shares.as_strided(*at.arc_left))
-        to = tangent.as_strided(*at.to_inner)
-        to.addcmul_(here, values.as_strided(*at.parts_inner))
-        to.addcmul_(through.as_strided(*at.row), d_values.as_strided(*at.parts_inner))
-    return tangent
+            root.zero_()
+        d_to.complete_on_left.add_(d_to.complete_on_right)
+        d_to.mixed.addcmul_(d_to.complete, at.parts_mixed)
+        d_to.mixed.addcmul_(to.complete, d_at.parts_mixed)
+        here = torch.mul(d_to.open_right, arc.right, out=room.halves)
+        here.addcmul_(to.open_right, d_arc.right)
+        here.addcmul_(d_to.open_left, arc.left)
+        here.addcmul_(to.open_left, d_arc.left)
+        d_to.inner.addcmul_(here, at.parts_inner)
+        d_to.inner.addcmul_(through, d_at.parts_inner)

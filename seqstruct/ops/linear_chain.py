@@ -28,10 +28,13 @@ from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.linear_chain_log import LogChain, chain_total, log_chain, log_chain_tangent
 from seqstruct.ops.linear_chain_scaled import scaled_chain, scaled_chain_tangent
+from seqstruct.ops.linear_chain_scan import ScanSpace
 from seqstruct.ops.log_potentials import Rows, refuse_what_is_no_number
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
+from seqstruct.ops.workspace import Loan
 
 FIELDS_OF_LOG_CHAIN = len(LogChain._fields)
+NO_ROWS = torch.zeros(0, dtype=torch.long)
 
 
 class ChainMarginals(NamedTuple):
@@ -149,7 +152,7 @@ class _Pass(NamedTuple):
     """Marginals and log-partition of a batch, float64, and all that the tangent needs, as tensors.
 
     rows: which rows the scaled form could not do, R long; kept: first what log space keeps of these rows, if there are
-    any, then what the scaled form keeps.
+    any, then what the scaled form keeps, some of which the loan may hold.
     """
 
     node: Tensor
@@ -157,24 +160,30 @@ class _Pass(NamedTuple):
     log_partition: Tensor
     rows: Tensor
     kept: tuple[Tensor, ...]
+    loan: Loan[ScanSpace] | None
 
 
-def _infer(unary: Tensor, edge: Tensor, positions: Rows) -> _Pass:
-    start, steps = chain_potentials(unary.double(), edge.double(), positions.real)
-    if steps.size(1) == 0:
-        chain, node, pair = log_chain(start, steps)
-        log_partition, rows, kept = chain.log_partition, torch.arange(len(start), device=start.device), tuple(chain)
+def _infer(unary: Tensor, edge: Tensor, positions: Rows, need_total: bool) -> _Pass:
+    real = positions.real
+    if edge.size(1) == 0:
+        chain, node, pair = log_chain(*chain_potentials(unary.double(), edge.double(), real))
+        log_partition, rows, kept = chain.log_partition, torch.arange(len(unary), device=unary.device), tuple(chain)
+        loan = None
     else:
-        node, pair, log_partition, exact, kept = scaled_chain(start, steps)
-        rows = (~exact).nonzero().squeeze(1)
+        parts = (unary[:, 0], edge, unary[:, 1:])
+        if real is not None:
+            parts = (*chain_potentials(unary.double(), edge.double(), real), None)
+        node, pair, log_partition, exact, kept, loan = scaled_chain(*parts, need_total)
+        rows = NO_ROWS if bool(exact.all()) else (~exact).nonzero().squeeze(1)
         if len(rows):
-            chain, *marginals = log_chain(start[rows], steps[rows])
+            some = unary[rows].double(), edge[rows].double(), None if real is None else real[rows]
+            chain, *marginals = log_chain(*chain_potentials(*some))
             found, exceptions = (node, pair, log_partition), (*marginals, chain.log_partition)
             node, pair, log_partition = (x.index_copy(0, rows, y) for x, y in zip(found, exceptions, strict=True))
             kept = (*chain, *kept)
     if len(rows):
         _refuse(log_partition, unary, edge, positions)
-    return _Pass(*_masked(node, pair, positions.real), log_partition, rows, kept)
+    return _Pass(*_masked(node, pair, real), log_partition, rows, kept, loan)
 
 
 def _masked(node: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -184,18 +193,30 @@ def _masked(node: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Te
 
 
 def _tangent(
-    rows: Tensor, kept: tuple[Tensor, ...], real: Tensor | None, node: Tensor, edge: Tensor
+    rows: Tensor,
+    kept: tuple[Tensor, ...],
+    loan: Loan[ScanSpace] | None,
+    real: Tensor | None,
+    node: Tensor | None,
+    edge: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals in the direction of unary potentials B N C and edge potentials B N-1 C C."""
-    node, edge = _masked(node.double(), edge.double(), real)
-    start, steps = node[:, 0], edge + node[:, 1:].unsqueeze(2)
-    exceptions = LogChain(*kept[:FIELDS_OF_LOG_CHAIN]) if len(rows) else None
-    if exceptions is not None and len(rows) == len(start):
-        return _masked(*log_chain_tangent(exceptions, start, steps), real)
-    d_node, d_edge = scaled_chain_tangent(kept[FIELDS_OF_LOG_CHAIN:] if len(rows) else kept, start, steps)
-    if exceptions is not None:
-        d_rows = log_chain_tangent(exceptions, start[rows], steps[rows])
-        d_node, d_edge = (x.index_copy(0, rows, y) for x, y in zip((d_node, d_edge), d_rows, strict=True))
+    """Derivatives of the marginals in the direction of unary potentials B N C (None: 0) and edge potentials B N-1 C C."""
+    if real is not None:
+        edge = edge.masked_fill(~real[:, 1:, None, None], 0.0)
+        node = None if node is None else node.masked_fill(~real.unsqueeze(2), 0.0)
+    parts = (None, edge, None) if node is None else (node[:, 0], edge, node[:, 1:])
+    if not len(rows):
+        return _masked(*scaled_chain_tangent(kept, loan, *parts), real)
+    exceptions = LogChain(*kept[:FIELDS_OF_LOG_CHAIN])
+    some = edge[rows].double()
+    start = some.new_zeros(len(rows), edge.size(2))
+    if node is not None:
+        start, some = node[rows, 0].double(), some + node[rows, 1:].unsqueeze(2)
+    d_rows = log_chain_tangent(exceptions, start, some)
+    if len(rows) == len(edge):
+        return _masked(*d_rows, real)
+    d_node, d_edge = scaled_chain_tangent(kept[FIELDS_OF_LOG_CHAIN:], loan, *parts)
+    d_node, d_edge = (x.index_copy(0, rows, y) for x, y in zip((d_node, d_edge), d_rows, strict=True))
     return _masked(d_node, d_edge, real)
 
 
@@ -204,18 +225,22 @@ class _Marginals(torch.autograd.Function):
     def forward(ctx, unary: Tensor, edge: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
         if unary.size(1) == 0:
             return torch.zeros_like(unary), torch.zeros_like(edge)
-        done = _infer(unary, edge, rows)
+        done = _infer(unary, edge, rows, need_total=False)
+        ctx.loan = done.loan
         ctx.save_for_backward(rows.real, done.rows, *done.kept)
+        ctx.set_materialize_grads(False)
         return done.node.to(unary.dtype), done.edge.to(unary.dtype)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, node: Tensor, edge: Tensor) -> tuple[Tensor, Tensor, None]:
-        if node.size(1) == 0:
-            return torch.zeros_like(node), torch.zeros_like(edge), None
+    def backward(ctx, node: Tensor | None, edge: Tensor | None) -> tuple[Tensor | None, Tensor | None, None]:
+        if not ctx.saved_tensors or (node is None and edge is None):
+            return None, None, None
         real, rows, *kept = ctx.saved_tensors
-        d_node, d_edge = _tangent(rows, tuple(kept), real, node, edge)
-        return d_node.to(node.dtype), d_edge.to(edge.dtype), None
+        if edge is None:
+            edge = node.new_zeros(len(node), node.size(1) - 1, node.size(2), node.size(2))
+        d_node, d_edge = _tangent(rows, tuple(kept), ctx.loan, real, node, edge)
+        return d_node.to(edge.dtype), d_edge.to(edge.dtype), None
 
 
 class _LogPartition(torch.autograd.Function):
@@ -226,7 +251,7 @@ class _LogPartition(torch.autograd.Function):
         if unary.size(1) == 0:
             ctx.save_for_backward(unary, edge, unary, edge)
             return unary.new_zeros(unary.size(0))
-        done = _infer(unary, edge, rows)
+        done = _infer(unary, edge, rows, need_total=True)
         ctx.rows = rows
         ctx.save_for_backward(unary, edge, done.node.to(unary.dtype), done.edge.to(unary.dtype))
         return done.log_partition.to(unary.dtype)

@@ -1,27 +1,21 @@
 """Marginals of linear chains in scaled probability space, float64: a scan for few states, a sweep for many.
 
-Every matrix of a step is divided by its greatest entry.  In the scan it is further divided by the number of states, so
-that no product exceeds 1 and what underflows is smaller than 1e-290 of a partition function above SMALLEST_TOTAL.
-In the sweep the forward vector is divided by its sum at every step and the backward one by the same, so that their
-product sums to 1; where no backward entry is above RANGE_OF_SWEEP and no sum below its inverse, nothing was lost that
-matters.
-`exact` says for which rows this holds.
-
-The derivative of the marginals in a direction W is the same recursion with the product rule.  With W centred, so that
-its expectation under the marginals is 0 at every step, the partition function does not change along it and nothing
-cancels; the result is the same.
+The scan is `linear_chain_scan`.  In the sweep every matrix of a step is divided by its greatest entry, the forward
+vector by its sum at every step and the backward one by the same, so that their product sums to 1; where no backward
+entry is above RANGE_OF_SWEEP and no sum below its inverse, nothing was lost that matters.
+`exact` says for which rows a form can be trusted.  Derivatives are taken along a centred direction in both.
 """
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-SMALLEST_TOTAL = 1e-285
+from seqstruct.ops.linear_chain_scan import SMALLEST_TOTAL, ScanSpace, log_scale, scan, scan_tangent
+from seqstruct.ops.workspace import Loan
+
 RANGE_OF_SWEEP = 1e140
 MOST_STATES_OF_SCAN = 5
 
@@ -29,7 +23,7 @@ MOST_STATES_OF_SCAN = 5
 class ScaledChain(NamedTuple):
     """Marginals of nodes B N C and of steps B M C C, log-partition B, and for which rows they are `exact`, B bool.
 
-    kept: the tensors that the tangent needs.
+    kept, loan: the tensors that the tangent needs, and what holds those of them that are borrowed.
     """
 
     node: Tensor
@@ -37,16 +31,37 @@ class ScaledChain(NamedTuple):
     log_partition: Tensor
     exact: Tensor
     kept: tuple[Tensor, ...]
+    loan: Loan[ScanSpace] | None
 
 
-def scaled_chain(start: Tensor, steps: Tensor) -> ScaledChain:
-    """From log potentials B C and B M C C, float64, M >= 1; O(B N C^3) time for few states, O(B N C^2) for many."""
-    return _scan(start, steps) if start.size(1) <= MOST_STATES_OF_SCAN else _sweep(start, steps)
+def scaled_chain(start: Tensor, steps: Tensor, entering: Tensor | None = None, need_total: bool = True) -> ScaledChain:
+    """From log potentials start B C, steps B M C C, M >= 1, and, to be added to these, entering B M C or None.
+
+    need_total: whether the log-partition is wanted; without it, that field may say nothing.
+    O(B N C^3) time for few states, O(B N C^2) for many.
+    """
+    if start.size(1) <= MOST_STATES_OF_SCAN:
+        return _scan(start, steps, entering, need_total)
+    return _sweep(start.double(), _together(steps, entering))
 
 
-def scaled_chain_tangent(kept: tuple[Tensor, ...], start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals, B N C and B M C C, in a direction start B C, steps B M C C."""
-    return (_scan_tangent if start.size(1) <= MOST_STATES_OF_SCAN else _sweep_tangent)(kept, start, steps)
+def _together(steps: Tensor, entering: Tensor | None) -> Tensor:
+    return steps.double() if entering is None else steps.double() + entering.unsqueeze(2)
+
+
+def scaled_chain_tangent(
+    kept: tuple[Tensor, ...],
+    loan: Loan[ScanSpace] | None,
+    start: Tensor | None,
+    steps: Tensor,
+    entering: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Derivatives of the marginals, B N C and B M C C, in a direction start (or None for 0), steps and entering."""
+    if loan is None:
+        start = steps.new_zeros(len(steps), steps.size(2)) if start is None else start
+        return _sweep_tangent(kept, start.double(), _together(steps, entering))
+    node, step = scan_tangent(loan, kept, start, steps, entering)
+    return node.permute(2, 1, 0), step.permute(3, 2, 0, 1)
 
 
 def _scaled(log_potentials: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
@@ -59,96 +74,11 @@ def _centred(direction: Tensor, marginals: Tensor, dims: tuple[int, ...]) -> Ten
     return direction - (direction * marginals).sum(dims, keepdim=True)
 
 
-@lru_cache(maxsize=256)
-@torch.inference_mode(False)  # what is cached may be used in training later
-def _orders(steps: int, device: torch.device) -> tuple[int, Tensor, Tensor, Tensor, Tensor]:
-    """How the leaves of a scan of so many steps lie: P, and four lists of indices.
-
-    P is a power of two above the number of steps, rev counts 0 .. P-1 with bits turned round.  The leaves of the two
-    directions are rev and P-1-rev; the vector before step t is at rev[t], the one behind it, of the chain turned
-    round, at rev[P-1-t].
-    """
-    bits = max(1, steps.bit_length())
-    P = 1 << bits
-    rev = torch.tensor([int(format(p, f"0{bits}b")[::-1], 2) for p in range(P)], device=device)
-    return P, rev, P - 1 - rev, rev[: steps + 1].clone(), rev.flip(0)[:steps].clone()
-
-
-def _scan(start: Tensor, steps: Tensor) -> ScaledChain:
-    """Products of neighbours up a tree, then vectors down it, both directions of the chain at once.
-
-    Leaves lie in bit-reversed order: the even and the odd ones of each level are its contiguous halves.
-    """
-    B, M, C = steps.shape[:3]
-    P, rev, turned, _, _ = _orders(M, steps.device)
-    matrices, highest = _scaled(steps, (2, 3))
-    leaves = steps.new_zeros(C, C, P, B)
-    torch.mul(matrices.permute(2, 3, 1, 0), 1 / C, out=leaves[:, :, :M])
-    leaves[:, :, M:].diagonal(0, 0, 1).fill_(1.0)
-    first, lowest = _scaled(start, (1,))
-    total = first.sum(1, keepdim=True)
-    levels = [_both_directions(leaves, rev, turned)]
-    while levels[-1].size(3) > 2:
-        even, odd = levels[-1].chunk(2, 3)
-        levels.append((even.unsqueeze(3) * odd.unsqueeze(1)).sum(2))  # 2 C C C P B: [i, k] times [k, j]
-    vectors = steps.new_empty(2, C, P, B)
-    torch.div(first, total, out=vectors[0, :, 0].t())
-    vectors[1, :, 0] = 1.0
-    for depth, level in enumerate(reversed(levels)):
-        h = 1 << depth
-        before = vectors.narrow(2, 0, h).unsqueeze(2)  # 2 C 1 h B, row vectors
-        torch.sum(before * level.narrow(3, 0, h), 1, out=vectors.narrow(2, h, h))
-    alpha, beta = _in_time(vectors, M)
-    partition = alpha[:, M].sum(0)
-    inverse = partition.clamp(min=SMALLEST_TOTAL).reciprocal_()
-    step = (leaves[:, :, :M] * alpha[:, :M].unsqueeze(1)).mul_(beta * inverse)
-    node = torch.cat([step.sum(1), alpha[:, M:] * inverse], 1)
-    scales = highest.sum((1, 2, 3)) + (lowest + total.log()).squeeze(1) + M * math.log(C)
-    kept = (vectors, inverse, step, node, leaves, *levels)
-    step, node = step.permute(3, 2, 0, 1), node.permute(2, 1, 0)
-    return ScaledChain(node, step, partition.log() + scales, partition >= SMALLEST_TOTAL, kept)
-
-
-def _scan_tangent(kept: tuple[Tensor, ...], start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-    vectors, inverse, step, node, leaves, *levels = kept
-    M = steps.size(1)
-    _, rev, turned, _, _ = _orders(M, steps.device)
-    steps = _centred(steps.permute(2, 3, 1, 0).contiguous(), step, (0, 1))  # C C M B, as all of the scan
-    d_leaves = torch.zeros_like(leaves)
-    torch.mul(leaves[:, :, :M], steps, out=d_leaves[:, :, :M])
-    d_levels = [_both_directions(d_leaves, rev, turned)]
-    for level in levels[:-1]:
-        (even, odd), (d_even, d_odd) = level.chunk(2, 3), d_levels[-1].chunk(2, 3)
-        products = even.unsqueeze(3) * d_odd.unsqueeze(1)
-        d_levels.append(products.addcmul_(d_even.unsqueeze(3), odd.unsqueeze(1)).sum(2))
-    tangent = torch.empty_like(vectors)
-    torch.mul(vectors[0, :, 0], _centred(start.t(), node[:, 0], (0,)), out=tangent[0, :, 0])
-    tangent[1, :, 0] = 0.0
-    for depth, (level, d_level) in enumerate(zip(reversed(levels), reversed(d_levels), strict=True)):
-        h = 1 << depth
-        ahead = tangent.narrow(2, 0, h).unsqueeze(2) * level.narrow(3, 0, h)
-        ahead.addcmul_(vectors.narrow(2, 0, h).unsqueeze(2), d_level.narrow(3, 0, h))
-        torch.sum(ahead, 1, out=tangent.narrow(2, h, h))
-    alpha, beta = _in_time(vectors, M)
-    d_alpha, d_beta = _in_time(tangent, M)
-    d_step = (d_alpha[:, :M].unsqueeze(1) * beta).addcmul_(alpha[:, :M].unsqueeze(1), d_beta)
-    d_step.mul_(leaves[:, :, :M]).mul_(inverse).addcmul_(step, steps)
-    d_node = torch.cat([d_step.sum(1), d_alpha[:, M:] * inverse], 1)
-    return d_node.permute(2, 1, 0), d_step.permute(3, 2, 0, 1)
-
-
-def _both_directions(leaves: Tensor, rev: Tensor, turned: Tensor) -> Tensor:
-    """C C P B in time order as 2 C C P B in the order of the scan, the second direction turned round."""
-    both = leaves.new_empty(2, *leaves.shape)
-    torch.index_select(leaves, 2, rev, out=both[0])
-    torch.index_select(leaves.transpose(0, 1), 2, turned, out=both[1])
-    return both
-
-
-def _in_time(vectors: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Vectors 2 C P B as those before each step and at the end, C M+1 B, and those behind each step, C M B."""
-    _, _, _, before, behind = _orders(steps, vectors.device)
-    return vectors[0].index_select(1, before), vectors[1].index_select(1, behind)
+def _scan(start: Tensor, steps: Tensor, entering: Tensor | None, need_total: bool) -> ScaledChain:
+    node, step, partition, highest, loan, kept = scan(start, steps, entering)
+    log_partition = partition.log() + log_scale(start, highest) if need_total else partition
+    node, step = node.permute(2, 1, 0), step.permute(3, 2, 0, 1)
+    return ScaledChain(node, step, log_partition, partition >= SMALLEST_TOTAL, kept, loan)
 
 
 def _sweep(start: Tensor, steps: Tensor) -> ScaledChain:
@@ -171,7 +101,7 @@ def _sweep(start: Tensor, steps: Tensor) -> ScaledChain:
     sums = torch.cat(totals, 1)
     log_partition = sums.log().sum(1) + highest.sum((1, 2, 3)) + lowest.squeeze(1)
     exact = (beta.amax((1, 2)) <= RANGE_OF_SWEEP) & (sums.amin(1) >= 1 / RANGE_OF_SWEEP)
-    return ScaledChain(node, step, log_partition, exact, (matrices, alpha, beta, step, node))
+    return ScaledChain(node, step, log_partition, exact, (matrices, alpha, beta, step, node), None)
 
 
 def _sweep_tangent(kept: tuple[Tensor, ...], start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:

@@ -130,7 +130,7 @@ def test_three_forms_agree(generator, n, single_root):
         torch.testing.assert_close(one, marginals, rtol=0, atol=1e-12)
     for one in (
         log_trees_tangent(trees, direction, single_root),
-        scaled_trees_tangent(scaled.kept, direction, single_root),
+        scaled_trees_tangent(scaled.kept, scaled.loan, direction, single_root),
     ):
         torch.testing.assert_close(one, tangent, rtol=0, atol=1e-12)
 

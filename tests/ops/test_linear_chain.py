@@ -134,7 +134,7 @@ def test_scaled_form_equals_log_space(generator, N, C):
     torch.testing.assert_close(scaled.log_partition, chain.log_partition)
     torch.testing.assert_close(scaled.node, node, rtol=0, atol=1e-12)
     torch.testing.assert_close(scaled.step, pair, rtol=0, atol=1e-12)
-    found = scaled_chain_tangent(scaled.kept, *direction)
+    found = scaled_chain_tangent(scaled.kept, scaled.loan, *direction)
     torch.testing.assert_close(found, log_chain_tangent(chain, *direction), rtol=0, atol=1e-11)
 
 
