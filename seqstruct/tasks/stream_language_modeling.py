@@ -7,7 +7,8 @@ argument `carried` (see `seqstruct.bridge.carried_state`).  Training, fairseq-va
 alike, so that `--tokens-per-sample` does not change what they report; with `--batch-size 1` nothing is read without
 its context.  A training that is cut within an epoch goes on from the initial state; between epochs nothing is lost.
 
-For fairseq-generate by sentence give `--task language_modeling --sample-break-mode eos`: the models serve both.
+fairseq-interactive goes on from the lines it reads.  For fairseq-generate, which goes on from sentences of a split,
+give `--task language_modeling --sample-break-mode eos`: the models serve both.
 
 fairseq's types are read at run time: no postponed annotations here.
 """
@@ -68,7 +69,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
 
     def get_batch_iterator(
         self,
-        dataset: StreamDataset,
+        dataset: Any,
         max_sentences: Optional[int] = None,
         seed: int = 1,
         num_shards: int = 1,
@@ -77,12 +78,19 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         epoch: int = 1,
         data_buffer_size: int = 0,
         skip_remainder_batch: bool = False,
-        **_: Any,
+        **options: Any,
     ) -> iterators.EpochBatchIterator:
-        """The segments in their order; max_sentences: rows, of this shard.
+        """The segments of a stream in their order; max_sentences: rows, of this shard.  Prefixes to go on from, as
+        fairseq-interactive has them, are batched as fairseq does.
 
         Raises ValueError without a number of rows.
         """
+        if not isinstance(dataset, StreamDataset):
+            return super().get_batch_iterator(
+                dataset, max_sentences=max_sentences, seed=seed, num_shards=num_shards, shard_id=shard_id,
+                num_workers=num_workers, epoch=epoch, data_buffer_size=data_buffer_size,
+                skip_remainder_batch=skip_remainder_batch, **options,
+            )  # fmt: skip
         if not max_sentences:
             raise ValueError("a stream needs its number of rows: --batch-size")
         row = -(-len(dataset) // (max_sentences * num_shards))

@@ -187,6 +187,16 @@ def test_generation_by_sentence(trained, data):
     assert len(re.findall(r"^H-", printed, re.M)) == 5
 
 
+def test_lines_are_gone_on_from(trained, data, tmp_path):
+    (tmp_path / "lines").write_text("a b\nc\n")
+    printed = fairseq(
+        "interactive", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
+        "--input", tmp_path / "lines", "--beam", "2", "--max-len-b", "8", "--buffer-size", "2",
+    )  # fmt: skip
+    found = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", printed, re.M))
+    assert found["0"].startswith("a b") and found["1"].startswith("c")
+
+
 def test_resumed_training_equals_an_unbroken_one(data, tmp_path):
     options = [*TRAIN, "--cell", "LSTM", "--dropout", "0.2", "--variational-dropout", "0.1"]
     fairseq("train", data, *options, "--max-epoch", "3", "--save-dir", tmp_path / "whole")
