@@ -29,8 +29,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
-    # fairseq advises to install tensorboardX whenever its tasks are imported
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+    # fairseq advises to install tensorboardX whenever its tasks are imported, and has other packages log all they do
+    for chatty in ("fairseq.tasks.text_to_speech", "matplotlib"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     args = build_parser().parse_args(argv)
     try:
         return args.run(args) or 0

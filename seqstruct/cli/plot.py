@@ -46,7 +46,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     run.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     run.set_defaults(run=_run)
 
-    for drawing in (curves, lengths, attention, run):
+    trees = drawings.add_parser("dependencies", help="intermediate trees of one sentence, by several joint parsers")
+    trees.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
+    trees.add_argument("--data", required=True, metavar="DIR", help="folder made by `seqstruct prepare parsing`")
+    trees.add_argument("--corpus", required=True, metavar="NAME", help="of graphs, in that folder")
+    trees.add_argument("--split", default="valid", metavar="SPLIT", help="default: valid")
+    trees.add_argument("--sentence", type=int, default=1, metavar="N", help="its number in the split (default: 1)")
+    trees.set_defaults(run=_dependencies)
+
+    for drawing in (curves, lengths, attention, run, trees):
         drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
 
 
@@ -91,3 +99,11 @@ def _run(args: argparse.Namespace) -> None:
 
     views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
     plot.save(plot.stack_runs(views), args.out)
+
+
+def _dependencies(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+    from seqstruct.harness.plot_dependencies import dependencies, trees_of_checkpoints
+
+    found = trees_of_checkpoints(args.checkpoints, args.data, args.corpus, args.split, args.sentence)
+    plot.save(dependencies(*found), args.out)
