@@ -200,7 +200,7 @@ def _tangent(
     node: Tensor | None,
     edge: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals in the direction of unary potentials B N C (None: 0) and edge potentials B N-1 C C."""
+    """Derivatives of the marginals in the direction of unary B N C, None for 0, and edge potentials B N-1 C C."""
     if real is not None:
         edge = edge.masked_fill(~real[:, 1:, None, None], 0.0)
         node = None if node is None else node.masked_fill(~real.unsqueeze(2), 0.0)
