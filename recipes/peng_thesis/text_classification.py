@@ -13,6 +13,7 @@ is fairseq's weight decay in Adam, which is decoupled from the gradient.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,13 +22,13 @@ from typing import Any
 import numpy as np
 
 from seqstruct.data.files import atomic_write
-from seqstruct.data.text_classification.folder import Request, read_raw, write_folder
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import LogEntry, parse_lines
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import PLUGIN, Run, read_json, slug
 from seqstruct.harness.trainings import run_trainings
 
+SCRIPT = Path(__file__).resolve().parents[2] / "data-prep" / "text_classification.sh"
 CORPORA = {"Amazon": "amazon", "SST": "sst", "subj": "subj", "CR": "cr"}
 MODELS = {
     "LSTM": "LSTM", "RRNN(B)": "B", "RRNN(C)": "C", "RRNN(B) max-plus": "B_max_plus", "RRNN(F)": "F",
@@ -151,21 +152,24 @@ class TextClassification(Recipe):
     def prepare(self, run: Run) -> Path:
         setting = SETTINGS[run.cell.scale]
         corpus = CORPORA[run.cell.row.partition(" ")[0]]
+        words = ["env", f"PYTHON={sys.executable}", "bash", SCRIPT, corpus, "--min-count", str(setting.min_count)]
         if run.cell.scale == "smoke":
-            raw = run.prepared("text-classification-made-up", write_made_up)
-            request = Request(corpus, checked=False)
-            return run.prepared("text-classification-smoke", lambda folder: write_folder(request, raw, folder))
-        source = run.raw_data("text-classification")
-        if source is None:
-            raise ValueError("the raw corpora are needed: --from DIR (see data-prep/text_classification.sh --help)")
-        request = Request(corpus, min_count=setting.min_count)
+            kind = "made-up"
+            words += ["--from", run.prepared("text-classification-made-up", write_made_up), "--unchecked"]
+        else:
+            source = run.raw_data("text-classification")
+            kind = f"learned{setting.min_count}"
+            words += ["--from", source] if source else []
+            if not setting.embed_dim:
+                kind, vectors = "glove", (source or Path()) / "glove.840B.300d.txt"
+                if not vectors.is_file():
+                    raise ValueError(f"{vectors}: no such file; scale paper needs GloVe's vectors there, by --from DIR")
+                words += ["--vectors", vectors]
 
         def make(folder: Path) -> None:
             run.progress.say(f"{run.cell}: preparing the corpus")
-            vectors = None if setting.embed_dim else word_vectors(request, source)
-            write_folder(request, source, folder, vectors)
+            run.command([*words, "--out", folder])
 
-        kind = f"learned{setting.min_count}" if setting.embed_dim else "glove"
         return run.prepared(f"text-classification-{corpus}-{kind}", make)
 
     def train(self, run: Run, data: Path) -> Path:
@@ -207,17 +211,6 @@ class TextClassification(Recipe):
             Measurement("test_accuracy", found["test"], "%"),
             Measurement("search_validation_accuracy", max(draws), "%", "draw", list(enumerate(draws, 1))),
         ]
-
-
-def word_vectors(request: Request, source: Path) -> Mapping[str, np.ndarray]:
-    """GloVe vectors of the corpus's words.  Raises ValueError if the file is not in the folder."""
-    from seqstruct.data.word_vectors import read_vectors
-
-    path = source / "glove.840B.300d.txt"
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; scale paper needs GloVe's vectors there")
-    splits = read_raw(request, source)
-    return read_vectors(path, {word for sentences in splits.values() for s in sentences for word in s.words})
 
 
 def write_made_up(folder: Path) -> None:
