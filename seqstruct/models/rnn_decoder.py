@@ -229,11 +229,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     def _attend_before(self, inputs: Tensor, states: List[CellState], reader: "_Reader") -> Tuple[Tensor, Tensor]:
         """Hidden states of the lowest layer, each after reading the context that the state before it asks for."""
-        lowest, size = self.layers[0], self.layers[0].hidden_size
-        step, outputs, contexts = lowest.stepper(size), [], []
-        for projected in lowest.project(inputs, size).unbind(1):
+        step, outputs, contexts = self.layers[0].stepper(inputs, self.layers[0].hidden_size), [], []
+        for t in range(inputs.size(1)):
             context = reader.read(states[0].hidden[:, None])[:, 0]
-            states[0] = step(projected, context, states[0])
+            states[0] = step(t, context, states[0])
             outputs.append(states[0].hidden)
             contexts.append(context)
         return torch.stack(outputs, 1), torch.stack(contexts, 1)
@@ -248,15 +247,15 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         reader: "_Reader",
     ) -> Decoded:
         """All layers step by step, with the features of the step before among the inputs of the lowest."""
-        size = self.output.size
-        steps = [self.layers[0].stepper(size), *(layer.stepper(layer.input_size) for layer in self.layers[1:])]
+        steps = [self.layers[0].stepper(inputs, self.output.size)]
+        steps += [layer.stepper(inputs[..., :0], layer.input_size) for layer in self.layers[1:]]
         features = []
-        for t, projected in enumerate(self.layers[0].project(inputs, size).unbind(1)):
-            states[0] = steps[0](projected, last, states[0])
+        for t in range(inputs.size(1)):
+            states[0] = steps[0](t, last, states[0])
             x = states[0].hidden
             for layer in range(1, len(steps)):
                 below = dropout(x, self.dropout, self.training)
-                states[layer] = steps[layer](self.layers[layer].bias, below, states[layer])
+                states[layer] = steps[layer](t, below, states[layer])
                 residual = self.residual_from and layer + 1 >= self.residual_from
                 x = states[layer].hidden + below if residual else states[layer].hidden
             context = reader.read(x[:, None])[:, 0]

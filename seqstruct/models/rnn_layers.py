@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqstruct.ops.deferred import DeferredProducts
 from seqstruct.ops.gru import gru_sequence, gru_step
 from seqstruct.ops.lstm import lstm_step
 
@@ -27,7 +28,7 @@ class CellState(NamedTuple):
     cell: Tensor
 
 
-Step = Callable[[Tensor, Tensor, CellState], CellState]
+Step = Callable[[int, Tensor, CellState], CellState]
 
 
 class RecurrentLayer(nn.Module):
@@ -76,7 +77,7 @@ class RecurrentLayer(nn.Module):
             hiddens = gru_sequence(gates, state.hidden, self.weight_hh, self._hidden_bias())
             return hiddens, CellState(hiddens[:, -1], state.cell)
         if inputs.size(1) == 1 and padding_mask is None:
-            last = self.stepper(0)(self.project(inputs, 0)[:, 0], inputs[:, 0, :0], state)
+            last = self.stepper(inputs, 0)(0, inputs[:, 0, :0], state)
             return last.hidden[:, None], last
         weight_ih = self.weight_ih
         if padding_mask is not None:
@@ -100,29 +101,26 @@ class RecurrentLayer(nn.Module):
     def _hidden_bias(self) -> Tensor:
         return torch.cat([self.bias.new_zeros(2 * self.hidden_size), self.bias_hn])
 
-    def project(self, inputs: Tensor, extra: int) -> Tensor:
-        """What the inputs B T (input_size - extra) add to the gates, B T g, biases included: all steps at once."""
-        return F.linear(inputs, self.weight_ih[:, : self.input_size - extra], self.bias)
+    def stepper(self, inputs: Tensor, extra: int) -> Step:
+        """step(t, more, state) -> state for t = 0, 1, ..., each once; `more` B extra are the last inputs of step t.
 
-    def stepper(self, extra: int) -> Step:
-        """step(projected B g, more B extra, state) -> state, where `more` are the last inputs, known step by step.
-
-        Weights are laid out once for all steps of a sequence.
+        inputs: B T (input_size - extra), those known beforehand, projected for all steps at once.
         """
-        of_extra = self.weight_ih[:, self.input_size - extra :]
+        known, of_extra = self.weight_ih.split([self.input_size - extra, extra], 1)
+        projected = F.linear(inputs, known, self.bias)
         if self.kind == "lstm":
-            joint = torch.cat([of_extra, self.weight_hh], 1).t()
+            gates = DeferredProducts(projected, torch.cat([of_extra, self.weight_hh], 1).t())
 
-            def lstm(projected: Tensor, more: Tensor, state: CellState) -> CellState:
-                gates = torch.addmm(projected, torch.cat([more, state.hidden], 1), joint)
-                return CellState(*lstm_step(gates, state.cell))
+            def lstm(t: int, more: Tensor, state: CellState) -> CellState:
+                return CellState(*lstm_step(gates(t, torch.cat([more, state.hidden], 1)), state.cell))
 
             return lstm
-        of_extra, of_hidden, bias = of_extra.t(), self.weight_hh.t(), self._hidden_bias()
+        of_inputs = DeferredProducts(projected, of_extra.t())
+        bias = self._hidden_bias().expand(*inputs.shape[:2], -1)
+        of_hidden = DeferredProducts(bias, self.weight_hh.t())
 
-        def gru(projected: Tensor, more: Tensor, state: CellState) -> CellState:
-            gates = torch.addmm(projected, more, of_extra) if extra else projected
-            return CellState(gru_step(gates, torch.addmm(bias, state.hidden, of_hidden), state.hidden), state.cell)
+        def gru(t: int, more: Tensor, state: CellState) -> CellState:
+            return CellState(gru_step(of_inputs(t, more), of_hidden(t, state.hidden), state.hidden), state.cell)
 
         return gru
 

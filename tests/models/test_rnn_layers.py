@@ -36,17 +36,17 @@ def test_equal_to_torch_and_to_its_own_steps(kind, length, generator):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
     if kind == "lstm":
         torch.testing.assert_close(state.cell, last[1][0], rtol=0, atol=1e-14)
-    step, stepped, now = own.stepper(1), [], before
-    for projected, more in zip(own.project(x[..., :2], 1).unbind(1), x[..., 2:].unbind(1), strict=True):
-        now = step(projected, more, now)
-        stepped.append(now.hidden)
-    stepped = torch.stack(stepped, 1)
-    torch.testing.assert_close(stepped, expected, rtol=0, atol=1e-14)
     weights, leaves = torch.randn_like(expected), [x, *own.parameters()]
-    for one, two in zip(
-        torch.autograd.grad(found, leaves, weights), torch.autograd.grad(stepped, leaves, weights), strict=True
-    ):
-        torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
+    wanted = torch.autograd.grad(found, leaves, weights, retain_graph=True)
+    for extra in (0, 1, 3):
+        step, stepped, now = own.stepper(x[..., : 3 - extra], extra), [], before
+        for t, more in enumerate(x[..., 3 - extra :].unbind(1)):
+            now = step(t, more, now)
+            stepped.append(now.hidden)
+        stepped = torch.stack(stepped, 1)
+        torch.testing.assert_close(stepped, expected, rtol=0, atol=1e-14)
+        for one, two in zip(torch.autograd.grad(stepped, leaves, weights), wanted, strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
 
 
 @KINDS
