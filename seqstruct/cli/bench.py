@@ -19,6 +19,7 @@ BENCHMARKS = {
     "attention": Benchmark("causal attention in training, beside fused softmax", [512, 2048], ("plot", "device")),
     "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
                         [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device")),
+    "encode": Benchmark("an encoder's layer with bounded memory, beside softmax", [512], ("device",)),
     "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
     "parsing": Benchmark("training steps of parsers, beside supar's", [25]),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
@@ -41,7 +42,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         help="stack: of layers, steps, decoding, growth; decode: of step, unconditional, conditional "
                              "(default: all)")
     parser.add_argument("--plot", default=None, metavar="FILE", help="attention, decode: draw the curves too")
-    parser.add_argument("--device", default=None, help="attention, decode, stack: cpu (default) or cuda")
+    parser.add_argument("--device", default=None, help="attention, decode, encode, stack: cpu (default) or cuda")
     parser.add_argument("--dtype", default=None, help="stack: float32 (default) or bfloat16, by autocast")
     parser.set_defaults(run=run)
 

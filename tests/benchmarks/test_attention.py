@@ -1,11 +1,11 @@
-"""`seqstruct bench attention` and `bench decode` run; how long things take is not tested."""
+"""`seqstruct bench attention`, `bench decode` and `bench encode` run; how long things take is not tested."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from seqstruct.benchmarks import attention, decode, decode_models
+from seqstruct.benchmarks import attention, decode, decode_models, encode
 from seqstruct.benchmarks.timing import Place
 from seqstruct.cli import main
 
@@ -45,6 +45,15 @@ def test_decoding_has_a_row_for_each_attention(tiny, capsys, tmp_path) -> None:
         assert sum(line.startswith(name + "  ") for line in lines) == 4
     for section in decode.SECTIONS:
         assert (tmp_path / f"curves-{section}.png").stat().st_size > 1000
+
+
+def test_encoding_has_a_row_for_each_attention(monkeypatch, capsys) -> None:
+    for name, value in {"BATCH": 2, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8}.items():
+        monkeypatch.setattr(encode, name, value)
+    assert main(["bench", "encode", "--lengths", "3", "--repeats", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for name in encode.layers(3):
+        assert sum(line.startswith(name + "  ") for line in lines) == 1
 
 
 def test_a_prefix_fills_the_states_of_all_attentions(tiny) -> None:

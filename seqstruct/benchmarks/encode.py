@@ -1,0 +1,80 @@
+"""Encoding texts, forward alone: one layer of RoBERTa-base's size with bounded memory (Peng 2022, Table 5.8).
+
+Batch 16, size 768, 12 heads, feed-forward 3,072: attention, feed-forward part and norms; a whole encoder has 12 such
+layers and an embedding.  Speed and memory are relative to softmax attention; memory is what a pass adds at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.registry import get_attention, make_config
+from seqstruct.benchmarks.timing import Audit, Contestant, Place, machine, measure, table
+
+BATCH, MODEL, HEADS, FEED_FORWARD = 16, 768, 12, 3072
+BASE = "softmax"
+SLOTS = (64, 128)
+
+
+class Layer(nn.Module):
+    """Attention and a feed-forward part, each added to its input and normalised."""
+
+    def __init__(self, name: str, options: dict[str, int]):
+        super().__init__()
+        shape = Shape.of(Site.ENCODER_SELF, MODEL, HEADS)
+        self.attention = get_attention(name)(make_config(name, options), shape)
+        self.feed_forward = nn.Sequential(nn.Linear(MODEL, FEED_FORWARD), nn.GELU(), nn.Linear(FEED_FORWARD, MODEL))
+        self.norms = nn.ModuleList([nn.LayerNorm(MODEL), nn.LayerNorm(MODEL)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """B T C to B T C."""
+        x = self.norms[0](x + self.attention(x, x, x)[0].output)
+        return self.norms[1](x + self.feed_forward(x))
+
+
+def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
+    """The table.  Raises ValueError on a length below 1, or a device that is not to be had."""
+    if min(lengths) < 1:
+        raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
+    place = Place.of(device, "float32")
+    rows = []
+    for length in lengths:
+        contestants = {name: _contestant(layer, length, place) for name, layer in layers(length).items()}
+        timings = measure(contestants, repeats)
+        peaks = {name: _peak(contestant) for name, contestant in contestants.items()}
+        for name, timing in timings.items():
+            speed, memory = timings[BASE].forward / timing.forward, peaks[name] / peaks[BASE]
+            cells = f"{timing.forward:.1f}", f"{speed:.2f}", f"{peaks[name]:.0f}", f"{memory:.2f}"
+            rows.append([name, str(length), *cells])
+    header = ["attention", "length", "forward ms", "times faster", "peak MB", "of softmax's"]
+    title = f"Encoding, one layer, batch {BATCH}, {place}; medians of {repeats}\n{machine()}\n"
+    return title + table(header, rows)
+
+
+def layers(length: int) -> dict[str, Layer]:
+    """By name, in evaluation mode."""
+    chosen = {BASE: ("softmax", {})}
+    chosen |= {f"linformer, {n} slots": ("linformer", {"slots": n, "length": length}) for n in SLOTS}
+    chosen |= {f"abc_mlp, {n} slots": ("abc_mlp", {"slots": n}) for n in SLOTS}
+    return {label: Layer(*choice).eval() for label, choice in chosen.items()}
+
+
+def _contestant(layer: Layer, length: int, place: Place) -> Contestant:
+    layer = layer.to(place.device)
+    x = torch.randn(BATCH, length, MODEL, generator=torch.Generator().manual_seed(1)).to(place.device)
+
+    @torch.no_grad()
+    def forward() -> Tensor:
+        return place.finished(layer(x))
+
+    return Contestant(forward, lambda _: None)
+
+
+def _peak(contestant: Contestant) -> float:
+    with Audit() as found:
+        contestant.forward()
+    return found.peak
