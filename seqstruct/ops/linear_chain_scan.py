@@ -4,15 +4,17 @@ Products of neighbouring matrices up a tree, then vectors down it, both directio
 divided by their greatest entry and by the number of states, so that no product exceeds 1; what underflows is below
 1e-290 of a partition function above SMALLEST_TOTAL.
 
-The derivative of the marginals in a direction W is the same recursion with the product rule.  With W centred, so that
-its expectation under the marginals is 0 at every step, the partition function does not change along it and nothing
-cancels; the result is the same.
+The derivative of a vector along a direction is that of the vector before it, times the matrix, plus the vector times
+the derivative of the matrix: an affine recursion over the same matrices, so its scan goes over vectors alone.  With the
+direction centred, so that its expectation under the marginals is 0 at every step, the partition function does not
+change along it and nothing cancels; the marginals' derivative is the same.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import torch
@@ -57,7 +59,6 @@ class _Tree:
         self.leaves = self.all_leaves[:, :, :M]
         self.all_leaves.zero_()[:, :, M:].diagonal(0, 0, 1).fill_(1.0)
         self.vectors = parts[1].view(2, C, P, B)
-        self.forward, self.backward = self.vectors.unbind(0)
         self.first, self.last = self.vectors[0, :, 0], self.vectors[1, :, 0]
         self.levels = [part.view(2, C, C, -1, B) for part in parts[2:]]
         self.directions = self.levels[0].unbind(0)
@@ -66,13 +67,7 @@ class _Tree:
         for level, out in zip(self.levels[:-1], self.levels[1:], strict=True):
             even, odd = level.chunk(2, 3)
             self.up.append((out, [(even[:, :, k].unsqueeze(2), odd[:, k].unsqueeze(1)) for k in range(C)]))
-        # For each level from the top: the vectors that come out, and for each state before the vector and the matrix.
-        self.down = []
-        for depth, level in enumerate(reversed(self.levels)):
-            h = 1 << depth
-            known, out = self.vectors[:, :, :h].unbind(1), self.vectors[:, :, h : 2 * h]
-            matrices = level.narrow(3, 0, h).unbind(1)
-            self.down.append((out, [(v.unsqueeze(1), m) for v, m in zip(known, matrices, strict=True)]))
+        self.down = _down(self.vectors, self.levels)
 
     @staticmethod
     def size(P: int, C: int, B: int) -> int:
@@ -84,9 +79,50 @@ class _Tree:
         torch.index_select(self.all_leaves, 2, self.rev, out=self.directions[0])
         torch.index_select(self.all_leaves.transpose(0, 1), 2, self.turned, out=self.directions[1])
 
-    def in_time(self) -> tuple[Tensor, Tensor]:
-        """Vectors before each step and at the end, C M+1 B, and those behind each step, C M B."""
-        return self.forward.index_select(1, self.before), self.backward.index_select(1, self.behind)
+    def in_time(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Those before each step and at the end, C M+1 B, and those behind each step, C M B, of vectors 2 C P B."""
+        return vectors[0].index_select(1, self.before), vectors[1].index_select(1, self.behind)
+
+
+Terms = list[tuple[Tensor, Tensor]]  # what is multiplied, for each state
+
+
+def _down(vectors: Tensor, levels: list[Tensor]) -> list[tuple[Tensor, Terms]]:
+    """For each level from the top: the vectors that come out, and for each state before the vector and the matrix."""
+    found = []
+    for depth, level in enumerate(reversed(levels)):
+        h = 1 << depth
+        known, matrices = vectors[:, :, :h].unbind(1), level.narrow(3, 0, h).unbind(1)
+        pairs = [(v.unsqueeze(1), m) for v, m in zip(known, matrices, strict=True)]
+        found.append((vectors[:, :, h : 2 * h], pairs))
+    return found
+
+
+class _Tangent:
+    """Derivatives of the vectors of a tree, 2 C P B, and what is added to them.
+
+    added: C P B for each direction, in time order.  levels: 2 C P B in the order of the scan, then half as many, each
+    what its two halves add together.
+    """
+
+    def __init__(self, tree: _Tree, M: int) -> None:
+        self.added = [torch.zeros_like(tree.vectors[0]) for _ in range(2)]
+        self.leaves = [x[:, :M] for x in self.added]
+        self.vectors = torch.zeros_like(tree.vectors)
+        self.first = self.vectors[0, :, 0]
+        self.levels = [torch.empty_like(level[:, 0]) for level in tree.levels]
+        self.directions = self.levels[0].unbind(0)
+        # For each level: the result, what the odd half adds, and for each state what the even half adds and the matrix.
+        self.up = []
+        for level, matrices, out in zip(self.levels[:-1], tree.levels[:-1], self.levels[1:], strict=True):
+            (even, odd), after = level.chunk(2, 2), matrices.chunk(2, 3)[1].unbind(1)
+            pairs = [(v.unsqueeze(1), m) for v, m in zip(even.unbind(1), after, strict=True)]
+            self.up.append((out, odd, pairs))
+        # For each level from the top: the vectors that come out, what is added, and the products.
+        self.down = [
+            (out, level.chunk(2, 2)[0], pairs)
+            for level, (out, pairs) in zip(reversed(self.levels), _down(self.vectors, tree.levels), strict=True)
+        ]
 
 
 class ScanSpace:
@@ -98,18 +134,13 @@ class ScanSpace:
         self.buffer = torch.empty(self.count, dtype=torch.float64, device=device)
         self.values = _Tree(self.buffer, M, C, B)
         self.values.last.fill_(1.0)
-        self._tangent: _Tree | None = None
-        self.nbytes = 16 * self.count
+        self.nbytes = 8 * (self.count + 4 * self.values.vectors.numel())
 
-    @property
-    def tangent(self) -> _Tree:
+    @cached_property
+    def tangent(self) -> _Tangent:
         """Made when first needed."""
-        if self._tangent is None:
-            with torch.inference_mode(False):
-                self._tangent = _Tree(torch.zeros_like(self.buffer), *self.sizes)
-                self._tangent.all_leaves.zero_()
-                self._tangent.last.zero_()
-        return self._tangent
+        with torch.inference_mode(False):
+            return _Tangent(self.values, self.sizes[0])
 
 
 class Scan(NamedTuple):
@@ -140,19 +171,13 @@ def scan(start: Tensor, steps: Tensor, entering: Tensor | None = None) -> Scan:
     tree.leaves.sub_(highest).exp_()
     tree.first.copy_(start.softmax(1, dtype=torch.float64).t())
     tree.leaves_to_levels()
-    for out, ((even, odd), *others) in tree.up:
-        torch.mul(even, odd, out=out)
-        for even, odd in others:
-            out.addcmul_(even, odd)
-    for out, ((vector, matrix), *others) in tree.down:
-        torch.mul(vector, matrix, out=out)
-        for vector, matrix in others:
-            out.addcmul_(vector, matrix)
-    alpha, beta = tree.in_time()
+    for out, pairs in (*tree.up, *tree.down):
+        _sum_of_products(pairs, out)
+    alpha, beta = tree.in_time(tree.vectors)
     end = alpha.select(1, M)
     partition = end.sum(0)
     inverse = partition.clamp(min=SMALLEST_TOTAL).reciprocal_()
-    beta.mul_(inverse)
+    beta.mul_(inverse)  # and with it, below, its derivative
     step = (tree.leaves * alpha.narrow(1, 0, M).unsqueeze(1)).mul_(beta)
     node = alpha.new_empty(C, M + 1, B)
     torch.sum(step, 1, out=node.narrow(1, 0, M))
@@ -175,19 +200,21 @@ def scan_tangent(
     M, C, B = loan.space.sizes
     direction = _by_time(steps, entering, step.new_empty(C, C, M, B))
     direction.sub_((direction * step).sum((0, 1)))
-    torch.mul(tree.leaves, direction, out=tangent.leaves)
+    change = tree.leaves * direction
+    _sum_of_products(zip(alpha.narrow(1, 0, M).unsqueeze(1), change, strict=True), tangent.leaves[0])
+    _sum_of_products(zip(beta.unsqueeze(1), change.unbind(1), strict=True), tangent.leaves[1])
     if start is None:
         tangent.first.zero_()
     else:
         start = start.t().double()
         torch.mul(tree.first, start - (start * node.select(1, 0)).sum(0), out=tangent.first)
-    tangent.leaves_to_levels()
-    for (_, pairs), (out, changes) in zip(tree.up, tangent.up, strict=True):
-        _product_rule(out, pairs, changes)
-    for (_, pairs), (out, changes) in zip(tree.down, tangent.down, strict=True):
-        _product_rule(out, pairs, changes)
-    d_alpha, d_beta = tangent.in_time()
-    d_beta.mul_(inverse)
+    for added, order, out in zip(tangent.added, (tree.rev, tree.turned), tangent.directions, strict=True):
+        torch.index_select(added, 1, order, out=out)
+    for out, added, ((vector, matrix), *others) in (*tangent.up, *tangent.down):
+        torch.addcmul(added, vector, matrix, out=out)
+        for vector, matrix in others:
+            out.addcmul_(vector, matrix)
+    d_alpha, d_beta = tree.in_time(tangent.vectors)
     d_step = (d_alpha.narrow(1, 0, M).unsqueeze(1) * beta).addcmul_(alpha.narrow(1, 0, M).unsqueeze(1), d_beta)
     d_step.mul_(tree.leaves).addcmul_(step, direction)
     d_node = alpha.new_empty(alpha.shape)
@@ -196,12 +223,11 @@ def scan_tangent(
     return d_node, d_step
 
 
-def _product_rule(out: Tensor, pairs: list[tuple[Tensor, Tensor]], changes: list[tuple[Tensor, Tensor]]) -> None:
-    """out: the derivative of a sum of products of pairs."""
-    (left, right), (d_left, d_right) = pairs[0], changes[0]
-    torch.mul(left, d_right, out=out).addcmul_(d_left, right)
-    for (left, right), (d_left, d_right) in zip(pairs[1:], changes[1:], strict=True):
-        out.addcmul_(left, d_right).addcmul_(d_left, right)
+def _sum_of_products(pairs: Iterable[tuple[Tensor, Tensor]], out: Tensor) -> None:
+    (left, right), *others = pairs
+    torch.mul(left, right, out=out)
+    for left, right in others:
+        out.addcmul_(left, right)
 
 
 def _by_time(steps: Tensor, entering: Tensor | None, out: Tensor) -> Tensor:
