@@ -5,7 +5,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 corpus=https://www.statmt.org/europarl/v7/de-en.tgz
 news=https://data.statmt.org
-declare -A md5=([wmt16]=3d809cd0c2c86adb2c67034d15c4e446 [wmt17]=86a1724c276004aa25455ae2a04cef26)
+sums="wmt16:3d809cd0c2c86adb2c67034d15c4e446 wmt17:86a1724c276004aa25455ae2a04cef26"
+md5='import hashlib, sys; print(hashlib.md5(open(sys.argv[1], "rb").read(), usedforsecurity=False).hexdigest())'
 
 usage() {
   cat <<'TEXT'
@@ -64,12 +65,14 @@ if [ -z "$from" ]; then
   from=$(mktemp -d)
   trap 'rm -rf "$from"' EXIT
   fetch "$corpus" "$from/de-en.tgz"
-  tar -xzf "$from/de-en.tgz" -C "$from" europarl-v7.de-en.de europarl-v7.de-en.en || fail "de-en.tgz is damaged"
-  for year in wmt16 wmt17; do
+  tar -xzf "$from/de-en.tgz" -C "$from" europarl-v7.de-en.de europarl-v7.de-en.en 2>/dev/null ||
+    fail "de-en.tgz is truncated or altered"
+  for entry in $sums; do
+    year=${entry%%:*}
     fetch "$news/$year/translation-task/test.tgz" "$from/$year.tgz"
-    echo "${md5[$year]}  $from/$year.tgz" | md5sum --check --quiet - >&2 || fail "$year.tgz is truncated or altered"
+    [ "$("$python" -c "$md5" "$from/$year.tgz")" = "${entry#*:}" ] || fail "$year.tgz is truncated or altered"
     mkdir "$from/$year"
-    tar -xzf "$from/$year.tgz" -C "$from/$year" || fail "$year.tgz is damaged"
+    tar -xzf "$from/$year.tgz" -C "$from/$year"
   done
 fi
 "$python" -m seqstruct.data.europarl --from "$from" --out "$out" ${options[@]+"${options[@]}"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,25 @@ def test_the_script_refuses_in_one_sentence_and_leaves_nothing(tmp_path, argumen
     done = run("--out", tmp_path / "out", *[word.format(raw=tmp_path / "raw", tmp=tmp_path) for word in arguments])
     assert done.returncode != 0 and message in done.stderr and len(done.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
+
+
+def test_altered_downloads_are_refused(tmp_path):
+    """A curl that gives files of a folder: the archive of Europarl is right, that of the news test sets is not."""
+    write_raw(tmp_path / "raw")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "curl").write_text(f'#!/bin/sh\nfor url; do :; done\ncp {tmp_path}/"${{url##*/}}" "$8"\n')
+    (tmp_path / "bin" / "curl").chmod(0o755)
+    with tarfile.open(tmp_path / "de-en.tgz", "w:gz") as archive:
+        for language in europarl.LANGUAGES:
+            archive.add(tmp_path / "raw" / f"europarl-v7.de-en.{language}", f"europarl-v7.de-en.{language}")
+    (tmp_path / "test.tgz").write_bytes(b"no archive")
+    environment = {**os.environ, "PYTHON": sys.executable, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    for damaged, message in (("test.tgz", "wmt16.tgz is truncated"), ("de-en.tgz", "de-en.tgz is truncated")):
+        (tmp_path / damaged).write_bytes(b"no archive")
+        done = subprocess.run(["bash", SCRIPT, "--out", tmp_path / "out"], capture_output=True, text=True,
+                              env=environment)
+        assert done.returncode == 1 and message in done.stderr, done.stderr
+        assert not (tmp_path / "out").exists()
 
 
 def test_what_is_not_aligned_is_refused(tmp_path):
