@@ -11,7 +11,7 @@ fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -19,7 +19,6 @@ from fairseq.models import FairseqLanguageModel, register_model, register_model_
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.bridge.carried_state import CarriedState
 from seqstruct.bridge.recurrent import check_rate, variational_dropout
 from seqstruct.models.recurrent_lm import RecurrentDecoder
 from seqstruct.models.structured_transformer_lm import set_default
@@ -131,29 +130,11 @@ class RegularizedDecoder(RecurrentDecoder):
         nn.init.uniform_(self.embed_tokens.weight, -EMBEDDING_BOUND, EMBEDDING_BOUND)
         nn.init.zeros_(self.embed_tokens.weight[dictionary.pad()])
 
-    def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Any = None,
-        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
-        carried: Optional[CarriedState] = None,
-        **_: Any,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
-        """Features B T C and the extra output; carried: where the state comes from and goes to, within a stream."""
-        B = prev_output_tokens.size(0)
-        saved = None if incremental_state is None else incremental_state.get(self._key)
-        taken = 0 if saved is None else saved["length"]
-        if saved is not None:
-            state = saved["state"]
-        else:
-            state = self.initial_state(B) if carried is None else carried.get(self, B)
-        raw, state, extra = self.rnn(self.embed(prev_output_tokens[:, taken:]), state)
-        if carried is not None:
-            carried.put(self, state)
-        if incremental_state is not None:
-            incremental_state[self._key] = {"state": state, "length": prev_output_tokens.size(1)}
+    def encode(self, vectors: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
+        """Features B T C, the state after the last step, and the extra output."""
+        raw, state, extra = self.rnn(vectors, state)
         dropped = variational_dropout(raw, self.rates.output, self.training)
-        return dropped, {"attn": [None], "raw": raw, "dropped": dropped, **extra}
+        return dropped, state, {"raw": raw, "dropped": dropped, **extra}
 
     def embed(self, tokens: Tensor) -> Tensor:
         """Word vectors B T C; in training some types are zeros in the whole batch, the others scaled up."""

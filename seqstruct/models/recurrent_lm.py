@@ -122,13 +122,21 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             state = saved["state"]
         else:
             state = self.initial_state(B) if carried is None else carried.get(self, B)
-        vectors = self.embed_tokens(prev_output_tokens[:, taken:])
-        features, state = self.rnn(variational_dropout(vectors, self.dropout, self.training), state)
+        features, state, extra = self.encode(self.embed(prev_output_tokens[:, taken:]), state)
         if carried is not None:
             carried.put(self, state)
         if incremental_state is not None:
             incremental_state[self._key] = {"state": state, "length": prev_output_tokens.size(1)}
-        return variational_dropout(features, self.dropout, self.training), {"attn": [None]}
+        return features, {"attn": [None], **extra}
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Word vectors B T d after dropout."""
+        return variational_dropout(self.embed_tokens(tokens), self.dropout, self.training)
+
+    def encode(self, vectors: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
+        """What the output layer reads, B T d, the state after the last step, and further output by name."""
+        features, state = self.rnn(vectors, state)
+        return variational_dropout(features, self.dropout, self.training), state, {}
 
     def output_layer(self, features: Tensor, **_: Any) -> Tensor:
         """Logits B T V."""
