@@ -66,7 +66,7 @@ class Setting:
 
 SETTINGS = {
     "smoke": Setting(200, 2, 20, 30, 5, 15, 4, 2, 1, 0.01, 1.0),
-    "small": Setting(10000, 2, 100, 200, 10, 35, 20, 10, 8, 0.004, 5.0),
+    "small": Setting(10000, 2, 100, 200, 10, 35, 20, 6, 5, 0.004, 5.0),
     "paper": Setting(10000, 0, 0, 0, 20, 70, 20, 500, 40, 0.001, 30.0),
 }
 
@@ -215,7 +215,7 @@ class PaLM(Recipe):
         )
 
     def estimate(self, cell: Cell) -> Estimate:
-        minutes = {"smoke": 0.4, "small": 5.0, "paper": 1500.0}[cell.scale]
+        minutes = {"smoke": 0.4, "small": 4.0, "paper": 1500.0}[cell.scale]
         return Estimate(minutes * {"PRPN": 1.5, "AWD-LSTM": 0.7}.get(cell.row, 1.0), disk=400.0 if
                         cell.scale == "paper" else 30.0)
 
