@@ -1,0 +1,89 @@
+"""Natural language inference (Kim et al. 2017, section 4.4), with `decomposable_attention` and appendix A.5's training:
+
+    data-prep/snli.sh --vectors glove.840B.300d.txt --out data-bin/snli
+    fairseq-train data-bin/snli --user-dir "$(seqstruct path)" --task nli --criterion classification_cross_entropy \\
+        --arch decomposable_attention --intra-attention "dependency(hidden_size=100)" \\
+        --optimizer adagrad --lr 0.05 --initial-accumulator 0.1 --clip-norm 5 --batch-size 32 --max-epoch 100 \\
+        --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric --save-dir runs/snli
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Optional
+
+import numpy as np
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from torch import Tensor
+
+from seqstruct.data.nli.dataset import PairsDataset
+from seqstruct.data.nli.prepare import VECTORS, VOCABULARY, read_meta, read_split
+from seqstruct.data.parallel import read_lines
+
+
+@dataclass
+class NLIConfig(FairseqDataclass):
+    """Options of the task."""
+
+    data: Optional[str] = field(default=None, metadata={"help": "folder made by data-prep/snli.sh"})
+    initial_accumulator: float = field(
+        default=0.0,
+        metadata={"help": "where adagrad's sums of squared gradients start, 0 or more (the paper: 0.1)"},
+    )
+
+
+@register_task("nli", dataclass=NLIConfig)
+class NLITask(FairseqTask):
+    """labels: by name.  lowercase: whether words are.  vocabulary: word ids, counted from 1.
+
+    word_vectors: V size float32, or None.
+    """
+
+    cfg: NLIConfig
+
+    def __init__(self, cfg: NLIConfig, meta: dict):
+        super().__init__(cfg)
+        self.labels, self.lowercase = meta["labels"], meta["lowercase"]
+        words = read_lines(Path(cfg.data) / VOCABULARY)
+        self.vocabulary = {word: number for number, word in enumerate(words, 1)}
+        path = Path(cfg.data) / VECTORS
+        self.word_vectors: Optional[Tensor] = torch.from_numpy(np.load(path)) if path.is_file() else None
+
+    @classmethod
+    def setup_task(cls, cfg: NLIConfig, **_: Any) -> "NLITask":
+        """Read the folder's description.  Raises ValueError if there is none or an option is out of range."""
+        if cfg.data is None:
+            raise ValueError("nli needs a folder made by data-prep/snli.sh")
+        if cfg.initial_accumulator < 0:
+            raise ValueError(f"initial_accumulator: expected 0 or more, got {cfg.initial_accumulator:g}")
+        return cls(cfg, read_meta(cfg.data))
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+        """Read train, valid or test.  Raises ValueError naming file and line for what does not fit."""
+        pairs = read_split(self.cfg.data, split, self.labels, self.vocabulary)
+        self.datasets[split] = PairsDataset(pairs, self.vocabulary, self.labels, shuffle=split == "train")
+
+    def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:
+        """Step; before its first step adagrad's sums, which fairseq starts at 0, are set."""
+        if self.cfg.initial_accumulator and isinstance(optimizer.optimizer, torch.optim.Adagrad):
+            for state in optimizer.optimizer.state.values():
+                if state["step"] == 0:
+                    state["sum"].fill_(self.cfg.initial_accumulator)
+        optimizer.step()
+
+    def max_positions(self) -> None:
+        """No limit."""
+        return None
+
+    @property
+    def source_dictionary(self) -> None:
+        """None: words are those of `vocabulary`."""
+        return None
+
+    @property
+    def target_dictionary(self) -> None:
+        """None: labels are those of `labels`."""
+        return None
