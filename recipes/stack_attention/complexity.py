@@ -3,8 +3,7 @@
 Fitted exponents of n: of the time of a forward and backward pass and of its memory, with and without gradients (Table
 4, which states them), and of the number of operators that run one after another (for Table 1, which states parallel
 time).  At lengths where the work inside an operator is small beside its start, time grows like the operators.  What is
-measured is this implementation: its softmax attention never holds all weights at once, so its memory grows with n, and
-its superposition stack keeps the stacks of all steps, with gradients or without.
+measured is this implementation: its softmax attention never holds all weights at once, so its memory grows with n.
 """
 
 from __future__ import annotations

@@ -32,14 +32,18 @@ def superposition_stack(
     Returns readings B T m, after each step, and the final stack B max(1, h + T) m or None.
     Computes in float32 at least; both results have the data type of `pushed`.
     Raises ValueError if the shapes do not fit.
-    Cost: O(B T (h + T) m) time and memory, T steps one after the other.
+    Cost: O(B T (h + T) m) time and memory, T steps one after the other; without gradients O(B (h + T) m) memory.
     """
     _check(actions, pushed, stack, steps=True)
     dtype = torch.promote_types(torch.promote_types(actions.dtype, pushed.dtype), torch.float32)
     if stack is None:
         stack = pushed.new_zeros(pushed.size(0), 0, pushed.size(2))
     start = stack.to(dtype)
-    readings, final = _SuperpositionStack.apply(actions.to(dtype), pushed.to(dtype), start, need_final)
+    inputs = actions.to(dtype), pushed.to(dtype), start
+    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+        readings, final = _SuperpositionStack.apply(*inputs, need_final)
+    else:
+        readings, final = _without_gradients(*inputs, need_final)
     return readings.to(pushed.dtype), final.to(pushed.dtype) if need_final else None
 
 
@@ -83,6 +87,25 @@ def heights_of(start: int, steps: int, truncate: bool) -> list[int]:
     """Rows of the stack that are computed after t = 0 .. T steps."""
     full = [start + t for t in range(steps + 1)]
     return [min(h, steps + 1 - t) for t, h in enumerate(full)] if truncate else full
+
+
+def _without_gradients(actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool) -> tuple[Tensor, Tensor]:
+    """As `_SuperpositionStack`, with two slabs that take turns."""
+    B, T, m = pushed.shape
+    heights = heights_of(start.size(1), T, not need_final)
+    weights = actions.detach().transpose(0, 1)[..., None, None].contiguous()  # T B 3 1 1
+    vectors = pushed.detach()
+    slabs = vectors.new_zeros(2, B, max(heights) + 3, m).unbind(0)
+    slabs[0][:, 1 : heights[0] + 1] = start.detach()[:, : heights[0]]
+    readings = vectors.new_empty(B, T, m)
+    # rows above heights[t] are zeros or, once the heights fall, never read again
+    for t, (push, pop, noop) in enumerate(_by_step(weights)):
+        now, after = slabs[t % 2], slabs[(t + 1) % 2]
+        now[:, 0] = vectors[:, t]
+        blend(now, (push, noop, pop), after.narrow(1, 1, heights[t + 1]))
+        readings[:, t] = after[:, 1]
+    final = slabs[T % 2][:, 1 : max(1, heights[T]) + 1].clone() if need_final else vectors.new_empty(0)
+    return readings, final
 
 
 class _SuperpositionStack(torch.autograd.Function):

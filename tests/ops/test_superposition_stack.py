@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqstruct.benchmarks.timing import Audit
 from seqstruct.ops.superposition_stack import pad_actions, superposition_stack, superposition_stack_step
 
 GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
@@ -121,6 +122,29 @@ def test_resuming_equals_one_pass(generator, cut):
     torch.testing.assert_close(torch.cat([first, second], 1), whole, rtol=0, atol=1e-14)
     torch.testing.assert_close(last[:, : final.size(1)], final, rtol=0, atol=1e-14)
     assert not last[:, final.size(1) :].any()
+
+
+@pytest.mark.parametrize("need_final", [True, False])
+@pytest.mark.parametrize("height", [0, 1, 4, 17])
+@pytest.mark.parametrize("T", [0, 1, 2, 5, 8, 13])
+def test_without_gradients_the_numbers_are_the_same(generator, T, height, need_final):
+    actions, pushed = draw(generator, 3, T, 7, requires_grad=True)
+    stack = torch.randn(3, height, 7, generator=generator, dtype=torch.float64)
+    expected = superposition_stack(actions, pushed, stack, need_final=need_final)
+    with torch.no_grad():
+        found = superposition_stack(actions, pushed, stack, need_final=need_final)
+    assert torch.equal(found[0], expected[0]) and not found[0].requires_grad
+    assert found[1] is None if not need_final else torch.equal(found[1], expected[1])
+
+
+def test_without_gradients_memory_grows_with_the_length(generator):
+    peaks = []
+    for T in (40, 80):
+        actions, pushed = draw(generator, 3, T, 7)
+        with Audit() as found:
+            superposition_stack(actions, pushed)
+        peaks.append(found.peak)
+    assert peaks[1] < 2.1 * peaks[0]
 
 
 def test_no_steps():
