@@ -50,17 +50,17 @@ class _Tree:
 
     def __init__(self, buffer: Tensor, M: int, C: int, B: int) -> None:
         P, self.rev, self.turned, self.before, self.behind = _orders(M, buffer.device)
-        sizes, rest = [C * C * P * B, 2 * C * P * B], 2 * P
-        while rest > 2:
-            sizes.append(C * C * rest * B)
-            rest //= 2
+        widths = [P]
+        while widths[-1] > 2:
+            widths.append(widths[-1] // 2)
+        sizes = [C * C * P * B, 2 * C * P * B, *(2 * C * C * width * B for width in widths)]
         parts = buffer.split(sizes)
         self.all_leaves = parts[0].view(C, C, P, B)
         self.leaves = self.all_leaves[:, :, :M]
         self.all_leaves.zero_()[:, :, M:].diagonal(0, 0, 1).fill_(1.0)
         self.vectors = parts[1].view(2, C, P, B)
         self.first, self.last = self.vectors[0, :, 0], self.vectors[1, :, 0]
-        self.levels = [part.view(2, C, C, -1, B) for part in parts[2:]]
+        self.levels = [part.view(2, C, C, width, B) for part, width in zip(parts[2:], widths, strict=True)]
         self.directions = self.levels[0].unbind(0)
         # For each product of levels: the result, and for each inner state the even and the odd factor.
         self.up = []

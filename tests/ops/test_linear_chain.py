@@ -306,3 +306,13 @@ def test_no_position_at_all():
     assert torch.equal(chain_log_partition(unary, edge), torch.zeros(2))
     assert chain_marginals(unary, edge).node.shape == (2, 0, 3)
     assert chain_best_path(unary, edge).states.shape == (2, 0)
+
+
+@pytest.mark.parametrize("C", [2, 7])
+def test_a_batch_without_rows(C):
+    unary, edge = (torch.zeros(0, *sizes).requires_grad_() for sizes in ((5, C), (4, C, C)))
+    marginals = chain_marginals(unary, edge)
+    assert marginals.node.shape == unary.shape and marginals.edge.shape == edge.shape
+    gradients = torch.autograd.grad(marginals.node.sum() + marginals.edge.sum(), (unary, edge))
+    assert [g.shape for g in gradients] == [unary.shape, edge.shape]
+    assert chain_log_partition(unary, edge).shape == (0,)
