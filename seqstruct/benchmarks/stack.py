@@ -31,6 +31,7 @@ LAYERS = {
     "nondeterministic Q=3 S=3 m=5": ("nondeterministic_stack", {"states": 3, "symbols": 3, "size": 5}),
 }
 GROWTH = [40, 80, 160, 320, 640]
+GROWING = ["softmax", "superposition m=32", "nondeterministic Q=2 S=3 m=5"]
 DECODING = [32, 64, 128, 256, 512]
 SECTIONS = ("layers", "steps", "decoding", "growth")
 FEW = 3  # repeats of what takes long
@@ -104,7 +105,8 @@ def _rows(timings: dict[str, Timing], contestants: dict[str, Contestant], length
 def growth_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
     """Forward and backward time by length, and the exponent between one length and the next."""
     rows, ordered = [], sorted(lengths)
-    for label, choice in LAYERS.items():
+    for label in GROWING:
+        choice = LAYERS[label]
         last: tuple[int, float] | None = None
         for length in ordered:
             few = repeats if length <= 2 * UNIT_LENGTH else min(repeats, FEW)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from seqstruct.benchmarks import stack_peers
-from seqstruct.benchmarks.stack import LAYERS, SECTIONS, layer, run
+from seqstruct.benchmarks.stack import GROWING, LAYERS, SECTIONS, layer, run
 from seqstruct.benchmarks.stack_models import PLANS, STACKS, training_steps
 from seqstruct.benchmarks.stack_peers import PACKAGES, peer_layers
 from seqstruct.benchmarks.timing import Contestant, Place, audit, kept, measure, table
@@ -31,7 +31,7 @@ def test_every_section_has_its_rows(capsys):
         True
     ] * 4
     for name, text in zip(SECTIONS, tables, strict=True):
-        for label in [*PLANS, *STACKS] if name == "steps" else LAYERS:
+        for label in {"steps": [*PLANS, *STACKS], "growth": GROWING}.get(name, LAYERS):
             assert sum(line.startswith(f"{label}  ") for line in text.splitlines()) == 2
 
 
