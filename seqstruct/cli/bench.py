@@ -25,7 +25,7 @@ BENCHMARKS = {
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
     "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None,
                        ("sections", "device", "dtype")),
-    "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14]),
+    "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14, 30]),
 }
 
 
