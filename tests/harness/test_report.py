@@ -100,3 +100,26 @@ def test_welch_by_hand():
     assert welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]) == pytest.approx(0.28786, abs=1e-5)
     assert welch([1.0], [2.0, 3.0]) is None
     assert welch([1.0, 1.0], [2.0, 2.0]) is None
+
+
+def test_seeds_trained_as_one_are_taken_apart(record, tmp_path):
+    folder = tmp_path / "a_paper"
+    folder.mkdir()
+    rows = [{"row": f"task {n} CRF", "metric": "accuracy", "unit": "%", "value": 90.0} for n in (1, 2)]
+    rows.append({"row": "task 3 CRF", "metric": "accuracy", "unit": "%", "statement": "not given"})
+    rows.append({"row": "average", "metric": "accuracy", "unit": "%", "value": 88.5, "average_of": "task * CRF"})
+    table = {"4": {"title": "QA", "selection": "validation", "better": "higher", "rows": rows}}
+    (folder / "paper.json").write_text(json.dumps({"tables": table}))
+
+    def of_seeds(row, metric, *values):
+        points = [[seed, value] for seed, value in enumerate(values, 1)]
+        return record(table="4", row=row, metric=metric, value=statistics.fmean(values), seed=1,
+                      series={"axis": "seed", "points": points})  # fmt: skip
+
+    first = [of_seeds("task 1 CRF", "accuracy", 80.0, 90.0), of_seeds("task 1 CRF", "validation", 1.0, 2.0)]
+    alone = lines_of(read_tables(folder)[0], first, ["small"])
+    assert alone[0].values == {1: 80.0, 2: 90.0} and alone[0].best == 90.0
+    assert {line.row: line for line in alone}["average"].mean is None
+    second = [of_seeds("task 2 CRF", "accuracy", 60.0, 50.0), of_seeds("task 2 CRF", "validation", 3.0, 2.0)]
+    average = {line.row: line for line in lines_of(read_tables(folder)[0], first + second, ["small"])}["average"]
+    assert average.values == {1: 70.0, 2: 70.0} and average.best == 75.0 and average.published == 88.5
