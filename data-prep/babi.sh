@@ -69,7 +69,7 @@ if [ -z "$from" ]; then
   from=$partial
 fi
 
-"$python" -m seqstruct.data.babi.prepare --from "$from" --task "$task" --out "$partial/task" \
+"$python" -m seqstruct prepare babi --from "$from" --task "$task" --out "$partial/task" \
   ${checksums[@]+"${checksums[@]}"} ${options[@]+"${options[@]}"}
 mv "$partial/task" "$out"
 echo "$out: ready"

@@ -86,6 +86,6 @@ if [ -z "$vectors" ] && [ "$wanted" = yes ] && [ "$corpus" = snli ]; then
 fi
 [ -z "$vectors" ] || options+=(--vectors "$vectors")
 
-"$python" -m seqstruct.data.nli.prepare "$corpus" --from "$from" --out "$partial/corpus" ${options[@]+"${options[@]}"}
+"$python" -m seqstruct prepare nli "$corpus" --from "$from" --out "$partial/corpus" ${options[@]+"${options[@]}"}
 mv "$partial/corpus" "$out"
 echo "$out: ready"

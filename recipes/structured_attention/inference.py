@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from seqstruct.data.files import atomic_write
-from seqstruct.data.nli.prepare import read_meta, read_split
+from seqstruct.data.nli.folder import read_meta, read_split
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq

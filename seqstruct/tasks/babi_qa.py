@@ -21,7 +21,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 
 from seqstruct.data.babi.dataset import StackedQuestions, read_encoded
-from seqstruct.data.babi.prepare import VOCABULARY
+from seqstruct.data.babi.folder import VOCABULARY
 from seqstruct.data.parallel import read_lines
 
 

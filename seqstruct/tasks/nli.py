@@ -20,7 +20,7 @@ from fairseq.tasks import FairseqTask, register_task
 from torch import Tensor
 
 from seqstruct.data.nli.dataset import PairsDataset
-from seqstruct.data.nli.prepare import VECTORS, VOCABULARY, read_meta, read_split
+from seqstruct.data.nli.folder import VECTORS, VOCABULARY, read_meta, read_split
 from seqstruct.data.parallel import read_lines
 
 

@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 
-from seqstruct.data.babi.prepare import prepare
+from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS
 from seqstruct.models.memory_network import INFERENCE, MemoryNetwork, bags_of_words, masked_softmax
 from tests.data.babi.stories_text import STORY
@@ -142,7 +142,7 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("babi")
     for split in ("train", "test"):
         (folder / f"qa19_{TASKS[19]}_{split}.txt").write_text(STORY * 12, encoding="utf-8")
-    prepare(folder, 19, folder / "task")
+    write_folder(folder, 19, folder / "task")
     return folder / "task"
 
 

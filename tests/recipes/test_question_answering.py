@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqstruct.data.babi.prepare import prepare
+from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS, read_questions
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell
@@ -76,7 +76,7 @@ def test_figure_5(figure, tmp_path):
     for split in ("train", "test"):
         (tmp_path / f"qa19_{TASKS[19]}_{split}.txt").write_text(STORY * 4, encoding="utf-8")
     data = tmp_path / "data"
-    prepare(tmp_path, 19, data)
+    write_folder(tmp_path, 19, data)
     task = BabiQATask.setup_task(BabiQAConfig(data=str(data), seeds=2, first_seed=5))
     cfg = MemoryNetworkConfig(inference="binary_crf", steps=3, embed_dim=4, initialization_deviation=0.8)
     chosen = figure.choose(MemoryNetworkModel.build_model(cfg, task), task, "test", 2, 6)

@@ -1,187 +1,17 @@
-"""Folders for the task `nli`: pairs of sentences, their vocabulary and word vectors.
-
-    snli    snli_1.0_{train,dev,test}.jsonl
-    rte     rte.zip of nltk: RTE 1, 2 and 3; the development sets train, the last tenth of each validates, the test sets
-            test
-
-A folder holds SPLIT.jsonl (train, valid, test: premise, hypothesis, label and, where parses were given, heads),
-vocabulary.txt, nli.json (labels, counts, how many pairs were skipped) and, if word vectors were given, vectors.npy, a
-row for each word.  Heads come from CoNLL-U files SPLIT.premise.conllu and SPLIT.hypothesis.conllu with a tree for each
-pair of the split in order.  `python -m seqstruct.data.nli.prepare --help` is what `data-prep/snli.sh` calls.
-"""
+"""`seqstruct prepare nli`: pairs of sentences from SNLI or RTE."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
-
-from seqstruct.data.conllu import read_conllu
-from seqstruct.data.files import new_folder
-from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pair, Pairs, find_snli, read_rte, read_snli
-from seqstruct.data.parallel import read_lines
-from seqstruct.data.word_vectors import read_vectors, vectors_with_hashing
-
-SPLITS = ("train", "valid", "test")
-CORPORA = {"snli": SNLI_LABELS, "rte": RTE_LABELS}
-VOCABULARY, META, VECTORS = "vocabulary.txt", "nli.json", "vectors.npy"
-CHALLENGES = (1, 2, 3)
-DESCRIPTION = "natural language inference: SNLI, or RTE 1 to 3, with word vectors where they are at hand"
-
-
-def read_corpus(corpus: str, source: str | os.PathLike) -> dict[str, Pairs]:
-    """The pairs of each split.  Raises ValueError if the corpus is unknown, and what the readers raise."""
-    if corpus not in CORPORA:
-        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
-    if corpus == "snli":
-        return {split: read_snli(find_snli(source, split)) for split in SPLITS}
-    archive = Path(source) / "rte.zip"
-    if not archive.is_file():
-        raise ValueError(f"{archive}: no such file")
-    train: list[Pair] = []
-    valid: list[Pair] = []
-    test: list[Pair] = []
-    for challenge in CHALLENGES:
-        pairs = read_rte(archive, f"rte/rte{challenge}_dev.xml").pairs
-        held = len(pairs) - len(pairs) // 10
-        train += pairs[:held]
-        valid += pairs[held:]
-        test += read_rte(archive, f"rte/rte{challenge}_test.xml").pairs
-    return {"train": Pairs(train, 0), "valid": Pairs(valid, 0), "test": Pairs(test, 0)}
-
-
-def with_heads(pairs: Sequence[Pair], folder: str | os.PathLike, split: str) -> list[Pair]:
-    """The pairs with the heads of an external parser.
-
-    Raises ValueError naming the file where its words are not those of the pair, or sentences are missing or left.
-    """
-    sides = []
-    for number, side in enumerate(("premise", "hypothesis")):
-        path = Path(folder) / f"{split}.{side}.conllu"
-        heads = []
-        for sentence in read_conllu(path):
-            pair = pairs[len(heads)] if len(heads) < len(pairs) else None
-            words = None if pair is None else (pair.premise, pair.hypothesis)[number]
-            if words != tuple(token.form for token in sentence.tokens):
-                expected = "no further sentence" if words is None else " ".join(words)
-                raise ValueError(f"{path}: line {sentence.line}: expected {expected!r}")
-            heads.append(sentence.heads)
-        if len(heads) != len(pairs):
-            raise ValueError(f"{path}: expected {len(pairs)} sentences, found {len(heads)}")
-        sides.append(heads)
-    return [replace(pair, heads=found) for pair, *found in zip(pairs, *sides, strict=True)]
-
-
-def prepare(
-    corpus: str,
-    source: str | os.PathLike,
-    out: str | os.PathLike,
-    *,
-    vectors: str | os.PathLike | None = None,
-    heads: str | os.PathLike | None = None,
-    lowercase: bool = False,
-) -> dict:
-    """Write a folder; the contents of nli.json come back.
-
-    vectors: a file as `read_vectors` reads; words that it does not have share 100 Gaussian vectors.  heads: folder of
-    CoNLL-U files.  lowercase: whether words are.  Raises ValueError for what is missing, damaged or does not fit.
-    """
-    splits = read_corpus(corpus, source)
-    made: dict[str, list[Pair]] = {}
-    for split, (pairs, _) in splits.items():
-        found = with_heads(pairs, heads, split) if heads is not None else list(pairs)
-        made[split] = [_lowercase(pair) for pair in found] if lowercase else found
-    words = sorted({w for pairs in made.values() for pair in pairs for w in (*pair.premise, *pair.hypothesis)})
-    known = None if vectors is None else read_vectors(vectors, words)
-    meta = {
-        "corpus": corpus, "labels": list(CORPORA[corpus]), "lowercase": lowercase,
-        "pairs": {split: len(pairs) for split, pairs in made.items()},
-        "skipped": {split: splits[split].skipped for split in splits},
-        "words": len(words), "words_with_vector": None if known is None else len(known),
-    }  # fmt: skip
-    with new_folder(out) as beside:
-        for split, pairs in made.items():
-            (beside / f"{split}.jsonl").write_text("".join(f"{_to_json(p)}\n" for p in pairs), encoding="utf-8")
-        (beside / VOCABULARY).write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
-        if known is not None:
-            if not known:
-                raise ValueError(f"{vectors}: no word of the corpus has a vector")
-            size = len(next(iter(known.values())))
-            np.save(beside / VECTORS, vectors_with_hashing(words, known, size))
-        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-    return meta
-
-
-def _lowercase(pair: Pair) -> Pair:
-    sides = (tuple(word.lower() for word in side) for side in (pair.premise, pair.hypothesis))
-    return Pair(*sides, pair.label, pair.heads)
-
-
-def _to_json(pair: Pair) -> str:
-    content = {"premise": pair.premise, "hypothesis": pair.hypothesis, "label": pair.label}
-    if pair.heads is not None:
-        content["heads"] = pair.heads
-    return json.dumps(content, ensure_ascii=False)
-
-
-def read_meta(folder: str | os.PathLike) -> dict:
-    """The contents of nli.json.  Raises ValueError if it is missing or damaged."""
-    path = Path(folder) / META
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        len(meta["labels"])
-    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: expected a folder made by data-prep/snli.sh: {error}") from None
-    return meta
-
-
-def read_split(
-    folder: str | os.PathLike, split: str, labels: Sequence[str], vocabulary: Mapping[str, int]
-) -> list[Pair]:
-    """The pairs of a split.
-
-    Raises ValueError, naming file and line, for a damaged line, a label outside the set, a word that the vocabulary
-    does not have, or heads that are not as many as the words.
-    """
-    path = Path(folder) / f"{split}.jsonl"
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
-    pairs = []
-    for number, line in enumerate(read_lines(path), 1):
-        place = f"{path}: line {number}"
-        try:
-            entry = json.loads(line)
-            heads = entry.get("heads")
-            pair = Pair(tuple(entry["premise"]), tuple(entry["hypothesis"]), entry["label"],
-                        None if heads is None else (tuple(heads[0]), tuple(heads[1])))
-        except (json.JSONDecodeError, KeyError, TypeError, IndexError, AttributeError) as error:
-            raise ValueError(f"{place}: not a pair of sentences: {type(error).__name__}: {error}") from None
-        if pair.label not in labels:
-            raise ValueError(f"{place}: expected a label of {', '.join(labels)}, got {pair.label!r}")
-        for side, words in enumerate((pair.premise, pair.hypothesis)):
-            strange = next((word for word in words if word not in vocabulary), None)
-            if strange is not None or not words:
-                raise ValueError(f"{place}: the word {strange!r} is not in the vocabulary" if words
-                                 else f"{place}: a sentence without words")
-            if pair.heads is not None and len(pair.heads[side]) != len(words):
-                raise ValueError(f"{place}: {len(pair.heads[side])} heads for {len(words)} words")
-        pairs.append(pair)
-    if not pairs:
-        raise ValueError(f"{path}: expected pairs of sentences, found none")
-    return pairs
+DESCRIPTION = "natural language inference: SNLI or RTE with word vectors and, where there are any, parses"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `seqstruct prepare nli`."""
-    parser.add_argument("pairs", metavar="CORPUS", choices=sorted(CORPORA), help=" or ".join(CORPORA))
+    """The options of the command."""
+    parser.add_argument("name", metavar="CORPUS", help="snli or rte")
     parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="folder with the raw files")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     parser.add_argument("--vectors", metavar="FILE", help="word vectors in text form, such as glove.840B.300d.txt")
     parser.add_argument("--heads", metavar="DIR", help="folder with SPLIT.premise.conllu and SPLIT.hypothesis.conllu")
     parser.add_argument("--lowercase", action="store_true", help="lowercase all words")
@@ -189,27 +19,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the folder and say what it holds."""
-    meta = prepare(
-        args.pairs, args.source, args.out, vectors=args.vectors, heads=args.heads, lowercase=args.lowercase
+    from seqstruct.data.nli.folder import write_folder
+
+    meta = write_folder(
+        args.name, args.source, args.out, vectors=args.vectors, heads=args.heads, lowercase=args.lowercase
     )
     counts = ", ".join(
         f"{count} {split} pairs ({meta['skipped'][split]} without a label skipped)"
         for split, count in meta["pairs"].items()
     )
-    print(f"{args.pairs}: {counts}, {meta['words']} words")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.nli.prepare", description=DESCRIPTION)
-    add_arguments(parser)
-    try:
-        run(parser.parse_args(argv))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.nli.prepare: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    print(f"{args.name}: {counts}, {meta['words']} words")

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.data.babi.prepare import main, prepare, split_stories
+from seqstruct.cli import main
+from seqstruct.data.babi.folder import split_stories, write_folder
 from seqstruct.data.babi.stories import TASKS, read_questions
 from seqstruct.data.files import sha256
 from seqstruct.data.parallel import read_checksums
@@ -41,28 +42,28 @@ def test_whole_stories_are_held_out_and_nothing_is_lost(official):
 
 
 def test_the_folder_has_the_vocabulary_of_all_files(official, tmp_path):
-    counts = prepare(official, 19, tmp_path / "out")
+    counts = write_folder(official, 19, tmp_path / "out")
     assert counts["train"] + counts["valid"] == 30 and counts["test"] == 1
     words = (tmp_path / "out" / "vocabulary.txt").read_text().splitlines()
     assert {"n,w", "blue", "bathroom"} <= set(words)
     assert len(read_questions(tmp_path / "out" / "train.txt")) == counts["train"]
     with pytest.raises(ValueError, match="expected a new or empty folder"):
-        prepare(official, 19, tmp_path / "out")
+        write_folder(official, 19, tmp_path / "out")
 
 
 def test_altered_files_are_refused(official, tmp_path):
     names = [f"qa19_{TASKS[19]}_{split}.txt" for split in ("train", "test")]
     sums = {name: sha256(official / name) for name in names}
-    prepare(official, 19, tmp_path / "out", checksums=sums)
+    write_folder(official, 19, tmp_path / "out", checksums=sums)
     with pytest.raises(ValueError, match="truncated or altered"):
-        prepare(official, 19, tmp_path / "new", checksums={**sums, names[1]: "0" * 64})
+        write_folder(official, 19, tmp_path / "new", checksums={**sums, names[1]: "0" * 64})
     with pytest.raises(ValueError, match="no checksum is known"):
-        prepare(official, 19, tmp_path / "new", checksums={})
+        write_folder(official, 19, tmp_path / "new", checksums={})
     assert not (tmp_path / "new").exists()
 
 
 def test_the_command_says_one_sentence(official, tmp_path, capsys):
-    assert main(["--from", str(official), "--task", "3", "--out", str(tmp_path / "out")]) == 1
+    assert main(["prepare", "babi", "--from", str(official), "--task", "3", "--out", str(tmp_path / "out")]) == 1
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 

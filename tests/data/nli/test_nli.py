@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from seqstruct.cli import main
 from seqstruct.data.nli.dataset import PairsDataset
+from seqstruct.data.nli.folder import read_meta, read_split, write_folder
 from seqstruct.data.nli.parser_pretraining import is_projective, read_treebank
-from seqstruct.data.nli.prepare import main, prepare, read_meta, read_split
 from seqstruct.data.nli.read import Pair, read_rte, read_snli, words_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -89,14 +90,14 @@ def test_rte(tmp_path):
 
 
 def test_all_of_rte(reference, tmp_path):
-    meta = prepare("rte", reference / "data" / "nltk", tmp_path / "rte")
+    meta = write_folder("rte", reference / "data" / "nltk", tmp_path / "rte")
     assert meta["pairs"] == {"train": 1591, "valid": 176, "test": 2400}
 
 
 def test_the_folder_has_vectors_for_all_words(snli, tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("dog 3 4\nA 1 0\n", encoding="utf-8")
-    meta = prepare("snli", snli, tmp_path / "out", vectors=vectors)
+    meta = write_folder("snli", snli, tmp_path / "out", vectors=vectors)
     assert meta["pairs"] == {"train": 2, "valid": 2, "test": 2} and meta["skipped"]["train"] == 1
     assert (meta["words"], meta["words_with_vector"]) == (7, 2)
     words = (tmp_path / "out" / "vocabulary.txt").read_text().splitlines()
@@ -106,7 +107,7 @@ def test_the_folder_has_vectors_for_all_words(snli, tmp_path):
     ids = {word: number for number, word in enumerate(words, 1)}
     pairs = read_split(tmp_path / "out", "train", read_meta(tmp_path / "out")["labels"], ids)
     assert pairs == read_snli(snli / "snli_1.0_train.jsonl").pairs
-    assert main(["snli", "--from", str(snli), "--out", str(tmp_path / "out")]) == 1
+    assert main(["prepare", "nli", "snli", "--from", str(snli), "--out", str(tmp_path / "out")]) == 1
 
 
 def conllu(sentences):
@@ -122,7 +123,7 @@ def test_heads_come_with_the_pairs(snli, tmp_path):
     for split in ("train", "valid", "test"):
         (heads / f"{split}.premise.conllu").write_text(conllu([first, first]), encoding="utf-8")
         (heads / f"{split}.hypothesis.conllu").write_text(conllu(seconds), encoding="utf-8")
-    prepare("snli", snli, tmp_path / "out", heads=heads)
+    write_folder("snli", snli, tmp_path / "out", heads=heads)
     words = (tmp_path / "out" / "vocabulary.txt").read_text().splitlines()
     ids = {word: number for number, word in enumerate(words, 1)}
     pairs = read_split(tmp_path / "out", "valid", LABELS, ids)
@@ -133,10 +134,10 @@ def test_heads_come_with_the_pairs(snli, tmp_path):
     assert batch["target"].tolist() == [0, 2]
     (heads / "test.premise.conllu").write_text(conllu([first]), encoding="utf-8")
     with pytest.raises(ValueError, match="test.premise.conllu: expected 2 sentences, found 1"):
-        prepare("snli", snli, tmp_path / "new", heads=heads)
+        write_folder("snli", snli, tmp_path / "new", heads=heads)
     (heads / "train.premise.conllu").write_text(conllu([first, [("A", 0)]]), encoding="utf-8")
     with pytest.raises(ValueError, match="train.premise.conllu: line 5: expected 'A dog runs'"):
-        prepare("snli", snli, tmp_path / "new", heads=heads)
+        write_folder("snli", snli, tmp_path / "new", heads=heads)
     assert not (tmp_path / "new").exists()
 
 
