@@ -41,15 +41,16 @@ RATES = ("vertical_dropout", "recurrent_dropout", "embedding_dropout")
 class Setting:
     """What a scale chooses.
 
-    draws: settings drawn for a row.  draw_epochs, epochs: at most, of a draw and of the final runs.  patience,
-    lr_patience: epochs without a better validation accuracy after which training ends, and the learning rate is halved.
-    hidden_size: ends of the draw.  embed_dim: of learned word vectors, 0: GloVe.  min_count: occurrences in training
-    that a word needs, where vectors are learned.
+    draws: settings drawn for a row.  draw_epochs, epochs: at most, of a draw and of the final runs; on CR, the smallest
+    corpus, cr_factor times as many.  patience, lr_patience: epochs without a better validation accuracy after which
+    training ends, and the learning rate is halved.  hidden_size: ends of the draw.  embed_dim: of learned word vectors,
+    0: GloVe.  min_count: occurrences in training that a word needs, where vectors are learned.
     """
 
     draws: int
     draw_epochs: int
     epochs: int
+    cr_factor: int
     patience: int
     lr_patience: int
     hidden_size: tuple[int, int]
@@ -58,10 +59,16 @@ class Setting:
 
 
 SETTINGS = {
-    "smoke": Setting(2, 1, 3, 3, 2, (8, 12), 8, 1),
-    "small": Setting(8, 2, 4, 2, 1, (100, 120), 64, 2),
-    "paper": Setting(20, 500, 500, 30, 10, (100, 300), 0, 1),
+    "smoke": Setting(2, 1, 3, 1, 3, 2, (8, 12), 8, 1),
+    "small": Setting(8, 2, 5, 2, 3, 1, (100, 120), 64, 2),
+    "paper": Setting(20, 500, 500, 1, 30, 10, (100, 300), 0, 1),
 }
+
+
+def epochs_of(row: str, setting: Setting) -> tuple[int, int]:
+    """Of a draw and of a final run, at most."""
+    factor = setting.cr_factor if row.startswith("CR ") else 1
+    return factor * setting.draw_epochs, factor * setting.epochs
 
 
 def draw(row: str, number: int, setting: Setting) -> dict[str, float]:
@@ -132,8 +139,9 @@ class TextClassification(Recipe):
         if cell.scale == "smoke":
             return f"300 made-up sentences, best of {setting.draws} draws"
         vectors = f"learned word vectors of size {setting.embed_dim}" if setting.embed_dim else "GloVe 840B, 300 fixed"
-        text = f"{corpus}, {vectors}, best of {setting.draws} draws of {setting.draw_epochs} epochs, at most "
-        text += f"{setting.epochs} epochs, hidden size {setting.hidden_size[0]} to {setting.hidden_size[1]}"
+        draw_epochs, epochs = epochs_of(cell.row, setting)
+        text = f"{corpus}, {vectors}, best of {setting.draws} draws of {draw_epochs} epochs, at most "
+        text += f"{epochs} epochs, hidden size {setting.hidden_size[0]} to {setting.hidden_size[1]}"
         if cell.scale != "paper":
             text += " (published: GloVe 840B, 20 draws, hidden size 100 to 300, 500 epochs)"
         return text
@@ -143,10 +151,9 @@ class TextClassification(Recipe):
         setting = SETTINGS[cell.scale]
         epoch = {"Amazon": 90.0, "SST": 2.5, "subj": 3.7, "CR": 1.1}[corpus] / 60
         epoch *= {"LSTM": 2.0, "RRNN(C)": 1.4, "RRNN(F)": 1.6}.get(model, 1.0)
-        searches = setting.draws * setting.draw_epochs / self.seeds[cell.scale]
-        if cell.scale == "paper":
-            epoch, searches = 10 * epoch, setting.draws * 60 / self.seeds["paper"]
-        epochs = 60 if cell.scale == "paper" else setting.epochs
+        draw_epochs, epochs = (60, 60) if cell.scale == "paper" else epochs_of(cell.row, setting)
+        searches = setting.draws * draw_epochs / self.seeds[cell.scale]
+        epoch *= 10 if cell.scale == "paper" else 1
         return Estimate(0.2 + epoch * (epochs + searches), disk=20.0, download=2077.0 if cell.scale == "paper" else 3.0)
 
     def prepare(self, run: Run) -> Path:
@@ -176,7 +183,7 @@ class TextClassification(Recipe):
         setting = SETTINGS[run.cell.scale]
         best = max(read_json(self.search(run, data) / "draws.json")["draws"], key=lambda found: found["accuracy"])
         options = train_options(run.cell.row, setting, best["drawn"])
-        return run.fairseq_train(data, options, epochs=setting.epochs)
+        return run.fairseq_train(data, options, epochs=epochs_of(run.cell.row, setting)[1])
 
     def search(self, run: Run, data: Path) -> Path:
         """The folder with draws.json, the draws with their validation accuracies; made once for all seeds of a row."""
@@ -187,8 +194,8 @@ class TextClassification(Recipe):
             drawn = [draw(run.cell.row, number, setting) for number in range(setting.draws)]
             trainings = [[
                 str(data), "--user-dir", str(PLUGIN), *train_options(run.cell.row, setting, point), "--no-save",
-                "--max-epoch", str(setting.draw_epochs), "--update-epoch-batch-itr", "True", "--seed", "1",
-                "--log-format", "json", "--log-interval", "1000", "--num-workers", "0",
+                "--max-epoch", str(epochs_of(run.cell.row, setting)[0]), "--update-epoch-batch-itr", "True",
+                "--seed", "1", "--log-format", "json", "--log-interval", "1000", "--num-workers", "0",
                 *([] if run.cell.scale == "paper" else ["--cpu"]),
             ] for point in drawn]  # fmt: skip
             logs = run_trainings(trainings, folder, run.threads)

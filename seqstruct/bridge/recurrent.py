@@ -15,14 +15,15 @@ from torch.nn import functional as F
 from seqstruct.ops.rational import PATTERNS, rational_initial, rational_recurrence
 
 LSTM = "LSTM"
+FORGET_BIAS = 2.0  # gates of 0.88: with 1/2 the last two words are all that a state remembers at first
 CELLS = (LSTM, *PATTERNS)  # B, B_max_plus, C and F are the automata of Table 6.2
 
 
 class RationalLayer(nn.Module):
     """One rational recurrence; gates have a bias, inputs have none (eq. E.2 to E.5).
 
-    Weights are drawn uniformly with variance 1 / input_size; biases, and the logits of F's epsilon arc and final
-    weights, are 0, so that gates start from 1/2.
+    Weights are drawn uniformly with variance 1 / input_size.  The biases of forget gates start at FORGET_BIAS, those of
+    output gates and the logits of F's epsilon arc and final weights at 0.
     """
 
     def __init__(self, automaton: str, input_size: int, hidden_size: int, output_gate: bool):
@@ -32,6 +33,8 @@ class RationalLayer(nn.Module):
         bound = (3 / input_size) ** 0.5
         self.weight = nn.Parameter(torch.empty(self.projections * hidden_size, input_size).uniform_(-bound, bound))
         self.gate_bias = nn.Parameter(torch.zeros(PATTERNS[automaton] + output_gate, hidden_size))
+        with torch.no_grad():
+            self.gate_bias[: PATTERNS[automaton]] = FORGET_BIAS
         final = automaton == "F"
         self.final_logits = nn.Parameter(torch.zeros(2, hidden_size)) if final else None
         self.epsilon_logits = nn.Parameter(torch.zeros(hidden_size)) if final else None
@@ -56,7 +59,7 @@ class RationalLayer(nn.Module):
 
 
 class LSTMLayer(nn.Module):
-    """An LSTM with one bias, drawn as torch does; the forget gates' starts at 1."""
+    """An LSTM with one bias, weights drawn as torch does; the bias starts at 0, that of forget gates at FORGET_BIAS."""
 
     def __init__(self, input_size: int, hidden_size: int):
         super().__init__()
@@ -66,7 +69,7 @@ class LSTMLayer(nn.Module):
         self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(4 * hidden_size))
         with torch.no_grad():
-            self.bias[hidden_size : 2 * hidden_size] = 1.0
+            self.bias[hidden_size : 2 * hidden_size] = FORGET_BIAS
 
     def initial_state(self, batch_size: int) -> tuple[Tensor, Tensor]:
         """Hidden state and cell, B d each, zeros."""
