@@ -71,8 +71,9 @@ def test_commands_of_fairseq_generate_parse(line):
 @pytest.mark.parametrize("line", starting_with("python"))
 def test_options_of_recipes_are_in_their_help(line):
     script, *arguments = shlex.split(line)[1:]
+    what = ["-m", arguments.pop(0)] if script == "-m" else [ROOT / script]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, ROOT / script, "--help"], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, *what, "--help"], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     for option in arguments:
         assert not option.startswith("--") or option in done.stdout
