@@ -19,7 +19,7 @@ smoke: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	@if command -v shellcheck >/dev/null; then \
-	  git ls-files '*.sh' '.ci/run' | xargs shellcheck; \
+	  git ls-files '*.sh' '.ci/run' | xargs shellcheck -x; \
 	else echo "shellcheck is not installed: shell scripts were not checked"; fi
 
 readme: $(STAMP)

@@ -2,8 +2,8 @@
 # WAT's ASPEC-JE (Nakazawa et al. 2016), Japanese to English as in Kim et al. (2017, section 4.2), to fairseq's format.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${PYTHON:-python3}
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -30,11 +30,6 @@ checksums, counts). The environment variable PYTHON names the interpreter (defau
 TEXT
 }
 
-fail() {
-  echo "aspec.sh: $*" >&2
-  exit 1
-}
-
 out='' from='' units=characters sample=500000 threshold=10 workers=1
 while [ $# -gt 0 ]; do
   case $1 in
@@ -56,14 +51,11 @@ done
 [ -n "$from" ] || fail "--from DIR is needed: the corpus comes by application alone (see --help)"
 [ -d "$from" ] || fail "$from is not a folder"
 case $units in characters | kytea | mecab) ;; *) fail "expected the units characters, kytea or mecab, got $units" ;; esac
-if [ -e "$out" ]; then
-  rmdir "$out" 2>/dev/null || fail "$out is there already: remove it or name another folder"
-fi
+refuse_taken "$out"
 
 mkdir -p "$(dirname "$out")"
 partial=$(mktemp -d "$out.partial.XXXXXX")
 trap 'rm -rf "$partial"' EXIT
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 
 "$python" -m seqstruct.data.aspec --from "$from" --out "$partial/pairs"
 "$python" -m seqstruct.data.word_pairs --train "$partial/pairs/train" --valid "$partial/pairs/valid" \

@@ -3,8 +3,8 @@
 set -euo pipefail
 
 archive=https://dl.fbaipublicfiles.com/babi/tasks_1-20_v1-2.tar.gz
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${PYTHON:-python3}
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -26,11 +26,6 @@ DIR then holds train.txt, valid.txt, test.txt and vocabulary.txt. The environmen
 TEXT
 }
 
-fail() {
-  echo "babi.sh: $*" >&2
-  exit 1
-}
-
 out='' from='' task='' checksums=(--checksums "$here/babi.sha256") options=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -49,21 +44,16 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
 [ -n "$task" ] || fail "--task N is needed (see --help)"
-if [ -e "$out" ]; then
-  rmdir "$out" 2>/dev/null || fail "$out is there already: remove it or name another folder"
-fi
+refuse_taken "$out"
 [ -z "$from" ] || [ -d "$from" ] || fail "$from is not a folder"
 [ -n "$from" ] || [ ${#checksums[@]} -gt 0 ] || fail "--unchecked needs --from DIR"
 
 mkdir -p "$(dirname "$out")"
 partial=$(mktemp -d "$out.partial.XXXXXX")
 trap 'rm -rf "$partial"' EXIT
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 
 if [ -z "$from" ]; then
-  echo "downloading ${archive##*/}" >&2
-  curl --fail --silent --show-error --location --retry 3 --output "$partial/babi.tar.gz" "$archive" ||
-    fail "$archive could not be downloaded"
+  download "$archive" "$partial/babi.tar.gz"
   tar -xzf "$partial/babi.tar.gz" -C "$partial" --strip-components=2 tasks_1-20_v1-2/en ||
     fail "${archive##*/} is truncated or altered"
   from=$partial

@@ -2,7 +2,8 @@
 # The Brown corpus (Francis and Kucera 1979), a text of the size of the Penn Treebank's, ready for fairseq.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -27,11 +28,6 @@ The environment variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-fail() {
-  echo "brown.sh: $*" >&2
-  exit 1
-}
-
 given='' out=''
 url=https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip
 for word in "$@"; do
@@ -42,13 +38,10 @@ for word in "$@"; do
   esac
 done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 if [ -z "$given" ]; then
   from=$(mktemp -d)
   trap 'rm -rf "$from"' EXIT
-  echo "downloading $url" >&2
-  curl --fail --silent --show-error --location --retry 3 --output "$from/${url##*/}" "$url" ||
-    fail "$url could not be downloaded"
+  download "$url" "$from/${url##*/}"
   set -- --from "$from" "$@"
 fi
-"${PYTHON:-python3}" -m seqstruct.data.corpora brown "$@"
+"$python" -m seqstruct.data.corpora brown "$@"

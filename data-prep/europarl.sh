@@ -2,7 +2,8 @@
 # German-English of Stack Attention, section 8: Europarl v7, newstest2016 and newstest2017, ready for fairseq.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 corpus=https://www.statmt.org/europarl/v7/de-en.tgz
 news=https://data.statmt.org
 sums="wmt16:3d809cd0c2c86adb2c67034d15c4e446 wmt17:86a1724c276004aa25455ae2a04cef26"
@@ -32,11 +33,6 @@ python3).
 TEXT
 }
 
-fail() {
-  echo "europarl.sh: $*" >&2
-  exit 1
-}
-
 out='' from='' options=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -53,23 +49,16 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
 [ -z "$from" ] || [ -d "$from" ] || fail "$from is not a folder"
-python=${PYTHON:-python3}
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
-
-fetch() {
-  echo "downloading $1" >&2
-  curl --fail --silent --show-error --location --retry 3 --output "$2" "$1" || fail "$1 could not be downloaded"
-}
 
 if [ -z "$from" ]; then
   from=$(mktemp -d)
   trap 'rm -rf "$from"' EXIT
-  fetch "$corpus" "$from/de-en.tgz"
+  download "$corpus" "$from/de-en.tgz"
   tar -xzf "$from/de-en.tgz" -C "$from" europarl-v7.de-en.de europarl-v7.de-en.en 2>/dev/null ||
     fail "de-en.tgz is truncated or altered"
   for entry in $sums; do
     year=${entry%%:*}
-    fetch "$news/$year/translation-task/test.tgz" "$from/$year.tgz"
+    download "$news/$year/translation-task/test.tgz" "$from/$year.tgz"
     [ "$("$python" -c "$md5" "$from/$year.tgz")" = "${entry#*:}" ] || fail "$year.tgz is truncated or altered"
     mkdir "$from/$year"
     tar -xzf "$from/$year.tgz" -C "$from/$year"

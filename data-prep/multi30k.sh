@@ -3,8 +3,8 @@
 set -euo pipefail
 
 base=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${PYTHON:-python3}
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -30,11 +30,6 @@ corpus.json (settings, checksums, counts). The environment variable PYTHON names
 TEXT
 }
 
-fail() {
-  echo "multi30k.sh: $*" >&2
-  exit 1
-}
-
 out='' from='' src=de trg=en workers=1 checksums=(--checksums "$here/multi30k.sha256") options=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -56,9 +51,7 @@ while [ $# -gt 0 ]; do
   shift 2
 done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
-if [ -e "$out" ]; then
-  rmdir "$out" 2>/dev/null || fail "$out is there already: remove it or name another folder"
-fi
+refuse_taken "$out"
 [ -z "$from" ] || [ -d "$from" ] || fail "$from is not a folder"
 [ -n "$from" ] || [ ${#checksums[@]} -gt 0 ] || fail "--unchecked needs --from DIR"
 for language in "$src" "$trg"; do
@@ -68,16 +61,13 @@ done
 mkdir -p "$(dirname "$out")"
 partial=$(mktemp -d "$out.partial.XXXXXX")
 trap 'rm -rf "$partial"' EXIT
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 
 if [ -z "$from" ]; then
   from=$partial/download
   mkdir "$from"
   for name in train val test_2016_flickr; do
     for language in "$src" "$trg"; do
-      echo "downloading $name.$language.gz" >&2
-      curl --fail --silent --show-error --location --retry 3 --output "$from/$name.$language.gz" \
-        "$base/$name.$language.gz" || fail "$base/$name.$language.gz could not be downloaded"
+      download "$base/$name.$language.gz" "$from/$name.$language.gz"
     done
   done
 fi

@@ -2,7 +2,8 @@
 # Penn Treebank as Mikolov et al. (2010) cut it down to 10,000 types, ready for fairseq.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -31,11 +32,6 @@ The environment variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-fail() {
-  echo "ptb.sh: $*" >&2
-  exit 1
-}
-
 given='' out=''
 for word in "$@"; do
   case $word in
@@ -45,6 +41,5 @@ for word in "$@"; do
   esac
 done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 [ -n "$given" ] || fail "the text is licensed and is not downloaded: --from DIR is needed (see --help)"
-"${PYTHON:-python3}" -m seqstruct.data.corpora ptb "$@"
+"$python" -m seqstruct.data.corpora ptb "$@"

@@ -2,7 +2,8 @@
 # Single sentences for language modeling with unknown words in classes, as Dyer et al. (2016) made them of the PTB.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -30,11 +31,6 @@ corpus.json (counts, checksums).  The environment variable PYTHON names the inte
 TEXT
 }
 
-fail() {
-  echo "ptb_sentences.sh: $*" >&2
-  exit 1
-}
-
 out='' from='' corpus=ptb options=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -54,5 +50,4 @@ done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
 [ -n "$from" ] || fail "nothing is downloaded: --from PATH is needed (see --help)"
 [ -e "$from" ] || fail "$from: no such file or folder"
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
-"${PYTHON:-python3}" -m seqstruct.data.sentences "$corpus" --from "$from" --out "$out" ${options[@]+"${options[@]}"}
+"$python" -m seqstruct.data.sentences "$corpus" --from "$from" --out "$out" ${options[@]+"${options[@]}"}

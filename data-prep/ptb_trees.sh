@@ -2,7 +2,8 @@
 # Parsed text for language modeling with span attention: the Penn Treebank, nltk's sample of it, or parses of any text.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -30,11 +31,6 @@ The environment variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-fail() {
-  echo "ptb_trees.sh: $*" >&2
-  exit 1
-}
-
 out='' from='' corpus=ptb options=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -54,6 +50,5 @@ done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
 [ -n "$from" ] || fail "the trees are licensed and are not downloaded: --from PATH is needed (see --help)"
 [ -e "$from" ] || fail "$from: no such file or folder"
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
-"${PYTHON:-python3}" -m seqstruct.data.parsed_text "$corpus" --from "$from" --out "$out" \
+"$python" -m seqstruct.data.parsed_text "$corpus" --from "$from" --out "$out" \
   ${options[@]+"${options[@]}"}

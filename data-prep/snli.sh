@@ -4,8 +4,8 @@ set -euo pipefail
 
 snli=https://nlp.stanford.edu/projects/snli/snli_1.0.zip
 glove=https://nlp.stanford.edu/data/glove.840B.300d.zip
-python=${PYTHON:-python3}
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -29,11 +29,6 @@ variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-fail() {
-  echo "snli.sh: $*" >&2
-  exit 1
-}
-
 out='' from='' corpus=snli vectors='' wanted=yes options=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -54,9 +49,7 @@ while [ $# -gt 0 ]; do
 done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
 case $corpus in snli | rte) ;; *) fail "expected the corpus snli or rte, got $corpus" ;; esac
-if [ -e "$out" ]; then
-  rmdir "$out" 2>/dev/null || fail "$out is there already: remove it or name another folder"
-fi
+refuse_taken "$out"
 [ -z "$from" ] || [ -d "$from" ] || fail "$from is not a folder"
 [ -n "$from" ] || [ "$corpus" = snli ] || fail "--corpus rte needs --from DIR"
 [ -z "$vectors" ] || [ -f "$vectors" ] || fail "$vectors is not a file"
@@ -64,20 +57,18 @@ fi
 mkdir -p "$(dirname "$out")"
 partial=$(mktemp -d "$out.partial.XXXXXX")
 trap 'rm -rf "$partial"' EXIT
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 
-download() {
-  echo "downloading ${1##*/}" >&2
-  curl --fail --silent --show-error --location --retry 3 --output "$partial/${1##*/}" "$1" ||
-    fail "$1 could not be downloaded"
+# fetch URL MEMBER: a member of a .zip archive.
+fetch() {
+  download "$1" "$partial/${1##*/}"
   unzip -q -j -d "$partial" "$partial/${1##*/}" "$2" || fail "${1##*/} is truncated or altered"
 }
 
 if [ -z "$from" ]; then
-  download "$snli" 'snli_1.0/*.jsonl'
+  fetch "$snli" 'snli_1.0/*.jsonl'
   from=$partial
   if [ -z "$vectors" ] && [ "$wanted" = yes ]; then
-    download "$glove" glove.840B.300d.txt
+    fetch "$glove" glove.840B.300d.txt
   fi
 fi
 if [ -z "$vectors" ] && [ "$wanted" = yes ] && [ "$corpus" = snli ]; then

