@@ -1,60 +1,116 @@
-"""`seqstruct score`: subwords undone, detokenised, scored by sacreBLEU against raw references."""
+"""`seqstruct score`: translations (subwords undone, detokenised) and word alignments against what is right.
+
+Several systems are scored side by side; with --against each is tested against one baseline.  With --by-length the
+sentences are also scored in groups by length.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from seqstruct.data.parallel import read_lines
+from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
 from seqstruct.scoring.hypotheses import UNDO, read_generate, to_text
-from seqstruct.scoring.translation import METRICS, compare, score
+from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_length
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the subcommand."""
-    parser = commands.add_parser("score", help="BLEU and chrF of translations, with a test between two systems",
-                                 description=__doc__)
+    parser = commands.add_parser(
+        "score", help="scores of translations and word alignments, with a test between systems", description=__doc__)
     system = parser.add_mutually_exclusive_group(required=True)
-    system.add_argument("--hypotheses", metavar="FILE", help="one sentence a line, in the order of the references")
-    system.add_argument("--from-generate", metavar="FILE", help="output of fairseq-generate; - reads standard input")
-    parser.add_argument("--references", required=True, nargs="+", metavar="RAW", help="raw references, untouched text")
+    system.add_argument("--hypotheses", metavar="FILE", nargs="+",
+                        help="one file a system: one sentence a line, in the order of the references")
+    system.add_argument("--from-generate", metavar="FILE", nargs="+",
+                        help="one file a system: output of fairseq-generate; - reads standard input")
+    system.add_argument("--alignments", metavar="FILE", nargs="+",
+                        help="one file a system: word alignments i-j, counted from 0, for the alignment error rate")
+    parser.add_argument("--references", nargs="+", metavar="RAW", help="raw references, untouched text")
+    parser.add_argument("--gold-alignments", metavar="FILE", help="i-j for sure links, ipj or i?j for possible ones")
+    parser.add_argument("--gold-from-one", action="store_true", help="the gold alignments count words from 1")
     parser.add_argument("--subwords", choices=tuple(UNDO), default="none", help="subwords to undo (default none)")
     parser.add_argument("--detokenize", metavar="LANGUAGE", help="undo Moses tokenisation of this language")
-    parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(METRICS))
+    parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(DEFAULT_METRICS),
+                        help=f"default {' '.join(DEFAULT_METRICS)}; in ter less is better; tokenized_bleu is BLEU of "
+                             "Moses tokens, as older papers report it")
+    parser.add_argument("--language", metavar="LANGUAGE",
+                        help="of the text, for tokenized_bleu (default that of --detokenize)")
     parser.add_argument("--lowercase", action="store_true", help="score without regard to case")
     parser.add_argument("--tokenize", default="13a", metavar="NAME",
-                        help="sacreBLEU's tokeniser inside BLEU (default %(default)s)")
+                        help="sacreBLEU's tokeniser inside BLEU and GLEU (default %(default)s)")
     parser.add_argument("--against", metavar="OTHER",
                         help="another system's file, of the same kind, as baseline of a paired bootstrap")
     parser.add_argument("--resamples", type=int, default=1000, metavar="N",
                         help="draws of the paired bootstrap (default %(default)s)")
+    parser.add_argument("--by-length", type=int, nargs="+", metavar="WORDS",
+                        help="greatest length of each group of sentences but the last, in words separated by spaces")
+    parser.add_argument("--sources", metavar="RAW",
+                        help="raw source sentences, whose lengths count (default those of the first references)")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores.  Raises ValueError or OSError with one sentence."""
+    result, shown = _alignments(args) if args.alignments else _translations(args)
+    print(json.dumps(result, indent=1) if args.format == "json" else "\n".join(shown))
+    return 0
+
+
+def _alignments(args: argparse.Namespace) -> tuple[dict, list[str]]:
+    """The alignment error rates as a value and as lines."""
+    if not args.gold_alignments or args.references:
+        raise ValueError("--alignments: expected --gold-alignments with it, and no --references")
+    gold = read_gold(read_lines(args.gold_alignments), args.gold_alignments, args.gold_from_one)
+    systems = []
+    for path in args.alignments:
+        found = read_alignments(read_lines(path), path)
+        if len(found) != len(gold):
+            raise ValueError(f"{path}: {len(found)} lines, but {args.gold_alignments} has {len(gold)}")
+        systems.append({"name": path, **asdict(alignment_error_rate(found, gold))})
+    lines = [
+        f"{s['name']}: alignment error rate {s['error_rate']:.4f}, precision {s['precision']:.4f}, recall "
+        f"{s['recall']:.4f} ({s['links']} links against {s['sure']} sure and {s['possible']} possible)"
+        for s in systems
+    ]
+    return {"sentences": len(gold), "alignments": systems}, lines
+
+
+def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
+    """The scores as a value and as lines: of one system its keys alone, of several a list of them."""
+    if not args.references or args.gold_alignments:
+        raise ValueError("translations: expected --references with them, and no --gold-alignments")
+    paths = args.hypotheses or args.from_generate
+    if [*paths, args.against].count("-") > 1:
+        raise ValueError("standard input can be one system only: got - more than once")
     references = [list(read_lines(path)) for path in args.references]
     for path, lines in zip(args.references, references, strict=True):
         if len(lines) != len(references[0]):
             raise ValueError(f"{path}: {len(lines)} lines, but {args.references[0]} has {len(references[0])}")
-    path = args.hypotheses or args.from_generate
-    hypotheses = _system(path, args, len(references[0]))
-    result = {
-        "sentences": len(hypotheses),
-        "scores": [asdict(s) for s in score(hypotheses, references, args.metrics, args.lowercase, args.tokenize)],
-    }
-    if args.against:
-        baseline = _system(args.against, args, len(references[0]))
-        result["against"] = [asdict(c) for c in compare(hypotheses, baseline, references, args.metrics,
-                                                        args.lowercase, args.tokenize, args.resamples)]
-    if args.format == "json":
-        print(json.dumps(result, indent=1))
-    else:
-        print("\n".join(_text(result)))
-    return 0
+    lengths = _lengths(args, references[0])
+    texts = [_system(path, args, len(references[0])) for path in paths]
+    baseline = _system(args.against, args, len(references[0])) if args.against else None
+    systems = [_scores(text, baseline, references, lengths, args) for text in texts]
+    if len(systems) == 1:
+        return {"sentences": len(references[0]), **systems[0]}, _text(systems[0])
+    named = [{"name": path, **system} for path, system in zip(paths, systems, strict=True)]
+    return {"sentences": len(references[0]), "systems": named}, _table(named)
+
+
+def _lengths(args: argparse.Namespace, references: Sequence[str]) -> list[int] | None:
+    """Words of each source sentence or reference; None without --by-length."""
+    if not args.by_length:
+        if args.sources:
+            raise ValueError("--sources: expected --by-length with it")
+        return None
+    lines = list(read_lines(args.sources)) if args.sources else references
+    if len(lines) != len(references):
+        raise ValueError(f"{args.sources}: {len(lines)} lines, but the references have {len(references)}")
+    return [len(line.split()) for line in lines]
 
 
 def _system(path: str, args: argparse.Namespace, expected: int) -> list[str]:
@@ -70,14 +126,60 @@ def _system(path: str, args: argparse.Namespace, expected: int) -> list[str]:
     return to_text(found, args.subwords, args.detokenize)
 
 
+def _scores(
+    text: list[str], baseline: list[str] | None, references: list[list[str]], lengths: list[int] | None,
+    args: argparse.Namespace,
+) -> dict:
+    """Everything that was asked about one system."""
+    language = args.language or args.detokenize
+    common = (args.metrics, args.lowercase, args.tokenize)
+    result = {"scores": [asdict(s) for s in score(text, references, *common, language)]}
+    if baseline is not None:
+        compared = compare(text, baseline, references, *common, args.resamples, language)
+        result["against"] = [asdict(c) for c in compared]
+    if lengths is not None:
+        groups = score_by_length(text, references, lengths, args.by_length, *common, language)
+        result["by_length"] = [asdict(g) for g in groups]
+    return result
+
+
 def _text(result: dict) -> list[str]:
     lines = []
     for s in result["scores"]:
         lines.append(f"{s['metric']} {s['value']:.2f}" + (f"  {s['details']}" if s["details"] else ""))
         lines.append(f"  {s['signature']}")
+    return lines + _comparisons(result) + _groups(result)
+
+
+def _comparisons(result: dict) -> list[str]:
+    lines = []
     for c in result.get("against", []):
         lines.append(f"{c['metric']} {c['value']:.2f} +- {c['interval']:.2f} against {c['baseline']:.2f} +- "
                      f"{c['baseline_interval']:.2f}: difference {c['value'] - c['baseline']:+.2f}, "
                      f"p = {c['p_value']:.4f}")
         lines.append(f"  {c['signature']}")
+    return lines
+
+
+def _groups(result: dict) -> list[str]:
+    lines = []
+    for g in result.get("by_length", []):
+        lengths = f"over {g['least'] - 1}" if g["most"] is None else f"{g['least']} to {g['most']}"
+        found = ", ".join(f"{s['metric']} {s['value']:.2f}" for s in g["scores"]) or "no scores"
+        lines.append(f"{lengths} words, {g['sentences']} sentences: {found}")
+    return lines
+
+
+def _table(systems: list[dict]) -> list[str]:
+    """One row a system, the signatures once, then what else was asked, by system."""
+    metrics = [s["metric"] for s in systems[0]["scores"]]
+    width = max(len("system"), *(len(s["name"]) for s in systems))
+    lines = ["  ".join([f"{'system':<{width}}", *(f"{m:>7}" for m in metrics)])]
+    for system in systems:
+        values = (f"{s['value']:>{max(7, len(s['metric']))}.2f}" for s in system["scores"])
+        lines.append("  ".join([f"{system['name']:<{width}}", *values]))
+    lines += [f"{s['metric']}: {s['signature']}" for s in systems[0]["scores"]]
+    for system in systems:
+        more = _comparisons(system) + _groups(system)
+        lines += [f"{system['name']}:", *(f"  {line}" for line in more)] if more else []
     return lines

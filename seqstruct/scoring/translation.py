@@ -1,7 +1,12 @@
-"""Translation scores through sacreBLEU: BLEU, chrF, and paired bootstrap resampling between two systems.
+"""Translation scores through sacreBLEU, whole or by sentence length, and paired bootstrap resampling of two systems.
 
-BLEU: Papineni et al. (2002) with sacreBLEU's tokenisation (Post 2018).  chrF: Popovic (2015).  Paired bootstrap:
-Koehn (2004).  All three are sacreBLEU's own code; the signature says the settings and its version.
+bleu: Papineni et al. (2002) with sacreBLEU's tokenisation (Post 2018).  chrf: Popovic (2015).  ter: translation edit
+rate (Snover et al. 2006), where less is better.  Paired bootstrap: Koehn (2004).  These are sacreBLEU's own code; the
+signature says the settings and its version.
+
+tokenized_bleu: BLEU as papers before 2018 report it, over the Moses tokens of both sides and without smoothing.  It
+depends on the tokeniser, and is comparable only with numbers computed in the same way; the signature names it.
+gleu: corpus GLEU (Wu et al. 2016) times 100 over sacreBLEU's tokens, the best reference of each sentence.
 """
 
 from __future__ import annotations
@@ -10,14 +15,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-METRICS = ("bleu", "chrf")
+METRICS = ("bleu", "chrf", "ter", "tokenized_bleu", "gleu")
+# The two that papers ask for; ter takes many times as long as both together.
+DEFAULT_METRICS = ("bleu", "chrf")
 
 
 @dataclass(frozen=True)
 class Score:
     """One metric of one system on a corpus.
 
-    value: 0 to 100.  signature: sacreBLEU's.  details: n-gram precisions and lengths where the metric has them.
+    value: 0 to 100, ter above 100 where a hypothesis is far longer than its reference.  signature: sacreBLEU's.
+    details: n-gram precisions and lengths where the metric has them.
     """
 
     metric: str
@@ -43,18 +51,39 @@ class Comparison:
     signature: str
 
 
-def _metrics(names: Sequence[str], lowercase: bool, tokenize: str) -> dict:
+@dataclass(frozen=True)
+class LengthGroup:
+    """The sentences of some lengths.
+
+    least, most: lengths in words, both included; most is None for the last group, which has no end.
+    scores: empty where there are no sentences.
+    """
+
+    least: int
+    most: int | None
+    sentences: int
+    scores: list[Score]
+
+
+def _metrics(names: Sequence[str], lowercase: bool, tokenize: str, language: str | None) -> dict:
     """sacreBLEU's metric objects by name; a ValueError for an unknown name or a tokeniser that is not there."""
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics import BLEU, CHRF, TER
+
+    from seqstruct.scoring.metrics import CorpusGLEU, TokenizedBLEU
 
     unknown = [name for name in names if name not in METRICS]
     if unknown or not names:
         raise ValueError(f"metrics: expected some of {', '.join(METRICS)}, got {', '.join(unknown) or 'none'}")
-    if "bleu" in names and tokenize not in BLEU.TOKENIZERS:
+    if {"bleu", "gleu"} & set(names) and tokenize not in BLEU.TOKENIZERS:
         raise ValueError(f"tokenize: expected one of {', '.join(BLEU.TOKENIZERS)}, got {tokenize!r}")
+    if "tokenized_bleu" in names and not language:
+        raise ValueError("tokenized_bleu: expected the language of the text, for Moses to tokenise it, got none")
     build = {
         "bleu": lambda: BLEU(lowercase=lowercase, tokenize=tokenize),
         "chrf": lambda: CHRF(lowercase=lowercase),
+        "ter": lambda: TER(case_sensitive=not lowercase),
+        "tokenized_bleu": lambda: TokenizedBLEU(language, lowercase),
+        "gleu": lambda: CorpusGLEU(lowercase, tokenize),
     }
     return {name: build[name]() for name in names}
 
@@ -68,7 +97,9 @@ def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]], name:
 
 
 def _details(name: str, found: Any) -> str:
-    if name != "bleu":
+    if name == "ter":
+        return f"({found.num_edits} edits for {found.ref_length:g} words)"
+    if name not in ("bleu", "tokenized_bleu"):
         return ""
     precisions = "/".join(f"{p:.1f}" for p in found.precisions)
     return f"{precisions} (brevity penalty {found.bp:.3f}, {found.sys_len} words for {found.ref_len})"
@@ -77,32 +108,65 @@ def _details(name: str, found: Any) -> str:
 def score(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = DEFAULT_METRICS,
     lowercase: bool = False,
     tokenize: str = "13a",
+    language: str | None = None,
 ) -> list[Score]:
     """Score one system's text.
 
     hypotheses: one detokenised line a sentence.  references: one list or several, each as long as the hypotheses, raw.
-    metrics: of "bleu" and "chrf".  lowercase: score without regard to case.  tokenize: sacreBLEU's name of the
-    tokeniser inside BLEU.  Raises ValueError for unequal counts, no lines, or an unknown metric or tokeniser.
+    metrics: some of METRICS.  lowercase: score without regard to case.  tokenize: sacreBLEU's name of the tokeniser
+    inside bleu and gleu.  language: two-letter code for Moses, which tokenized_bleu needs.
+    Raises ValueError for unequal counts, no lines, or an unknown metric or tokeniser.
     """
     _check(hypotheses, references, "hypotheses")
     results = []
-    for name, metric in _metrics(metrics, lowercase, tokenize).items():
+    for name, metric in _metrics(metrics, lowercase, tokenize, language).items():
         found = metric.corpus_score(list(hypotheses), [list(r) for r in references])
         results.append(Score(name, found.score, str(metric.get_signature()), _details(name, found)))
     return results
+
+
+def score_by_length(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    lengths: Sequence[int],
+    edges: Sequence[int],
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    lowercase: bool = False,
+    tokenize: str = "13a",
+    language: str | None = None,
+) -> list[LengthGroup]:
+    """Score sentences in groups by length, as in the figures of Bahdanau et al. (2015) and Luong et al. (2015).
+
+    lengths: of each sentence in words, of whichever side.  edges: the greatest length of each group but the last, 1 or
+    more and ascending; a last group holds all longer sentences.  The rest as for `score`, which is called once a group.
+    Raises ValueError as `score` does, and for other edges or as many lengths as there are not sentences.
+    """
+    _check(hypotheses, references, "hypotheses")
+    if len(lengths) != len(hypotheses):
+        raise ValueError(f"lengths: expected {len(hypotheses)}, as there are sentences, got {len(lengths)}")
+    if not edges or any(high <= low for low, high in zip([0, *edges], edges, strict=False)):
+        raise ValueError(f"edges: expected ascending lengths of 1 word or more, got {' '.join(map(str, edges))}")
+    groups = []
+    for low, high in zip([0, *[edge + 1 for edge in edges]], [*edges, None], strict=True):
+        chosen = [i for i, n in enumerate(lengths) if low <= n and (high is None or n <= high)]
+        found = score([hypotheses[i] for i in chosen], [[r[i] for i in chosen] for r in references], metrics,
+                      lowercase, tokenize, language) if chosen else []
+        groups.append(LengthGroup(low, high, len(chosen), found))
+    return groups
 
 
 def compare(
     hypotheses: Sequence[str],
     baseline: Sequence[str],
     references: Sequence[Sequence[str]],
-    metrics: Sequence[str] = METRICS,
+    metrics: Sequence[str] = DEFAULT_METRICS,
     lowercase: bool = False,
     tokenize: str = "13a",
     resamples: int = 1000,
+    language: str | None = None,
 ) -> list[Comparison]:
     """Compare a system with a baseline on the same sentences by paired bootstrap resampling.
 
@@ -116,16 +180,19 @@ def compare(
     _check(baseline, references, "baseline")
     from sacrebleu.significance import PairedTest
 
-    built = _metrics(metrics, lowercase, tokenize)
-    signatures, results = PairedTest(
-        [("baseline", list(baseline)), ("hypotheses", list(hypotheses))], built, [list(r) for r in references],
-        test_type="bs", n_samples=resamples,
-    )()
-    # sacreBLEU files its results under names such as "chrF2", in the order of the metrics.
-    pairs = [(key, *found) for key, found in results.items() if key != "System"]
+    built = _metrics(metrics, lowercase, tokenize, language)
     identical = list(hypotheses) == list(baseline)
-    return [
-        Comparison(name, ours.score, float(ours.ci), theirs.score, float(theirs.ci),
-                   1.0 if identical else float(ours.p_value), str(signatures[key]))
-        for name, (key, theirs, ours) in zip(built, pairs, strict=True)
-    ]
+    comparisons = []
+    # One test a metric, since sacreBLEU files its results under names and both kinds of BLEU are "BLEU" to it; the
+    # draws are the same in each.
+    for name, metric in built.items():
+        signatures, results = PairedTest(
+            [("baseline", list(baseline)), ("hypotheses", list(hypotheses))], {name: metric},
+            [list(r) for r in references], test_type="bs", n_samples=resamples,
+        )()
+        key, (theirs, ours) = next((key, found) for key, found in results.items() if key != "System")
+        comparisons.append(Comparison(
+            name, ours.score, float(ours.ci), theirs.score, float(theirs.ci),
+            1.0 if identical else float(ours.p_value), str(signatures[key]),
+        ))
+    return comparisons

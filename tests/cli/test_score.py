@@ -77,3 +77,65 @@ def test_references_of_unequal_length(folder, capsys):
     (folder / "second").write_text("one\n")
     assert main(["score", "--hypotheses", "hyp.bpe", "--references", "ref.en", "second"]) == 1
     assert "second: 1 lines, but ref.en has 3" in capsys.readouterr().err
+
+
+def test_several_systems_stand_side_by_side(folder, capsys):
+    metrics = ["--metrics", "bleu", "ter", "tokenized_bleu", "gleu"]
+    alone = [scored(capsys, "--hypotheses", name, *metrics)["scores"] for name in ("hyp.bpe", "other.bpe")]
+    both = scored(capsys, "--hypotheses", "hyp.bpe", "other.bpe", *metrics, "--against", "other.bpe",
+                  "--resamples", "20")["systems"]
+    assert [s["name"] for s in both] == ["hyp.bpe", "other.bpe"]
+    assert [s["scores"] for s in both] == alone
+    assert [c["p_value"] for c in both[1]["against"]] == [1] * 4
+    assert "tok:moses-en" in alone[0][2]["signature"]
+    assert main(["score", "--hypotheses", "hyp.bpe", "other.bpe", *metrics, *UNDO]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split() == ["system", "bleu", "ter", "tokenized_bleu", "gleu"]
+    assert shown[1].split() == ["hyp.bpe", *(f"{s['value']:.2f}" for s in alone[0])]
+    assert len({line.rfind(".") for line in shown[1:3]}) == 1
+    assert len(shown) == 7
+
+
+def test_scores_by_length_of_source_or_reference(folder, capsys):
+    (folder / "src.de").write_text("a\na b c\na b c d e\n")
+    groups = scored(capsys, "--hypotheses", "hyp.bpe", "--by-length", "3", "4", "--sources", "src.de")["by_length"]
+    assert [(g["least"], g["most"], g["sentences"]) for g in groups] == [(0, 3, 2), (4, 4, 0), (5, None, 1)]
+    assert groups[2]["scores"][0]["value"] == BLEU().corpus_score(TEXT[2:], [REFERENCE[2:]]).score
+    groups = scored(capsys, "--hypotheses", "hyp.bpe", "--by-length", "5")["by_length"]
+    assert [g["sentences"] for g in groups] == [1, 2]
+    assert main(["score", "--hypotheses", "hyp.bpe", "--by-length", "3", "4", "--sources", "src.de", *UNDO]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[5] == "4 to 4 words, 0 sentences: no scores"
+    assert shown[6].startswith("over 4 words, 1 sentences: bleu ")
+
+
+def test_alignment_error_rate(folder, capsys):
+    (folder / "gold").write_text("1-1 2p2\n1-2\n")
+    (folder / "found").write_text("0-0 1-1\n1-1\n")
+    arguments = ["score", "--alignments", "found", "--gold-alignments", "gold", "--gold-from-one"]
+    assert main([*arguments, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)["alignments"][0]
+    assert found["error_rate"] == pytest.approx(1 - (1 + 2) / (3 + 2))
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("found: alignment error rate 0.4000, precision 0.6667, recall 0.5000")
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--hypotheses", "hyp.bpe"], "expected --references"),
+    (["--alignments", "hyp.bpe"], "expected --gold-alignments"),
+    (["--alignments", "hyp.bpe", "--gold-alignments", "one"], "hyp.bpe: line 1: expected links"),
+    (["--alignments", "one", "--gold-alignments", "two"], "one: 1 lines, but two has 2"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--sources", "ref.en"], "--by-length"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "3"], "edges: expected ascending"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "--sources", "one"], "one: 1 lines"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--metrics", "tokenized_bleu"], "expected the language"),
+    (["--from-generate", "-", "-", "--references", "ref.en"], "standard input can be one system only"),
+])
+def test_what_does_not_go_together_is_one_sentence(folder, capsys, arguments, message):
+    (folder / "one").write_text("0-0\n")
+    (folder / "two").write_text("0-0\n\n")
+    assert main(["score", *arguments]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert len(shown.err.splitlines()) == 1
+    assert message in shown.err

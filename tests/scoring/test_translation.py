@@ -1,9 +1,11 @@
 import random
 
 import pytest
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 
-from seqstruct.scoring.translation import compare, score
+from seqstruct.data.subwords import moses_tokenizer
+from seqstruct.scoring.gleu import corpus_gleu, sentence_gleu
+from seqstruct.scoring.translation import METRICS, compare, score, score_by_length
 
 WORDS = "the a man dog snow street plays runs in on with red two small ball tree".split()
 
@@ -65,8 +67,9 @@ def test_bootstrap_tells_a_better_system_from_an_equal_one():
     ((GOOD[:-1], [REFERENCE]), "40 lines, but reference 1 has 41"),
     ((GOOD, [REFERENCE, REFERENCE[:3]]), "41 lines, but reference 2 has 3"),
     (([], [[]]), "references"), ((GOOD, []), "references"),
-    ((GOOD, [REFERENCE], ["ter"]), "bleu, chrf"), ((GOOD, [REFERENCE], []), "bleu, chrf"),
-    ((GOOD, [REFERENCE], ["bleu"], False, "moses"), "13a"),
+    ((GOOD, [REFERENCE], ["meteor"]), "bleu, chrf"), ((GOOD, [REFERENCE], []), "bleu, chrf"),
+    ((GOOD, [REFERENCE], ["bleu"], False, "moses"), "13a"), ((GOOD, [REFERENCE], ["gleu"], False, "moses"), "13a"),
+    ((GOOD, [REFERENCE], ["tokenized_bleu"]), "tokenized_bleu: expected the language"),
 ])
 def test_bad_calls_are_refused(arguments, match):
     with pytest.raises(ValueError, match=match):
@@ -78,3 +81,65 @@ def test_bad_comparisons_are_refused():
         compare(GOOD, BAD[:-1], [REFERENCE])
     with pytest.raises(ValueError, match="resamples"):
         compare(GOOD, BAD, [REFERENCE], resamples=0)
+
+
+def test_edit_rate_is_sacrebleus_and_minds_case_unless_told():
+    found = score(GOOD, [REFERENCE], ["ter"])[0]
+    assert found.value == TER(case_sensitive=True).corpus_score(GOOD, [REFERENCE]).score
+    assert "case:mixed" in found.signature
+    assert found.details.endswith("edits for 369 words)")
+    upper = [line.upper() for line in REFERENCE]
+    assert score(upper, [REFERENCE], ["ter"], lowercase=True)[0].value == 0
+    assert score(upper, [REFERENCE], ["ter"])[0].value > 50
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_tokenized_bleu_is_bleu_of_moses_tokens(lowercase):
+    cut = moses_tokenizer("en")
+    hypotheses, reference = (
+        [line.capitalize().replace("red", "don't") for line in lines] for lines in (BAD, REFERENCE)
+    )
+    tokens = [[cut(line).lower() if lowercase else cut(line) for line in lines] for lines in (hypotheses, reference)]
+    found = score(hypotheses, [reference], ["tokenized_bleu"], lowercase, language="en")[0]
+    plain = BLEU(tokenize="none", smooth_method="none", force=True).corpus_score(tokens[0], [tokens[1]])
+    assert found.value == plain.score
+    assert f"case:{'lc' if lowercase else 'mixed'}|eff:no|tok:moses-en|smooth:none" in found.signature
+    assert score(["a b"], [["a b"]], ["tokenized_bleu"], language="en")[0].value == 0
+
+
+def test_gleu_is_the_corpus_function_over_sacrebleus_tokens():
+    cut = BLEU().tokenizer
+    hypotheses, reference = ([cut(line).split() for line in lines] for lines in (GOOD, REFERENCE))
+    found = score(GOOD, [REFERENCE], ["gleu"])[0]
+    assert found.value == pytest.approx(100 * corpus_gleu(hypotheses, reference), abs=1e-12)
+    assert found.signature.startswith("nrefs:1|case:mixed|tok:13a|version:")
+    several = score(["a b c"], [["a x y"], ["a b z"]], ["gleu"])[0]
+    assert several.value == pytest.approx(100 * sentence_gleu(["a", "b", "c"], ["a", "b", "z"]))
+
+
+def test_every_metric_goes_through_the_bootstrap():
+    found = compare(GOOD, BAD, [REFERENCE], METRICS, resamples=50, language="en")
+    assert [c.metric for c in found] == list(METRICS)
+    assert [c.value for c in found] == [s.value for s in score(GOOD, [REFERENCE], METRICS, language="en")]
+    assert all(c.p_value < 0.05 for c in found)
+    assert found[2].value < found[2].baseline
+
+
+def test_scores_by_length_are_those_of_the_groups():
+    lengths = [i % 7 for i in range(41)]
+    groups = score_by_length(GOOD, [REFERENCE], lengths, [2, 3, 9], ["bleu"])
+    assert [(g.least, g.most) for g in groups] == [(0, 2), (3, 3), (4, 9), (10, None)]
+    assert sum(g.sentences for g in groups) == 41
+    for group in groups[:3]:
+        chosen = [i for i in range(41) if group.least <= lengths[i] <= group.most]
+        expected = BLEU().corpus_score([GOOD[i] for i in chosen], [[REFERENCE[i] for i in chosen]]).score
+        assert [s.value for s in group.scores] == [expected]
+    assert (groups[3].sentences, groups[3].scores) == (0, [])
+
+
+@pytest.mark.parametrize("edges", [[], [0, 3], [3, 3], [5, 2]])
+def test_bad_edges_are_refused(edges):
+    with pytest.raises(ValueError, match="edges: expected ascending"):
+        score_by_length(GOOD, [REFERENCE], [1] * 41, edges)
+    with pytest.raises(ValueError, match="lengths: expected 41"):
+        score_by_length(GOOD, [REFERENCE], [1], [5])

@@ -1,0 +1,54 @@
+"""GLEU, the sentence score of Wu et al. (2016, sec. 5.2): the lesser of recall and precision over 1- to 4-grams.
+
+Where BLEU is made for corpora, GLEU behaves on single sentences: it lies between 0 (nothing matches) and 1 (all
+matches), and does not change when hypothesis and reference change places.  It is therefore the reward in training for
+expected GLEU; tokens may be words or vocabulary indices.  Not to be confused with the measure of the same name for
+grammatical error correction (Napoles et al. 2015).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+
+ORDER = 4
+
+
+def ngrams(tokens: Sequence[Hashable], order: int = ORDER) -> Counter:
+    """How often each run of 1 to `order` tokens occurs."""
+    tokens = tuple(tokens)
+    return Counter(tokens[i : i + n] for n in range(1, order + 1) for i in range(len(tokens) - n + 1))
+
+
+def counts(hypothesis: Sequence[Hashable], reference: Sequence[Hashable], order: int = ORDER) -> tuple[int, int]:
+    """N-grams that match, and n-grams of the side that has more of them.
+
+    An n-gram matches as often as it occurs on both sides.  The quotient is GLEU: with the hypothesis's own number of
+    n-grams below it would be precision, with the reference's recall, and the larger divisor gives the lesser.
+    Cost: linear in both lengths.  Raises ValueError if the order is under 1.
+    """
+    if order < 1:
+        raise ValueError(f"order: expected 1 or more, got {order}")
+    ours, theirs = ngrams(hypothesis, order), ngrams(reference, order)
+    return (ours & theirs).total(), max(ours.total(), theirs.total())
+
+
+def sentence_gleu(hypothesis: Sequence[Hashable], reference: Sequence[Hashable], order: int = ORDER) -> float:
+    """GLEU of one sentence, 0 to 1.  Two empty sentences are equal: 1."""
+    matches, longest = counts(hypothesis, reference, order)
+    return matches / longest if longest else 1.0
+
+
+def corpus_gleu(
+    hypotheses: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]], order: int = ORDER
+) -> float:
+    """GLEU of a corpus, 0 to 1: matches and divisors are each summed over the sentences, so that long ones weigh more.
+
+    Raises ValueError for unequal counts, or none at all.
+    """
+    if len(hypotheses) != len(references) or not references:
+        raise ValueError(f"expected as many hypotheses as references, one or more: got {len(hypotheses)} "
+                         f"and {len(references)}")
+    found = [counts(h, r, order) for h, r in zip(hypotheses, references, strict=True)]
+    longest = sum(n for _, n in found)
+    return sum(m for m, _ in found) / longest if longest else 1.0
