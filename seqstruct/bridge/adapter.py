@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention import Attention, Reading
+from seqstruct.attention import Attention, Reading, Site
+from seqstruct.bridge.carried_state import memories
 from seqstruct.bridge.collect import carried, collect, collecting, hand_on
 
 
@@ -51,14 +52,18 @@ class AttentionAdapter(nn.Module):
         else:
             self._check_causality(query.size(1), attn_mask)
             padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
-            reading, _ = self.mechanism(
+            stream = memories() if self.mechanism.shape.site is Site.DECODER_SELF else None
+            reading, state = self.mechanism(
                 query,
                 key.transpose(0, 1),
                 value.transpose(0, 1),
                 padding_mask,
+                None if stream is None else stream[self.layer],
                 need_weights=need_weights or collecting(),
                 carry=carried(self.mechanism.shape.site),
             )
+            if stream is not None:
+                stream[self.layer] = state
         hand_on(self.mechanism.shape.site, reading.carry)
         collect(self.mechanism.shape.site, self.layer, reading)
         weights = reading.weights if need_weights else None

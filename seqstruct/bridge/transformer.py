@@ -9,6 +9,8 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from seqstruct.attention import AttentionPlan, Site, parse_choices
+from seqstruct.attention.dot_product import Cache
+from seqstruct.bridge.carried_state import CarriedState, going_on_from
 from seqstruct.bridge.collect import carrying
 from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, layer_builders
 from seqstruct.bridge.positions import InterleavedSinusoidalPositions
@@ -78,7 +80,13 @@ class StructuredEncoder(TransformerEncoderBase):
 
 
 class StructuredDecoder(TransformerDecoderBase):
-    """A transformer decoder whose layers are chosen by the plan."""
+    """A transformer decoder whose layers are chosen by the plan.
+
+    As a language model it can carry the memories of its self-attention from segment to segment of a stream (Peng 2022,
+    section 4.4.1): with `carried`, segments give what one long pass gives, but for absolute positions, which begin anew
+    in each segment, so that none beyond a segment's length is ever met; the thesis does not say what it does with them.
+    Positions that a mechanism counts by itself go on.  A layer that LayerDrop leaves out keeps its memory as it is.
+    """
 
     def __init__(
         self, cfg: StructuredTransformerConfig, dictionary: Any, embed_tokens: nn.Module, no_encoder_attn: bool = False
@@ -102,6 +110,39 @@ class StructuredDecoder(TransformerDecoderBase):
     def build_decoder_layer(self, cfg: StructuredTransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
         """The hook of fairseq's decoder; layers are asked for from the lowest up."""
         return _wrap(StructuredDecoderLayer(cfg, next(self.layer_choices), no_encoder_attn), cfg)
+
+    def initial_state(self, batch_size: int) -> tuple[Any, ...]:
+        """The empty memory of each layer's self-attention.
+
+        Raises ValueError where a memory cannot be carried: the mechanism has no step form or keeps all keys of the
+        stream, or activations are recomputed, which would need the memories that were there before.
+        """
+        if self.cfg.checkpoint_activations:
+            raise ValueError("--checkpoint-activations does not go with a state carried from segment to segment")
+        states = []
+        for layer in self.layers:
+            mechanism = layer.self_attn.mechanism
+            if not mechanism.streaming:
+                raise ValueError(f"{mechanism.name} attention has no memory to carry from segment to segment")
+            states.append(mechanism.initial_state(batch_size))
+            if isinstance(states[-1], Cache):
+                raise ValueError(
+                    f"{mechanism.name} attention cannot be carried from segment to segment: it would keep every key of "
+                    "the stream; mechanisms with a memory of their own can, such as rfa, linear or abc_mlp"
+                )
+        return tuple(states)
+
+    def forward(
+        self, prev_output_tokens: Tensor, *args: Any, carried: Optional[CarriedState] = None, **options: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
+        """As fairseq's; carried: where the memories come from and go to, for a segment of a stream."""
+        if carried is None:
+            return super().forward(prev_output_tokens, *args, **options)
+        memories = list(carried.get(self, prev_output_tokens.size(0)))
+        with going_on_from(memories):
+            output = super().forward(prev_output_tokens, *args, **options)
+        carried.put(self, tuple(memories))
+        return output
 
     def extract_features(
         self,

@@ -55,6 +55,18 @@ class StreamLanguageModelingTask(LanguageModelingTask):
             raise ValueError(f"a stream has the next token as its target alone, not {', '.join(self.targets)}")
         self._carried: Dict[bool, Tuple[int, CarriedState]] = {}  # by whether the model trains, with the last step
 
+    def build_model(self, args: Any, from_checkpoint: bool = False) -> Any:
+        """fairseq's.  Raises ValueError if the model cannot carry a state."""
+        model = super().build_model(args, from_checkpoint)
+        if not hasattr(model.decoder, "initial_state"):
+            name = getattr(args, "arch", None) or getattr(args, "_name", None) or type(model).__name__
+            raise ValueError(
+                f"{name} carries no state from segment to segment, as --task stream_language_modeling needs it; "
+                "--task language_modeling takes any language model"
+            )
+        model.decoder.initial_state(1)
+        return model
+
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """All tokens of a split of fairseq-preprocess --only-source, an EOS after each line.
 
@@ -91,6 +103,8 @@ class StreamLanguageModelingTask(LanguageModelingTask):
                 num_workers=num_workers, epoch=epoch, data_buffer_size=data_buffer_size,
                 skip_remainder_batch=skip_remainder_batch, **options,
             )  # fmt: skip
+        if options.get("grouped_shuffling"):
+            raise ValueError("--grouped-shuffling: a state is carried between segments, which may not be shuffled")
         if not max_sentences:
             raise ValueError("a stream needs its number of rows: --batch-size")
         row = -(-len(dataset) // (max_sentences * num_shards))
@@ -124,10 +138,19 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         return super().valid_step(with_state(sample, self._state_for(sample, False)), model, criterion)
 
     def _state_for(self, sample: Dict[str, Any], training: bool) -> CarriedState:
-        """What was carried so far if the sample follows the last one, else an empty state."""
+        """What was carried so far if the sample follows the last one; an empty state at the start of a pass, and
+        for the first sample of all, with which a training that was cut goes on.
+
+        Raises ValueError if segments come out of order.
+        """
         step, state = self._carried.get(training, (-1, None))
-        if state is None or sample["step"] != step + 1:
+        if state is None or sample["step"] == 0:
             state = CarriedState()
+        elif sample["step"] != step + 1:
+            raise ValueError(
+                f"segment {sample['step']} of a stream came after segment {step}: a state is carried between segments "
+                "in their order, which may not be shuffled"
+            )
         self._carried[training] = sample["step"], state
         return state
 

@@ -125,6 +125,10 @@ def test_training_carries_the_state_and_cuts_the_graph(data):
     assert seen[4].any()
     task.train_step(first, model, criterion, optimizer, 0)
     assert not seen[5].any(), "a new epoch starts anew"
+    with pytest.raises(ValueError, match="segment 2 of a stream came after segment 0: .* may not be shuffled"):
+        task.train_step({**second, "step": 2}, model, criterion, optimizer, 0)
+    with pytest.raises(ValueError, match="--grouped-shuffling: .* may not be shuffled"):
+        task.get_batch_iterator(task.dataset("train"), max_sentences=2, grouped_shuffling=True)
 
 
 class Summing(torch.nn.Module):
@@ -218,3 +222,50 @@ def test_wrong_input(data, tmp_path):
     task.load_dataset("valid")
     with pytest.raises(ValueError, match="--batch-size"):
         task.get_batch_iterator(task.dataset("valid"))
+
+
+@pytest.fixture(scope="module")
+def stateful(data, tmp_path_factory) -> Path:
+    """A transformer with random feature attention, trained for two epochs of segments."""
+    folder = tmp_path_factory.mktemp("stateful")
+    fairseq("train", data, *with_arch("structured_transformer_lm"), *TRANSFORMER, "--decoder-self-attention",
+            "rfa(features=8, gate=True, pool=3)", "--max-epoch", "2", "--save-dir", folder)  # fmt: skip
+    return folder / "checkpoint_best.pt"
+
+
+TRANSFORMER = [
+    "--decoder-embed-dim", "12", "--decoder-ffn-embed-dim", "16", "--decoder-layers", "2", "--decoder-attention-heads",
+    "2", "--no-token-positional-embeddings", "--dropout", "0.1",
+]  # fmt: skip
+
+
+def with_arch(name):
+    options = [*TRAIN]
+    options[options.index("recurrent_lm")] = name
+    at = options.index("--hidden-size")
+    return options[:at] + options[at + 2 :]
+
+
+@pytest.mark.parametrize("length", [1, 7])
+def test_eval_lm_of_a_transformer_does_not_depend_on_the_segments(stateful, data, length):
+    printed = fairseq(
+        "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", stateful, "--cpu",
+        "--gen-subset", "test", "--tokens-per-sample", length, "--num-workers", "0", "--no-progress-bar",
+    )  # fmt: skip
+    nats, tokens = nats_by_hand(stateful, "test")
+    assert f"Evaluated {tokens:,} tokens" in printed
+    found = float(re.search(r"Loss \(base 2\): ([\d.]+)", printed)[1])
+    assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (["transformer_lm"], "transformer_lm carries no state from segment to segment"),
+        (["structured_transformer_lm", "--decoder-self-attention", "softmax"], "it would keep every key of the stream"),
+    ],
+)
+def test_models_without_a_state_are_refused(data, tmp_path, options, said):
+    with pytest.raises(ValueError, match=said):
+        fairseq("train", data, *with_arch(options[0]), *options[1:], *TRANSFORMER, "--max-epoch", "1",
+                "--save-dir", tmp_path)  # fmt: skip
