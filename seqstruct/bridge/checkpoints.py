@@ -14,6 +14,12 @@ from seqstruct.bridge.compat import prepare_fairseq
 
 logger = logging.getLogger(__name__)
 
+WITHOUT_FINE_TUNING = (
+    "without it, a translation model trained with softmax attention (35.5 BLEU) and used with random feature attention "
+    "had 0.4, and one trained with random feature attention (35.2) and used with softmax had 0.7 (IWSLT'14 de-en, "
+    "development set; Peng 2022, Table 4.6)"
+)
+
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
     """A fairseq checkpoint as a dictionary on the CPU, loaded with `weights_only=True`.
@@ -44,8 +50,10 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
     """Fit a state dictionary, in place, to the attention of `model`.
 
     Stock attention keys (`self_attn.k_proj.weight`) move under the adapter (`self_attn.mechanism.k_proj.weight`).
-    An adapter whose keys or shapes still differ was given another mechanism: it keeps its initial values, and a
-    warning names it and says that fine-tuning is needed.
+    An adapter whose keys or shapes still differ was given another mechanism: it takes over parameters of the same name
+    and shape, such as softmax attention's projections, and keeps its initial values for the others; a warning names it
+    and says what comes of it without fine-tuning.  Mechanisms whose parameters all bear the same names and shapes, as
+    those of softmax and linear, cannot be told apart: no warning.
     Raises ValueError if anything but attention differs.
     """
     own = model.state_dict()
@@ -58,13 +66,16 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
         if found != expected:
             swapped.append(prefix.rstrip("."))
             for key in found:
-                del state_dict[key]
-            state_dict.update({key: own[key] for key in expected})
+                if found[key] != expected.get(key):
+                    del state_dict[key]
+            state_dict.update({key: own[key] for key in expected if key not in state_dict})
     _check_rest(own, state_dict)
     if swapped:
         logger.warning(
-            "the checkpoint has other attention at %s: it starts from initial values, and the model needs fine-tuning",
+            "the checkpoint has other attention at %s: what the two share is taken over, the rest starts from initial "
+            "values, and the model needs fine-tuning; %s",
             ", ".join(swapped),
+            WITHOUT_FINE_TUNING,
         )
 
 
