@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Callable, NamedTuple
 
+import torch
+import torch.nn.functional as F
+from fairseq.modules.quant_noise import quant_noise
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from seqstruct.attention import AttentionPlan, Choice, Shape, Site, get_attention
 from seqstruct.bridge.adapter import AttentionAdapter
@@ -32,13 +37,72 @@ def layer_builders(plan: AttentionPlan) -> Callable[[int], LayerChoices]:
     return builder
 
 
-class StructuredEncoderLayer(TransformerEncoderLayerBase):
+class _Deferred(nn.Linear):
+    """The first layer of a feed-forward part in chunks: the last one applies it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+
+class _InChunks(nn.Linear):
+    """The last layer of a feed-forward part, which applies all of it, to one part of the sequence after another.
+
+    The part's inner activations are recomputed in the backward pass, so that those of one part alone are in memory.
+    """
+
+    chunks: int
+    inner: Callable[[Tensor], Tensor]
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: T B C, as all outside."""
+        parts = x.tensor_split(max(1, min(self.chunks, x.size(0))))
+        if torch.is_grad_enabled():
+            return torch.cat([checkpoint(self._part, part, use_reentrant=False) for part in parts])
+        return torch.cat([self._part(part) for part in parts])
+
+    def _part(self, x: Tensor) -> Tensor:
+        return F.linear(self.inner(x), self.weight, self.bias)
+
+
+class ChunkedFeedForward(nn.Module):
+    """What both kinds of layers share: the feed-forward part in `ffn_chunks` parts (Kitaev et al. 2020, sec. 3)."""
+
+    def build_fc1(self, input_dim: int, output_dim: int, q_noise: float, qn_block_size: int) -> nn.Module:
+        """The hook of fairseq's layers."""
+        if self.ffn_chunks == 1:
+            return super().build_fc1(input_dim, output_dim, q_noise, qn_block_size)
+        return quant_noise(_Deferred(input_dim, output_dim), q_noise, qn_block_size)
+
+    def build_fc2(self, input_dim: int, output_dim: int, q_noise: float, qn_block_size: int) -> nn.Module:
+        """The hook of fairseq's layers."""
+        if self.ffn_chunks == 1:
+            return super().build_fc2(input_dim, output_dim, q_noise, qn_block_size)
+        return quant_noise(_InChunks(input_dim, output_dim), q_noise, qn_block_size)
+
+    def chunk(self) -> None:
+        """Once the layer is built: move what fairseq's layer does between the two linear layers into the second."""
+        if self.ffn_chunks > 1:
+            self.inner_activation_fn, self.activation_fn = self.activation_fn, _unchanged
+            self.inner_dropout_module, self.activation_dropout_module = self.activation_dropout_module, nn.Identity()
+            self.fc2.chunks, self.fc2.inner = self.ffn_chunks, self._inner
+
+    def _inner(self, x: Tensor) -> Tensor:
+        x = self.inner_activation_fn(F.linear(x, self.fc1.weight, self.fc1.bias))
+        return self.inner_dropout_module(x)
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    return x
+
+
+class StructuredEncoderLayer(ChunkedFeedForward, TransformerEncoderLayerBase):
     """An encoder layer whose self-attention is chosen by the plan."""
 
     def __init__(self, cfg: Any, choices: LayerChoices, return_fc: bool = False):
-        self.choices = choices  # read by the hook below, which the base class calls while it is built
+        self.choices, self.ffn_chunks = choices, cfg.ffn_chunks  # read by hooks that the base class calls
         super().__init__(cfg, return_fc=return_fc)
         del self.choices
+        self.chunk()
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
         """The hook of fairseq's layer."""
@@ -46,13 +110,34 @@ class StructuredEncoderLayer(TransformerEncoderLayerBase):
         return self.choices.build(Site.ENCODER_SELF, shape)
 
 
-class StructuredDecoderLayer(TransformerDecoderLayerBase):
+class StructuredDecoderLayer(ChunkedFeedForward, TransformerDecoderLayerBase):
     """A decoder layer whose self and cross attention are chosen by the plan."""
 
     def __init__(self, cfg: Any, choices: LayerChoices, no_encoder_attn: bool = False):
-        self.choices = choices
+        self.choices, self.ffn_chunks = choices, cfg.ffn_chunks
         super().__init__(cfg, no_encoder_attn)
         del self.choices
+        self.chunk()
+
+    def attend(
+        self,
+        x: Tensor,
+        padding_mask: Tensor | None,
+        attn_mask: Tensor | None,
+        incremental_state: dict[str, dict[str, Any]] | None,
+    ) -> Tensor:
+        """What self-attention adds to the residual stream T B C, normalised before."""
+        x = self.self_attn_layer_norm(x)
+        x, _ = self.self_attn(
+            query=x, key=x, value=x, key_padding_mask=padding_mask, incremental_state=incremental_state,
+            need_weights=False, attn_mask=attn_mask,
+        )  # fmt: skip
+        return self.dropout_module(x)
+
+    def transform(self, x: Tensor) -> Tensor:
+        """What the feed-forward part adds to the residual stream T B C, normalised before."""
+        x = self.activation_fn(self.fc1(self.final_layer_norm(x)))
+        return self.dropout_module(self.fc2(self.activation_dropout_module(x)))
 
     def build_self_attention(
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False

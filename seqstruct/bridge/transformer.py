@@ -14,6 +14,7 @@ from seqstruct.bridge.carried_state import CarriedState, going_on_from
 from seqstruct.bridge.collect import carrying
 from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, layer_builders
 from seqstruct.bridge.positions import InterleavedSinusoidalPositions
+from seqstruct.bridge.reversible import ReversibleLayers
 from seqstruct.bridge.vocabulary import TerminalProjection
 
 
@@ -24,6 +25,8 @@ class StructuredTransformerConfig(TransformerConfig):
     attention_plan: Any = None
     interleaved_positions: bool = False
     compact_vocabulary: bool = False
+    reversible: bool = False
+    ffn_chunks: int = 1
 
 
 UNSUPPORTED = ("cross_self_attention", "base_layers", "decoder_xformers_att_config", "encoder_xformers_att_config")
@@ -37,6 +40,13 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     for option in UNSUPPORTED:
         if getattr(flat, option, None):
             raise ValueError(f"--{option.replace('_', '-')} does not go with an attention plan")
+    chunks = getattr(flat, "ffn_chunks", 1)
+    if chunks < 1:
+        raise ValueError(f"--ffn-chunks is 1 or more, not {chunks}")
+    if chunks > 1 and getattr(flat, "scale_fc", False):
+        raise ValueError("--ffn-chunks does not go with --scale-fc")
+    if getattr(flat, "reversible", False):
+        _check_reversible(flat)
     encoder_layers, decoder_layers = getattr(flat, "encoder_layers", 0), flat.decoder_layers
     plan = AttentionPlan(
         parse_choices(getattr(flat, "encoder_self_attention", "softmax"), encoder_layers, Site.ENCODER_SELF),
@@ -48,6 +58,18 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     config.decoder.output_dim = flat.decoder_output_dim or flat.decoder_embed_dim
     config.attention_plan = plan
     return config
+
+
+NOT_REVERSIBLE = (
+    "decoder_normalize_after", "decoder_layerdrop", "decoder_layers_to_keep", "checkpoint_activations", "scale_fc",
+    "scale_attn", "scale_heads", "scale_resids",
+)  # fmt: skip
+
+
+def _check_reversible(flat: Any) -> None:
+    for option in NOT_REVERSIBLE:
+        if getattr(flat, option, None):
+            raise ValueError(f"--{option.replace('_', '-')} does not go with --reversible")
 
 
 def _wrap(layer: nn.Module, cfg: Any) -> nn.Module:
@@ -95,6 +117,15 @@ class StructuredDecoder(TransformerDecoderBase):
         self.layer_choices = (builder(layer) for layer in range(cfg.decoder.layers))
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn)
         del self.layer_choices
+        if cfg.reversible:
+            for layer in self.layers:
+                mechanism = layer.self_attn.mechanism
+                if getattr(mechanism.config, "redraw", 0):
+                    raise ValueError(
+                        f"{mechanism.name} attention with --reversible: its random vectors may not change between a "
+                        "pass and its recomputation; give redraw=0"
+                    )
+            self.layers = ReversibleLayers(self.layers)
         if cfg.interleaved_positions:
             self.embed_positions = InterleavedSinusoidalPositions(
                 cfg.max_target_positions, cfg.decoder.embed_dim, self.padding_idx
@@ -119,6 +150,8 @@ class StructuredDecoder(TransformerDecoderBase):
         """
         if self.cfg.checkpoint_activations:
             raise ValueError("--checkpoint-activations does not go with a state carried from segment to segment")
+        if self.cfg.reversible:
+            raise ValueError("--reversible does not go with a state carried from segment to segment")
         states = []
         for layer in self.layers:
             mechanism = layer.self_attn.mechanism

@@ -65,6 +65,13 @@ class StructuredTransformerModelConfig(FairseqDataclass):
         default=False,
         metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},
     )
+    ffn_chunks: int = field(
+        default=1,
+        metadata={
+            "help": "parts of the sequence that feed-forward layers take one after another, 1 or more; inner "
+            "activations of one part alone are in memory, recomputed in the backward pass"
+        },
+    )
     checkpoint_activations: bool = field(
         default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
     )

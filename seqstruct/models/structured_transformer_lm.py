@@ -43,6 +43,20 @@ class StructuredTransformerLanguageModelConfig(TransformerLanguageModelConfig):
         default=False,
         metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},
     )
+    ffn_chunks: int = field(
+        default=1,
+        metadata={
+            "help": "parts of the sequence that feed-forward layers take one after another, 1 or more; inner "
+            "activations of one part alone are in memory, recomputed in the backward pass"
+        },
+    )
+    reversible: bool = field(
+        default=False,
+        metadata={
+            "help": "reversible residual layers (Gomez et al. 2017): activations are recomputed in the backward pass, "
+            "from the outputs of the layers"
+        },
+    )
     compact_vocabulary: bool = field(
         default=False,
         metadata={
