@@ -31,6 +31,8 @@ class ReversibleLayers(nn.ModuleList):
     Parameters keep their names.
     """
 
+    __repr__ = nn.Module.__repr__  # the list's own goes through what __iter__ gives
+
     def __iter__(self) -> Iterator[Any]:
         yield self._run
 

@@ -143,7 +143,8 @@ class StructuredDecoder(TransformerDecoderBase):
         return _wrap(StructuredDecoderLayer(cfg, next(self.layer_choices), no_encoder_attn), cfg)
 
     def initial_state(self, batch_size: int) -> tuple[Any, ...]:
-        """The empty memory of each layer's self-attention.
+        """The empty memory of each layer's self-attention.  Memories are of a fixed size, but for stacks, which
+        grow with the stream, the nondeterministic one up to its max_length.
 
         Raises ValueError where a memory cannot be carried: the mechanism has no step form or keeps all keys of the
         stream, or activations are recomputed, which would need the memories that were there before.

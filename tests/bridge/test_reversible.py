@@ -90,6 +90,7 @@ def test_the_parameters_are_those_of_other_layers_and_step_by_step_equals_the_wh
     model = small(generator, reversible=True, decoder_self_attention=PLANS[2]).eval()
     other = small_language_model(WORDS, decoder_self_attention=PLANS[2])
     assert list(other.state_dict()) == list(model.state_dict())
+    assert "(1): StructuredDecoderLayer" in repr(model)
     tokens, state = tokens_of(generator)[:1], {}
     with torch.no_grad():
         whole = model(tokens)[0]
