@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from syntax_then_graph import COMMON, stand_in_graphs, validated, write_made_up
+from syntax_then_graph import COMMON, HALVED, stand_in_graphs, validated, write_made_up
 
 from seqstruct.data.parsing.folder import Corpus, Options, write_folder
 from seqstruct.data.parsing.prepare import read_classes
@@ -44,9 +44,8 @@ _SMALL = (*_WORDS, "--arch", "joint_parser_small", "--word-dim", "64", "--lr", "
 SETTINGS = {
     "smoke": Setting(1, 2, (*_SMALL, "--lstm-size", "16", "--mlp-size", "16")),
     "small": Setting(6, 3, _SMALL),
-    "paper": Setting(30, 30, (*_WORDS, "--arch", "joint_parser", "--word-dim", "300", "--lr", "0.001",
-                              "--lr-scheduler", "step", "--lr-decay-period", "(5)", "--lr-decay", "0.5")),
-}  # fmt: skip
+    "paper": Setting(30, 30, (*_WORDS, "--arch", "joint_parser", "--word-dim", "300", *HALVED)),
+}
 
 
 class GraphSentiment(Recipe):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.progress import Progress
@@ -55,3 +56,25 @@ def test_the_stand_ins_are_split_as_said(tmp_path, monkeypatch, reference):
     assert meta["ewt"]["left_out"] == {"too long": 5}
     assert counts["trees"]["train"] == 1714
     assert meta["trees"]["left_out"] == {"too long": 34, "not projective: drop": 33}
+
+
+ROWS = {"no_syntax": "no syntax", "pipeline": "PIPELINE", "sa": "SA", "ste": "STE", "spigot": "SPIGOT"}
+
+
+@pytest.mark.parametrize("name, row", ROWS.items())
+def test_hydra_rows_describe_the_recipe_s_methods(name, row):
+    folder = FOLDER.parents[1] / "configs" / "peng_thesis"
+    assert set(ROWS) == {path.stem for path in (folder / "joint_parsing_row").glob("*.yaml")}
+    base = yaml.safe_load((folder / "joint_parsing.yaml").read_text())
+    chosen = yaml.safe_load((folder / "joint_parsing_row" / f"{name}.yaml").read_text())
+    options = load_recipe(FOLDER / "syntax_then_graph.py").settings(Cell(row, 1, "paper"))
+    words = [word for word in (*options["train_options"], *options["options"]) if not word.startswith("--maximize")]
+    given = dict(zip(words[::2], words[1::2], strict=True))
+    model, criterion = ({**base[part], **chosen.get(part, {})} for part in ("model", "criterion"))
+    assert model["intermediate"] == given["--intermediate"]
+    assert model.get("gradient") == given.get("--gradient")
+    assert criterion["tree_loss"] == given.get("--tree-loss", "hinge")
+    assert base["dataset"]["batch_size"] == int(given["--batch-size"])
+    assert base["optimization"]["lr"] == [float(rate) for rate in given["--lr"].split(",")]
+    assert len(base["optimization"]["lr"]) == options["epochs"]
+    assert base["optimization"]["max_epoch"] == options["epochs"]
