@@ -24,3 +24,25 @@ refuse_taken() {
     rmdir "$1" 2>/dev/null || fail "$1 is there already: remove it or name another folder"
   fi
 }
+
+# prepare_words CORPUS URL OPTIONS: a corpus of words, downloaded unless --from is among the options; no URL: licensed.
+prepare_words() {
+  local corpus=$1 url=$2 given='' out='' word
+  shift 2
+  for word in "$@"; do
+    case $word in
+      --help | -h) usage; exit 0 ;;
+      --from | --from=*) given=yes ;;
+      --out | --out=*) out=yes ;;
+    esac
+  done
+  [ -n "$out" ] || fail "--out DIR is needed (see --help)"
+  if [ -z "$given" ]; then
+    [ -n "$url" ] || fail "the text is licensed and is not downloaded: --from DIR is needed (see --help)"
+    from=$(mktemp -d)
+    trap 'rm -rf "$from"' EXIT
+    download "$url" "$from/${url##*/}"
+    set -- --from "$from" "$@"
+  fi
+  "$python" -m seqstruct.data.corpora "$corpus" "$@"
+}

@@ -32,14 +32,4 @@ The environment variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-given='' out=''
-for word in "$@"; do
-  case $word in
-    --help | -h) usage; exit 0 ;;
-    --from | --from=*) given=yes ;;
-    --out | --out=*) out=yes ;;
-  esac
-done
-[ -n "$out" ] || fail "--out DIR is needed (see --help)"
-[ -n "$given" ] || fail "the text is licensed and is not downloaded: --from DIR is needed (see --help)"
-"$python" -m seqstruct.data.corpora ptb "$@"
+prepare_words ptb '' "$@"

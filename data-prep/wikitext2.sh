@@ -28,20 +28,4 @@ The environment variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-given='' out=''
-url=https://wikitext.smerity.com/wikitext-2-raw-v1.zip
-for word in "$@"; do
-  case $word in
-    --help | -h) usage; exit 0 ;;
-    --from | --from=*) given=yes ;;
-    --out | --out=*) out=yes ;;
-  esac
-done
-[ -n "$out" ] || fail "--out DIR is needed (see --help)"
-if [ -z "$given" ]; then
-  from=$(mktemp -d)
-  trap 'rm -rf "$from"' EXIT
-  download "$url" "$from/${url##*/}"
-  set -- --from "$from" "$@"
-fi
-"$python" -m seqstruct.data.corpora wikitext2 "$@"
+prepare_words wikitext2 https://wikitext.smerity.com/wikitext-2-raw-v1.zip "$@"

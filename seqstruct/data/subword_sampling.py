@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -224,15 +225,15 @@ class UnigramSampler(_SentencePiece):
         return lattice
 
 
-class _MergeSampler:
+class _MergeSampler(ABC):
     """What both kinds of byte-pair encoding share: a word is drawn, or cut as it is best where the draw is unusable."""
 
     dictionary: Collection[str]
     dropout: float
 
+    @abstractmethod
     def word(self, word: str, dropout: float, generator: Generator | None) -> list[str]:
-        """One word's pieces."""
-        raise NotImplementedError
+        """One word's pieces; each merge is left out with probability dropout."""
 
     def _draw_word(self, word: str, generator: Generator) -> list[str]:
         for _ in range(TRIES):
