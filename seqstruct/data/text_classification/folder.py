@@ -8,8 +8,9 @@
 
 A line of a raw file is a label and a sentence, words apart; a line with a label alone is left out (CR has four).
 A folder holds SPLIT.txt (train, valid, test) in the same form, labels as numbers from 0; dict.txt for fairseq;
-meta.json with counts, labels and checksums; and, if word vectors were given, vectors.npy: one row of unit length for
-each entry of the dictionary, zeros for padding.
+meta.json with counts, labels and checksums; where labels are of pairs, SPLIT.second.txt with the second text of each
+line; and, if word vectors were given, vectors.npy: one row of unit length for each entry of the dictionary, zeros for
+padding.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +30,7 @@ from seqstruct.data.files import new_folder, sha256, verify
 
 SPLITS = ("train", "valid", "test")
 DICTIONARY, META, VECTORS = "dict.txt", "meta.json", "vectors.npy"
+SECOND = "second"  # SPLIT.second.txt
 RAW = {
     "sst": {"train": "stsa.binary.train", "valid": "stsa.binary.dev", "test": "stsa.binary.test"},
     "subj": {"all": "subj.all"},
@@ -46,10 +49,11 @@ AMAZON_VALID = 5000
 
 
 class Sentence(NamedTuple):
-    """A label, as the raw file names it, and words."""
+    """A label, as the raw file names it, the words, and those of a second text where the label is of a pair."""
 
     label: str
     words: list[str]
+    second: list[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -91,21 +95,64 @@ def write_folder(
         words = [word for word, _ in counts.most_common() if word in vectors]
         if not words:
             raise ValueError("no word of the corpus has a vector")
+    return write_sentences(folder, splits, labels, {word: counts[word] for word in words}, asdict(request), vectors)
+
+
+def write_sentences(
+    folder: str | os.PathLike,
+    splits: Mapping[str, Iterable[Sentence]],
+    labels: Sequence[str],
+    dictionary: Mapping[str, int],
+    info: Mapping[str, Any],
+    vectors: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, Any]:
+    """Make a folder of labelled sentences, read one by one; the contents of meta.json come back.
+
+    splits: in the order in which they are read; all sentences have a second text, or none has.  labels: in the order of
+    their numbers.  dictionary: the words in the order of their numbers, with their counts.  info: what else
+    meta.json should tell.  vectors: of all words of the dictionary.
+    Raises ValueError if a label is unknown, a text is empty, a split is, or the folder exists.
+    """
+    numbers = {label: number for number, label in enumerate(labels)}
     with new_folder(folder) as beside:
-        for split, sentences in splits.items():
-            lines = (f"{labels.index(s.label)} {' '.join(s.words)}\n" for s in sentences)
-            (beside / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
-        (beside / DICTIONARY).write_text("".join(f"{word} {counts[word]}\n" for word in words), encoding="utf-8")
+        written = {split: _write_split(beside, split, sentences, numbers) for split, sentences in splits.items()}
+        lines = "".join(f"{word} {count}\n" for word, count in dictionary.items())
+        (beside / DICTIONARY).write_text(lines, encoding="utf-8")
         if vectors is not None:
-            np.save(beside / VECTORS, _matrix(words, vectors))
+            np.save(beside / VECTORS, _matrix(list(dictionary), vectors))
         meta = {
-            **asdict(request),
-            "labels": labels,
-            "sentences": {split: len(sentences) for split, sentences in splits.items()},
+            **info,
+            "labels": list(labels),
+            "pairs": all(pairs for _, pairs in written.values()),
+            "sentences": {split: written[split][0] for split in SPLITS},
             "sha256": {path.name: sha256(path) for path in sorted(beside.iterdir())},
         }
         (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
     return meta
+
+
+def _write_split(
+    folder: Path, split: str, sentences: Iterable[Sentence], numbers: Mapping[str, int]
+) -> tuple[int, bool]:
+    """The number of sentences, and whether they are pairs; numbers: of the labels."""
+    number, pairs, streams = 0, None, []
+    with ExitStack() as stack:
+        for number, sentence in enumerate(sentences, 1):
+            if sentence.label not in numbers:
+                known = ", ".join(numbers)
+                raise ValueError(f"{split}, sentence {number}: label {sentence.label!r}, expected one of {known}")
+            texts = [sentence.words] if sentence.second is None else [sentence.words, sentence.second]
+            if not all(texts):
+                raise ValueError(f"{split}, sentence {number} is empty")
+            if pairs is None:
+                pairs = sentence.second is not None
+                names = (f"{split}.txt", f"{split}.{SECOND}.txt")[: len(texts)]
+                streams = [stack.enter_context(open(folder / name, "w", encoding="utf-8")) for name in names]
+            for stream, prefix, words in zip(streams, (f"{numbers[sentence.label]} ", ""), texts, strict=False):
+                stream.write(f"{prefix}{' '.join(words)}\n")
+    if pairs is None:
+        raise ValueError(f"no sentences in the {split} set")
+    return number, pairs
 
 
 def _matrix(words: Sequence[str], vectors: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -1,0 +1,124 @@
+"""ListOps: values by brute force, lengths, uniqueness, shares of what is drawn, and the folder."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import statistics
+
+import pytest
+
+from seqstruct.cli import main
+from seqstruct.data.listops import formulas
+from seqstruct.data.listops.folder import write_folder
+from seqstruct.data.listops.formulas import END, OPERATORS, SYMBOLS, Options, draw, draw_distinct, evaluate, operate
+from seqstruct.data.text_classification.folder import read_meta, read_split
+
+
+def by_rewriting(text: str) -> str:
+    """The value by repeated replacement of the innermost operation, with the standard library's median."""
+    of = {"MIN": min, "MAX": max, "MED": lambda v: int(statistics.median(v)), "SM": lambda v: sum(v) % 10}
+    innermost = re.compile(r"\[(MIN|MAX|MED|SM) ([\d ]+?) \]")
+    while "[" in text:
+        text = innermost.sub(lambda m: str(of[m[1]](list(map(int, m[2].split())))), text, count=1)
+    return text
+
+
+def test_every_operation_on_few_digits():
+    for count in (1, 2, 3):
+        for values in itertools.product(range(10), repeat=count):
+            for operator in OPERATORS:
+                text = f"{operator} {' '.join(map(str, values))} {END}"
+                assert str(operate(operator, values)) == by_rewriting(text)
+                assert evaluate(text.split()) == operate(operator, values)
+
+
+def test_the_drawn_value_is_the_value():
+    generator = random.Random(3)
+    drawn = list(draw_distinct(Options((5, 60), max_depth=4, max_args=5), 300, generator, set()))
+    assert len({" ".join(tokens) for tokens, _ in drawn}) == 300
+    for tokens, value in drawn:
+        assert 5 <= len(tokens) <= 60 and set(tokens) <= set(SYMBOLS)
+        assert str(value) == by_rewriting(" ".join(tokens)) == str(evaluate(tokens))
+    assert evaluate("[MAX 4 3 [MIN 2 3 ] 1 0 [MED 1 5 8 9 2 ] ]".split()) == 5
+
+
+def test_shares_of_what_is_drawn():
+    """A quarter are operations where both may stand; operators, digits and numbers of arguments are uniform."""
+    generator = random.Random(5)
+    drawn = [draw(Options((1, 99), max_depth=2, max_args=4), generator)[0] for _ in range(8000)]
+    nested = [tokens for tokens in drawn if len(tokens) > 1]
+    assert 0.23 < len(nested) / 8000 < 0.27
+    for arguments in (2, 3, 4):
+        assert 0.29 < sum(len(tokens) == arguments + 2 for tokens in nested) / len(nested) < 0.38
+    for operator in OPERATORS:
+        assert 0.21 < sum(tokens[0] == operator for tokens in nested) / len(nested) < 0.29
+    digits = [token for tokens in drawn for token in tokens if token.isdigit()]
+    for digit in "0123456789":
+        assert 0.085 < digits.count(digit) / len(digits) < 0.115
+
+
+def depth_of(tokens):
+    depths = itertools.accumulate((token in OPERATORS) - (token == END) for token in tokens)
+    return max(depths) + 1
+
+
+def test_depth_and_arguments_are_bounded():
+    options = Options((20, 400), max_depth=4, max_args=3)
+    drawn = [tokens for tokens, _ in draw_distinct(options, 50, random.Random(1), set())]
+    assert max(map(depth_of, drawn)) == 4
+    assert max(map(len, drawn)) <= 2 + 3 * (2 + 3 * (2 + 3))
+
+
+def test_the_arena_lengths():
+    (tokens, value), = draw_distinct(Options(), 1, random.Random(2), set())
+    assert 501 <= len(tokens) <= 1999 and evaluate(tokens) == value
+
+
+def test_a_folder_is_read_by_the_task(tmp_path, capsys):
+    words = ["--lengths", "10:40", "--valid", "7", "--test", "5", "--seed", "3"]
+    for name, count in (("a", "30"), ("b", "40")):
+        assert main(["prepare", "listops", *words, "--train", count, "--out", str(tmp_path / name)]) == 0
+    assert "30 train, 7 valid, 5 test formulas of 10 to 40 tokens" in capsys.readouterr().out
+    meta = read_meta(tmp_path / "a")
+    assert meta["labels"] == [str(d) for d in range(10)] and meta["sentences"] == {"train": 30, "valid": 7, "test": 5}
+    assert meta["pairs"] is False and meta["lengths"] == [10, 40]
+    seen = set()
+    for split in ("train", "valid", "test"):
+        texts, labels = read_split(tmp_path / "a", split, meta)
+        assert [evaluate(tokens) for tokens in texts] == labels
+        seen |= {tuple(tokens) for tokens in texts}
+        if split != "train":
+            assert (tmp_path / "a" / f"{split}.txt").read_text() == (tmp_path / "b" / f"{split}.txt").read_text()
+    assert len(seen) == 42
+    assert [line.split()[0] for line in (tmp_path / "a" / "dict.txt").read_text().splitlines()] == list(SYMBOLS)
+
+
+@pytest.mark.parametrize(("tokens", "message"), [
+    ("[MAX ]", "token 2"), ("[MAX 1", "1 open brackets"), ("1 2", "2 values"), ("]", "token 1"), ("", "0 values"),
+    ("[AVG 1 ]", r"token 1 .*'\[AVG'"), ("10", "token 1"),
+])
+def test_what_is_no_formula(tokens, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate(tokens.split())
+
+
+def test_wrong_options(tmp_path, capsys, monkeypatch):
+    for changed, message in (
+        ({"lengths": (5, 4)}, "5:4"), ({"lengths": (0, 4)}, "0:4"), ({"max_depth": 0}, "max_depth"),
+        ({"max_args": 1}, "max_args: expected 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Options(**changed)
+    with pytest.raises(ValueError, match="expected an operator"):
+        operate("[AVG", [1])
+    counts = {"train": 4, "valid": 4, "test": 4}
+    with pytest.raises(ValueError, match="valid: expected 1 formula or more, got 0"):
+        write_folder(tmp_path / "out", Options(), {**counts, "valid": 0}, 1)
+    monkeypatch.setattr(formulas, "MOST_REJECTED", 500)
+    with pytest.raises(ValueError, match="500 draws brought no new formula of 1 to 1 tokens"):
+        write_folder(tmp_path / "out", Options((1, 1), 1), counts, 1)
+    assert main(["prepare", "listops", "--lengths", "100-300", "--out", str(tmp_path / "out")]) == 1
+    assert "expected MIN:MAX such as 100:300, got '100-300'" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
