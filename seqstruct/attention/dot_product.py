@@ -55,7 +55,7 @@ class DotProductAttention(MultiHeadAttention):
     def write(self, state: Cache, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Cache:
         """Append keys and values B S C; in place beyond `length` where no gradient is recorded."""
         check_padding_mask(padding_mask, key.size(0), key.size(1))
-        new_key, new_value = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        new_key, new_value = self._keys_and_values(key, value, padding_mask, state)
         if padding_mask is None:
             padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
         used = self._used(state)
@@ -98,7 +98,7 @@ class DotProductAttention(MultiHeadAttention):
         check_padding_mask(padding_mask, key.size(0), key.size(1))
         if state is not None:
             return self._forward_from(state, query, key, value, padding_mask, need_weights)
-        keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        keys, values = self._keys_and_values(key, value, padding_mask, None)
         causal = self.shape.causal
         visible = None
         if padding_mask is not None and bool(padding_mask.any()):
@@ -108,6 +108,12 @@ class DotProductAttention(MultiHeadAttention):
                 visible = ~padding_mask[:, None, None]
             causal = False
         return self._attend(query, keys, values, visible, causal, need_weights), None
+
+    def _keys_and_values(
+        self, key: Tensor, value: Tensor, padding_mask: Tensor | None, before: Cache | None
+    ) -> tuple[Tensor, Tensor]:
+        """What the cache holds of inputs B S C, each B H S D; before: the cache so far, None if it is empty."""
+        return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
 
     def _forward_from(
         self,

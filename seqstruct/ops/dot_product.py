@@ -13,9 +13,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 
-def softmax_weights(query: Tensor, key: Tensor, visible: Tensor | None = None) -> Tensor:
-    """B H T S, float32 at least: softmax over keys of the scaled products; rows that see nothing are zero."""
+def softmax_weights(
+    query: Tensor, key: Tensor, visible: Tensor | None = None, factor: Tensor | None = None
+) -> Tensor:
+    """B H T S, float32 at least: softmax over keys of the scaled products; rows that see nothing are zero.
+
+    factor: B H T S, of the products, or None.
+    """
     scores = scaled_scores(query, key)
+    if factor is not None:
+        scores = scores * factor.to(scores.dtype)
     if visible is None:
         return scores.softmax(-1)
     scores = scores.masked_fill(~visible, -math.inf)
