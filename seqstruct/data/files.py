@@ -61,7 +61,11 @@ def _umask() -> int:
 
 def sha256(path: str | os.PathLike) -> str:
     """Hexadecimal SHA-256 of a file's bytes."""
-    digest = hashlib.sha256()
+    return _checksum(path, "sha256")
+
+
+def _checksum(path: str | os.PathLike, algorithm: str) -> str:
+    digest = hashlib.new(algorithm, usedforsecurity=False)
     with open(path, "rb") as stream:
         while block := stream.read(1 << 20):
             digest.update(block)
@@ -69,10 +73,12 @@ def sha256(path: str | os.PathLike) -> str:
 
 
 def verify(path: str | os.PathLike, expected: str) -> None:
-    """Raise ValueError unless the file has the expected SHA-256."""
-    found = sha256(path)
+    """Raise ValueError unless the file has the expected checksum: an MD5 of 32, or a SHA-256 of 64 hexadecimal digits,
+    for some publishers give no better one."""
+    name, algorithm = ("MD5", "md5") if len(expected) == 32 else ("SHA-256", "sha256")
+    found = _checksum(path, algorithm)
     if found != expected:
-        raise ValueError(f"{path}: SHA-256 {found}, expected {expected}: the file is truncated or altered")
+        raise ValueError(f"{path}: {name} {found}, expected {expected}: the file is truncated or altered")
 
 
 def open_text(path: str | os.PathLike) -> IO[str]:

@@ -1,0 +1,222 @@
+"""Files from elsewhere: downloaded, resumed where a download broke off, checked, and taken out of archives.
+
+A folder of downloads keeps what is there already, whole or in part, so a command that broke off goes on when it is
+called again.  Files with a published checksum must have it; of the others the SHA-256 of the first download is written
+down in the folder's SHA256SUMS, and later runs must find the same.
+"""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import os
+import shutil
+import sys
+import tarfile
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from seqstruct.data.files import atomic_write, sha256, verify
+from seqstruct.data.parallel import read_checksums
+
+SUMS = "SHA256SUMS"
+ATTEMPTS = 3
+TIMEOUT = 60  # seconds without a byte
+ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file to download.
+
+    address: of http or https.  checksum: as `files.verify` takes it, empty where none is published.  name: of the file
+    on disk, by default the last part of the address.  mirrors: other places, tried in order, where the same contents
+    may have another form, name and checksum.
+    """
+
+    address: str
+    checksum: str = ""
+    name: str = ""
+    mirrors: tuple[Remote, ...] = ()
+
+    @property
+    def file(self) -> str:
+        """The name on disk."""
+        return self.name or self.address.rsplit("/", 1)[-1]
+
+
+def download(address: str, path: str | os.PathLike) -> None:
+    """Download one file; what a broken download left in `path`.part is kept, and the next one goes on from there.
+
+    Raises ValueError, with the reason, after three attempts in vain.
+    """
+    part, reason = Path(f"{path}.part"), None
+    part.parent.mkdir(parents=True, exist_ok=True)
+    print(f"downloading {address}", file=sys.stderr)
+    for _ in range(ATTEMPTS):
+        try:
+            _transfer(address, part)
+            os.replace(part, path)
+            return
+        except urllib.error.HTTPError as error:
+            reason = error
+            if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                part.unlink()  # longer than the file: of another version
+            elif error.code < 500:
+                break
+        except (OSError, http.client.HTTPException) as error:
+            reason = error
+    raise ValueError(f"{address} could not be downloaded: {reason}")
+
+
+def _transfer(address: str, part: Path) -> None:
+    """Fill `part` up; a server that cannot go on in the middle starts it anew."""
+    start = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(address, headers={"Range": f"bytes={start}-"} if start else {})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+        goes_on = response.status == http.HTTPStatus.PARTIAL_CONTENT
+        expected = response.headers.get("Content-Length")
+        with open(part, "ab" if goes_on else "wb") as stream:
+            before = stream.tell()
+            shutil.copyfileobj(response, stream, 1 << 20)
+            received = stream.tell() - before
+    if expected is not None and received != int(expected):
+        raise ConnectionError(f"it broke off after {received} of {expected} bytes")
+
+
+def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = "") -> None:
+    """Download into a folder what is not there yet, and check all of it.
+
+    manual: what to do where no address answers, for the error.
+    Raises ValueError if a file cannot be had from anywhere, or is altered; a download that proves altered is removed.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for remote in remotes:
+        places = (remote, *remote.mirrors)
+        present = next((place for place in places if (folder / place.file).is_file()), None)
+        if present is not None:
+            _check(folder, present)
+            continue
+        reasons = []
+        for place in places:
+            try:
+                download(place.address, folder / place.file)
+                _check(folder, place, fresh=True)
+                break
+            except ValueError as error:
+                reasons.append(str(error))
+        else:
+            raise ValueError("; ".join([*reasons, manual] if manual else reasons))
+
+
+def _check(folder: Path, remote: Remote, fresh: bool = False) -> None:
+    path = folder / remote.file
+    sums = read_checksums(folder / SUMS) if (folder / SUMS).is_file() else {}
+    try:
+        if remote.checksum:
+            verify(path, remote.checksum)
+        elif remote.file in sums:
+            verify(path, sums[remote.file])
+    except ValueError:
+        if fresh:
+            path.unlink()
+        raise
+    if remote.file not in sums:
+        sums[remote.file] = sha256(path)
+        with atomic_write(folder / SUMS) as stream:
+            stream.writelines(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
+
+
+def raw_folder(
+    remotes: Sequence[Remote],
+    given: str | os.PathLike | None,
+    downloads: str | os.PathLike,
+    *,
+    manual: str = "",
+    checked: bool = True,
+) -> Path:
+    """The folder with the raw files: `given`, where nothing is downloaded, or `downloads`, filled by `fetch`.
+
+    checked: whether files in `given` that have the name of a remote one must have its checksum.
+    Raises ValueError if `given` is no folder, and as `fetch` does.
+    """
+    if given is None:
+        fetch(remotes, downloads, manual)
+        return Path(downloads)
+    folder = Path(given)
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder")
+    for place in [place for remote in remotes for place in (remote, *remote.mirrors)] if checked else ():
+        if place.checksum and (folder / place.file).is_file():
+            verify(folder / place.file, place.checksum)
+    return folder
+
+
+def collect(
+    folder: str | os.PathLike, wanted: Mapping[str, Sequence[str]], scratch: str | os.PathLike, manual: str = ""
+) -> dict[str, Path]:
+    """Files of a folder by what they are wanted as, each under one of some names, whatever folders they are in.
+
+    They lie at any depth, plain or .gz, or inside of .tar, .tar.gz, .tgz or .zip archives; those members alone are
+    unpacked into the folder `scratch`.  manual: how to get what is missing, for the error.
+    Raises ValueError naming every file that is missing, or an archive that is truncated or altered.
+    """
+    folder = Path(folder)
+    keys = {f"{name}{end}": key for key, choices in wanted.items() for name in choices for end in ("", ".gz")}
+    found: dict[str, Path] = {}
+    archives = []
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        if path.name in keys:
+            found.setdefault(keys[path.name], path)
+        elif path.name.endswith(ARCHIVES):
+            archives.append(path)
+    for number, archive in enumerate(archives):
+        missing = {name: key for name, key in keys.items() if key not in found}
+        if missing:
+            found |= _unpack(archive, missing, Path(scratch, str(number)))
+    lost = [" or ".join(choices) for key, choices in wanted.items() if key not in found]
+    if lost:
+        advice = f"; {manual}" if manual else ""
+        raise ValueError(f"{folder}: missing, as files or in archives: {', '.join(lost)}{advice}")
+    return found
+
+
+def _unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path]:
+    """By key, the members of these names; regular files alone are taken, and written under their bare names."""
+    found: dict[str, Path] = {}
+    into.mkdir(parents=True)
+    try:
+        for member, opened in _members(archive):
+            name = PurePosixPath(member).name
+            if name in keys and keys[name] not in found:
+                with opened() as stream, open(into / name, "wb") as copy:
+                    shutil.copyfileobj(stream, copy, 1 << 20)
+                found[keys[name]] = into / name
+                if len(found) == len(set(keys.values())):
+                    break
+    except DAMAGE as error:
+        raise ValueError(f"{archive}: truncated or altered: {error}") from None
+    return found
+
+
+def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    """The name of each regular file in an archive, and what opens it."""
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as container:
+            for entry in container.infolist():
+                if not entry.is_dir():
+                    yield entry.filename, partial(container.open, entry)
+    else:
+        with tarfile.open(archive) as container:
+            for member in container:
+                if member.isfile():
+                    yield member.name, partial(container.extractfile, member)

@@ -1,0 +1,176 @@
+"""Downloads from a server on this machine: resumed, checked, recorded; and files taken out of archives."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.server
+import io
+import tarfile
+import threading
+import zipfile
+
+import pytest
+
+from seqstruct.data.downloads import SUMS, Remote, collect, download, fetch, raw_folder
+
+CONTENT = bytes(range(256)) * 300
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Serves `files`; paths that begin with /whole ignore ranges, those with /breaks stop half way at first."""
+
+    def do_GET(self):
+        served = self.server
+        name = self.path.rsplit("/", 1)[-1]
+        start = int(self.headers.get("Range", "bytes=0-")[6:-1])
+        served.requests.append((self.path, start))
+        content = served.files.get(name)
+        if content is None:
+            self.send_error(404)
+            return
+        if start and not self.path.startswith("/whole"):
+            if start >= len(content):
+                self.send_error(416)
+                return
+            content = content[start:]
+            self.send_response(206)
+        else:
+            self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.path.startswith("/breaks") and len(served.requests) == 1:
+            content = content[: len(content) // 2]
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        """Nothing on standard error."""
+
+
+@pytest.fixture
+def server():
+    served = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    served.files, served.requests = {"a.bin": CONTENT}, []
+    served.address = f"http://127.0.0.1:{served.server_address[1]}"
+    thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield served
+    served.shutdown()
+    thread.join()
+    served.server_close()
+
+
+@pytest.mark.parametrize(("place", "start"), [("parts", 700), ("whole", 0)])
+def test_a_partial_file_is_completed(server, tmp_path, place, start):
+    (tmp_path / "a.bin.part").write_bytes(CONTENT[:700])
+    download(f"{server.address}/{place}/a.bin", tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT and server.requests == [(f"/{place}/a.bin", 700)]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"], start
+
+
+def test_a_broken_transfer_goes_on_where_it_stopped(server, tmp_path):
+    download(f"{server.address}/breaks/a.bin", tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    assert [start for _, start in server.requests] == [0, len(CONTENT) // 2]
+
+
+def test_a_part_of_another_version_is_dropped(server, tmp_path):
+    (tmp_path / "a.bin.part").write_bytes(CONTENT + b"more")
+    download(f"{server.address}/a.bin", tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+
+
+def test_what_cannot_be_had_is_one_sentence_and_the_part_stays(server, tmp_path):
+    (tmp_path / "b.bin.part").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"/b.bin could not be downloaded: .*404.*; write to the authors"):
+        fetch([Remote(f"{server.address}/b.bin")], tmp_path, "write to the authors")
+    assert [path.name for path in tmp_path.iterdir()] == ["b.bin.part"]
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(ValueError, match="could not be downloaded: .*refused"):
+        download(f"{server.address}/a.bin", tmp_path / "a.bin")
+
+
+def test_mirrors_checksums_and_their_record(server, tmp_path):
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    mirror = Remote(f"{server.address}/a.bin", digest)
+    remote = Remote(f"{server.address}/gone/b.bin", "0" * 64, mirrors=(mirror,))
+    fetch([remote], tmp_path / "raw")
+    assert (tmp_path / "raw" / SUMS).read_text() == f"{digest}  a.bin\n"
+    fetch([remote], tmp_path / "raw")
+    assert len(server.requests) == 2, "what is there is not downloaded again"
+    (tmp_path / "raw" / "a.bin").write_bytes(b"altered")
+    with pytest.raises(ValueError, match="a.bin: SHA-256 .*truncated or altered"):
+        fetch([remote], tmp_path / "raw")
+    with pytest.raises(ValueError, match="a.bin: MD5 .* expected 0{32}"):
+        fetch([Remote(f"{server.address}/a.bin", "0" * 32)], tmp_path / "other")
+    assert not list((tmp_path / "other").iterdir()), "an altered download is removed"
+
+
+def test_files_without_a_published_checksum_must_stay_as_they_came(server, tmp_path):
+    remote = Remote(f"{server.address}/download?name=a.bin", name="b.bin")
+    server.files["download?name=a.bin"] = CONTENT
+    fetch([remote], tmp_path)
+    fetch([remote], tmp_path)
+    (tmp_path / "b.bin").write_bytes(CONTENT[:-1])
+    with pytest.raises(ValueError, match="b.bin: SHA-256 .*truncated or altered"):
+        fetch([remote], tmp_path)
+    (tmp_path / SUMS).write_text("what\n")
+    with pytest.raises(ValueError, match="line 1: expected a SHA-256 and a file name"):
+        fetch([remote], tmp_path)
+
+
+def test_a_given_folder_is_never_added_to(tmp_path):
+    remote = Remote("http://127.0.0.1:9/a.bin", "0" * 64)
+    assert raw_folder([remote], tmp_path, tmp_path / "downloads") == tmp_path and not list(tmp_path.iterdir())
+    (tmp_path / "a.bin").write_bytes(CONTENT)
+    with pytest.raises(ValueError, match="a.bin: SHA-256"):
+        raw_folder([remote], tmp_path, tmp_path / "downloads")
+    assert raw_folder([remote], tmp_path, tmp_path / "downloads", checked=False) == tmp_path
+    with pytest.raises(ValueError, match="absent is not a folder"):
+        raw_folder([remote], tmp_path / "absent", tmp_path / "downloads")
+
+
+def add(archive, name, content):
+    entry = tarfile.TarInfo(name)
+    entry.size = len(content)
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def test_files_are_found_in_folders_and_archives(tmp_path):
+    raw = tmp_path / "raw"
+    (raw / "deep").mkdir(parents=True)
+    (raw / "deep" / "one.de").write_bytes(b"1")
+    (raw / "two.en.gz").write_bytes(gzip.compress(b"2"))
+    with tarfile.open(raw / "three.tgz", "w:gz") as archive:
+        add(archive, "x/../../one.de", b"not this")
+        add(archive, "../../../three.de", b"3")
+        link = tarfile.TarInfo("four.de")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    with zipfile.ZipFile(raw / "four.zip", "w") as archive:
+        archive.writestr("y/four.b.gz", gzip.compress(b"4"))
+    wanted = {"1": ["one.de"], "2": ["two.en"], "3": ["other.de", "three.de"], "4": ["four.de", "four.b"]}
+    found = collect(raw, wanted, tmp_path / "scratch")
+    assert found["1"] == raw / "deep" / "one.de" and found["2"] == raw / "two.en.gz"
+    assert found["3"].read_bytes() == b"3" and gzip.decompress(found["4"].read_bytes()) == b"4"
+    inside = tmp_path / "scratch"
+    assert all(inside in found[key].resolve().parents for key in "34")
+    with pytest.raises(ValueError, match=r"raw: missing, as files or in archives: a or b, c; ask$"):
+        collect(raw, {"x": ["a", "b"], "y": ["c"], "1": ["one.de"]}, tmp_path / "again", "ask")
+
+
+@pytest.mark.parametrize("name", ["three.tgz", "four.zip"])
+def test_damaged_archives_are_named(tmp_path, name):
+    path = tmp_path / "raw" / name
+    path.parent.mkdir()
+    content = hashlib.shake_256(b"x").digest(30000)
+    if name.endswith("zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("a", content)
+    else:
+        with tarfile.open(path, "w:gz") as archive:
+            add(archive, "a", content)
+    path.write_bytes(path.read_bytes()[:20000])
+    with pytest.raises(ValueError, match=f"{name}: truncated or altered"):
+        collect(tmp_path / "raw", {"a": ["a"]}, tmp_path / "scratch")
