@@ -66,17 +66,16 @@ def next_column(
     """
     B, top, width = last.shape
     states, narrow = top // symbols, 1 + pushed.size(1)
-    kept, push = weights.split([top + states, top], 1)
-    moved = torch.bmm(kept, last)
-    column = torch.cat([moved[:, :top], push], 2)
-    inner = moved[:, top:, narrow:].unflatten(2, (-1, symbols, states)) if width > narrow else None
+    moved = torch.bmm(weights, last)
+    column = torch.cat([moved[:, :top], weights[:, top + states :]], 2)
     gates = moved.new_zeros(B * symbols, states, 0)
-    if inner is not None:
+    if width > narrow:
+        inner = moved[:, top : top + states, narrow:].view(B, states, -1, symbols, states)
         gates = inner.permute(0, 3, 1, 2, 4).reshape(B * symbols, states, -1)  # (B y) r (k t)
         new = column.view(B * symbols, states, width + top)
         for first, after, part in rows:
-            new[:, :, : part.size(2)].add_(torch.bmm(gates[:, :, first * states : after * states], part))
-    landed = torch.bmm(push, last[:, :, :1])
+            new[:, :, : part.size(2)].baddbmm_(gates[:, :, first * states : after * states], part)
+    landed = moved[:, top + states :, :1]
     column[:, :, :1].add_(landed)
     column[:, :, 1:narrow].addcmul_(landed, pushed.unsqueeze(1))
     totals = column[:, :, 0].sum(1)
@@ -94,7 +93,7 @@ def next_column(
 def read_column(column: Tensor, totals: Tensor, size: int, symbols: int) -> Tensor:
     """Readings B (Q S m) of a column B SQ (1 + m + ..)."""
     shares = column[:, :, 1 : 1 + size] / totals[:, None, None]
-    return shares.unflatten(1, (symbols, -1)).transpose(1, 2).flatten(1)
+    return shares.view(len(shares), symbols, -1, size).transpose(1, 2).flatten(1)
 
 
 class _Rows:
