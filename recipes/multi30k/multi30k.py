@@ -51,7 +51,7 @@ class Setting:
     options: tuple[str, ...]
 
 
-def _compact(embed_dim: int, ffn_embed_dim: int, updates: int, learning_rate: float) -> tuple[str, ...]:
+def compact(embed_dim: int, ffn_embed_dim: int, updates: int, learning_rate: float) -> tuple[str, ...]:
     """The preset of this corpus at another size; the learning rate falls linearly to 0, so that few epochs suffice."""
     sizes = [
         word
@@ -72,8 +72,8 @@ _PUBLISHED = (
     "--clip-norm", "5",
 )  # fmt: skip
 SETTINGS = {
-    "smoke": Setting(3, 32, 150, 500, 8, _compact(32, 64, 200, 0.005)),
-    "small": Setting(3, 128, 5000, 1000, 9, _compact(128, 256, 5140, 0.004)),
+    "smoke": Setting(3, 32, 150, 500, 8, compact(32, 64, 200, 0.005)),
+    "small": Setting(3, 128, 5000, 1000, 9, compact(128, 256, 5140, 0.004)),
     "paper": Setting(5, 160, 10000, 2048, 100, _PUBLISHED),
 }
 

@@ -37,13 +37,17 @@ class Published:
 
 @dataclass(frozen=True)
 class Table:
-    """One table of the source.  selection: the metric that chooses the best run.  better: "lower" or "higher"."""
+    """One table of the source.  selection: the metric that chooses the best run.  better: "lower" or "higher".
+
+    layout: "lines", one for each row and metric, or "matrix": metrics side by side.
+    """
 
     name: str
     title: str
     selection: str | None
     better: str
     published: tuple[Published, ...]
+    layout: str = "lines"
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ def read_tables(folder: Path) -> list[Table]:
         content = json.loads(path.read_text(encoding="utf-8"))
         return [
             Table(name, table["title"], table.get("selection"), table.get("better", "lower"),
-                  tuple(Published(**entry) for entry in table["rows"]))
+                  tuple(Published(**entry) for entry in table["rows"]), table.get("layout", "lines"))
             for name, table in content["tables"].items()
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -220,12 +224,33 @@ def report(
         tables = [t for t in tables if t.name == table]
         if not tables:
             raise ValueError(f"{folder.name} has no table {table!r}; tables: {', '.join(names)}")
-    sections = [(t, [_cells(line, seeds) for line in lines_of(t, found, scales)]) for t in tables]
+    sections = [(t, lines_of(t, found, scales)) for t in tables]
     headings = [name for name, _ in _columns(seeds)]
     if output == "csv":
-        return _csv(["table", *headings], [[t.name, *row] for t, rows in sections for row in rows])
+        return _csv(["table", *headings], [[t.name, *_cells(line, seeds)] for t, lines in sections for line in lines])
     draw = _markdown if output == "markdown" else _text
-    return "\n".join(draw(f"{folder.name}, {t.name}: {t.title}", headings, rows) for t, rows in sections)
+    drawn = []
+    for t, lines in sections:
+        grid = _matrix(lines) if t.layout == "matrix" else (headings, [_cells(line, seeds) for line in lines])
+        drawn.append(draw(f"{folder.name}, {t.name}: {t.title}", *grid))
+    return "\n".join(drawn)
+
+
+def _matrix(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows of a table with a column for each metric: our mean, and the published number in brackets."""
+    metrics = list(dict.fromkeys(line.metric for line in lines))
+    runs = {row: [line for line in lines if line.row == row and line.values] for row in dict.fromkeys(
+        line.row for line in lines)}  # fmt: skip
+    rows = []
+    for row, ran in runs.items():
+        published = {line.metric: line.published for line in lines if line.row == row}
+        for scale, configuration in dict.fromkeys((line.scale, line.configuration_hash) for line in ran) or [("", "")]:
+            ours = {line.metric: line.mean for line in ran if line.configuration_hash == configuration}
+            cells = [format_value(ours.get(metric)) or "not yet run" for metric in metrics]
+            given = [format_value(published.get(metric)) for metric in metrics]
+            shown = [f"{cell} ({paper})" if paper else cell for cell, paper in zip(cells, given, strict=True)]
+            rows.append([row, scale, *shown])
+    return ["row", "scale", *(metric.replace("_", " ") for metric in metrics)], rows
 
 
 def _columns(seeds: bool) -> list[tuple[str, Any]]:

@@ -153,6 +153,42 @@ def structured_transformer_iwslt_de_en(cfg: Any) -> None:
     )
 
 
+@register_model_architecture("structured_transformer", "structured_transformer_rfa")
+def structured_transformer_rfa(cfg: Any) -> None:
+    """Peng 2022, Table A.3: base sizes, everything tied, RFA-Gaussian in the decoder (D 128 across, 64 causal)."""
+    set_default(
+        cfg,
+        cross_attention="rfa(features=256)",
+        decoder_self_attention="rfa(features=128)",
+        share_all_embeddings=True,
+    )
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_abc")
+def structured_transformer_abc(cfg: Any) -> None:
+    """Peng 2022, Table B.2, WMT14: base sizes, everything tied, ABC-MLP in the decoder (32 slots across, 8 causal)."""
+    set_default(
+        cfg,
+        cross_attention="abc_mlp(slots=32)",
+        decoder_self_attention="abc_mlp(slots=8)",
+        share_all_embeddings=True,
+    )
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_abc_documents")
+def structured_transformer_abc_documents(cfg: Any) -> None:
+    """Peng 2022, Table B.2, IWSLT14 documents: inner size 1024, dropout 0.3, 128 slots across and 64 causal."""
+    set_default(
+        cfg,
+        encoder_ffn_embed_dim=1024,
+        decoder_ffn_embed_dim=1024,
+        dropout=0.3,
+        cross_attention="abc_mlp(slots=128)",
+        decoder_self_attention="abc_mlp(slots=64)",
+        share_all_embeddings=True,
+    )
+
+
 @register_model_architecture("structured_transformer", "structured_transformer_stack_europarl")
 def structured_transformer_stack_europarl(cfg: Any) -> None:
     """Stack Attention, section 8 and appendix G: 5 + 5 layers, 8 heads, inner size 4d, everything tied (d 160)."""

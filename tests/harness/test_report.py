@@ -123,3 +123,22 @@ def test_seeds_trained_as_one_are_taken_apart(record, tmp_path):
     second = [of_seeds("task 2 CRF", "accuracy", 60.0, 50.0), of_seeds("task 2 CRF", "validation", 3.0, 2.0)]
     average = {line.row: line for line in lines_of(read_tables(folder)[0], first + second, ["small"])}["average"]
     assert average.values == {1: 70.0, 2: 70.0} and average.best == 75.0 and average.published == 88.5
+
+
+def test_a_matrix_has_its_metrics_side_by_side(record, tmp_path, capsys):
+    folder = tmp_path / "matrix"
+    folder.mkdir()
+    entries = [{"row": f"trained {a}", "metric": f"by_{b}", "unit": "BLEU", "value": v}
+               for a, b, v in (("x", "x", 35.5), ("x", "y", 0.5), ("z", "x", 0.25))]
+    (folder / "paper.json").write_text(json.dumps({"tables": {
+        "4": {"title": "Crossed", "better": "higher", "layout": "matrix", "rows": entries},
+    }}))
+    append_records(folder / "records", [
+        record(table="4", row="trained x", seed=seed, metric=metric, value=value, scale="small")
+        for seed, metric, value in ((1, "by_x", 30.0), (2, "by_x", 32.0), (1, "by_y", 1.5))
+    ])
+    assert main(["report", str(folder), "4", "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.split("\n")[2:6] == [
+        "| row | scale | by x | by y |", "| --- | --- | --- | --- |",
+        "| trained x | small | 31 (35.5) | 1.5 (0.5) |", "| trained z |  | not yet run (0.25) | not yet run |",
+    ]  # fmt: skip
