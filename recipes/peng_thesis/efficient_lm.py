@@ -2,15 +2,18 @@
 
 The rows of Table 4.3 are on WikiText-103, at scale paper alone: --from DIR holds wiki.{train,valid,test}.tokens as
 published by Merity et al. (2017), lines of words with <unk>; blocks of 512 tokens without context; the rate in the
-middle of those searched over, the least dropout.  The stateful row, which hands (S, z) on to the next batch, is not
-trained here.
-The rows of table 4.3-stand-in are on the Brown corpus, at scales small and smoke, by subwords, perplexity counted by
-word (an end of sentence is one), also on the test text of WikiText-2, lowercased as Brown is; with no context and with
-256 tokens.  Characters that Brown lacks are unknown there.
+middle of those searched over, the least dropout.  The stateful row hands (S, z) on to the next block, in training and
+evaluation.
+The rows of table 4.3-stand-in are on the Brown corpus, at scales small and smoke, by subwords, also tested on the test
+text of WikiText-2, lowercased as Brown is; with no context, and with 256 and 480 tokens.  Characters that Brown lacks
+are unknown there.  "BASE-GATE" is equation A.2, softmax over keys that the gate decays.  The averaged model is the mean
+of the last five checkpoints, a 24th of the training apart.
+Perplexity is counted by word, and an end of line is one.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from seqstruct.bridge.averaging import average_checkpoints
 from seqstruct.data import corpora, subwords
 from seqstruct.data.files import atomic_write
 from seqstruct.harness.command import main
@@ -27,22 +31,29 @@ from seqstruct.harness.run import PLUGIN, Run
 
 PLANS = {
     "BASE": "softmax",
+    "BASE-GATE": "gated_softmax",
     "phi-elu": "linear",
     "RFA-Gaussian": "rfa(features=64)",
     "RFA-arccos": "rfa(features=64, kernel='arccos')",
     "RFA-GATE-Gaussian": "rfa(features=64, gate=True)",
     "RFA-GATE-arccos": "rfa(features=64, kernel='arccos', gate=True)",
+    "RFA-GATE-Gaussian-Stateful": "rfa(features=64, gate=True)",
     "Linformer": "linformer(slots=32, length=512)",
     "ABC-RD": "abc_random(slots=32, period=512)",
     "ABC-MLP": "abc_mlp(slots=32)",
 }
-STAND_INS = ("BASE", "phi-elu", "RFA-Gaussian", "RFA-GATE-Gaussian", "Linformer", "ABC-RD", "ABC-MLP")
-TABLE_4_3 = ("BASE", "phi-elu", "RFA-Gaussian", "RFA-arccos", "RFA-GATE-Gaussian", "RFA-GATE-arccos")
-SIZES = {  # Table A.2: layers, heads, size, inner size, dropout
-    "small": (6, 8, 512, 2048, 0.05),
-    "big": (16, 16, 1024, 4096, 0.2),
-}
+STAND_INS = (
+    "BASE", "phi-elu", "RFA-Gaussian", "RFA-GATE-Gaussian", "RFA-GATE-Gaussian-Stateful", "Linformer", "ABC-RD",
+    "ABC-MLP", "BASE-GATE",
+)  # fmt: skip
+TABLE_4_3 = (
+    "BASE", "phi-elu", "RFA-Gaussian", "RFA-arccos", "RFA-GATE-Gaussian", "RFA-GATE-arccos",
+    "RFA-GATE-Gaussian-Stateful",
+)  # fmt: skip
+SIZES = ("small", "big")  # of Table A.2
 BLOCK = 512  # tokens, of training and evaluation
+AVERAGED = 5  # checkpoints
+SUBSETS = {"valid": "validation", "test": "test", "test1": "wikitext2_test"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +62,7 @@ class Setting:
 
     train_lines: sentences of Brown, 0: WikiText-103.  subwords: types.  shape: layers, heads, size, inner size,
     dropout; None: of the row.  blocks: in a batch.  epochs: at most.  updates: of the schedule.  context: tokens read
-    before those that are counted.
+    before those that are counted, by subset.
     """
 
     train_lines: int
@@ -61,32 +72,47 @@ class Setting:
     epochs: int
     learning_rate: float
     updates: int
-    context: tuple[int, ...]
+    context: Mapping[str, tuple[int, ...]]
 
 
 SETTINGS = {
-    "smoke": Setting(300, 500, (1, 2, 16, 32, 0.0), 4, 2, 0.01, 10, (0,)),
-    "small": Setting(8000, 8000, (4, 4, 128, 512, 0.1), 4, 3, 0.002, 330, (0, 256)),
-    "paper": Setting(0, 0, None, 64, 100, 2.5e-4, 150_000, (0,)),
+    "smoke": Setting(300, 500, (1, 2, 16, 32, 0.0), 4, 2, 0.01, 10, {"test": (0, 256)}),
+    "small": Setting(
+        16000, 8000, (4, 4, 128, 512, 0.1), 4, 3, 0.002, 600, {"valid": (0,), "test": (0, 256, 480), "test1": (0, 256)}
+    ),
+    "paper": Setting(0, 0, None, 64, 100, 2.5e-4, 150_000, {"valid": (0,), "test": (0,)}),
 }
+
+
+def stateful(row: str) -> bool:
+    """Whether a memory is carried from block to block."""
+    return row.endswith("-Stateful")
 
 
 def train_options(row: str, setting: Setting) -> list[str]:
     """fairseq-train's options; data, seed and epochs apart."""
     size, _, model = row.rpartition(" ")
-    layers, heads, dim, inner, dropout = setting.shape or SIZES[size]
-    warm_up = min(6000, setting.updates // 10)
-    return [
-        "--task", "language_modeling", "--sample-break-mode", "none", "--tokens-per-sample", str(BLOCK),
-        "--arch", "structured_transformer_lm", "--decoder-self-attention", PLANS[model],
-        "--decoder-layers", str(layers), "--decoder-attention-heads", str(heads), "--decoder-embed-dim", str(dim),
-        "--decoder-ffn-embed-dim", str(inner), "--decoder-normalize-before", "--dropout", str(dropout),
-        *(("--adaptive-input", "--tie-adaptive-weights", "--adaptive-input-cutoff", "20000,60000",
-           "--adaptive-softmax-cutoff", "20000,60000", "--criterion", "adaptive_loss") if setting.shape is None else
-          ("--share-decoder-input-output-embed", "--criterion", "cross_entropy")),
+    options = [
+        "--task", "stream_language_modeling" if stateful(row) else "language_modeling",
+        "--tokens-per-sample", str(BLOCK), "--decoder-self-attention", PLANS[model],
+    ]  # fmt: skip
+    if not stateful(row):
+        options += ["--sample-break-mode", "none"]
+    if setting.shape is None:
+        options += ["--arch", f"structured_transformer_lm_wikitext103_{size}", "--criterion", "adaptive_loss"]
+    else:
+        layers, heads, dim, inner, dropout = setting.shape
+        options += [
+            "--arch", "structured_transformer_lm", "--decoder-layers", str(layers),
+            "--decoder-attention-heads", str(heads), "--decoder-embed-dim", str(dim),
+            "--decoder-ffn-embed-dim", str(inner), "--dropout", str(dropout), "--share-decoder-input-output-embed",
+            "--criterion", "cross_entropy", "--save-interval-updates", str(max(1, setting.updates // 24)),
+            "--keep-interval-updates", str(AVERAGED),
+        ]  # fmt: skip
+    return options + [
         "--batch-size", str(setting.blocks), "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)",
         "--clip-norm", "0.25", "--lr", f"{setting.learning_rate:g}", "--lr-scheduler", "cosine",
-        "--warmup-updates", str(warm_up), "--max-update", str(setting.updates),
+        "--warmup-updates", str(min(6000, setting.updates // 10)), "--max-update", str(setting.updates),
     ]  # fmt: skip
 
 
@@ -97,7 +123,7 @@ class EfficientLanguageModels(Recipe):
     table = "4.3"
     family = "efficient attention language models"
     rows = (*STAND_INS, *(f"{size} {model}" for size in SIZES for model in TABLE_4_3))
-    smoke_rows = ("ABC-MLP",)
+    smoke_rows = ("ABC-MLP", "RFA-GATE-Gaussian-Stateful")
     seeds = {"smoke": 1, "small": 1, "paper": 1}
     licence = "WikiText: CC BY-SA; Brown: non-commercial; made-up sentences at the smoke scale: none needed"
     progress_metric = "ppl"
@@ -111,42 +137,14 @@ class EfficientLanguageModels(Recipe):
         return {**asdict(setting), "train_options": train_options(cell.row, setting)}
 
     def dataset(self, cell: Cell) -> str:
-        setting = SETTINGS[cell.scale]
-        if cell.scale == "paper":
-            return "WikiText-103, blocks of 512 words, 150,000 updates"
-        if cell.scale == "smoke":
-            return f"{setting.train_lines} made-up sentences"
-        return (
-            f"Brown corpus (no part of the published comparison), the first {setting.train_lines} training sentences, "
-            f"{setting.subwords} subwords of them, {setting.epochs} epochs; WikiText-2's test text, lowercased"
-        )
+        return describe(SETTINGS[cell.scale], cell.scale)
 
     def estimate(self, cell: Cell) -> Estimate:
-        minutes = {"smoke": 0.3, "small": 5.0, "paper": 60.0 * 24 * 4}[cell.scale]
-        return Estimate(minutes, disk={"smoke": 2.0, "small": 60.0, "paper": 4000.0}[cell.scale], download=0.0)
+        minutes = {"smoke": 0.3, "small": 9.0, "paper": 60.0 * 24 * 4}[cell.scale]
+        return Estimate(minutes, disk={"smoke": 2.0, "small": 200.0, "paper": 4000.0}[cell.scale], download=0.0)
 
     def prepare(self, run: Run) -> Path:
-        setting, scale = SETTINGS[run.cell.scale], run.cell.scale
-        sources = [None, None]
-        if scale == "paper":
-            sources = [run.source, None]
-        elif scale == "small":
-            sources = [run.raw_data("nltk"), run.raw_data("wikitext-2-raw")]
-        if scale != "smoke" and sources[0] is None:
-            raise ValueError(f"row {run.cell.row}: --from DIR is needed; nothing is downloaded")
-
-        def make(folder: Path) -> None:
-            run.progress.say(f"{run.cell}: preparing the text")
-            if scale == "paper":
-                texts = {split: read(sources[0] / f"wiki.{split}.tokens") for split in corpora.SPLITS}
-            else:
-                texts = brown(sources, setting.train_lines) if scale == "small" else made_up(setting.train_lines)
-                subwords.learn_bpe(texts["train"], folder / "codes", setting.subwords)
-                apply = subwords.load_bpe(folder / "codes")
-                texts = {split: [apply(line) for line in lines] for split, lines in texts.items()}
-            binarise(run, folder, texts)
-
-        return run.prepared(f"running-text-{scale}-{setting.train_lines}-{setting.subwords}", make)
+        return prepare_text(run, SETTINGS[run.cell.scale])
 
     def train(self, run: Run, data: Path) -> Path:
         setting = SETTINGS[run.cell.scale]
@@ -155,30 +153,104 @@ class EfficientLanguageModels(Recipe):
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
         table = "4.3" if run.cell.scale == "paper" else "4.3-stand-in"
         found = []
-        for subset, name in (("valid", "validation"), ("test", "test"), ("test1", "wikitext2_test")):
+        for subset, contexts in SETTINGS[run.cell.scale].context.items():
             if not (data / "bin" / f"{subset}.bin").exists():
                 continue
-            for context in SETTINGS[run.cell.scale].context:
-                value = perplexity(run, data / "bin", checkpoint, subset, context)
+            for context in contexts[:1] if stateful(run.cell.row) else contexts:
+                value = perplexity(run, data, checkpoint, subset, context, carried=stateful(run.cell.row))
                 suffix = f"_context_{context}" if context else ""
-                found.append(Measurement(f"{name}_perplexity{suffix}", value, "perplexity", table=table))
+                found.append(Measurement(f"{SUBSETS[subset]}_perplexity{suffix}", value, "perplexity", table=table))
+        if run.cell.scale != "paper":
+            average_checkpoints(every_so_often(checkpoint.parent), run.folder / "averaged.pt")
+            value = perplexity(run, data, run.folder / "averaged.pt", "test", 0, carried=stateful(run.cell.row))
+            found.append(Measurement("test_perplexity_averaged", value, "perplexity", table=table))
         return [*found, Measurement("parameters", run.parameters, "parameters", table=table)]
 
 
-def perplexity(run: Run, binarised: Path, checkpoint: Path, subset: str, context: int) -> float:
-    """Of a word, by fairseq-eval-lm; context: tokens of each block that are read and not counted."""
-    log = run.folder / f"eval-{subset}-{context}.log"
+def perplexity(
+    run: Run, data: Path, checkpoint: Path, subset: str, context: int, *, carried: bool = False,
+    overrides: Mapping[str, Any] | None = None,
+) -> float:
+    """Of a word, an end of line among them, by fairseq-eval-lm.
+
+    context: tokens of each block that are read and not counted.  carried: whether the text is read as one stream.
+    overrides: of the checkpoint's model.
+    """
+    log = run.folder / f"eval-{checkpoint.stem}-{subset}-{context}.log"
     log.unlink(missing_ok=True)
-    command = [*fairseq("eval_lm"), binarised, "--user-dir", PLUGIN, "--path", checkpoint, "--gen-subset", subset]
-    command += ["--task", "language_modeling", "--sample-break-mode", "none", "--tokens-per-sample", str(BLOCK)]
-    command += ["--context-window", str(context), "--batch-size", "8", "--num-workers", "0"]
+    command = [*fairseq("eval_lm"), data / "bin", "--user-dir", PLUGIN, "--path", checkpoint, "--gen-subset", subset]
+    command += ["--tokens-per-sample", str(BLOCK), "--num-workers", "0"]
+    if carried:
+        command += ["--task", "stream_language_modeling", "--batch-size", "1"]
+    else:
+        command += ["--task", "language_modeling", "--sample-break-mode", "none", "--batch-size", "8"]
+        command += ["--context-window", str(context)]
+    if overrides:
+        command += ["--model-overrides", json.dumps(dict(overrides))]
     if run.cell.scale != "paper":
-        command += ["--post-process", "subword_nmt", "--cpu"]
+        command += ["--cpu"]
     run.command(command, log.name)
-    found = re.findall(r"Loss \(base 2\): ([\d.]+)", log.read_text(encoding="utf-8"))
-    if not found:
+    text = log.read_text(encoding="utf-8")
+    bits, tokens = re.findall(r"Loss \(base 2\): ([\d.]+)", text), re.findall(r"Evaluated ([\d,]+) tokens", text)
+    if not bits or not tokens:
         raise ValueError(f"{log}: fairseq-eval-lm gave no loss")
-    return 2 ** float(found[-1])
+    count = int(tokens[-1].replace(",", ""))
+    subwords_found, words = counts(data / "text" / f"{subset}.txt")
+    if count != subwords_found:
+        raise ValueError(f"{log}: {count} tokens were evaluated, the text has {subwords_found}")
+    return 2 ** (float(bits[-1]) * count / words)
+
+
+def every_so_often(folder: Path) -> list[Path]:
+    """The checkpoints of `--save-interval-updates` that were kept, in the order of their updates."""
+    return sorted(folder.glob("checkpoint_[0-9]*_[0-9]*.pt"), key=lambda path: int(path.stem.rpartition("_")[2]))
+
+
+def counts(path: Path) -> tuple[int, int]:
+    """Tokens and words of a text in subwords, an end of line among both."""
+    tokens = words = 0
+    for line in read(path):
+        pieces = line.split()
+        tokens += len(pieces) + 1
+        words += sum(not piece.endswith("@@") for piece in pieces) + 1
+    return tokens, words
+
+
+def describe(setting: Setting, scale: str) -> str:
+    """The line of a record about its data."""
+    if scale == "paper":
+        return "WikiText-103, blocks of 512 words"
+    if scale == "smoke":
+        return f"{setting.train_lines} made-up sentences"
+    return (
+        f"Brown corpus (no part of the published comparison), the first {setting.train_lines} of 51,752 training "
+        f"sentences, {setting.subwords} subwords of them, {setting.epochs} epochs; WikiText-2's test text, lowercased"
+    )
+
+
+def prepare_text(run: Run, setting: Setting) -> Path:
+    """codes, text/ and bin/ of a scale.  Raises ValueError where --from DIR is needed and not given."""
+    scale = run.cell.scale
+    sources = [None, None]
+    if scale == "paper":
+        sources = [run.source, None]
+    elif scale == "small":
+        sources = [run.raw_data("nltk"), run.raw_data("wikitext-2-raw")]
+    if scale != "smoke" and sources[0] is None:
+        raise ValueError(f"row {run.cell.row}: --from DIR is needed; nothing is downloaded")
+
+    def make(folder: Path) -> None:
+        run.progress.say(f"{run.cell}: preparing the text")
+        if scale == "paper":
+            texts = {split: read(sources[0] / f"wiki.{split}.tokens") for split in corpora.SPLITS}
+        else:
+            texts = brown(sources, setting.train_lines) if scale == "small" else made_up(setting.train_lines)
+            subwords.learn_bpe(texts["train"], folder / "codes", setting.subwords)
+            apply = subwords.load_bpe(folder / "codes")
+            texts = {split: [apply(line) for line in lines] for split, lines in texts.items()}
+        binarise(run, folder, texts)
+
+    return run.prepared(f"running-text-{scale}-{setting.train_lines}-{setting.subwords}", make)
 
 
 def read(path: Path) -> list[str]:

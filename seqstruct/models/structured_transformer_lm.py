@@ -173,3 +173,62 @@ def structured_transformer_lm_ptb(cfg: Any) -> None:
         initialization="uniform",
         initialization_bound=0.01,
     )
+
+
+def _wikitext103(cfg: Any, layers: int, heads: int, embed_dim: int, dropout: float, **values: Any) -> None:
+    """What the language models of Peng (2022) share: Baevski & Auli's (2019) adaptive input and softmax, tied."""
+    embed_dim = getattr(cfg, "decoder_embed_dim", None) or embed_dim
+    set_default(
+        cfg,
+        decoder_layers=layers,
+        decoder_attention_heads=heads,
+        decoder_embed_dim=embed_dim,
+        decoder_ffn_embed_dim=4 * embed_dim,
+        dropout=dropout,
+        adaptive_input=True,
+        adaptive_input_cutoff="20000,60000",
+        adaptive_softmax_cutoff="20000,60000",
+        tie_adaptive_weights=True,
+        **values,
+    )
+
+
+@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_small")
+def structured_transformer_lm_wikitext103_small(cfg: Any) -> None:
+    """Peng 2022, table A.2, small: 6 layers of size 512, 8 heads, dropout 0.05 (of 0.05 and 0.1); sinusoids."""
+    _wikitext103(cfg, layers=6, heads=8, embed_dim=512, dropout=0.05)
+
+
+@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_big")
+def structured_transformer_lm_wikitext103_big(cfg: Any) -> None:
+    """Peng 2022, table A.2, big: 16 layers of size 1024, 16 heads, dropout 0.2 (of 0.2, 0.25 and 0.3)."""
+    _wikitext103(cfg, layers=16, heads=16, embed_dim=1024, dropout=0.2)
+
+
+def _baevski_auli(cfg: Any, layers: int, **values: Any) -> None:
+    """What tables A.2 and B.1 leave to Baevski & Auli (2019): fairseq's transformer_lm_baevski_wiki103."""
+    _wikitext103(
+        cfg,
+        layers=layers,
+        heads=8,
+        embed_dim=1024,
+        dropout=0.3,
+        attention_dropout=0.1,
+        activation_dropout=0.1,
+        adaptive_softmax_dropout=0.2,
+        tie_adaptive_proj=True,
+        no_decoder_final_norm=True,
+        **values,
+    )
+
+
+@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_16_layers")
+def structured_transformer_lm_wikitext103_16_layers(cfg: Any) -> None:
+    """Peng 2022, table B.1, after Baevski & Auli (2019): 16 layers of size 1024, 8 heads, dropout 0.3."""
+    _baevski_auli(cfg, layers=16)
+
+
+@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_32_layers")
+def structured_transformer_lm_wikitext103_32_layers(cfg: Any) -> None:
+    """Peng 2022, table B.1, after Kasai et al. (2021): 32 layers, a fifth of them left out of each training pass."""
+    _baevski_auli(cfg, layers=32, decoder_layerdrop=0.2)
