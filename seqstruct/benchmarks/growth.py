@@ -1,9 +1,10 @@
 """How time, memory and the number of operators of one attention layer grow with the length (Tables 1 and 4 of DuSell
-and Chiang 2024): `python -m seqstruct.benchmarks.growth LAYER --out FILE`.
+and Chiang 2024; 4.1 and 5.2 of Peng 2022): `python -m seqstruct.benchmarks.growth CASE --out FILE`.
 
-Layers, batch and model size are those of `stack`.  Memory is the greatest sum of new tensors that live at once, in a
-forward and backward pass, or in a forward pass alone without gradients.  Operators run one after another, however many
-processors each of them keeps busy: their number stands for parallel time.
+Layers of the stacks, batch and model size are those of `stack`, the other cases those of `growth_cases`.  Memory is the
+greatest sum of new tensors that live at once, in a forward and backward pass, or in a forward pass alone without
+gradients.  Operators run one after another, however many processors each of them keeps busy: their number stands for
+parallel time.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from seqstruct.benchmarks.growth_cases import TABLE_4_1, TABLE_5_2
 from seqstruct.benchmarks.stack import layer
-from seqstruct.benchmarks.timing import Audit, audit, measure
+from seqstruct.benchmarks.timing import Audit, Contestant, audit, measure
 from seqstruct.data.files import atomic_write
 
 LAYERS = {
@@ -26,19 +29,22 @@ LAYERS = {
     "Sup": ("superposition_stack", {"size": 32}),
     "Nd": ("nondeterministic_stack", {"states": 2, "symbols": 3, "size": 5}),
 }
+CASES: dict[str, Callable[[int], Contestant]] = {
+    **{name: partial(layer, *choice) for name, choice in LAYERS.items()}, **TABLE_4_1, **TABLE_5_2,
+}  # fmt: skip
 QUANTITIES = ("time", "memory", "forward_memory", "operators")  # ms, MB, MB, a number
 FITTED = 3  # the longest lengths, through which an exponent is fitted
 
 
 def grow(name: str, lengths: Sequence[int], repeats: int) -> dict[str, list[tuple[int, float]]]:
-    """Each of `QUANTITIES` as pairs (length, value).  Raises ValueError on an unknown layer or a length below 1."""
-    if name not in LAYERS:
-        raise ValueError(f"expected a layer of {', '.join(LAYERS)}, got {name!r}")
+    """Each of `QUANTITIES` as pairs (length, value).  Raises ValueError on an unknown case or a length below 1."""
+    if name not in CASES:
+        raise ValueError(f"expected one of {', '.join(CASES)}, got {name!r}")
     if min(lengths) < 1:
         raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
     found: dict[str, list[tuple[int, float]]] = {quantity: [] for quantity in QUANTITIES}
     for length in sorted(lengths):
-        contestant = layer(*LAYERS[name], length)
+        contestant = CASES[name](length)
         timing = measure({name: contestant}, repeats, warm_up=1)[name]
         both = audit(contestant)
         with torch.no_grad(), Audit() as forward:
@@ -64,15 +70,15 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure one layer and write a JSON object of quantities; the exit status comes back."""
+    """Measure one case and write a JSON object of quantities; the exit status comes back."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.growth", description=__doc__.split(":")[0])
-    parser.add_argument("layer", choices=tuple(LAYERS))
+    parser.add_argument("case", choices=tuple(CASES), metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--lengths", type=int, nargs="+", default=[40, 80, 160, 320, 640], metavar="N")
     parser.add_argument("--repeats", type=int, default=1, metavar="N", help="timed passes of each length (default 1)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     args = parser.parse_args(argv)
     try:
-        found = grow(args.layer, args.lengths, args.repeats)
+        found = grow(args.case, args.lengths, args.repeats)
         with atomic_write(args.out) as stream:
             json.dump(found, stream)
     except (ValueError, OSError) as error:

@@ -37,5 +37,21 @@ def test_the_command_writes_or_says_why_not(tmp_path, capsys):
     assert growth.main(["SDPA", "--lengths", "0", "--out", str(tmp_path / "other.json")]) == 1
     assert "expected lengths of 1 or more, got 0" in capsys.readouterr().err
     assert not (tmp_path / "other.json").exists()
-    with pytest.raises(ValueError, match="expected a layer of SDPA, Sup, Nd"):
+    with pytest.raises(ValueError, match="expected one of SDPA, Sup, Nd"):
         growth.grow("LSTM", [3], 1)
+
+
+@pytest.mark.parametrize("name", [*growth.TABLE_4_1, *growth.TABLE_5_2])
+def test_cases_of_other_attention_grow_or_not(name):
+    """Numbers that no machine changes: operators of what goes step by step, and memory, at lengths 64 and 128."""
+    found = growth.grow(name, [64, 128], 1)
+    assert all(value > 0 for points in found.values() for _, value in points)
+    (_, before), (_, after) = found["operators"]
+    stepwise = name.startswith(("decoding", "writing"))
+    if stepwise:
+        assert after == pytest.approx(2 * before, rel=0.05)
+    elif name.startswith("reading") or "softmax" in name:
+        assert after == before
+    (_, before), (_, after) = found["forward_memory"]
+    constant = {"decoding causal RFA", "writing ABC", "reading ABC"}
+    assert (after == before) is (name in constant)
