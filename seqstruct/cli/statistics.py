@@ -1,0 +1,71 @@
+"""`seqstruct statistics`: what ways to cut words make of a text: tokens, types, and unknown tokens of a test text.
+
+The table of Sennrich et al. (2016) for any corpus: words, characters, character bigrams (with a shortlist of words
+too) and trigrams, compound splitting, Morfessor, hyphenation, and byte-pair encoding of one language or of both.
+Morfessor and hyphenation need the packages morfessor and pyphen; where one is missing its line says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "statistics", help="tokens, types and unknowns of a text in words, characters, subwords", description=__doc__)
+    parser.add_argument("--train", required=True, metavar="FILE", help="training text, UTF-8, plain or .gz")
+    parser.add_argument("--test", required=True, metavar="FILE", help="text in which unknown tokens are counted")
+    parser.add_argument("--language", required=True, metavar="CODE", help="of the text, two letters")
+    parser.add_argument("--other", metavar="FILE", help="training text of the other language, for joint BPE")
+    parser.add_argument("--other-language", metavar="CODE", help="of that text, two letters; needed to tokenise it")
+    parser.add_argument("--tokenize", action="store_true", help="cut the text into Moses tokens first")
+    parser.add_argument("--segmentations", nargs="+", metavar="NAME", help="these lines alone")
+    parser.add_argument("--vocabulary", type=int, default=6000, metavar="N",
+                        help="subword types that BPE of this language aims at (default %(default)s)")
+    parser.add_argument("--joint-vocabulary", type=int, default=9000, metavar="N",
+                        help="subword types that BPE of both languages aims at (default %(default)s)")
+    parser.add_argument("--shortlist", type=int, default=5000, metavar="N",
+                        help="most frequent words that stay whole among character bigrams (default %(default)s)")
+    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print the table.  Raises ValueError or OSError with one sentence."""
+    from seqstruct.data.parallel import read_lines
+    from seqstruct.data.statistics import SEGMENTATIONS, Options, count_words, line_of
+    from seqstruct.data.subwords import moses_tokenizer
+
+    if args.other and args.tokenize and not args.other_language:
+        raise ValueError("--other: expected --other-language with it, for Moses to tokenise it")
+
+    def counted(path: str, language: str | None) -> object:
+        lines = read_lines(path)
+        found = count_words(map(moses_tokenizer(language), lines) if args.tokenize and language else lines)
+        if not found:
+            raise ValueError(f"{path}: the file has no words")
+        return found
+
+    options = Options(args.language, args.vocabulary, args.joint_vocabulary, args.shortlist)
+    train, test = counted(args.train, args.language), counted(args.test, args.language)
+    other = counted(args.other, args.other_language) if args.other else None
+    lines = [line_of(name, train, test, other, options) for name in args.segmentations or SEGMENTATIONS]
+    if args.format == "json":
+        print(json.dumps([asdict(line) for line in lines], indent=1))
+        return
+    rows = [["segmentation", "tokens", "types", "unknown"]]
+    for line in lines:
+        numbers = [f"{n:,}" for n in (line.tokens, line.types, line.unknown)]
+        rows.append([line.segmentation, *(["", "", line.missing] if line.missing else numbers)])
+    if args.format == "markdown":
+        rows.insert(1, ["---"] * 4)
+        print("\n".join("| " + " | ".join(row) + " |" for row in rows))
+        return
+    widths = [max(len(row[i]) for row in rows if i < 3) for i in range(3)]
+    for row in rows:
+        first, *numbers = row[:3]
+        padded = [f"{n:>{w}}" for n, w in zip(numbers, widths[1:], strict=True)]
+        print("  ".join([f"{first:<{widths[0]}}", *padded, row[3]]).rstrip())
