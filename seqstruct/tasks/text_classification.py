@@ -1,11 +1,13 @@
-"""Text classification: one label for each sentence, from folders of `seqstruct prepare text_classification`.
+"""Text classification: one label for each sentence or pair, from folders of `seqstruct prepare text_classification`.
+
+`seqstruct prepare listops` makes such folders too.
 
 fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, List, Optional
 
 import numpy as np
 import torch
@@ -15,7 +17,14 @@ from fairseq.tasks import FairseqTask, register_task
 from torch import Tensor
 
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
-from seqstruct.data.text_classification.folder import DICTIONARY, VECTORS, check_file, read_meta, read_split
+from seqstruct.data.text_classification.folder import (
+    DICTIONARY,
+    VECTORS,
+    check_file,
+    read_meta,
+    read_second,
+    read_split,
+)
 
 
 @dataclass
@@ -25,20 +34,27 @@ class TextClassificationConfig(FairseqDataclass):
     data: Optional[str] = field(
         default=None, metadata={"help": "folder made by `seqstruct prepare text_classification`"}
     )
+    max_length: Optional[int] = field(
+        default=None, metadata={"help": "cut texts after so many tokens, 1 or more (default: do not)"}
+    )
 
 
 @register_task("text_classification", dataclass=TextClassificationConfig)
 class TextClassificationTask(FairseqTask):
     """Sentences with labels 0 .. number of labels - 1.
 
-    labels: their names.  word_vectors: V x size float32 in the order of the dictionary, or None if the folder has none.
+    labels: their names.  pairs: whether a label is of two sentences.  word_vectors: V x size float32 in the order of
+    the dictionary, or None if the folder has none.
     """
 
     cfg: TextClassificationConfig
 
     def __init__(self, cfg: TextClassificationConfig, dictionary: Dictionary, meta: dict):
         super().__init__(cfg)
+        if cfg.max_length is not None and cfg.max_length < 1:
+            raise ValueError(f"max_length: expected 1 or more, got {cfg.max_length}")
         self.dictionary, self.meta, self.labels = dictionary, meta, meta["labels"]
+        self.pairs = bool(meta.get("pairs", False))
         self.word_vectors: Optional[Tensor] = None
         if VECTORS in meta["sha256"]:
             self.word_vectors = torch.from_numpy(np.load(check_file(cfg.data, meta, VECTORS)))
@@ -54,12 +70,26 @@ class TextClassificationTask(FairseqTask):
         meta = read_meta(cfg.data)
         return cls(cfg, Dictionary.load(str(Path(cfg.data) / DICTIONARY)), meta)
 
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """fairseq's.  Raises ValueError if labels are of pairs and the model takes one text."""
+        model = super().build_model(cfg, from_checkpoint)
+        if self.pairs and not getattr(model, "takes_pairs", False):
+            name = getattr(cfg, "_name", None) or type(model).__name__
+            raise ValueError(f"{name} labels single texts, and {self.cfg.data} has pairs")
+        return model
+
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split: train, valid or test.  Raises ValueError on an altered file, empty sentence or wrong label."""
         texts, labels = read_split(self.cfg.data, split, self.meta)
+        second = self._ids(read_second(self.cfg.data, split, self.meta)) if self.pairs else None
+        self.datasets[split] = TextClassificationDataset(
+            self._ids(texts), labels, self.dictionary.pad(), split == "train", second
+        )
+
+    def _ids(self, texts: List[List[str]]) -> List[Tensor]:
         index = self.dictionary.index
-        sentences = [torch.tensor([index(word) for word in words]) for words in texts]
-        self.datasets[split] = TextClassificationDataset(sentences, labels, self.dictionary.pad(), split == "train")
+        return [torch.tensor([index(word) for word in words[: self.cfg.max_length]], dtype=torch.int32)
+                for words in texts]  # fmt: skip
 
     def max_positions(self) -> None:
         """No limit."""

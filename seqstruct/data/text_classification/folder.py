@@ -274,3 +274,18 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
                 f"{path}, line {number}: label {sentence.label!r}, expected 0 .. {len(meta['labels']) - 1}"
             )
     return [sentence.words for sentence in sentences], [int(sentence.label) for sentence in sentences]
+
+
+def read_second(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> list[list[str]]:
+    """The words of the second text of each pair of a split.
+
+    Raises ValueError if the file is missing or altered, or a text is empty, naming file and line.
+    """
+    path = check_file(folder, meta, f"{split}.{SECOND}.txt")
+    texts = []
+    with open(path, encoding="utf-8", newline="\n") as stream:
+        for number, line in enumerate(stream, 1):
+            texts.append(line.split())
+            if not texts[-1]:
+                raise ValueError(f"{path}, line {number}: expected a text, got an empty line")
+    return texts
