@@ -40,10 +40,10 @@ class Setting:
 
 
 _WORDS = ("--lemma-dim", "0", "--tag-dim", "0", "--batch-size", "32", "--step-size", "0.15625")
-_SMALL = (*_WORDS, "--arch", "joint_parser_small", "--word-dim", "64", "--lr", "0.002")
+_SMALL = (*_WORDS, "--arch", "joint_parser_small", "--word-dim", "64", "--lr", "0.003")
 SETTINGS = {
     "smoke": Setting(1, 2, (*_SMALL, "--lstm-size", "16", "--mlp-size", "16")),
-    "small": Setting(6, 3, _SMALL),
+    "small": Setting(25, 3, _SMALL),
     "paper": Setting(30, 30, (*_WORDS, "--arch", "joint_parser", "--word-dim", "300", *HALVED)),
 }
 

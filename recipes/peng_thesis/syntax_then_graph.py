@@ -45,11 +45,11 @@ class Setting:
     options: tuple[str, ...]
 
 
-_SMALL = ("--arch", "joint_parser_small", "--batch-size", "16", "--lr", "0.002", "--lr-scheduler", "inverse_sqrt",
-          "--warmup-updates", "100", "--word-dim", "64", "--lemma-dim", "0", "--tag-dim", "32")  # fmt: skip
+_SMALL = ("--arch", "joint_parser_small", "--batch-size", "16", "--lr", "0.004", "--lr-scheduler", "inverse_sqrt",
+          "--warmup-updates", "500", "--word-dim", "64", "--lemma-dim", "0", "--tag-dim", "32")  # fmt: skip
 SETTINGS = {
     "smoke": Setting(2, (*_SMALL, "--lstm-size", "16", "--mlp-size", "16")),
-    "small": Setting(8, _SMALL),
+    "small": Setting(16, _SMALL),
     "paper": Setting(30, ("--arch", "joint_parser", "--batch-size", "16", "--prune-below", "0.001", *HALVED)),
 }
 
@@ -92,7 +92,7 @@ class SyntaxThenGraph(Recipe):
         )
 
     def estimate(self, cell: Cell) -> Estimate:
-        return Estimate(minutes={"smoke": 0.4, "small": 5.0, "paper": 900.0}[cell.scale], disk=30.0)
+        return Estimate(minutes={"smoke": 0.4, "small": 8.0, "paper": 900.0}[cell.scale], disk=30.0)
 
     def prepare(self, run: Run) -> Path:
         if run.cell.scale == "smoke":
