@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -16,10 +17,13 @@ from seqstruct.bridge.adapter import AttentionAdapter
 from seqstruct.models.structured_transformer import StructuredTransformerModel, StructuredTransformerModelConfig
 
 LAYERS, MODEL, HEADS, FEED_FORWARD, WORDS = 6, 512, 8, 2048, 32000
-PLANS = {  # cross and causal attention, of the sizes of figure 5.1
+PLANS = {  # cross and causal attention, of the sizes of figures 4.2 and 5.1
     "softmax": ("softmax", "softmax"),
     "linear": ("linear", "linear"),
     "rfa, 256 and 128 features": ("rfa(features=256)", "rfa(features=128)"),
+    "rfa arccos, 128 and 64 features": (
+        "rfa(features=128, kernel='arccos')", "rfa(features=64, kernel='arccos')"
+    ),
     "t2r, 32 and 4 features": ("t2r(features=32)", "t2r(features=4)"),
     "abc_mlp, 32 and 8 slots": ("abc_mlp(slots=32)", "abc_mlp(slots=8)"),
 }
@@ -114,3 +118,18 @@ class Prefix:
     def states(self) -> list[Any]:
         """The states of all attentions."""
         return [saved["state"] for saved in self.incremental.values() if "state" in saved]
+
+
+@torch.no_grad()
+def full_run(built: nn.Module, length: int, batch: int, place: Place) -> float:
+    """Seconds of decoding greedily from nothing to `length` tokens; the source, if there is one, is as long."""
+    given = torch.randn(length, batch, MODEL, generator=torch.Generator().manual_seed(1)).to(place.device)
+    encoded = {"encoder_out": [given], "encoder_padding_mask": []}
+    tokens = torch.zeros(batch, length + 1, dtype=torch.long, device=place.device).fill_(2)
+    incremental: dict[str, dict[str, Any]] = {}
+    start = time.perf_counter()
+    for t in range(length):
+        logits = built(tokens[:, : t + 1], encoder_out=encoded, incremental_state=incremental)[0]
+        tokens[:, t + 1] = logits[:, -1].argmax(-1)
+    place.finished(tokens)
+    return time.perf_counter() - start

@@ -38,21 +38,26 @@ class Layer(nn.Module):
 
 def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
     """The table.  Raises ValueError on a length below 1, or a device that is not to be had."""
-    if min(lengths) < 1:
-        raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
     place = Place.of(device, "float32")
     rows = []
     for length in lengths:
-        contestants = {name: _contestant(layer, length, place) for name, layer in layers(length).items()}
-        timings = measure(contestants, repeats)
-        peaks = {name: _peak(contestant) for name, contestant in contestants.items()}
-        for name, timing in timings.items():
-            speed, memory = timings[BASE].forward / timing.forward, peaks[name] / peaks[BASE]
-            cells = f"{timing.forward:.1f}", f"{speed:.2f}", f"{peaks[name]:.0f}", f"{memory:.2f}"
+        found = encoding(length, repeats, place)
+        base_time, base_peak = found[BASE]
+        for name, (milliseconds, peak) in found.items():
+            cells = f"{milliseconds:.1f}", f"{base_time / milliseconds:.2f}", f"{peak:.0f}", f"{peak / base_peak:.2f}"
             rows.append([name, str(length), *cells])
     header = ["attention", "length", "forward ms", "times faster", "peak MB", "of softmax's"]
     title = f"Encoding, one layer, batch {BATCH}, {place}; medians of {repeats}\n{machine()}\n"
     return title + table(header, rows)
+
+
+def encoding(length: int, repeats: int, place: Place) -> dict[str, tuple[float, float]]:
+    """By name, milliseconds of a pass and megabytes that it adds at most.  Raises ValueError on a length below 1."""
+    if length < 1:
+        raise ValueError(f"expected lengths of 1 or more, got {length}")
+    contestants = {name: _contestant(layer, length, place) for name, layer in layers(length).items()}
+    timings = measure(contestants, repeats)
+    return {name: (timings[name].forward, _peak(contestant)) for name, contestant in contestants.items()}
 
 
 def layers(length: int) -> dict[str, Layer]:

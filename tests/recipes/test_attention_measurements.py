@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
+from seqstruct.benchmarks import decode, decode_models, encode, write_curves
+from seqstruct.benchmarks.timing import Place
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell
 
@@ -43,3 +47,78 @@ def test_growth_has_the_published_rows_and_metrics(row: str, tmp_path: Path) -> 
     assert found["time_exponent"].value == pytest.approx(2.0)
     assert found["memory_exponent"].value == pytest.approx(1.0 if row.startswith("training") else 0.5)
     assert found["operators_exponent"].value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_decoding_curves_have_the_rows_of_the_figures(tmp_path: Path) -> None:
+    recipe = load_recipe(FOLDER / "decoding_curves.py")
+    module = sys.modules[type(recipe).__module__]
+    assert set(module.NAMES.values()) == {*decode_models.PLANS, decode.LIMIT}
+    content = {
+        "time": {name: [[32, 4.0], [64, 8.0 if name == "softmax" else 4.0]] for name in module.NAMES.values()},
+        "memory": {name: [[32, 5.0], [64, 10.0 if name == "softmax" else 5.0]] for name in module.NAMES.values()},
+        "full": {name: 3.0 if name == "softmax" else 1.5 for name in module.NAMES.values()},
+    }
+    for kind in ("conditional", "unconditional"):
+        (tmp_path / f"{kind}.json").write_text(json.dumps(content))
+    seen: dict[str, set[str]] = {}
+    for row in recipe.rows:
+        found = recipe.evaluate(run_of(row, tmp_path), tmp_path, tmp_path)
+        for m in found:
+            seen.setdefault(m.table, set()).add(row)
+            assert m.metric in published(m.table)[row]
+        values = {m.metric: m.value for m in found}
+        fast = row != "softmax"
+        assert values["decoding_speed"] == (16 / 0.004 if fast else 16 / 0.008)
+        assert values["speed_up"] == values["full_run_speed_up"] == (2.0 if fast else 1.0)
+        assert values["memory_share"] == (50.0 if fast else 100.0)
+        assert values["full_run_speed"] == 64 * 16 / (1.5 if fast else 3.0)
+    assert seen == {table: set(published(table)) for table in ("figure-4.2", "figure-4.3", "figure-5.1")}
+
+
+def test_encoding_has_the_rows_of_table_5_8(tmp_path: Path) -> None:
+    recipe = load_recipe(FOLDER / "text_encoding.py")
+    module = sys.modules[type(recipe).__module__]
+    assert set(recipe.rows) == set(published("5.8"))
+    assert list(module.NAMES.values()) == list(encode.layers(4))
+    times = {name: [[512, 10.0 / (i + 1)]] for i, name in enumerate(module.NAMES.values())}
+    (tmp_path / "encoding.json").write_text(json.dumps({"time": times, "memory": times}))
+    found = {m.metric: m.value for m in recipe.evaluate(run_of("Linformer 64", tmp_path), tmp_path, tmp_path)}
+    assert found == {"encoding_speed": pytest.approx(2.0), "memory": pytest.approx(0.5), "layer_time": 5.0}
+
+
+@pytest.mark.parametrize("kind", write_curves.KINDS)
+def test_curves_are_written(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, value in {"LAYERS": 2, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8, "WORDS": 12}.items():
+        monkeypatch.setattr(decode_models, name, value)
+    for name, value in {"BATCH": 2, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8}.items():
+        monkeypatch.setattr(encode, name, value)
+    out = tmp_path / "curves.json"
+    assert write_curves.main([kind, "--lengths", "3", "5", "--repeats", "1", "--full", "--out", str(out)]) == 0
+    content = json.loads(out.read_text())
+    for quantity in ("time", "memory"):
+        assert all([n for n, _ in points] == [3, 5] for points in content[quantity].values())
+    assert set(content["full"]) == (set() if kind == "encoding" else set(content["time"]))
+    assert all(value > 0 for value in content["full"].values())
+
+
+def test_curves_that_cannot_be_measured_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "curves.json"
+    for options, message in ((["--lengths", "0"], "lengths and repeats of 1 or more"),
+                             (["--lengths", "3", "--repeats", "0"], "lengths and repeats of 1 or more"),
+                             (["--lengths", "3", "--device", "nowhere"], "no device nowhere")):  # fmt: skip
+        assert write_curves.main(["encoding", *options, "--out", str(out)]) == 1
+        assert message in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_full_run_goes_on_from_what_it_decoded() -> None:
+    class Counter(torch.nn.Module):
+        """The next word is the last one plus 1."""
+
+        def forward(self, tokens: torch.Tensor, **_: object) -> tuple[torch.Tensor, None]:
+            seen.append(tokens[0].tolist())
+            return torch.nn.functional.one_hot(tokens[:, -1:] + 1, 20).float(), None
+
+    seen: list[list[int]] = []
+    assert decode_models.full_run(Counter(), 3, 2, Place.of("cpu", "float32")) > 0
+    assert seen == [[2], [2, 3], [2, 3, 4]]

@@ -1,0 +1,113 @@
+"""Decoding speed and memory by length (Peng 2022, figures 4.2, 4.3 and 5.1), as `seqstruct bench decode` measures them.
+
+6 layers of size 512, batch 16, untrained; conditional with a source as long as the target (figures 4.2 and 5.1) or
+without one (4.3); the thesis has a TPU, this recipe the processor, at scale paper the GPU.  All models take turns in
+one measurement, which the cells of one seed share; another seed is another measurement.  A speed is that of the step at
+a length, rows of all states reordered before it as in beam search; `full_run_speed` that of one greedy decoding from
+nothing to the longest length.  "no attention" has reading and writing replaced by the identity: the limit.
+figures.py draws the records.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqstruct.benchmarks.decode import BATCH, LIMIT
+from seqstruct.harness.command import main
+from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
+from seqstruct.harness.run import Run
+
+NAMES = {  # in the benchmark
+    "softmax": "softmax",
+    "RFA-Gaussian": "rfa, 256 and 128 features",
+    "RFA-arccos": "rfa arccos, 128 and 64 features",
+    "T2R": "t2r, 32 and 4 features",
+    "ABC-MLP": "abc_mlp, 32 and 8 slots",
+    "phi-elu": "linear",
+    "no attention": LIMIT,
+}
+FIGURES = {  # kind of decoding, and the rows of the figure; the rest is beside it
+    "figure-4.2": ("conditional", ("softmax", "RFA-Gaussian", "RFA-arccos")),
+    "figure-4.3": ("unconditional", ("softmax", "RFA-Gaussian", "RFA-arccos", "phi-elu", "no attention")),
+    "figure-5.1": ("conditional", ("softmax", "RFA-Gaussian", "T2R", "ABC-MLP", "phi-elu", "no attention")),
+}
+LENGTHS = {"smoke": (8, 16), "small": (32, 64, 128, 256, 512, 1024, 2048), "paper": (32, 64, 128, 256, 512, 1024, 2048)}
+REPEATS = {"smoke": 1, "small": 5, "paper": 7}
+
+
+class DecodingCurves(Recipe):
+    """Tokens per second and megabytes; no training."""
+
+    paper = "peng_thesis"
+    table = "figure-4.2"
+    family = "efficient decoders alone"
+    rows = tuple(NAMES)
+    smoke_rows = ("softmax", "RFA-Gaussian")
+    seeds = {"smoke": 1, "small": 2, "paper": 2}
+    max_minutes = {"smoke": 2.0, "small": 60.0, "paper": None}
+    threads = {"smoke": 1, "small": 2, "paper": None}
+    licence = "none needed, inputs are random"
+
+    def settings(self, cell: Cell) -> Mapping[str, Any]:
+        return {"lengths": LENGTHS[cell.scale], "repeats": REPEATS[cell.scale], "batch": BATCH}
+
+    def dataset(self, cell: Cell) -> str:
+        device = "GPU" if cell.scale == "paper" else "CPU"
+        return f"random tokens, batch {BATCH}, lengths {list(LENGTHS[cell.scale])}, {device}"
+
+    def estimate(self, cell: Cell) -> Estimate:
+        # the first cell of a seed measures for all
+        return Estimate({"smoke": 0.3, "small": 4.0, "paper": 2.0}[cell.scale], 0.1)
+
+    def prepare(self, run: Run) -> Path:
+        scale = run.cell.scale
+
+        def make(folder: Path) -> None:
+            for kind in ("conditional", "unconditional"):
+                run.progress.say(f"{run.cell}: measuring {kind} decoding, for all rows at once")
+                run.command([
+                    sys.executable, "-m", "seqstruct.benchmarks.write_curves", kind, "--full", "--repeats",
+                    str(REPEATS[scale]), "--device", "cuda" if scale == "paper" else "cpu", "--out",
+                    folder / f"{kind}.json", "--lengths", *map(str, LENGTHS[scale]),
+                ])  # fmt: skip
+
+        return run.prepared(f"decoding-{scale}-{run.cell.seed}", make)
+
+    def train(self, run: Run, data: Path) -> Path:
+        return data
+
+    def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
+        found = []
+        for figure, (kind, rows) in FIGURES.items():
+            if run.cell.row in rows:
+                content = json.loads((data / f"{kind}.json").read_text(encoding="utf-8"))
+                found += of_figure(content, NAMES[run.cell.row], figure)
+        return found
+
+
+def of_figure(content: Mapping[str, Any], name: str, figure: str) -> list[Measurement]:
+    """The numbers of one decoder; values are those at the longest length."""
+    speed = [(n, 1e3 * BATCH / milliseconds) for n, milliseconds in content["time"][name]]
+    memory, base = content["memory"][name], content["memory"][NAMES["softmax"]]
+    longest = speed[-1][0]
+    faster = content["time"][NAMES["softmax"]][-1][1] / content["time"][name][-1][1]
+    full = longest * BATCH / content["full"][name]
+    found = [
+        ("decoding_speed", speed[-1][1], "tokens/s", "length", speed),
+        ("speed_up", faster, "times softmax"),
+        ("state_memory", memory[-1][1], "MB", "length", memory),
+        ("memory_share", 100 * memory[-1][1] / base[-1][1], "% of softmax's"),
+        ("full_run_speed", full, "tokens/s"),
+        ("full_run_speed_up", content["full"][NAMES["softmax"]] / content["full"][name], "times softmax"),
+    ]
+    return [Measurement(*values, table=figure) for values in found]
+
+
+recipe = DecodingCurves()
+
+if __name__ == "__main__":
+    raise SystemExit(main(recipe))

@@ -1,0 +1,78 @@
+"""What `decode` and `encode` measure, as JSON: `python -m seqstruct.benchmarks.write_curves KIND ... --out FILE`.
+
+KIND is conditional or unconditional (whole decoders: milliseconds of a step and megabytes of states, by name as pairs
+with the length; `full`: seconds of one greedy decoding from nothing to the longest length) or encoding (milliseconds of
+a pass and the megabytes that it adds at most).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from seqstruct.benchmarks.decode import BATCH, LIMIT, decoders
+from seqstruct.benchmarks.decode_models import PLANS, decoder, full_run, limit
+from seqstruct.benchmarks.encode import encoding
+from seqstruct.benchmarks.timing import Place, machine
+from seqstruct.data.files import atomic_write
+
+KINDS = ("conditional", "unconditional", "encoding")
+
+
+def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place: Place) -> dict[str, Any]:
+    """time, memory and full (empty unless asked for), and the machine's line.
+
+    Raises ValueError on an unknown kind, and on lengths or repeats below 1.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"expected one of {', '.join(KINDS)}, got {kind!r}")
+    if min(lengths) < 1 or repeats < 1:
+        raise ValueError(f"expected lengths and repeats of 1 or more, got {min(lengths)} and {repeats}")
+    seconds: dict[str, float] = {}
+    if kind == "encoding":
+        found = {length: encoding(length, repeats, place) for length in lengths}
+        parts = [
+            {name: {n: found[n][name][part] for n in lengths} for name in found[lengths[0]]} for part in range(2)
+        ]
+    else:
+        parts = list(decoders(lengths, repeats, kind == "conditional", place))
+        if full:
+            seconds = full_runs(max(lengths), kind == "conditional", place)
+    time, memory = ({name: list(points.items()) for name, points in part.items()} for part in parts)
+    return {"time": time, "memory": memory, "full": seconds, "machine": f"{place}; {machine()}"}
+
+
+def full_runs(length: int, conditional: bool, place: Place) -> dict[str, float]:
+    """Seconds by name, one decoder after another."""
+    found = {name: full_run(decoder(plans, conditional, length, place), length, BATCH, place)
+             for name, plans in PLANS.items()}  # fmt: skip
+    found[LIMIT] = full_run(limit(decoder(("linear", "linear"), conditional, length, place)), length, BATCH, place)
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure and write; the exit status comes back."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.write_curves", description=__doc__)
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--lengths", type=int, nargs="+", required=True, metavar="N")
+    parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed steps or passes (default 3)")
+    parser.add_argument("--full", action="store_true", help="decode once to the longest length too")
+    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    args = parser.parse_args(argv)
+    try:
+        found = measured(args.kind, args.lengths, args.repeats, args.full, Place.of(args.device, "float32"))
+        with atomic_write(args.out) as stream:
+            json.dump(found, stream)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.benchmarks.write_curves: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
