@@ -64,7 +64,8 @@ def load_recipe(script: Path) -> Recipe:
 
     Raises ValueError if it has none.
     """
-    name = f"seqstruct_recipe_{script.stem}"
+    # two papers may have a script of one name
+    name = f"seqstruct_recipe_{script.parent.name}_{script.stem}"
     spec = spec_from_file_location(name, script)
     if spec is None or spec.loader is None:
         raise ValueError(f"{script}: expected a Python script")
