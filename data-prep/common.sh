@@ -46,3 +46,65 @@ prepare_words() {
   fi
   "$python" -m seqstruct.data.corpora "$corpus" "$@"
 }
+
+# prepare_corpus MODULE CORPUS OPTIONS: the module does it all; here stand --help and what cannot be missing.
+prepare_corpus() {
+  local module=$1 corpus=$2 out='' word
+  shift 2
+  for word in "$@"; do
+    case $word in
+      --help | -h) usage; exit 0 ;;
+      --out | --out=*) out=yes ;;
+    esac
+  done
+  [ -n "$out" ] || fail "--out DIR is needed (see --help)"
+  "$python" -m "seqstruct.data.$module" "$corpus" "$@"
+}
+
+# take_option NAME DEFAULT OPTIONS: an option of the script itself into $taken, all others into the array $others.
+take_option() {
+  local name=$1
+  taken=$2 others=()
+  shift 2
+  while [ $# -gt 0 ]; do
+    case $1 in
+      "$name") [ $# -gt 1 ] || fail "$name needs a value"; taken=$2; shift ;;
+      "$name"=*) taken=${1#*=} ;;
+      *) others+=("$1") ;;
+    esac
+    shift
+  done
+}
+
+# raw_options FILES: the part of --help on where the raw files come from.
+raw_options() {
+  cat <<TEXT
+  --out DIR          folder to make; it appears when all is done
+  --from DIR         folder that holds $1;
+                     nothing is downloaded then
+  --downloads DIR    where downloads are kept; a broken one goes on from there at the next call (default OUT.downloads)
+  --unchecked        take the files as they are: neither checksums nor numbers are verified
+TEXT
+}
+
+# pair_options SOURCE KIND VOCABULARY LENGTH RATIO: the part on how pairs are cut, with the defaults.
+pair_options() {
+  cat <<TEXT
+  --src LANGUAGE     source; the other language is the target (default $1)
+  --subwords KIND    bpe (after Moses tokenisation), sentencepiece or sentencepiece-bpe (default $2)
+  --vocabulary N     subword types of both languages together; N,N: of source and target (default $3)
+  --max-length N     subwords in a sentence (default $4); longer training pairs are dropped
+  --max-ratio R      longer to shorter side; training pairs above it are dropped (default $5)
+  --workers N        processes that binarise (default 1)
+  --help             this text
+
+TEXT
+}
+
+# result_of_pairs: the part on what is made.
+result_of_pairs() {
+  cat <<'TEXT'
+DIR then holds bin/ (for fairseq-train), raw/ (references for seqstruct score), text/ (subwords), the subword models and
+corpus.json (settings, checksums, counts).  The environment variable PYTHON names the interpreter (default python3).
+TEXT
+}

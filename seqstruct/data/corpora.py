@@ -17,7 +17,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -26,6 +25,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
+from seqstruct.data.binarise import preprocess
 from seqstruct.data.files import atomic_write, new_folder, sha256, verify
 
 SPLITS = ("train", "valid", "test")
@@ -203,16 +203,12 @@ def binarise(folder: Path, options: Options) -> None:
 
     Raises ValueError with its last line if it fails.
     """
-    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--destdir", str(folder / "bin")]
+    command = ["--only-source", "--thresholdsrc", options.min_count, "--padding-factor", "1", "--workers", "1"]
     for split in SPLITS:
-        command += [f"--{split}pref", str(folder / "text" / f"{split}.txt")]
-    command += ["--thresholdsrc", str(options.min_count), "--padding-factor", "1", "--workers", "1"]
+        command += [f"--{split}pref", folder / "text" / f"{split}.txt"]
     if options.vocabulary:
-        command += ["--nwordssrc", str(options.vocabulary)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise ValueError(f"fairseq-preprocess failed: {(done.stderr.strip().splitlines() or ['no message'])[-1]}")
-    (folder / "bin" / "preprocess.log").unlink(missing_ok=True)
+        command += ["--nwordssrc", options.vocabulary]
+    preprocess(folder / "bin", command)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
 from seqstruct.data.files import atomic_write, sha256, verify
@@ -164,7 +164,8 @@ def raw_folder(
 def collect(
     folder: str | os.PathLike, wanted: Mapping[str, Sequence[str]], scratch: str | os.PathLike, manual: str = ""
 ) -> dict[str, Path]:
-    """Files of a folder by what they are wanted as, each under one of some names, whatever folders they are in.
+    """Files of a folder by what they are wanted as, each under one of some names, whatever folders they are in; a name
+    such as orig/x.de wants the folder, too.
 
     They lie at any depth, plain or .gz, or inside of .tar, .tar.gz, .tgz or .zip archives; those members alone are
     unpacked into the folder `scratch`.  manual: how to get what is missing, for the error.
@@ -175,8 +176,9 @@ def collect(
     found: dict[str, Path] = {}
     archives = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        if path.name in keys:
-            found.setdefault(keys[path.name], path)
+        key = _key(path, keys)
+        if key is not None:
+            found.setdefault(key, path)
         elif path.name.endswith(ARCHIVES):
             archives.append(path)
     for number, archive in enumerate(archives):
@@ -190,17 +192,23 @@ def collect(
     return found
 
 
+def _key(path: PurePath, keys: Mapping[str, str]) -> str | None:
+    """The key of a path's last part, or of its last two."""
+    return keys.get(path.name) or keys.get("/".join(path.parts[-2:]))
+
+
 def _unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path]:
     """By key, the members of these names; regular files alone are taken, and written under their bare names."""
     found: dict[str, Path] = {}
     into.mkdir(parents=True)
     try:
         for member, opened in _members(archive):
-            name = PurePosixPath(member).name
-            if name in keys and keys[name] not in found:
-                with opened() as stream, open(into / name, "wb") as copy:
+            key = _key(PurePosixPath(member), keys)
+            if key is not None and key not in found:
+                path = into / PurePosixPath(member).name
+                with opened() as stream, open(path, "wb") as copy:
                     shutil.copyfileobj(stream, copy, 1 << 20)
-                found[keys[name]] = into / name
+                found[key] = path
                 if len(found) == len(set(keys.values())):
                     break
     except DAMAGE as error:

@@ -21,6 +21,7 @@ from tempfile import TemporaryDirectory
 
 from seqstruct.data import subwords
 from seqstruct.data.files import atomic_write, open_text
+from seqstruct.data.truecase import learn_truecase, load_truecase
 
 UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 SPLITS = ("train", "valid", "test")
@@ -31,31 +32,43 @@ class Options:
     """How a corpus is prepared.
 
     languages: source and target, two-letter codes.  subwords: "bpe" (after Moses tokenisation), "sentencepiece" (its
-    unigram model) or "sentencepiece-bpe".  vocabulary: subword types of both languages together.  min_frequency: how
-    often in training a piece of sentencepiece must be used, 1 or more, else its words are cut into smaller ones.
-    lowercase: whether both sides are lowercased.
+    unigram model) or "sentencepiece-bpe".  vocabulary: subword types of both languages together, or of each, which then
+    has a model of its own.  min_frequency: how often in training a piece of sentencepiece must be used, 1 or more, else
+    its words are cut into smaller ones.  lowercase: whether both sides are lowercased.  truecase: whether Moses tokens
+    are truecased, as training has them.
     max_length: subwords in a sentence, 1 or more; longer training pairs are dropped, longer ones elsewhere an error.
     max_ratio: of the longer to the shorter side in subwords, 1 or more; training pairs above it are dropped.
     """
 
     languages: tuple[str, str]
     subwords: str = "bpe"
-    vocabulary: int = 6000
+    vocabulary: int | tuple[int, int] = 6000
     min_frequency: int = 1
     lowercase: bool = False
     max_length: int = 250
     max_ratio: float = 3.0
+    truecase: bool = False
 
     def __post_init__(self) -> None:
         if self.languages[0] == self.languages[1]:
             raise ValueError(f"languages: expected two different ones, got {self.languages[0]} twice")
         if self.subwords not in subwords.KINDS:
             raise ValueError(f"subwords: expected one of {', '.join(subwords.KINDS)}, got {self.subwords!r}")
-        for name in ("vocabulary", "min_frequency", "max_length", "max_ratio"):
+        for size in self.vocabularies:
+            if size < 1:
+                raise ValueError(f"vocabulary: expected 1 or more, got {size}")
+        for name in ("min_frequency", "max_length", "max_ratio"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
         if self.subwords == "bpe" and self.min_frequency > 1:
             raise ValueError("min_frequency: expected sentencepiece or sentencepiece-bpe with it, got bpe")
+        if self.truecase and (self.subwords != "bpe" or self.lowercase):
+            raise ValueError("truecase: expected bpe with it, and no lowercase")
+
+    @property
+    def vocabularies(self) -> tuple[int, ...]:
+        """One size for a joint model, or two."""
+        return (self.vocabulary,) if isinstance(self.vocabulary, int) else self.vocabulary
 
 
 def find_text(prefix: str | os.PathLike, language: str) -> Path:
@@ -84,10 +97,13 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
         raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
 
 
-def read_pairs(source: str | os.PathLike, target: str | os.PathLike) -> Iterator[tuple[str, str]]:
+def read_pairs(
+    source: str | os.PathLike, target: str | os.PathLike, empty: bool = False
+) -> Iterator[tuple[str, str]]:
     """The aligned lines of two files, in order.
 
-    Raises ValueError naming file and line where one is empty or has no counterpart, and what `read_lines` raises.
+    empty: whether a line may be.  Raises ValueError naming file and line where one is and may not, or has no
+    counterpart, and what `read_lines` raises.
     """
     paths = (source, target)
     sides = [read_lines(path) for path in paths]
@@ -100,7 +116,7 @@ def read_pairs(source: str | os.PathLike, target: str | os.PathLike) -> Iterator
         for here, there, line in zip(paths, reversed(paths), pair, strict=True):
             if line is None:
                 raise ValueError(f"{there}: line {number} has no counterpart: {here} ends after line {number - 1}")
-            if not line.strip():
+            if not (empty or line.strip()):
                 raise ValueError(f"{here}: line {number} is empty")
         yield pair[0], pair[1]
     if number == 1:
@@ -150,31 +166,41 @@ def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Sequence[
                 stream.write(side(line.lower() if options.lowercase else line) + "\n")
 
 
-def learn(words: Sequence[Path], model: Path, options: Options) -> Callable[[str], str]:
-    """Learn one segmentation for both sides of the training set and write it; the function that applies it."""
+def learn(words: Sequence[Path], model: Path, options: Options, vocabulary: int) -> Callable[[str], str]:
+    """Learn one segmentation for sides of the training set and write it; the function that applies it."""
     def text() -> Iterator[str]:
         return (line for path in words for line in read_lines(path))
 
     if options.subwords == "bpe":
-        subwords.learn_bpe(text(), model, options.vocabulary)
+        subwords.learn_bpe(text(), model, vocabulary)
         return subwords.load_bpe(model)
     algorithm = "bpe" if options.subwords == "sentencepiece-bpe" else "unigram"
-    subwords.learn_sentencepiece(text(), model, options.vocabulary, algorithm)
+    subwords.learn_sentencepiece(text(), model, vocabulary, algorithm)
     if options.min_frequency > 1:
         subwords.drop_rare_pieces(text(), model, options.min_frequency)
     return subwords.load_sentencepiece(model)
 
 
+def learn_all(words: Sequence[Path], out: Path, options: Options) -> list[Callable[[str], str]]:
+    """What `text` needs, learnt from the training set and written into `out`; the functions for source and target."""
+    stem, end = ("codes", ".bpe") if options.subwords == "bpe" else ("sentencepiece", ".model")
+    if len(options.vocabularies) == 1:
+        return [learn(words, out / f"{stem}{end}", options, options.vocabularies[0])] * 2
+    models = [out / f"{stem}.{language}{end}" for language in options.languages]
+    sides = zip(words, models, options.vocabularies, strict=True)
+    return [learn([side], model, options, size) for side, model, size in sides]
+
+
 def segment(
-    words: Sequence[Path], apply: Callable[[str], str], split: str, options: Options, into: Sequence[Path]
+    words: Sequence[Path], apply: Sequence[Callable[[str], str]], split: str, options: Options, into: Sequence[Path]
 ) -> dict[str, int]:
-    """Apply a segmentation to one split and write it.  Returns counts of pairs kept, pairs dropped and subwords kept
-    on both sides; raises ValueError if a sentence that is not for training is over-long."""
+    """Apply the segmentations of both sides to one split and write it.  Returns counts of pairs kept, pairs dropped and
+    subwords kept on both sides; raises ValueError if a sentence that is not for training is over-long."""
     counts = {"pairs": 0, "dropped": 0, "subwords": 0}
     with ExitStack() as stack:
         streams = [stack.enter_context(atomic_write(path)) for path in into]
         for number, pair in enumerate(read_pairs(*words), 1):
-            lines = [apply(line) for line in pair]
+            lines = [cut(line) for cut, line in zip(apply, pair, strict=True)]
             lengths = tuple(len(line.split()) for line in lines)
             if split == "train" and not within(lengths, options):
                 counts["dropped"] += 1
@@ -203,7 +229,8 @@ def prepare(
     prefixes: by split (train, valid, test), the path without its language suffix.  checksums: SHA-256 of the unpacked
     text by file name (without .gz); where given, each input must be listed and agree.
     Writes `text/SPLIT.LANGUAGE` (subwords), `raw/{valid,test}.LANGUAGE` (to score against), `codes.bpe` or
-    `sentencepiece.model`, and `corpus.json`: the options, the input's checksums and the counts, which also come back.
+    `sentencepiece.model` (with the language before the dot where each has its own), `truecase.LANGUAGE` if wanted, and
+    `corpus.json`: the options, the input's checksums and the counts, which also come back.
     The folder appears when all of it is there.
     Raises ValueError for what is missing, truncated, altered, empty or not aligned, or if `out` holds files already.
     """
@@ -232,11 +259,18 @@ def prepare(
 
 def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path, out: Path) -> dict:
     """Words in `scratch`, all the rest in `out`; returns the counts by split."""
-    model = out / ("codes.bpe" if options.subwords == "bpe" else "sentencepiece.model")
     words = {split: [scratch / f"{split}.{language}" for language in options.languages] for split in SPLITS}
     for split in SPLITS:
         tokenise(read_pairs(*files[split]), options, words[split])
-    apply = learn(words["train"], model, options)
+    if options.truecase:
+        for side, language in enumerate(options.languages):
+            learn_truecase(read_lines(words["train"][side]), out / f"truecase.{language}")
+            truecase = load_truecase(out / f"truecase.{language}")
+            for split in SPLITS:
+                with atomic_write(cased := scratch / f"{split}.truecased.{language}") as stream:
+                    stream.writelines(truecase(line) + "\n" for line in read_lines(words[split][side]))
+                words[split][side] = cased
+    apply = learn_all(words["train"], out, options)
     counts = {}
     for split in SPLITS:
         into = [out / "text" / f"{split}.{language}" for language in options.languages]
@@ -248,6 +282,14 @@ def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path,
     return counts
 
 
+def vocabulary(text: str) -> int | tuple[int, int]:
+    """`6000` or `9000,7000`.  Raises ValueError on anything else."""
+    sizes = tuple(int(size) for size in text.split(","))
+    if len(sizes) > 2:
+        raise ValueError(f"vocabulary: expected one size or two, got {text}")
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of `python -m seqstruct.data.parallel`."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.parallel", description=__doc__.split("\n")[0])
@@ -257,8 +299,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
     parser.add_argument("--subwords", choices=subwords.KINDS, default=Options.subwords)
-    parser.add_argument("--vocabulary", type=int, default=Options.vocabulary, metavar="N",
-                        help="subword types of both languages together (default %(default)s)")
+    parser.add_argument("--vocabulary", type=vocabulary, default=Options.vocabulary, metavar="N[,N]",
+                        help="subword types of both languages together, or of each (default %(default)s)")
     parser.add_argument("--min-frequency", type=int, default=Options.min_frequency, metavar="N",
                         help="uses in training that a piece of sentencepiece needs (default %(default)s)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")

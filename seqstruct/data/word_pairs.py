@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
+from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.files import atomic_write, new_folder
 from seqstruct.data.parallel import SPLITS, content_sha256, find_text, read_lines, read_pairs
 from seqstruct.data.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
@@ -137,15 +138,10 @@ def prepare(
 
 def _binarise(corpus: Path, options: Options, workers: int) -> None:
     """fairseq-preprocess from text/ to bin/."""
-    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", corpus / "bin", "--workers", str(workers)]
-    command += ["--source-lang", options.languages[0], "--target-lang", options.languages[1]]
-    command += ["--thresholdsrc", str(options.threshold), "--thresholdtgt", str(options.threshold)]
-    for split in SPLITS:
-        command += [f"--{split}pref", corpus / "text" / split]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        raise ValueError(f"fairseq-preprocess failed: {done.stdout.strip().splitlines()[-1:]}")
-    (corpus / "bin" / "preprocess.log").unlink(missing_ok=True)
+    thresholds = ["--thresholdsrc", str(options.threshold), "--thresholdtgt", str(options.threshold)]
+    preprocess_pairs(
+        corpus / "text", corpus / "bin", options.languages, joined=False, workers=workers, arguments=thresholds
+    )
 
 
 def _write_split(split: str, raw: list[Path], words: list[Path], options: Options, out: Path) -> dict[str, int]:

@@ -1,0 +1,213 @@
+"""Corpora for translation: from the publishers' archives to subwords and a folder for fairseq.
+
+    wmt14-en-de, wmt14-en-fr, wmt16-en-ro                      see `wmt`
+    iwslt14-de-en, iwslt14-de-en-joint, iwslt15-en-vi          see `iwslt`
+    iwslt14-es-en                                              the same, with the bounds of documents
+    kftt                                                       see `kftt`
+
+The folder that is made holds raw/ (references for seqstruct score), text/ (subwords), bin/ (for fairseq), the subword
+models and corpus.json; where there are documents, text/SPLIT.docs has the number of sentences of each, one a line.
+`python -m seqstruct.data.translation --help` is what the scripts in data-prep/ call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from seqstruct.data import parallel
+from seqstruct.data.binarise import preprocess_pairs
+from seqstruct.data.downloads import Remote, collect, raw_folder
+from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.subwords import KINDS, normalize_spaces
+
+SPLITS = parallel.SPLITS
+CORPORA = ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "iwslt14-de-en", "iwslt14-de-en-joint", "iwslt14-es-en",
+           "iwslt15-en-vi", "kftt")
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus and how it is cut.
+
+    options: languages, source first, and subwords.  remotes: the archives.  wanted: the files needed, as of
+    `downloads.collect`.  read: from those files to the pairs of each split, in the order of the options' languages and
+    without empty sides; None begins a document.  counts: pairs of each split as published.  tolerance: by how much of
+    them ours may differ where cleaning depends on a tokeniser.  manual: what to do where nothing can be downloaded.
+    """
+
+    options: parallel.Options
+    remotes: tuple[Remote, ...]
+    wanted: Mapping[str, Sequence[str]]
+    read: Callable[[Mapping[str, Path]], Mapping[str, Iterable[Pair | None]]]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tolerance: float = 0.0
+    manual: str = ""
+
+
+def get_corpus(name: str) -> Corpus:
+    """A corpus by its name.  Raises ValueError if there is none."""
+    from seqstruct.data import iwslt, kftt, wmt
+
+    found = {**wmt.CORPORA, **iwslt.CORPORA, **kftt.CORPORA}
+    if name not in found:
+        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {name!r}")
+    return found[name]
+
+
+def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[str], folder: Path) -> dict[str, dict]:
+    """folder/SPLIT.LANGUAGE; by split the pairs, and the sentences of each document: documents that have none are
+    left out.  Runs of white space become one space.
+
+    Raises ValueError if a split has no pair.
+    """
+    counts = {}
+    for split in SPLITS:
+        pairs, documents = 0, []
+        with ExitStack() as stack:
+            streams = [stack.enter_context(atomic_write(folder / f"{split}.{language}")) for language in languages]
+            for pair in splits[split]:
+                if pair is None:
+                    documents.append(0)
+                    continue
+                for side, stream in zip(pair, streams, strict=True):
+                    stream.write(normalize_spaces(side) + "\n")
+                pairs += 1
+                if documents:
+                    documents[-1] += 1
+        if not pairs:
+            raise ValueError(f"no pairs in the {split} set")
+        counts[split] = {"pairs": pairs, "documents": [count for count in documents if count]}
+    return counts
+
+
+def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
+    """Those of which no side is empty, and the bounds of documents."""
+    return (pair for pair in pairs if pair is None or all(side.strip() for side in pair))
+
+
+def check_counts(name: str, corpus: Corpus, found: Mapping[str, int]) -> None:
+    """Raise ValueError unless the numbers of pairs are the published ones, up to the tolerance."""
+    for split, expected in corpus.counts.items():
+        if abs(found[split] - expected) > corpus.tolerance * expected:
+            raise ValueError(f"{name}: the {split} set has {found[split]} pairs, expected {expected}: "
+                             "truncated or altered (see --unchecked)")
+
+
+def prepare(
+    name: str,
+    out: str | os.PathLike,
+    source: str | os.PathLike | None = None,
+    downloads: str | os.PathLike | None = None,
+    *,
+    options: parallel.Options | None = None,
+    checked: bool = True,
+    workers: int = 1,
+) -> dict:
+    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
+
+    name: one of `CORPORA`.  source: folder with the raw files; without it they are downloaded into `downloads`, by
+    default `out`.downloads, which stays.  options: the corpus's own if None.  checked: whether files must have their
+    checksums and splits their numbers of pairs.
+    Raises ValueError on what is missing, altered, empty or not aligned, or if `out` holds files already.
+    """
+    corpus = get_corpus(name)
+    options = corpus.options if options is None else options
+    out = Path(out)
+    with new_folder(out) as folder, TemporaryDirectory(prefix=f".{out.name}.", dir=folder.parent) as scratch:
+        raw = raw_folder(corpus.remotes, source, downloads or f"{out}.downloads", manual=corpus.manual, checked=checked)
+        files = collect(raw, corpus.wanted, Path(scratch, "unpacked"), corpus.manual)
+        text = Path(scratch, "raw")
+        counts = write_raw(corpus.read(files), corpus.options.languages, text)
+        if checked:
+            check_counts(name, corpus, {split: found["pairs"] for split, found in counts.items()})
+        made = Path(scratch, "corpus")
+        summary = parallel.prepare({split: text / split for split in SPLITS}, options, made)
+        preprocess_pairs(made / "text", made / "bin", options.languages, joined=len(options.vocabularies) == 1,
+                         workers=workers)
+        summary = {"corpus": name, **summary}
+        for split, found in counts.items():
+            if found["documents"]:
+                _write_documents(made / "text" / f"{split}.docs", split, found["documents"], summary)
+        with atomic_write(made / "corpus.json") as stream:
+            json.dump(summary, stream, indent=1)
+            stream.write("\n")
+        for path in made.iterdir():
+            os.replace(path, folder / path.name)
+    return summary
+
+
+def _write_documents(path: Path, split: str, documents: Sequence[int], summary: dict) -> None:
+    if summary["counts"][split]["dropped"]:
+        raise ValueError(f"{split}: {summary['counts'][split]['dropped']} pairs exceed the limits on length and ratio; "
+                         "documents must stay whole")
+    summary["counts"][split]["documents"] = len(documents)
+    with atomic_write(path) as stream:
+        stream.writelines(f"{count}\n" for count in documents)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.translation", description=__doc__.split("\n")[0])
+    parser.add_argument("corpus", choices=CORPORA)
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
+    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
+    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever they hold")
+    parser.add_argument("--src", metavar="LANGUAGE", help="the source language; the other one is the target")
+    parser.add_argument("--subwords", choices=KINDS, help="kind of subwords")
+    parser.add_argument("--vocabulary", type=parallel.vocabulary, metavar="N[,N]",
+                        help="subword types of both languages together, or of each")
+    parser.add_argument("--max-length", type=int, metavar="N", help="subwords in a sentence")
+    parser.add_argument("--max-ratio", type=float, metavar="R", help="longer to shorter side of a training pair")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
+    return parser
+
+
+def chosen_options(args: argparse.Namespace) -> parallel.Options:
+    """The corpus's options, changed by what the command line says.  Raises ValueError on a language it does not have,
+    and as `parallel.Options` does."""
+    options = get_corpus(args.corpus).options
+    names = ("subwords", "vocabulary", "max_length", "max_ratio")
+    changed = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if changed.get("subwords", "bpe") != "bpe":
+        changed["truecase"] = False
+    if args.src is not None:
+        if args.src not in options.languages:
+            raise ValueError(f"--src: expected one of {', '.join(options.languages)}, got {args.src}")
+        sizes = options.vocabulary
+        if options.languages[0] != args.src:
+            changed["languages"] = options.languages[::-1]
+            if not isinstance(sizes, int):
+                changed.setdefault("vocabulary", sizes[::-1])
+    return replace(options, **changed)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status comes back."""
+    args = build_parser().parse_args(argv)
+    try:
+        summary = prepare(args.corpus, args.out, args.source, args.downloads, options=chosen_options(args),
+                          checked=not args.unchecked, workers=args.workers)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.data.translation: {error}", file=sys.stderr)
+        return 1
+    for split, counts in summary["counts"].items():
+        documents = f" in {counts['documents']} documents" if "documents" in counts else ""
+        print(f"{split}: {counts['pairs']} pairs{documents}, {counts['subwords']} subwords, "
+              f"{counts['dropped']} pairs dropped")
+    print(f"{args.out}: ready")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""What tests of data-prep/ share: they call its scripts, and pack small archives for --from."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "data-prep"
+
+
+def run(script: str, *arguments: object) -> subprocess.CompletedProcess:
+    """data-prep/SCRIPT.sh with these arguments, by the interpreter of the tests and without a way to the network."""
+    refused = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    environment = {**os.environ, **refused, "no_proxy": "127.0.0.1", "PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
+    command = ["bash", SCRIPTS / f"{script}.sh", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def refused(script: str, *arguments: object) -> str:
+    """The one sentence with which a script fails, after what it says of its progress."""
+    done = run(script, *arguments)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("downloading ")]
+    assert done.returncode != 0 and len(lines) == 1, f"status {done.returncode}: {done.stderr}"
+    return lines[0]
+
+
+def pack_tar(path: Path, members: Mapping[str, str | bytes]) -> None:
+    """A .tar, .tgz or .tar.gz archive of texts by name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w" if path.suffix == ".tar" else "w:gz") as archive:
+        for name, content in members.items():
+            content = content.encode() if isinstance(content, str) else content
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+
+def pack_zip(path: Path, members: Mapping[str, str | bytes]) -> None:
+    """A .zip archive of texts by name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+
+
+def read(path: Path) -> list[str]:
+    """The lines of a text."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
