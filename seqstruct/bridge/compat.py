@@ -16,7 +16,7 @@ import numpy
 import torch
 
 import seqstruct
-from seqstruct.bridge import resume
+from seqstruct.bridge import dictionaries, replace_unknown, resume
 
 NOISE = (
     r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
@@ -39,6 +39,9 @@ def prepare_fairseq() -> None:
     * Stock parts without a dataclass leave an `argparse.Namespace` in checkpoints; it becomes a safe global, so that
       `weights_only=True` stays on.
     * A resumed run goes on exactly as an unbroken one (`seqstruct.bridge.resume`).
+    * Models and dictionaries that do not belong together are refused (`seqstruct.bridge.dictionaries`).
+    * Unknown words can be replaced by the source words attended to (`seqstruct.bridge.replace_unknown`).
+    * Criterions that have `set_num_updates` are told the number of updates before each training step.
     * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
     * Upstream drops the last batch of any set, also of one to translate, whose size is not a multiple of
       --required-batch-size-multiple (8 by default); it is kept.
@@ -50,6 +53,9 @@ def prepare_fairseq() -> None:
     for message in NOISE:
         warnings.filterwarnings("ignore", message=message)
     resume.install()
+    dictionaries.install()
+    replace_unknown.install()
+    _tell_criterions_the_update()
     _allow_bf16()
     _refuse_batch_buckets()
     _keep_the_last_batch()
@@ -68,6 +74,21 @@ def _allow_bf16() -> None:
         original(self, cfg, *rest, **named)
 
     Trainer.__init__ = initialize
+
+
+def _tell_criterions_the_update() -> None:
+    from fairseq.tasks.fairseq_task import FairseqTask
+
+    original = FairseqTask.train_step
+
+    @functools.wraps(original)
+    def train_step(self: Any, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, *rest: Any,
+                   **named: Any) -> Any:
+        if hasattr(criterion, "set_num_updates"):
+            criterion.set_num_updates(update_num)
+        return original(self, sample, model, criterion, optimizer, update_num, *rest, **named)
+
+    FairseqTask.train_step = train_step
 
 
 def _refuse_batch_buckets() -> None:

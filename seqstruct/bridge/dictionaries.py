@@ -1,0 +1,120 @@
+"""Models and dictionaries that belong together: a digest of both dictionaries in every checkpoint, checked on loading.
+
+fairseq loads a checkpoint into whatever dictionaries the task has, and an ensemble into those of the first: where the
+sizes agree, each index then silently means another word.  Checkpoints without digests (of fairseq without this package)
+are compared by the dictionary files of the folder that they were trained on, as long as those are there.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any, Callable, Sequence
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import infer_language_pair
+from fairseq.tasks.translation import TranslationTask
+from fairseq.trainer import Trainer
+
+KEY = "seqstruct_dictionaries"
+SIDES = ("source", "target")
+
+
+def digest(dictionary: Dictionary) -> str:
+    """Hexadecimal SHA-256 of the symbols in their order; counts do not matter."""
+    return hashlib.sha256("\n".join(dictionary.symbols).encode()).hexdigest()
+
+
+def digests(task: Any) -> dict[str, str] | None:
+    """Of source and target of a translation task; None for other tasks."""
+    if not isinstance(task, TranslationTask):
+        return None
+    return {"source": digest(task.source_dictionary), "target": digest(task.target_dictionary)}
+
+
+def install() -> None:
+    """Make every Trainer of this process save digests, and every loading compare them; a second call changes nothing.
+
+    Loading raises ValueError, with both checkpoints named, where an ensemble has unlike dictionaries, and where a
+    checkpoint was trained with another dictionary than the task has.
+    """
+    if hasattr(checkpoint_utils.load_model_ensemble_and_task, "checks_dictionaries"):
+        return
+    Trainer.save_checkpoint = _saving(Trainer.save_checkpoint)
+    checkpoint_utils.load_model_ensemble_and_task = _checking(checkpoint_utils.load_model_ensemble_and_task)
+    checkpoint_utils.load_model_ensemble_and_task.checks_dictionaries = True
+
+
+def _saving(save: Callable) -> Callable:
+    @functools.wraps(save)
+    def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
+        found = digests(self.task)
+        return save(self, filename, extra_state if found is None else {**extra_state, KEY: found})
+
+    return save_checkpoint
+
+
+def _checking(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_model_ensemble_and_task(
+        filenames: Sequence[str], arg_overrides: dict | None = None, task: Any = None, *rest: Any, **named: Any
+    ) -> Any:
+        check_ensemble(filenames, task)
+        return load(filenames, arg_overrides, task, *rest, **named)
+
+    return load_model_ensemble_and_task
+
+
+def check_ensemble(filenames: Sequence[str], task: Any = None) -> None:
+    """Raise ValueError if the checkpoints, or a checkpoint and the task, have unlike dictionaries.
+
+    What cannot be read is left to the loader to say.  Cost: the files are mapped, their tensors are not read.
+    """
+    first: tuple[str, dict[str, str]] | None = None
+    for filename in map(str, filenames):
+        state = _mapped(filename)
+        recorded = ((state or {}).get("extra_state") or {}).get(KEY)
+        expected = None if recorded is None else digests(task)
+        for side in SIDES if expected else ():
+            if recorded[side] != expected[side]:
+                raise ValueError(
+                    f"{filename} was trained with another {side} dictionary than the data folder has "
+                    f"({len(getattr(task, f'{side}_dictionary'))} symbols there)"
+                )
+        found = recorded or _of_folder(state)
+        if found is None:
+            continue
+        if first is None:
+            first = filename, found
+        for side in SIDES:
+            if found[side] != first[1][side]:
+                raise ValueError(f"{first[0]} and {filename} have unlike {side} dictionaries: the models of an "
+                                 "ensemble share both")
+
+
+def _mapped(filename: str) -> dict[str, Any] | None:
+    if not Path(filename).is_file():
+        return None
+    try:
+        return torch.load(filename, map_location="cpu", weights_only=True, mmap=True)
+    except Exception:  # a damaged file makes the unpickler raise whatever its bytes lead to; the loader reports it
+        return None
+
+
+def _of_folder(state: dict[str, Any] | None) -> dict[str, str] | None:
+    """Digests of the dictionary files where the checkpoint was trained, None if they are not there."""
+    config = (state or {}).get("cfg")
+    task = config.get("task") if isinstance(config, dict) else None
+    if not isinstance(task, dict):
+        return None
+    folder = str(task.get("data")).split(":")[0]
+    languages = task.get("source_lang"), task.get("target_lang")
+    if None in languages:
+        languages = infer_language_pair(folder) if Path(folder).is_dir() else (None, None)
+    paths = [Path(folder, f"dict.{language}.txt") for language in languages]
+    if not all(path.is_file() for path in paths):
+        return None
+    return {side: digest(Dictionary.load(str(path))) for side, path in zip(SIDES, paths, strict=True)}

@@ -1,0 +1,61 @@
+"""`seqstruct score-phrases`: a model's score of each phrase pair, as one more column of a Moses phrase table.
+
+Lines that are malformed, or longer than the model allows, are left out and reported with their numbers: a table in
+which they had fewer scores than the others could not be read.  With --keep they come out unchanged.  The result stands
+beside under another name until it is whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser(
+        "score-phrases", help="add a model's score to a Moses phrase table", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("table", metavar="TABLE", help="source ||| target ||| scores ||| ..., plain or .gz")
+    parser.add_argument("--checkpoint", metavar="PT", nargs="+", required=True,
+                        help="a translation model of fairseq-train; several are an ensemble")
+    parser.add_argument("--out", metavar="FILE", required=True, help="the new table; packed if it ends in .gz")
+    parser.add_argument("--score", choices=("log", "probability"), default="log",
+                        help="log-probability of the target phrase and its end, in nats, or the probability itself, of "
+                        "which Moses takes the logarithm (default %(default)s)")
+    parser.add_argument("--data", metavar="DIR", help="binarised folder, if it is not where training found it")
+    parser.add_argument("--subword-model", metavar="FILE",
+                        help="codes of subword-nmt or a SentencePiece model that cut the phrases first")
+    parser.add_argument("--keep", action="store_true", help="keep lines without a score, unchanged")
+    parser.add_argument("--window", type=int, default=20000, metavar="LINES",
+                        help="lines in memory, batched by length (default %(default)s)")
+    parser.add_argument("--cpu", action="store_true", help="leave a GPU alone")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the table and say what was left out.  Raises ValueError or OSError with one sentence."""
+    import os
+
+    from seqstruct.harness.progress import Progress
+    from seqstruct.scoring.forced import load_scorer
+    from seqstruct.scoring.phrase_table import score_table
+
+    if args.window < 1:
+        raise ValueError(f"--window: expected 1 or more, got {args.window}")
+    size = os.stat(args.table).st_size
+    scorer = load_scorer(args.checkpoint, args.data, args.subword_model, args.cpu)
+    with Progress() as bars:
+        task = bars.task(os.path.basename(args.table), size / 1e6)
+
+        def progress(done: int, _: int, note: str) -> None:
+            task.advance(done / 1e6, f"MB, {note}")
+
+        report = score_table(
+            args.table, args.out, scorer, lambda text: bars.say(f"{args.table}: {text}"), progress,
+            args.score, args.keep, args.window,
+        )
+    left = "kept unchanged" if args.keep else "left out"
+    print(f"{report.lines} lines: {report.scored} scored, {report.malformed} malformed and {report.too_long} too long "
+          f"for the model, {left}; {report.unknown} words unknown to the model")
+    return 0

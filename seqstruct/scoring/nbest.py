@@ -1,0 +1,168 @@
+"""n-best lists of other systems, rescored by translation models (Sutskever et al. 2014, sec. 3.2 and Table 2).
+
+The new score of a hypothesis is (1 - w) s + w log P(hypothesis | source), s being what its system gave and w = 0.5 the
+even average of the source.  Lists are Moses's, `id ||| hypothesis ||| features ||| score` with ids from 0, or the
+output of fairseq-generate, whose s is the log-probability in nats: the sum of a P- line, taken from bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from seqstruct.scoring.forced import ForcedScorer, Pair
+
+WINDOW = 5000  # hypotheses held at a time
+
+
+class Hypothesis(NamedTuple):
+    """line: its number in the list, for errors.  features: as Moses writes them.  score: the system's own."""
+
+    line: int
+    text: str
+    features: str
+    score: float
+
+
+class Sentence(NamedTuple):
+    """One sentence's hypotheses, best first if rescored.  source: None if the list has none."""
+
+    id: int
+    source: str | None
+    hypotheses: list[Hypothesis]
+
+
+def read_moses(lines: Iterable[str], name: str) -> Iterator[Sentence]:
+    """The sentences of a Moses list, in its order; lines of one sentence stand together.
+
+    name: what to call the list in an error.  Raises ValueError, with the line, if one is malformed.
+    """
+    current: Sentence | None = None
+    for number, line in enumerate(lines, 1):
+        fields = [part.strip() for part in line.split("|||")]
+        if len(fields) < 4 or not fields[0].isdecimal():
+            raise ValueError(f"{name}: line {number}: expected id ||| hypothesis ||| features ||| score")
+        hypothesis = Hypothesis(number, fields[1], fields[2], _number(fields[3], name, number))
+        if current is None or int(fields[0]) != current.id:
+            if current is not None:
+                yield current
+            current = Sentence(int(fields[0]), None, [])
+        current.hypotheses.append(hypothesis)
+    if current is not None:
+        yield current
+
+
+def read_generate(lines: Iterable[str], name: str) -> Iterator[Sentence]:
+    """The sentences in the output of fairseq-generate, in its order, with their sources.
+
+    Raises ValueError, with the line, if an S-, H- or P- line is malformed or out of place.
+    """
+    current: Sentence | None = None
+    text: str | None = None
+    for number, line in enumerate(lines, 1):
+        kind = line[:2]
+        if kind not in ("S-", "H-", "P-"):
+            continue
+        fields = line.rstrip("\r\n").split("\t")
+        if not fields[0][2:].isdecimal() or len(fields) != (3 if kind == "H-" else 2):
+            raise ValueError(f"{name}: line {number}: expected {kind}id and its fields separated by tabs")
+        if kind == "S-":
+            if current is not None:
+                yield current
+            current = Sentence(int(fields[0][2:]), fields[1], [])
+            continue
+        if current is None or int(fields[0][2:]) != current.id or (kind == "P-" and text is None):
+            raise ValueError(f"{name}: line {number}: {fields[0]} does not follow its sentence")
+        if kind == "H-":
+            text = fields[2]
+            continue
+        bits = [_number(x, name, number) for x in fields[1].split()]
+        score = sum(bits) * math.log(2)
+        current.hypotheses.append(Hypothesis(number, text, f"LogProbability0= {score:.6g}", score))
+        text = None
+    if current is not None:
+        yield current
+
+
+def _number(text: str, name: str, line: int) -> float:
+    try:
+        return float(text.split()[0])
+    except (ValueError, IndexError):
+        raise ValueError(f"{name}: line {line}: expected a number, got {text!r}") from None
+
+
+def rescore(
+    sentences: Iterable[Sentence],
+    scorer: ForcedScorer,
+    name: str,
+    sources: Mapping[int, str] | None = None,
+    weight: float = 0.5,
+    feature: str = "Neural0",
+    window: int = WINDOW,
+) -> Iterator[Sentence]:
+    """Each sentence with its hypotheses in the order of their new scores, log P among the features as `feature`.
+
+    Equal scores keep their order.  sources: by sentence id, in place of the list's own.  weight: of log P, 0 to 1.
+    Memory: `window` hypotheses and one sentence's.
+    Raises ValueError on a weight outside of [0, 1], on a sentence without a source or twice in the list, and, with the
+    line, on a hypothesis that is empty or beyond the models' limit.
+    """
+    if not 0 <= weight <= 1:
+        raise ValueError(f"expected a weight between 0 and 1, got {weight}")
+    held: list[Sentence] = []
+    pairs: list[Pair] = []
+    seen: set[int] = set()
+    for sentence in sentences:
+        source = sentence.source if sources is None else sources.get(sentence.id)
+        if source is None:
+            raise ValueError(f"{name}: sentence {sentence.id} has no source sentence")
+        if sentence.id in seen:
+            raise ValueError(f"{name}: the hypotheses of sentence {sentence.id} do not stand together")
+        seen.add(sentence.id)
+        held.append(sentence)
+        for hypothesis in sentence.hypotheses:
+            try:
+                pairs.append(scorer.encode(source, hypothesis.text))
+            except ValueError as error:
+                raise ValueError(f"{name}: line {hypothesis.line}: {error}") from None
+        if len(pairs) >= window:
+            yield from _reordered(held, scorer.log_probabilities(pairs), weight, feature)
+            held, pairs = [], []
+    yield from _reordered(held, scorer.log_probabilities(pairs), weight, feature)
+
+
+def _reordered(sentences: list[Sentence], scores: list[float], weight: float, feature: str) -> Iterator[Sentence]:
+    found = iter(scores)
+    for sentence in sentences:
+        rescored = []
+        for hypothesis in sentence.hypotheses:
+            log_probability = next(found)
+            features = f"{hypothesis.features} {feature}= {log_probability:.6g}".lstrip()
+            total = (1 - weight) * hypothesis.score + weight * log_probability
+            rescored.append(hypothesis._replace(features=features, score=total))
+        yield sentence._replace(hypotheses=sorted(rescored, key=lambda h: -h.score))
+
+
+def write(
+    sentences: Iterable[Sentence], keep: Callable[[str], None] | None, expected: int | None, name: str
+) -> list[str]:
+    """Write the lines of a Moses list and collect the best hypotheses, in the order of their ids.
+
+    keep: takes each line of the list, None for no list.  expected: the number of sentences, None if it is not known.
+    Raises ValueError if a sentence from 0 to the last has no hypothesis.
+    """
+    best: dict[int, str] = {}
+    for sentence in sentences:
+        if sentence.hypotheses:
+            best[sentence.id] = sentence.hypotheses[0].text
+        for hypothesis in sentence.hypotheses if keep is not None else ():
+            keep(f"{sentence.id} ||| {hypothesis.text} ||| {hypothesis.features} ||| {hypothesis.score:.6g}\n")
+    if not best:
+        raise ValueError(f"{name}: no hypotheses: expected an n-best list")
+    count = max(best) + 1 if expected is None else expected
+    missing = [i for i in range(count) if i not in best]
+    if missing:
+        shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise ValueError(f"{name}: {len(missing)} of {count} sentences have no hypothesis (ids {shown})")
+    return [best[i] for i in range(count)]

@@ -1,0 +1,205 @@
+"""Moses phrase tables with one more score: what a model gives to each phrase pair (Cho et al. 2014, sec. 3.1).
+
+A line is `source ||| target ||| scores ||| alignment ||| counts`, with at least the first three fields; whatever stands
+behind the scores is left as it is.  Moses takes the logarithm of every score itself, so a table for Moses needs
+probabilities.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO
+
+from seqstruct.data.files import atomic_write
+from seqstruct.data.parallel import UNPACKING_ERRORS
+from seqstruct.scoring.forced import ForcedScorer, Pair, TooLong
+
+SCALES = ("log", "probability")
+WINDOW = 20000  # lines held at a time; pairs of like length are found among them
+SHOWN = 10  # lines left out that are reported one by one
+
+
+@dataclass
+class Report:
+    """What happened: lines read, scored, malformed and beyond the models' limit; symbols unknown to the models."""
+
+    lines: int = 0
+    scored: int = 0
+    malformed: int = 0
+    too_long: int = 0
+    unknown: int = 0
+    columns: int | None = field(default=None, repr=False)
+
+
+def parse(line: bytes, columns: int | None) -> list[str]:
+    """The fields of a line, spaces left as they are.  columns: how many scores it must have, None for any number.
+
+    Raises ValueError that says what is wrong.
+    """
+    try:
+        fields = line.decode("utf-8").split("|||")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"not UTF-8: {error.reason}") from None
+    if len(fields) < 3:
+        raise ValueError(f"expected source ||| target ||| scores, got {len(fields)} fields")
+    for name, text in zip(("source", "target"), fields, strict=False):
+        if not text.strip():
+            raise ValueError(f"the {name} is empty")
+    scores = fields[2].split()
+    for score in scores:
+        try:
+            float(score)
+        except ValueError:
+            raise ValueError(f"expected numbers as scores, got {score!r}") from None
+    if columns is not None and len(scores) != columns:
+        raise ValueError(f"expected {columns} scores, as in the lines before, got {len(scores)}")
+    return fields
+
+
+def score_lines(
+    lines: Iterable[bytes],
+    scorer: ForcedScorer,
+    say: Callable[[str], None],
+    report: Report,
+    scale: str = "log",
+    keep: bool = False,
+    window: int = WINDOW,
+) -> Iterator[bytes]:
+    """The lines with one more score, in order; a score has six significant digits.
+
+    scale: "log" for log P(target | source) in nats, "probability" for P.  keep: malformed lines, and those beyond the
+    models' limit, come out unchanged instead of being left out; the first of them are told to `say`, with their number.
+    report: counted on.  Memory: `window` lines.  Raises ValueError on another scale.
+    """
+    if scale not in SCALES:
+        raise ValueError(f"expected a scale among {', '.join(SCALES)}, got {scale!r}")
+    held: list[tuple[bytes, list[str] | None]] = []
+    pairs: list[Pair] = []
+    for line in lines:
+        report.lines += 1
+        line = line.rstrip(b"\r\n")
+        fields = _read(line, scorer, pairs, report, say)
+        if fields is not None or keep:
+            held.append((line, fields))
+        if len(held) >= window:
+            yield from _finished(held, scorer.log_probabilities(pairs), scale)
+            held, pairs = [], []
+    yield from _finished(held, scorer.log_probabilities(pairs), scale)
+
+
+def _read(
+    line: bytes, scorer: ForcedScorer, pairs: list[Pair], report: Report, say: Callable[[str], None]
+) -> list[str] | None:
+    """The fields of a line, whose pair is added; None, reported, if it cannot be scored."""
+    try:
+        fields = parse(line, report.columns)
+        pair = scorer.encode(fields[0], fields[1])
+    except ValueError as error:
+        report.too_long += isinstance(error, TooLong)
+        report.malformed += not isinstance(error, TooLong)
+        count = report.malformed + report.too_long
+        if count <= SHOWN:
+            say(f"line {report.lines}: {error}" + ("; further ones are counted only" if count == SHOWN else ""))
+        return None
+    report.columns = len(fields[2].split())
+    report.scored += 1
+    report.unknown += pair.unknown
+    pairs.append(pair)
+    return fields
+
+
+def _finished(held: list[tuple[bytes, list[str] | None]], scores: list[float], scale: str) -> Iterator[bytes]:
+    found = iter(scores)
+    for line, fields in held:
+        if fields is None:
+            yield line + b"\n"
+            continue
+        score = next(found)
+        value = f"{score if scale == 'log' else math.exp(score):.6g}"
+        fields[2] = f" {' '.join([*fields[2].split(), value])}" + " " * (len(fields) > 3)
+        yield "|||".join(fields).encode() + b"\n"
+
+
+class Table:
+    """The lines of a file, plain or .gz, as bytes; `position` of `size` bytes have been read from the disk."""
+
+    def __init__(self, path: str | os.PathLike):
+        """Raises OSError if it cannot be read."""
+        self.path = os.fspath(path)
+        self.raw = open(path, "rb")  # noqa: SIM115  closed by __exit__
+        self.size = os.fstat(self.raw.fileno()).st_size
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.raw.close()
+
+    @property
+    def position(self) -> int:
+        """Bytes read from the disk so far."""
+        return self.raw.tell()
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Raises ValueError with the line's number if a compressed file is truncated."""
+        number = 0
+        try:
+            stream = gzip.GzipFile(fileobj=self.raw) if self.path.endswith(".gz") else self.raw
+            for line in io.BufferedReader(stream) if stream is not self.raw else stream:
+                yield line
+                number += 1
+        except UNPACKING_ERRORS as error:
+            raise ValueError(
+                f"{self.path}: the compressed file is truncated or altered after line {number}: {error}"
+            ) from None
+
+
+@contextmanager
+def table_writer(path: str | os.PathLike) -> Iterator[IO[bytes]]:
+    """A file, plain or .gz, that appears under its name only when it is whole."""
+    with atomic_write(path, "wb") as stream:
+        if str(path).endswith(".gz"):
+            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0) as packed:
+                yield packed
+        else:
+            yield stream
+
+
+def score_table(
+    path: str | os.PathLike,
+    out: str | os.PathLike,
+    scorer: ForcedScorer,
+    say: Callable[[str], None],
+    progress: Callable[[int, int, str], None],
+    scale: str = "log",
+    keep: bool = False,
+    window: int = WINDOW,
+) -> Report:
+    """Score a whole table into the file `out`, which appears when it is done; see `score_lines`.
+
+    progress: told bytes read, bytes there are, and a note, every few seconds.
+    Raises ValueError if input and output are one file, or no line of a table can be scored; OSError if a file cannot
+    be read or written.
+    """
+    if os.path.exists(out) and os.path.samefile(path, out):
+        raise ValueError(f"{out}: expected another file than the table that is read")
+    report, start = Report(), time.monotonic()
+    told = start
+    with Table(path) as table, table_writer(out) as stream:
+        for line in score_lines(table, scorer, say, report, scale, keep, window):
+            stream.write(line)
+            now = time.monotonic()
+            if now > told + 5:
+                told = now
+                progress(table.position, table.size, f"{report.scored / (now - start):.0f} pairs/s")
+        if report.lines and not report.scored:
+            raise ValueError(f"{path}: none of {report.lines} lines could be scored")
+        progress(table.size, table.size, f"{report.scored / max(time.monotonic() - start, 1e-9):.0f} pairs/s")
+    return report

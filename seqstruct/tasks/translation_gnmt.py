@@ -1,0 +1,80 @@
+"""Translation decoded as in GNMT: length normalisation, coverage penalty, pruning, 8-bit inference (Wu et al. 2016).
+
+The task is fairseq's `translation` in all but `fairseq-generate` and `fairseq-interactive`; a model of either task is
+decoded by the other:
+
+    fairseq-generate data-bin/multi30k/bin --user-dir "$(seqstruct path)" --task translation_gnmt \\
+        --length-alpha 0.2 --coverage-beta 0.2 --path runs/gnmt/checkpoint_best.pt --beam 8
+
+The scores in its output are those of eq. 14, as fairseq prints them, in bits.  Formulas: seqstruct/bridge/decoding.py;
+8-bit inference: seqstruct/models/rnn_eight_bit.py.  The source's wordpieces are served by SentencePiece
+(`--subwords sentencepiece` in `data-prep/`).
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional
+
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from seqstruct.bridge.decoding import TranslationGenerator
+
+
+@dataclass
+class GNMTTranslationConfig(TranslationConfig):
+    """Options of decoding."""
+
+    length_alpha: float = field(
+        default=0.2, metadata={"help": "exponent of the length normalisation, 0 or more; 0 for none"}
+    )
+    coverage_beta: float = field(
+        default=0.2, metadata={"help": "weight of the coverage penalty, 0 or more; 0 for none"}
+    )
+    beam_pruning: float = field(
+        default=0.0,
+        metadata={"help": "width in nats within which symbols and finished hypotheses are kept, above 0; 0 for no "
+                          "pruning (3 in the source)"},
+    )
+    eight_bit: bool = field(
+        default=False,
+        metadata={"help": "weight matrices of a recurrent model as 8-bit integers; on a CPU"},
+    )
+
+
+@register_task("translation_gnmt", dataclass=GNMTTranslationConfig)
+class GNMTTranslationTask(TranslationTask):
+    """See the module's docstring."""
+
+    cfg: GNMTTranslationConfig
+
+    def build_generator(
+        self,
+        models: Any,
+        args: Any,
+        seq_gen_cls: Any = None,
+        extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
+        prefix_allowed_tokens_fn: Any = None,
+    ) -> Any:
+        """The generator; with --eight-bit, the models are quantised in place.
+
+        Raises ValueError on options below 0, and with --eight-bit on models that it does not serve.
+        """
+        if self.cfg.eight_bit:
+            from seqstruct.models.rnn_eight_bit import quantize
+
+            for model in models:
+                quantize(model)
+        if not getattr(args, "score_reference", False) and seq_gen_cls is None:
+            alignment = getattr(args, "print_alignment", None)
+            if alignment is None and getattr(args, "replace_unk", None) is not None:
+                alignment = "hard"
+            seq_gen_cls = TranslationGenerator
+            extra_gen_cls_kwargs = {
+                **(extra_gen_cls_kwargs or {}),
+                "penalties": (self.cfg.length_alpha, self.cfg.coverage_beta),
+                "pruning": self.cfg.beam_pruning,
+                "alignment": None if alignment is None else str(alignment),
+            }
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
