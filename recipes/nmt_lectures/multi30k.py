@@ -54,6 +54,12 @@ def _transformer(**changes: object) -> Model:
     return Model("structured_transformer", family="transformer", **changes)
 
 
+def _gnmt(alpha: float, beta: float, *more: str) -> Model:
+    """The GNMT row's model, decoded by eq. 14 of Wu et al. (2016)."""
+    penalties = ("--task", "translation_gnmt", "--length-alpha", f"{alpha:g}", "--coverage-beta", f"{beta:g}")
+    return Model(members=(("GNMT", 0),), decode=(*penalties, *more, "--beam", "5", *LENGTHS))
+
+
 MODELS = {
     "RNN encoder-decoder": Model("rnn_encoder_decoder", layers=1),
     "Sutskever": Model("rnn_sutskever"),
@@ -72,7 +78,11 @@ MODELS = {
         subwords="sentencepiece", sampled=("--sampling-alpha", "0.2", "--sampling-nbest", "-1")
     ),
     "Transformer, ensemble of 2": Model(members=(("Transformer", 1), ("Transformer", 2))),
-    "GNMT, no length normalisation": Model(members=(("GNMT", 0),), decode=("--beam", "5", "--lenpen", "0", *LENGTHS)),
+    "GNMT, no penalties": _gnmt(0.0, 0.0),
+    "GNMT, length normalisation": _gnmt(0.2, 0.0),
+    "GNMT, coverage": _gnmt(0.0, 0.2),
+    "GNMT, length normalisation and coverage": _gnmt(0.2, 0.2),
+    "GNMT, 8 bits": _gnmt(0.2, 0.2, "--eight-bit"),
     "Luong location": Model("rnn_luong_global", attention="location"),
     "Luong concat": Model("rnn_luong_global", attention="luong(score='concat')"),
     "Luong local-m": Model("rnn_luong_local_m"),
