@@ -14,18 +14,9 @@ and 2,841 test sentences, 1,044,930, 58,014 and 58,248 words, lowercased, number
 dealt out so that each set has all genres.  Without --from it downloads 3.3 MB from the data of nltk, for
 non-commercial use.  The checksum is verified.
 
-  --out DIR          folder to make; it appears when all is done
-  --from DIR         folder that holds brown.zip
-  --unchecked        take the files as they are, whatever text they hold
-  --vocabulary N     most frequent types kept, special symbols counted, 0: all (default 10000)
-  --min-count N      occurrences in training that a type needs (default 1)
-  --train-lines N    take the first N lines of training alone
-  --skip-empty       leave out empty lines
-  --help             this text
-
-DIR then holds bin/ (for fairseq-train), text/ and corpus.json (settings, checksums, counts).
-The environment variable PYTHON names the interpreter (default python3).
 TEXT
+  raw_options "brown.zip"
+  word_options 10000 1
 }
 
-prepare_words brown https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip "$@"
+prepare_corpus corpora brown "$@"

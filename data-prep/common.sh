@@ -25,28 +25,6 @@ refuse_taken() {
   fi
 }
 
-# prepare_words CORPUS URL OPTIONS: a corpus of words, downloaded unless --from is among the options; no URL: licensed.
-prepare_words() {
-  local corpus=$1 url=$2 given='' out='' word
-  shift 2
-  for word in "$@"; do
-    case $word in
-      --help | -h) usage; exit 0 ;;
-      --from | --from=*) given=yes ;;
-      --out | --out=*) out=yes ;;
-    esac
-  done
-  [ -n "$out" ] || fail "--out DIR is needed (see --help)"
-  if [ -z "$given" ]; then
-    [ -n "$url" ] || fail "the text is licensed and is not downloaded: --from DIR is needed (see --help)"
-    from=$(mktemp -d)
-    trap 'rm -rf "$from"' EXIT
-    download "$url" "$from/${url##*/}"
-    set -- --from "$from" "$@"
-  fi
-  "$python" -m seqstruct.data.corpora "$corpus" "$@"
-}
-
 # prepare_corpus MODULE CORPUS OPTIONS: the module does it all; here stand --help and what cannot be missing.
 prepare_corpus() {
   local module=$1 corpus=$2 out='' word
@@ -106,5 +84,20 @@ result_of_pairs() {
   cat <<'TEXT'
 DIR then holds bin/ (for fairseq-train), raw/ (references for seqstruct score), text/ (subwords), the subword models and
 corpus.json (settings, checksums, counts).  The environment variable PYTHON names the interpreter (default python3).
+TEXT
+}
+
+# word_options VOCABULARY COUNT: the part on how a text of words is cut down, with the defaults, and on what is made.
+word_options() {
+  cat <<TEXT
+  --vocabulary N     most frequent types kept, special symbols counted, 0: all (default $1)
+  --min-count N      occurrences in training that a type needs (default $2)
+  --lowercase        lowercase words; numbers become N
+  --train-lines N    take the first N lines of training alone
+  --skip-empty       leave out empty lines
+  --help             this text
+
+DIR then holds bin/ (for fairseq-train), text/ and corpus.json (settings, checksums, counts).  The environment variable
+PYTHON names the interpreter (default python3).
 TEXT
 }

@@ -20,16 +20,8 @@ Without it data-prep/brown.sh prepares a corpus of much the same size.
   --out DIR          folder to make; it appears when all is done
   --from DIR         folder that holds ptb.{train,valid,test}.txt or simple-examples.tgz
   --unchecked        take the files as they are, whatever text they hold
-  --vocabulary N     most frequent types kept, special symbols counted, 0: all (default 0)
-  --min-count N      occurrences in training that a type needs (default 1)
-  --lowercase        lowercase words; numbers become N
-  --train-lines N    take the first N lines of training alone
-  --skip-empty       leave out empty lines
-  --help             this text
-
-DIR then holds bin/ (for fairseq-train), text/ and corpus.json (settings, checksums, counts).
-The environment variable PYTHON names the interpreter (default python3).
 TEXT
+  word_options 0 1
 }
 
-prepare_words ptb '' "$@"
+prepare_corpus corpora ptb "$@"

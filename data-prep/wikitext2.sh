@@ -10,22 +10,12 @@ usage() {
 Usage: data-prep/wikitext2.sh --out DIR [options]
 
 Prepares WikiText-2 at the level of words: 36,718, 3,760 and 4,358 lines (paragraphs, headings and empty lines),
-2,051,910, 213,886 and 241,211 words.  Without --from it downloads 4.7 MB; the text is under CC BY-SA.
-The numbers of lines and words are verified.
+2,051,910, 213,886 and 241,211 words.  Without --from it downloads 4.7 MB from wikitext.smerity.com, or from where the
+text was first published; it is under CC BY-SA.  The checksum and the numbers of lines and words are verified.
 
-  --out DIR          folder to make; it appears when all is done
-  --from DIR         folder that holds wiki.{train,valid,test}.raw or wikitext-2-raw-v1.zip
-  --unchecked        take the files as they are, whatever text they hold
-  --vocabulary N     most frequent types kept, special symbols counted, 0: all (default 0)
-  --min-count N      occurrences in training that a type needs (default 3)
-  --lowercase        lowercase words; numbers become N
-  --train-lines N    take the first N lines of training alone
-  --skip-empty       leave out empty lines
-  --help             this text
-
-DIR then holds bin/ (for fairseq-train), text/ and corpus.json (settings, checksums, counts).
-The environment variable PYTHON names the interpreter (default python3).
 TEXT
+  raw_options "wiki.{train,valid,test}.raw or wikitext-2-raw-v1.zip"
+  word_options 0 3
 }
 
-prepare_words wikitext2 https://wikitext.smerity.com/wikitext-2-raw-v1.zip "$@"
+prepare_corpus corpora wikitext2 "$@"

@@ -1,7 +1,8 @@
-"""Word-level corpora for language modeling: Penn Treebank, WikiText-2, Brown; from raw files to a fairseq folder.
+"""Word-level corpora for language modeling: Penn Treebank, WikiText, Brown; from raw files to a fairseq folder.
 
     ptb          ptb.{train,valid,test}.txt as Mikolov et al. (2010) cut it down to 10,000 types, one sentence a line
     wikitext2    wiki.{train,valid,test}.raw (Merity et al. 2017), one paragraph or heading a line, words apart
+    wikitext103  wiki.{train,valid,test}.tokens, the same with rare words as <unk>: 268,000 types (Peng 2022, Table 4.2)
     brown        brown.zip of nltk: 500 documents, one sentence a line; 450, 25 and 25 documents, all genres in each
 
 A folder of raw files is read; files in an archive beside them (`ARCHIVES`) are read without unpacking it.  The result
@@ -20,21 +21,40 @@ import re
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import IO
 
 from seqstruct.data.binarise import preprocess
+from seqstruct.data.downloads import DAMAGE, Remote, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, sha256, verify
 
 SPLITS = ("train", "valid", "test")
-ARCHIVES = {"ptb": "simple-examples.tgz", "wikitext2": "wikitext-2-raw-v1.zip", "brown": "brown.zip"}
-NAMES = {"ptb": "ptb.{}.txt", "wikitext2": "wiki.{}.raw"}
+ARCHIVES = {"ptb": "simple-examples.tgz", "wikitext2": "wikitext-2-raw-v1.zip", "wikitext103": "wikitext-103-v1.zip",
+            "brown": "brown.zip"}
+NAMES = {"ptb": "ptb.{}.txt", "wikitext2": "wiki.{}.raw", "wikitext103": "wiki.{}.tokens"}
 BROWN_SHA256 = "9b275f9b3b95d7bd66ccfb7cd259f445a13bbe5d1f4107aba09fd3e8364bafa6"
+WIKITEXT_SHA256 = {
+    "wikitext2": "ef7edb566e3e2b2d31b29c1fdb0c89a4cc683597484c3dc2517919c615435a11",
+    "wikitext103": "242ba0f20b329cfdf1ccc61e9e9e5b59becf189db7f7a81cd2a0e2fc31539590",
+}
+REMOTES = {  # the Penn Treebank is licensed
+    "brown": Remote(
+        "https://raw.githubusercontent.com/nltk/nltk_data/gh-pages/packages/corpora/brown.zip", BROWN_SHA256
+    ),
+    **{corpus: Remote(
+        f"https://wikitext.smerity.com/{ARCHIVES[corpus]}", digest,
+        mirrors=(Remote(f"https://s3.amazonaws.com/research.metamind.io/wikitext/{ARCHIVES[corpus]}", digest),),
+    ) for corpus, digest in WIKITEXT_SHA256.items()},
+}  # fmt: skip
+MANUAL = "get {} elsewhere and name its folder by --from"
 COUNTS = {  # lines and words of each split, as published
     "ptb": {"train": (42068, 887521), "valid": (3370, 70390), "test": (3761, 78669)},
     "wikitext2": {"train": (36718, 2051910), "valid": (3760, 213886), "test": (4358, 241211)},
+    "wikitext103": {"train": (1801350, 101425671), "valid": (3760, 213886), "test": (4358, 241211)},
 }
 NUMBER = re.compile(r"(?=.*\d)[\d.,:/$%'-]+", re.ASCII)
 BROWN_PARTS = 20  # documents are dealt into so many parts; the last but one validates, the last tests
@@ -61,15 +81,16 @@ class Options:
                 raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
 
 
-DEFAULTS = {"ptb": Options(), "wikitext2": Options(min_count=3), "brown": Options(vocabulary=10000, lowercase=True)}
+DEFAULTS = {"ptb": Options(), "wikitext2": Options(min_count=3), "wikitext103": Options(),
+            "brown": Options(vocabulary=10000, lowercase=True)}
 
 
 def read_lines(corpus: str, folder: str | os.PathLike, checked: bool = True) -> dict[str, Iterable[str]]:
-    """The raw lines of each split, words separated by spaces.
+    """The raw lines of each split, words separated by spaces; they can be read again and again.
 
-    corpus: ptb, wikitext2 or brown.  folder: of raw files or the archive.  checked: whether the archive of Brown must
-    have its checksum.
-    Raises ValueError if the corpus is unknown or a file is missing, altered, or not UTF-8.
+    corpus: ptb, wikitext2, wikitext103 or brown.  folder: of raw files or the archive.  checked: whether the archive of
+    Brown must have its checksum.
+    Raises ValueError if the corpus is unknown or a file is missing or altered; and on reading a line that is not UTF-8.
     """
     folder = Path(folder)
     if corpus not in ARCHIVES:
@@ -81,41 +102,58 @@ def read_lines(corpus: str, folder: str | os.PathLike, checked: bool = True) -> 
         if checked:
             verify(archive, BROWN_SHA256)
         return _read_brown(archive)
-    return {split: _decode(*_find(corpus, folder, NAMES[corpus].format(split))) for split in SPLITS}
+    return {split: _find(corpus, folder, NAMES[corpus].format(split)) for split in SPLITS}
 
 
-def _find(corpus: str, folder: Path, name: str) -> tuple[str, bytes]:
-    """What the file is called and its bytes, from the folder or the archive in it."""
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of a file or a member of an archive, opened anew each time they are read."""
+
+    name: str
+    opened: Callable[[], AbstractContextManager[IO[bytes]]]
+
+    def __iter__(self) -> Iterator[str]:
+        number = 0
+        try:
+            with self.opened() as stream:
+                for line in stream:
+                    number += 1
+                    yield " ".join(line.decode("utf-8").split())
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{self.name}, line {number}: not UTF-8: {error.reason}") from None
+        except DAMAGE as error:
+            raise ValueError(f"{self.name}: truncated or altered: {error}") from None
+
+
+def _find(corpus: str, folder: Path, name: str) -> _Lines:
+    """The lines of a file in the folder, or in the archive in it."""
     if (folder / name).is_file():
-        return str(folder / name), (folder / name).read_bytes()
+        return _Lines(str(folder / name), lambda: open(folder / name, "rb"))
     archive = folder / ARCHIVES[corpus]
     if not archive.is_file():
         raise ValueError(f"{folder / name}: no such file, nor is there {archive.name} beside it")
-    found = None
     try:
         if archive.suffix == ".zip":
             with zipfile.ZipFile(archive) as opened:
                 members = [member for member in opened.namelist() if member.split("/")[-1] == name]
-                found = opened.read(members[0]) if members else None
         else:
             with tarfile.open(archive) as opened:
-                entries = [entry for entry in opened if entry.isfile() and entry.name.endswith(f"/data/{name}")]
-                stream = opened.extractfile(entries[0]) if entries else None
-                found = None if stream is None else stream.read()
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError) as error:
+                members = [entry.name for entry in opened if entry.isfile() and entry.name.endswith(f"/data/{name}")]
+    except DAMAGE as error:
         raise ValueError(f"{archive}: truncated or altered: {error}") from None
-    if found is None:
+    if not members:
         raise ValueError(f"{archive}: {name} is not in it")
-    return f"{archive}, {name}", found
+    return _Lines(f"{archive}, {name}", lambda: _member(archive, members[0]))
 
 
-def _decode(name: str, content: bytes) -> list[str]:
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise ValueError(f"{name}, line {line}: not UTF-8: {error.reason}") from None
-    return [" ".join(line.split()) for line in io.StringIO(text, newline="\n")]
+@contextmanager
+def _member(archive: Path, name: str) -> Iterator[IO[bytes]]:
+    if archive.suffix == ".zip":
+        with zipfile.ZipFile(archive) as opened, opened.open(name) as stream:
+            yield stream
+    else:
+        with tarfile.open(archive) as opened:
+            yield opened.extractfile(name)
 
 
 def _read_brown(archive: Path) -> dict[str, list[str]]:
@@ -132,7 +170,7 @@ def _read_brown(archive: Path) -> dict[str, list[str]]:
     for part in range(BROWN_PARTS):
         split = SPLITS[max(0, part - BROWN_PARTS + len(SPLITS))]
         for name, content in documents[part::BROWN_PARTS]:
-            for line in _decode(f"{archive}, {name}", content):
+            for line in _Lines(f"{archive}, {name}", lambda content=content: io.BytesIO(content)):
                 if line:
                     lines[split].append(" ".join(token.rpartition("/")[0] or token for token in line.split()))
     return lines
@@ -182,7 +220,10 @@ def prepare(
 
 def _check_counts(corpus: str, raw: Mapping[str, Iterable[str]]) -> None:
     for split, expected in COUNTS.get(corpus, {}).items():
-        found = len(raw[split]), sum(len(line.split()) for line in raw[split])
+        lines = words = 0
+        for line in raw[split]:
+            lines, words = lines + 1, words + len(line.split())
+        found = lines, words
         if found != expected:
             raise ValueError(f"{corpus}: the {split} set has {found[0]} lines and {found[1]} words, "
                              f"expected {expected[0]} and {expected[1]}: truncated or altered")
@@ -215,7 +256,8 @@ def build_parser() -> argparse.ArgumentParser:
     """The command's options."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.corpora", description=__doc__.split("\n")[0])
     parser.add_argument("corpus", choices=tuple(ARCHIVES))
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="folder with the raw files")
+    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
+    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever text they hold")
     parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, 0: all")
@@ -233,7 +275,12 @@ def main(argv: list[str] | None = None) -> int:
         given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
         chosen = {name: value for name, value in given.items() if value is not None}
         options = Options(**{**asdict(DEFAULTS[args.corpus]), **chosen})
-        summary = prepare(args.corpus, args.source, args.out, options, not args.unchecked)
+        remotes = [REMOTES[args.corpus]] if args.corpus in REMOTES else []
+        if args.source is None and not remotes:
+            raise ValueError("the text is licensed and is not downloaded: --from DIR is needed (see --help)")
+        source = raw_folder(remotes, args.source, args.downloads or f"{args.out}.downloads",
+                            manual=MANUAL.format(ARCHIVES[args.corpus]), checked=not args.unchecked)
+        summary = prepare(args.corpus, source, args.out, options, not args.unchecked)
     except (ValueError, OSError) as error:
         print(f"seqstruct.data.corpora: {error}", file=sys.stderr)
         return 1

@@ -80,7 +80,10 @@ def download(address: str, path: str | os.PathLike) -> None:
 def _transfer(address: str, part: Path) -> None:
     """Fill `part` up; a server that cannot go on in the middle starts it anew."""
     start = part.stat().st_size if part.exists() else 0
-    request = urllib.request.Request(address, headers={"Range": f"bytes={start}-"} if start else {})
+    headers = {"User-Agent": "seqstruct"}  # some publishers refuse urllib's own name
+    if start:
+        headers["Range"] = f"bytes={start}-"
+    request = urllib.request.Request(address, headers=headers)
     with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
         goes_on = response.status == http.HTTPStatus.PARTIAL_CONTENT
         expected = response.headers.get("Content-Length")

@@ -12,6 +12,7 @@ from fairseq.data import Dictionary, data_utils
 
 from seqstruct.data import corpora
 from seqstruct.data.corpora import NUMBER, Options, clean, main, prepare, read_lines
+from tests.data.scripts import pack_zip, refused, run
 
 PTB = {"train": " the cat <unk> N \n the dog \n", "valid": " the cat \n", "test": " a cat \n"}
 
@@ -51,11 +52,11 @@ def test_archives_are_read_where_they_lie(tmp_path):
             entry = tarfile.TarInfo(f"./simple-examples/data/ptb.{split}.txt")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
-    assert read_lines("ptb", tmp_path)["train"] == ["the cat <unk> N", "the dog"]
+    assert list(read_lines("ptb", tmp_path)["train"]) == ["the cat <unk> N", "the dog"]
     with zipfile.ZipFile(tmp_path / "wikitext-2-raw-v1.zip", "w") as archive:
         for split in corpora.SPLITS:
             archive.writestr(f"wikitext-2-raw/wiki.{split}.raw", " \n = Title = \n")
-    assert read_lines("wikitext2", tmp_path)["valid"] == ["", "= Title ="]
+    assert [*read_lines("wikitext2", tmp_path)["valid"]] == ["", "= Title ="]
     (tmp_path / "simple-examples.tgz").write_bytes((tmp_path / "simple-examples.tgz").read_bytes()[:60])
     with pytest.raises(ValueError, match="simple-examples.tgz: truncated or altered"):
         read_lines("ptb", tmp_path)
@@ -107,8 +108,42 @@ def test_wrong_input(tmp_path, capsys):
     assert main(["ptb", "--from", str(raw), "--out", str(tmp_path / "out")]) == 1
     assert "ptb.valid.txt: no such file, nor is there simple-examples.tgz beside it" in capsys.readouterr().err
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".*"))
-    with pytest.raises(ValueError, match="expected a corpus of ptb, wikitext2, brown, got 'wiki'"):
+    with pytest.raises(ValueError, match="expected a corpus of ptb, wikitext2, wikitext103, brown, got 'wiki'"):
         read_lines("wiki", raw)
+
+
+def test_wikitext103_by_its_script(tmp_path):
+    """The member of the archive is streamed; <unk> of the text is the dictionary's unknown word."""
+    members = {f"wikitext-103/wiki.{s}.tokens": f" \n = Title = \n \n the {s} <unk> @-@ \n" for s in corpora.SPLITS}
+    pack_zip(tmp_path / "raw" / "wikitext-103-v1.zip", members)
+    words = ["--from", tmp_path / "raw", "--out", tmp_path / "out"]
+    assert "wikitext-103-v1.zip: SHA-256" in refused("wikitext103", *words)
+    done = run("wikitext103", *words, "--unchecked")
+    assert done.returncode == 0, done.stderr
+    dictionary = Dictionary.load(str(tmp_path / "out/bin/dict.txt"))
+    assert sorted(dictionary.symbols[4:]) == ["=", "@-@", "Title", "the", "train"]
+    data = data_utils.load_indexed_dataset(str(tmp_path / "out/bin/train"), dictionary)
+    assert [len(row) for row in data] == [1, 4, 1, 5] and dictionary.unk() in data[3].tolist()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "raw"]
+    with pytest.raises(ValueError, match="train set has 4 lines and 7 words, expected 1801350 and 101425671"):
+        prepare("wikitext103", tmp_path / "raw", tmp_path / "again")
+
+
+@pytest.mark.parametrize("script", ["ptb", "wikitext2", "wikitext103", "brown"])
+def test_help_of_the_scripts(script):
+    done = run(script, "--help")
+    assert done.returncode == 0 and done.stdout.startswith(f"Usage: data-prep/{script}.sh") and not done.stderr
+    assert "--out DIR is needed" in refused(script, "--vocabulary", 7)
+
+
+def test_downloads_resume_and_licences(tmp_path):
+    out = tmp_path / "out"
+    assert "licensed and is not downloaded: --from DIR is needed" in refused("ptb", "--out", out)
+    (tmp_path / "out.downloads").mkdir()
+    (tmp_path / "out.downloads" / "wikitext-2-raw-v1.zip.part").write_bytes(b"half")
+    message = refused("wikitext2", "--out", out)
+    assert message.count("could not be downloaded") == 2 and "get wikitext-2-raw-v1.zip elsewhere" in message
+    assert [path.name for path in tmp_path.rglob("*")] == ["out.downloads", "wikitext-2-raw-v1.zip.part"]
 
 
 def test_real_files(reference):
