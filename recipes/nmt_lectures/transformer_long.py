@@ -2,7 +2,8 @@
 
 4 + 4 layers of size 128, inner size 256, 4 heads, pre-norm, all embeddings tied, dropout 0.3, label smoothing 0.1;
 joint BPE of 10,000 types; Adam, batches of 4,096 tokens, 50 epochs in which the learning rate falls linearly to 0.  The
-last five of the checkpoints kept each 120 updates (about an epoch) are averaged; beam 5, log-probability divided by length.
+last five of the checkpoints kept each 120 updates (about an epoch) are averaged; beam 5, log-probability divided by
+length.
 
 Papers on multimodal translation report text-only systems as BLEU of lowercased tokens, 38 to 41 for test_2016_flickr;
 the first metric is that, on Moses tokens of detokenised text, and SacreBLEU stands beside it with and without case.
