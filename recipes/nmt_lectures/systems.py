@@ -184,8 +184,8 @@ class TranslationRecipe(Recipe):
             found.insert(0, ("validation_perplexity", validation_perplexity(trained[0]), "perplexity"))
         found.append(("parameters", run.parameters, "parameters"))
         if not system.members:
-            found.append(("training_speed", tokens_per_second_of_training(run), "tokens/s"))
-        found.append(("decoding_speed", sentences_per_second(run.folder / "decode.log"), "sentences/s"))
+            found.append(("training_tokens_per_second", tokens_per_second_of_training(run), "tokens/s"))
+        found.append(("decoding_sentences_per_second", sentences_per_second(run.folder / "decode.log"), "sentences/s"))
         return [Measurement(*values) for values in found]
 
 

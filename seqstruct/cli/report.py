@@ -15,7 +15,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--scale", nargs="+", choices=("smoke", "small", "paper"), default=["small", "paper"],
                         help="records of these scales (default: small paper)")
     parser.add_argument("--seeds", action="store_true", help="show the value of every seed")
-    parser.add_argument("--wide", action="store_true", help="one line a row: the mean of each metric in its own column")
     parser.add_argument("--records", metavar="DIR", type=Path,
                         help="where records are (default: records/ of the paper)")
     parser.set_defaults(run=run)
@@ -27,5 +26,4 @@ def run(args: argparse.Namespace) -> None:
 
     folder = paper_folder(args.paper)
     records = args.records or folder / "records"
-    choices = {"table": args.table, "scales": args.scale, "seeds": args.seeds, "wide": args.wide}
-    print(report(folder, records, **choices, output=args.format), end="")
+    print(report(folder, records, table=args.table, scales=args.scale, seeds=args.seeds, output=args.format), end="")

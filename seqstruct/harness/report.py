@@ -206,19 +206,15 @@ def report(
     table: str | None = None,
     scales: Sequence[str] = ("small", "paper"),
     seeds: bool = False,
-    wide: bool = False,
     output: str = "text",
 ) -> str:
     """The report of a paper's folder, as text.
 
     folder: with paper.json.  records: folder of .jsonl files.  table: one alone, or all.  seeds: every run's value.
-    wide: one line a row, with the mean of each metric in a column of its own.  output: "text", "markdown" or "csv".
-    Raises ValueError for a table that neither the source nor a record has, or if seeds are to be in a wide table.
+    output: "text", "markdown" or "csv".  Raises ValueError for a table that neither the source nor a record has.
     """
     if output not in FORMATS:
         raise ValueError(f"format {output!r} is unknown; formats: {', '.join(FORMATS)}")
-    if wide and seeds:
-        raise ValueError("a wide table has means alone: expected it without the seeds")
     found = read_folder(records)
     tables = read_tables(folder)
     unpublished = dict.fromkeys(r.table for r in found if r.table not in {t.name for t in tables})
@@ -300,7 +296,7 @@ def _text(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
     grid = Grid(title=title, title_justify="left")
     for heading in headings:
-        numeric = heading in ("runs", "best by validation", "mean", "deviation") or heading.endswith(")")
+        numeric = heading in ("runs", "best by validation", "mean", "deviation")
         grid.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         grid.add_row(*row)

@@ -68,22 +68,6 @@ def test_scales_are_lines_of_their_own(paper, capsys):
     assert sorted(scales) == ["small", "smoke"]
 
 
-def test_wide_tables_have_a_line_a_row_and_a_column_a_metric(paper, capsys):
-    assert main(["report", str(paper), "figure-2", "--wide", "--format", "csv"]) == 0
-    found = {r["row"]: r for r in rows(capsys.readouterr().out)}
-    assert list(found) == ["dyck Tf", "dyck Tf+Sup", "dyck Tf+Nd"]
-    units = {column.partition(" (")[0]: column for column in found["dyck Tf"]}
-    plain, stack, blank = found.values()
-    assert (plain["runs"], plain[units["difference"]], plain[units["validation"]]) == ("3", "0.5", "0.75")
-    assert (stack["runs"], stack[units["difference"]]) == ("2", "0.1875")
-    assert (blank["runs"], blank[units["difference"]]) == ("not yet run", "")
-    for form in ("text", "markdown"):
-        assert main(["report", str(paper), "--wide", "--format", form]) == 0
-        assert "not yet run" in capsys.readouterr().out
-    assert main(["report", str(paper), "--wide", "--seeds"]) == 1
-    assert "means alone" in capsys.readouterr().err
-
-
 def test_text_and_markdown_hold_every_table(paper, capsys):
     assert main(["report", str(paper)]) == 0
     text = capsys.readouterr().out
