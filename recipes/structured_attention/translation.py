@@ -75,8 +75,8 @@ _PUBLISHED = (
 SETTINGS = {
     "smoke": Setting({"characters": 100, "words": 50}, 50, 1, {"characters": 6, "words": 6},
                      {"characters": 120, "words": 120}, _adam(32, 0.01, 20, 10)),
-    "small": Setting({"characters": 60, "words": 250}, 250, 5, {"characters": 5, "words": 6},
-                     {"characters": 870, "words": 2724}, _adam(128, 0.004, 64, 100)),
+    "small": Setting({"characters": 60, "words": 250}, 250, 5, {"characters": 10, "words": 10},
+                     {"characters": 1740, "words": 4540}, _adam(128, 0.004, 64, 100)),
     "paper": Setting({"characters": 50, "words": 50}, 50, 10, {"characters": 30, "words": 30}, None,
                      _PUBLISHED),
 }
@@ -133,7 +133,7 @@ class Translation(Recipe):
 
     def estimate(self, cell: Cell) -> Estimate:
         units, attention = cell.row.split(", ")
-        minutes = {"smoke": 0.4, "small": 8.0, "paper": 1500.0}[cell.scale]
+        minutes = {"smoke": 0.4, "small": 12.0, "paper": 1500.0}[cell.scale]
         slower = 1.0 if attention in ("simple", "sigmoid") else 3.0 if units == "characters" else 1.4
         twice = 2.0 if attention == "from sigmoid" else 1.0
         return Estimate(minutes * slower * twice, {"smoke": 2.0, "small": 60.0, "paper": 900.0}[cell.scale],
