@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from efficient_lm import BLOCK, SETTINGS, describe, perplexity, prepare_text
+from efficient_lm import ADAPTIVE, BLOCK, SETTINGS, describe, perplexity, prepare_text
 
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -56,8 +56,8 @@ def train_options(row: str, scale: str) -> list[str]:
     if scale == "smoke":
         return [*options, *SMOKE_SHAPE]
     return options + [
-        "--arch", f"structured_transformer_lm_wikitext103_{size.replace(' ', '_')}", "--criterion", "adaptive_loss",
-        "--batch-size", "64", "--optimizer", "nag", "--lr", "1.0", "--lr-scheduler", "cosine",
+        "--arch", f"structured_transformer_lm_wikitext103_{size.replace(' ', '_')}", *ADAPTIVE, "--batch-size", "64",
+        "--optimizer", "nag", "--lr", "1.0", "--lr-scheduler", "cosine",
         "--warmup-updates", "16000", "--warmup-init-lr", "1e-07", "--min-lr", "0.0001", "--t-mult", "2",
         "--lr-period-updates", "270000", "--lr-shrink", "0.75", "--max-update", "286000",
     ]  # fmt: skip

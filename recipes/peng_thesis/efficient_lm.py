@@ -53,6 +53,7 @@ TABLE_4_3 = (
 SIZES = ("small", "big")  # of Table A.2
 BLOCK = 512  # tokens, of training and evaluation
 AVERAGED = 5  # checkpoints
+ADAPTIVE = ("--criterion", "adaptive_loss", "--ddp-backend", "legacy_ddp")  # fairseq refuses the one without the other
 SUBSETS = {"valid": "validation", "test": "test", "test1": "wikitext2_test"}
 
 
@@ -99,7 +100,7 @@ def train_options(row: str, setting: Setting) -> list[str]:
     if not stateful(row):
         options += ["--sample-break-mode", "none"]
     if setting.shape is None:
-        options += ["--arch", f"structured_transformer_lm_wikitext103_{size}", "--criterion", "adaptive_loss"]
+        options += ["--arch", f"structured_transformer_lm_wikitext103_{size}", *ADAPTIVE]
     else:
         layers, heads, dim, inner, dropout = setting.shape
         options += [

@@ -93,6 +93,7 @@ def test_yaml_says_what_the_recipes_do(name: str, row: str, size: str) -> None:
     assert config["task"]["tokens_per_sample"] == int(given["--tokens-per-sample"])
     assert config["dataset"]["batch_size"] == int(given["--batch-size"])
     assert config["criterion"]["_name"] == given["--criterion"]
+    assert config["distributed_training"]["ddp_backend"] == given["--ddp-backend"]
     assert config["optimizer"]["_name"] == given["--optimizer"]
     assert config["optimizer"].get("adam_betas") == given.get("--adam-betas")
     assert config["optimization"]["lr"] == [float(given["--lr"])]

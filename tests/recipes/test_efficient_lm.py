@@ -139,3 +139,20 @@ def test_perplexity_with_context_is_that_of_a_loop(
     words = sum(not piece.endswith("@@") for line in lines for piece in line.split()) + len(lines)
     assert found == pytest.approx(2 ** (bits / words), rel=1e-3)
     assert words < len(tokens)
+
+
+@pytest.mark.parametrize("row", ["big RFA-GATE-Gaussian-Stateful", "small RFA-Gaussian"])
+def test_the_options_of_the_paper_train_and_evaluate_a_small_model(
+    trained: SimpleNamespace, row: str, tmp_path: Path
+) -> None:
+    options = RECIPE.settings(Cell(row, 1, "paper"))["train_options"]
+    fairseq(
+        "train", trained.folder / "bin", "--user-dir", PLUGIN, *options, "--decoder-layers", "2",
+        "--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "8", "--adaptive-input-cutoff", "6",
+        "--adaptive-softmax-cutoff", "6", "--batch-size", "2", "--max-update", "2", "--cpu", "--num-workers", "0",
+        "--save-dir", tmp_path, "--no-epoch-checkpoints",
+    )  # fmt: skip
+    run = SimpleNamespace(folder=trained.folder, cell=Cell(row, 1, "smoke"), command=trained.command)
+    carried = row.endswith("Stateful")
+    found = MODULE.perplexity(run, trained.folder, tmp_path / "checkpoint_last.pt", "test", 0, carried=carried)
+    assert 1 < found < 1e4
