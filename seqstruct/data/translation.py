@@ -24,6 +24,7 @@ from tempfile import TemporaryDirectory
 
 from seqstruct.data import parallel
 from seqstruct.data.binarise import preprocess_pairs
+from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import atomic_write, new_folder
 from seqstruct.data.subwords import KINDS, normalize_spaces
@@ -95,14 +96,6 @@ def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
     return (pair for pair in pairs if pair is None or all(side.strip() for side in pair))
 
 
-def check_counts(name: str, corpus: Corpus, found: Mapping[str, int]) -> None:
-    """Raise ValueError unless the numbers of pairs are the published ones, up to the tolerance."""
-    for split, expected in corpus.counts.items():
-        if abs(found[split] - expected) > corpus.tolerance * expected:
-            raise ValueError(f"{name}: the {split} set has {found[split]} pairs, expected {expected}: "
-                             "truncated or altered (see --unchecked)")
-
-
 def prepare(
     name: str,
     out: str | os.PathLike,
@@ -129,7 +122,8 @@ def prepare(
         text = Path(scratch, "raw")
         counts = write_raw(corpus.read(files), corpus.options.languages, text)
         if checked:
-            check_counts(name, corpus, {split: found["pairs"] for split, found in counts.items()})
+            pairs = {split: found["pairs"] for split, found in counts.items()}
+            check_counts(name, pairs, corpus.counts, "pairs", corpus.tolerance)
         made = Path(scratch, "corpus")
         summary = parallel.prepare({split: text / split for split in SPLITS}, options, made)
         preprocess_pairs(made / "text", made / "bin", options.languages, joined=len(options.vocabularies) == 1,
@@ -164,7 +158,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
     parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever they hold")
     parser.add_argument("--src", metavar="LANGUAGE", help="the source language; the other one is the target")
-    parser.add_argument("--subwords", choices=KINDS, help="kind of subwords")
+    parser.add_argument("--subwords", type=parallel.kinds, metavar="KIND[,KIND]",
+                        help=f"of both languages, or of each: {', '.join(KINDS)}")
     parser.add_argument("--vocabulary", type=parallel.vocabulary, metavar="N[,N]",
                         help="subword types of both languages together, or of each")
     parser.add_argument("--max-length", type=int, metavar="N", help="subwords in a sentence")

@@ -1,0 +1,217 @@
+"""Four tasks of GLUE (Wang et al. 2019) for fairseq's task sentence_prediction, in the byte-pair encoding of RoBERTa.
+
+    mnli   premise and hypothesis; three classes; dev_matched is valid, dev_mismatched valid1
+    qnli   question and sentence; two classes (the second release, QNLIv2)
+    qqp    two questions; two classes; training and validation lines with a wrong number of fields are left out
+    sst-2  one sentence; two classes
+
+The folder holds input0/, input1/ and label/, each with dict.txt and the splits train, valid and test, of which test has
+no labels: they are GLUE's own.  Labels are numbered in alphabetical order.  The encoding and the dictionary are those
+of the checkpoints that fairseq publishes: encoder.json, vocab.bpe and dict.txt.
+`python -m seqstruct.data.glue --help` is what data-prep/glue.sh calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from seqstruct.data.binarise import preprocess
+from seqstruct.data.counts import check_counts
+from seqstruct.data.downloads import Remote, collect, raw_folder
+from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.parallel import read_lines
+
+ADDRESS = "https://dl.fbaipublicfiles.com"
+MANUAL = "the archives are linked from https://gluebenchmark.com/tasks; name their folder by --from"
+ENCODING = (  # of GPT-2, as RoBERTa uses it
+    Remote(
+        f"{ADDRESS}/fairseq/gpt2_bpe/encoder.json", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
+    ),
+    Remote(f"{ADDRESS}/fairseq/gpt2_bpe/vocab.bpe", "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"),
+    Remote(f"{ADDRESS}/fairseq/gpt2_bpe/dict.txt"),
+)
+TWO = {"train": "train", "valid": "dev", "test": "test"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task.  folder: of its files in the archive.  inputs, label: names of columns.  counts: lines as published.
+    splits: the file of each."""
+
+    folder: str
+    remote: Remote
+    inputs: tuple[str, ...]
+    label: str
+    labels: tuple[str, ...]
+    counts: Mapping[str, int]
+    splits: Mapping[str, str]
+
+
+def _archive(name: str, checksum: str) -> Remote:
+    return Remote(f"{ADDRESS}/glue/data/{name}", checksum)
+
+
+TASKS = {
+    "mnli": Task(
+        "MNLI", _archive("MNLI.zip", "e7c1d896d26ed6caf700110645df426cc2d8ebf02a5ab743d5a5c68ac1c83633"),
+        ("sentence1", "sentence2"), "gold_label", ("contradiction", "entailment", "neutral"),
+        {"train": 392702, "valid": 9815, "valid1": 9832, "test": 9796, "test1": 9847},
+        {"train": "train", "valid": "dev_matched", "valid1": "dev_mismatched", "test": "test_matched",
+         "test1": "test_mismatched"},
+    ),
+    "qnli": Task(
+        "QNLI", _archive("QNLIv2.zip", "e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5"),
+        ("question", "sentence"), "label", ("entailment", "not_entailment"),
+        {"train": 104743, "valid": 5463, "test": 5463}, TWO,
+    ),
+    "qqp": Task(
+        "QQP", _archive("QQP-clean.zip", "40e7c862c04eb26ee04b67fd900e76c45c6ba8e6d8fab4f8f1f8072a1a3fbae0"),
+        ("question1", "question2"), "is_duplicate", ("0", "1"),
+        {"train": 363846, "valid": 40430, "test": 390965}, TWO,
+    ),
+    "sst-2": Task(
+        "SST-2", _archive("SST-2.zip", "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa"),
+        ("sentence",), "label", ("0", "1"), {"train": 67349, "valid": 872, "test": 1821}, TWO,
+    ),
+}  # fmt: skip
+
+
+def read_table(path: str | os.PathLike, task: Task, split: str) -> Iterator[tuple[list[str], str]]:
+    """The inputs and the label of each line of a .tsv file with a header; the label of a test set is empty.
+
+    Raises ValueError naming file and line if a column is missing, a line has a wrong number of fields (for qqp, in its
+    test set alone) or a label is unknown; and as `read_lines` does.
+    """
+    lines = read_lines(path)
+    header = next(lines, "").split("\t")
+    labelled = not split.startswith("test")
+    wanted = [*task.inputs, task.label] if labelled else [*task.inputs]
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        raise ValueError(f"{path}, line 1: expected the columns {', '.join(wanted)}, found no {', '.join(missing)}")
+    for number, line in enumerate(lines, 2):
+        fields = line.split("\t")
+        if len(fields) != len(header):
+            if task.folder == "QQP" and labelled:
+                continue
+            raise ValueError(f"{path}, line {number}: {len(fields)} fields, expected {len(header)}")
+        row = dict(zip(header, fields, strict=True))
+        label = row[task.label] if labelled else ""
+        if labelled and label not in task.labels:
+            raise ValueError(f"{path}, line {number}: label {label!r}, expected one of {', '.join(task.labels)}")
+        yield [row[name].strip() for name in task.inputs], label
+
+
+def load_encoding(encoder: Path, merges: Path) -> Callable[[str], str]:
+    """A function from text to the numbers of GPT-2's byte-pair encoding, which are what dict.txt holds.
+
+    Raises ValueError if the files are damaged.
+    """
+    from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
+
+    try:
+        encoding = get_encoder(encoder, merges)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{encoder}, {merges}: truncated or altered: {error}") from None
+    return lambda text: " ".join(map(str, encoding.encode(text)))
+
+
+def write_text(
+    task: Task, files: Mapping[str, Path], encode: Callable[[str], str], folder: Path
+) -> dict[str, int]:
+    """folder/SPLIT.input0, SPLIT.input1 and SPLIT.label; the number of lines by split."""
+    counts = {}
+    for split in task.splits:
+        counts[split] = 0
+        with ExitStack() as stack:
+            names = [f"input{i}" for i in range(len(task.inputs))] + ["label"] * (not split.startswith("test"))
+            streams = [stack.enter_context(atomic_write(folder / f"{split}.{name}")) for name in names]
+            for inputs, label in read_table(files[split], task, split):
+                for text, stream in zip([*map(encode, inputs), label], streams, strict=False):
+                    stream.write(text + "\n")
+                counts[split] += 1
+        if not counts[split]:
+            raise ValueError(f"{files[split]}: no line after the header")
+    return counts
+
+
+def prepare(
+    name: str, out: str | os.PathLike, source: str | os.PathLike | None = None,
+    downloads: str | os.PathLike | None = None, *, checked: bool = True,
+) -> dict:
+    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
+
+    name: one of `TASKS`.  source: folder with the archive or the folder of its files, and the three files of the
+    encoding; without it all are downloaded into `downloads`, by default `out`.downloads, which stays.  checked: whether
+    files must have their checksums, and splits their numbers of lines (training up to one in a thousand).
+    Raises ValueError on what is missing, altered or malformed, or if `out` holds files already.
+    """
+    if name not in TASKS:
+        raise ValueError(f"expected a task of {', '.join(TASKS)}, got {name!r}")
+    task, out = TASKS[name], Path(out)
+    with new_folder(out) as folder, TemporaryDirectory(prefix=f".{out.name}.", dir=folder.parent) as scratch:
+        remotes, kept = [task.remote, *ENCODING], downloads or f"{out}.downloads"
+        raw = raw_folder(remotes, source, kept, manual=MANUAL, checked=checked)
+        wanted = {split: [f"{task.folder}/{file}.tsv"] for split, file in task.splits.items()}
+        wanted |= {remote.file: [remote.file] for remote in ENCODING}
+        files = collect(raw, wanted, Path(scratch, "unpacked"), MANUAL)
+        encode = load_encoding(files["encoder.json"], files["vocab.bpe"])
+        text = Path(scratch, "text")
+        counts = write_text(task, files, encode, text)
+        if checked:
+            check_counts(name, counts, task.counts, "lines", 0.001)
+        (text / "labels").write_text("".join(f"{label} 1\n" for label in task.labels), encoding="utf-8")
+        for part in (*(f"input{i}" for i in range(len(task.inputs))), "label"):
+            dictionary = text / "labels" if part == "label" else files["dict.txt"]
+            preprocess(folder / part, _arguments(text, part, dictionary, task.splits))
+        summary = {"corpus": name, "labels": list(task.labels), "counts": counts}
+        with atomic_write(folder / "corpus.json") as stream:
+            json.dump(summary, stream, indent=1)
+            stream.write("\n")
+    return summary
+
+
+def _arguments(text: Path, part: str, dictionary: Path, splits: Mapping[str, str]) -> list[str | Path]:
+    """Of fairseq-preprocess; of several validation or test sets the first is named first."""
+    arguments: list[str | Path] = ["--only-source", "--workers", "1", "--srcdict", dictionary]
+    for kind in ("train", "valid", "test"):
+        found = [str(text / f"{split}.{part}") for split in splits if split.startswith(kind)]
+        if kind != "test" or part != "label":
+            arguments += [f"--{kind}pref", ",".join(found)]
+    return arguments
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.glue", description=__doc__.split("\n")[0])
+    parser.add_argument("task", choices=tuple(TASKS))
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
+    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
+    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever they hold")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status comes back."""
+    args = build_parser().parse_args(argv)
+    try:
+        summary = prepare(args.task, args.out, args.source, args.downloads, checked=not args.unchecked)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.data.glue: {error}", file=sys.stderr)
+        return 1
+    print(", ".join(f"{split}: {count} lines" for split, count in summary["counts"].items()))
+    print(f"{args.out}: ready; --num-classes {len(summary['labels'])}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
