@@ -32,16 +32,18 @@ class Options:
     """How a corpus is prepared.
 
     languages: source and target, two-letter codes.  subwords: "bpe" (after Moses tokenisation), "sentencepiece" (its
-    unigram model) or "sentencepiece-bpe".  vocabulary: subword types of both languages together, or of each, which then
-    has a model of its own.  min_frequency: how often in training a piece of sentencepiece must be used, 1 or more, else
-    its words are cut into smaller ones.  lowercase: whether both sides are lowercased.  truecase: whether Moses tokens
-    are truecased, as training has them.
+    unigram model), "sentencepiece-bpe", or Moses tokens as "words" with "<unk>" for all others, as "mixed" words and
+    characters, or the text's "characters"; one kind for both sides, or that of each.  vocabulary: subword types of both
+    languages together, or of each, which then has a model of its own; of "words" and "mixed" how many words are kept
+    whole; of "characters" nothing, all are kept.  min_frequency: how often in training a piece of sentencepiece must be
+    used, 1 or more, else its words are cut into smaller ones.  lowercase: whether both sides are lowercased.
+    truecase: whether Moses tokens are truecased, as training has them.
     max_length: subwords in a sentence, 1 or more; longer training pairs are dropped, longer ones elsewhere an error.
     max_ratio: of the longer to the shorter side in subwords, 1 or more; training pairs above it are dropped.
     """
 
     languages: tuple[str, str]
-    subwords: str = "bpe"
+    subwords: str | tuple[str, str] = "bpe"
     vocabulary: int | tuple[int, int] = 6000
     min_frequency: int = 1
     lowercase: bool = False
@@ -52,18 +54,27 @@ class Options:
     def __post_init__(self) -> None:
         if self.languages[0] == self.languages[1]:
             raise ValueError(f"languages: expected two different ones, got {self.languages[0]} twice")
-        if self.subwords not in subwords.KINDS:
-            raise ValueError(f"subwords: expected one of {', '.join(subwords.KINDS)}, got {self.subwords!r}")
+        for kind in self.kinds:
+            if kind not in subwords.KINDS:
+                raise ValueError(f"subwords: expected one of {', '.join(subwords.KINDS)}, got {kind!r}")
+        if self.kinds[0] != self.kinds[1] and len(self.vocabularies) == 1:
+            raise ValueError("vocabulary: expected two sizes for two kinds of subwords, got one")
         for size in self.vocabularies:
             if size < 1:
                 raise ValueError(f"vocabulary: expected 1 or more, got {size}")
         for name in ("min_frequency", "max_length", "max_ratio"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
-        if self.subwords == "bpe" and self.min_frequency > 1:
-            raise ValueError("min_frequency: expected sentencepiece or sentencepiece-bpe with it, got bpe")
-        if self.truecase and (self.subwords != "bpe" or self.lowercase):
-            raise ValueError("truecase: expected bpe with it, and no lowercase")
+        for kind in self.kinds:
+            if self.min_frequency > 1 and not kind.startswith("sentencepiece"):
+                raise ValueError(f"min_frequency: expected sentencepiece or sentencepiece-bpe with it, got {kind}")
+            if self.truecase and (not subwords.KINDS[kind][0] or self.lowercase):
+                raise ValueError("truecase: expected bpe, words or mixed with it, and no lowercase")
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """Of the subwords of source and target."""
+        return (self.subwords, self.subwords) if isinstance(self.subwords, str) else self.subwords
 
     @property
     def vocabularies(self) -> tuple[int, ...]:
@@ -153,11 +164,11 @@ def within(lengths: tuple[int, int], options: Options) -> bool:
 
 
 def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Sequence[Path]) -> None:
-    """Write both sides as words, one file a language: Moses tokens before BPE, the text itself before SentencePiece."""
-    if options.subwords == "bpe":
-        cut = [subwords.moses_tokenizer(language) for language in options.languages]
-    else:
-        cut = [subwords.normalize_spaces] * 2
+    """Write both sides as words, one file a language: Moses tokens or, before subwords that know spaces, the text."""
+    cut = [
+        subwords.moses_tokenizer(language) if subwords.KINDS[kind][0] else subwords.normalize_spaces
+        for language, kind in zip(options.languages, options.kinds, strict=True)
+    ]
     with ExitStack() as stack:
         streams = [stack.enter_context(open(path, "w", encoding="utf-8", newline="\n")) for path in into]
         for pair in pairs:
@@ -166,15 +177,20 @@ def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Sequence[
                 stream.write(side(line.lower() if options.lowercase else line) + "\n")
 
 
-def learn(words: Sequence[Path], model: Path, options: Options, vocabulary: int) -> Callable[[str], str]:
+def learn(words: Sequence[Path], model: Path, kind: str, options: Options, vocabulary: int) -> Callable[[str], str]:
     """Learn one segmentation for sides of the training set and write it; the function that applies it."""
     def text() -> Iterator[str]:
         return (line for path in words for line in read_lines(path))
 
-    if options.subwords == "bpe":
+    if kind == "characters":
+        return subwords.cut_characters
+    if kind in ("words", "mixed"):
+        subwords.learn_words(text(), model, vocabulary)
+        return subwords.load_words(model) if kind == "words" else subwords.load_mixed(model)
+    if kind == "bpe":
         subwords.learn_bpe(text(), model, vocabulary)
         return subwords.load_bpe(model)
-    algorithm = "bpe" if options.subwords == "sentencepiece-bpe" else "unigram"
+    algorithm = "bpe" if kind == "sentencepiece-bpe" else "unigram"
     subwords.learn_sentencepiece(text(), model, vocabulary, algorithm)
     if options.min_frequency > 1:
         subwords.drop_rare_pieces(text(), model, options.min_frequency)
@@ -183,12 +199,15 @@ def learn(words: Sequence[Path], model: Path, options: Options, vocabulary: int)
 
 def learn_all(words: Sequence[Path], out: Path, options: Options) -> list[Callable[[str], str]]:
     """What `text` needs, learnt from the training set and written into `out`; the functions for source and target."""
-    stem, end = ("codes", ".bpe") if options.subwords == "bpe" else ("sentencepiece", ".model")
     if len(options.vocabularies) == 1:
-        return [learn(words, out / f"{stem}{end}", options, options.vocabularies[0])] * 2
-    models = [out / f"{stem}.{language}{end}" for language in options.languages]
-    sides = zip(words, models, options.vocabularies, strict=True)
-    return [learn([side], model, options, size) for side, model, size in sides]
+        kind = options.kinds[0]
+        model = out / subwords.KINDS[kind][1].replace("%s", "")
+        return [learn(words, model, kind, options, options.vocabularies[0])] * 2
+    sides = zip(words, options.languages, options.kinds, options.vocabularies, strict=True)
+    return [
+        learn([side], out / subwords.KINDS[kind][1].replace("%s", f".{language}"), kind, options, size)
+        for side, language, kind, size in sides
+    ]
 
 
 def segment(
@@ -228,9 +247,9 @@ def prepare(
 
     prefixes: by split (train, valid, test), the path without its language suffix.  checksums: SHA-256 of the unpacked
     text by file name (without .gz); where given, each input must be listed and agree.
-    Writes `text/SPLIT.LANGUAGE` (subwords), `raw/{valid,test}.LANGUAGE` (to score against), `codes.bpe` or
-    `sentencepiece.model` (with the language before the dot where each has its own), `truecase.LANGUAGE` if wanted, and
-    `corpus.json`: the options, the input's checksums and the counts, which also come back.
+    Writes `text/SPLIT.LANGUAGE` (subwords), `raw/{valid,test}.LANGUAGE` (to score against), `codes.bpe`,
+    `sentencepiece.model` or `words.txt` (with the language before the dot where each has its own), `truecase.LANGUAGE`
+    if wanted, and `corpus.json`: the options, the input's checksums and the counts, which also come back.
     The folder appears when all of it is there.
     Raises ValueError for what is missing, truncated, altered, empty or not aligned, or if `out` holds files already.
     """
@@ -290,6 +309,14 @@ def vocabulary(text: str) -> int | tuple[int, int]:
     return sizes[0] if len(sizes) == 1 else sizes
 
 
+def kinds(text: str) -> str | tuple[str, str]:
+    """`bpe`, or `words,sentencepiece` for source and target.  Raises ValueError on anything else."""
+    found = tuple(text.split(","))
+    if len(found) > 2 or not set(found) <= set(subwords.KINDS):
+        raise ValueError(f"subwords: expected one or two of {', '.join(subwords.KINDS)}, got {text}")
+    return found[0] if len(found) == 1 else found
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of `python -m seqstruct.data.parallel`."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.parallel", description=__doc__.split("\n")[0])
@@ -298,7 +325,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
     parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
-    parser.add_argument("--subwords", choices=subwords.KINDS, default=Options.subwords)
+    parser.add_argument("--subwords", type=kinds, default=Options.subwords, metavar="KIND[,KIND]",
+                        help=f"of both languages, or of each: {', '.join(subwords.KINDS)} (default %(default)s)")
     parser.add_argument("--vocabulary", type=vocabulary, default=Options.vocabulary, metavar="N[,N]",
                         help="subword types of both languages together, or of each (default %(default)s)")
     parser.add_argument("--min-frequency", type=int, default=Options.min_frequency, metavar="N",

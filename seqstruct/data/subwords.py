@@ -1,9 +1,12 @@
-"""Words and subwords, there and back: Moses tokenisation, byte-pair encoding, SentencePiece.
+"""Words and subwords, there and back: Moses tokenisation, byte-pair encoding, SentencePiece, words and characters.
 
 Sources: Moses tokeniser and detokeniser as ported by sacremoses; byte-pair encoding as in Sennrich et al. (2016,
 sec. 3.2), by subword-nmt; unigram language model segmentation as in Kudo (2018) and byte-pair encoding of text with its
-spaces, by sentencepiece (Kudo and Richardson 2018).  Everything here is deterministic: the same lines give the same
-model, byte for byte.
+spaces, by sentencepiece (Kudo and Richardson 2018); mixed words and characters as in Wu et al. (2016, sec. 4.2).
+Everything here is deterministic: the same lines give the same model, byte for byte.
+
+All but "words" are lossless: tokens, or for SentencePiece and characters the text, come back whole.  The one exception
+is U+2581, which SentencePiece and characters take for a space.
 
 Deviations from the Moses defaults: no XML entities are written for special characters, so that subwords see the
 characters themselves; no punctuation is normalised, so that what is trained on is what is scored against.
@@ -18,7 +21,17 @@ from collections.abc import Callable, Iterable
 
 from seqstruct.data.files import atomic_write
 
-KINDS = ("bpe", "sentencepiece", "sentencepiece-bpe")
+# by kind: whether it cuts Moses tokens, not the text itself, and the file of what is learnt ("%s" may be a language)
+KINDS = {
+    "bpe": (True, "codes%s.bpe"),
+    "sentencepiece": (False, "sentencepiece%s.model"),
+    "sentencepiece-bpe": (False, "sentencepiece%s.model"),
+    "words": (True, "words%s.txt"),
+    "mixed": (True, "words%s.txt"),
+    "characters": (False, ""),
+}
+UNKNOWN_WORD = "<unk>"  # as fairseq's dictionaries write it
+BEGIN, MIDDLE, END = "<B>", "<M>", "<E>"  # before the characters of a word that is spelled out
 BPE_MARKER = "@@"
 SENTENCEPIECE_SPACE = "\u2581"
 
@@ -133,3 +146,61 @@ def undo_bpe(line: str) -> str:
 def undo_sentencepiece(line: str) -> str:
     """Pieces joined to text."""
     return normalize_spaces(line.replace(" ", "").replace(SENTENCEPIECE_SPACE, " "))
+
+
+def learn_words(lines: Iterable[str], path: str | os.PathLike, size: int) -> None:
+    """Write the `size` most frequent words, one a line; of equally frequent ones the first in the alphabet.
+
+    Raises ValueError if there are no words.
+    """
+    counts = Counter(word for line in lines for word in line.split())
+    if not counts:
+        raise ValueError("a list of words has nothing to learn from: expected words")
+    kept = sorted(counts, key=lambda word: (-counts[word], word))[:size]
+    with atomic_write(path) as stream:
+        stream.writelines(f"{word}\n" for word in kept)
+
+
+def _listed(path: str | os.PathLike) -> set[str]:
+    with open(path, encoding="utf-8", newline="\n") as stream:
+        return {line.rstrip("\n") for line in stream}
+
+
+def load_words(path: str | os.PathLike) -> Callable[[str], str]:
+    """A function from a tokenised line to the same with "<unk>" for each word that is not in a list."""
+    known = _listed(path)
+    return lambda line: " ".join(word if word in known else UNKNOWN_WORD for word in line.split())
+
+
+def load_mixed(path: str | os.PathLike) -> Callable[[str], str]:
+    """A function from a tokenised line to words of a list and the characters of all others.
+
+    The first character has "<B>" before it, the last "<E>", those between "<M>"; a single one "<B>".  A word that
+    itself begins with such a mark is spelled out, so that nothing is ambiguous.
+    """
+    known = {word for word in _listed(path) if not word.startswith((BEGIN, MIDDLE, END))}
+
+    def spell(word: str) -> str:
+        marks = [BEGIN, *[MIDDLE] * (len(word) - 2), END]
+        return " ".join(mark + character for mark, character in zip(marks, word, strict=False))
+
+    return lambda line: " ".join(word if word in known else spell(word) for word in line.split())
+
+
+def undo_mixed(line: str) -> str:
+    """Words and characters joined to tokens; characters after what is no beginning of a word begin one."""
+    words, spelled = [], False
+    for piece in line.split():
+        if piece.startswith((MIDDLE, END)) and spelled:
+            words[-1] += piece[len(MIDDLE) :]
+        elif piece.startswith((BEGIN, MIDDLE, END)):
+            words.append(piece[len(BEGIN) :])
+        else:
+            words.append(piece)
+        spelled = piece.startswith((BEGIN, MIDDLE))
+    return " ".join(words)
+
+
+def cut_characters(line: str) -> str:
+    """Each character by itself, spaces as U+2581, one of which begins the line; `undo_sentencepiece` undoes it."""
+    return " ".join(f"{SENTENCEPIECE_SPACE}{line.replace(' ', SENTENCEPIECE_SPACE)}")

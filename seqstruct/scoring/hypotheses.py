@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from seqstruct.data.subwords import moses_detokenizer, undo_bpe, undo_sentencepiece
+from seqstruct.data.subwords import moses_detokenizer, undo_bpe, undo_mixed, undo_sentencepiece
 
 UNDO: dict[str, Callable[[str], str]] = {
     "bpe": undo_bpe,
     "sentencepiece": undo_sentencepiece,
+    "mixed": undo_mixed,
     "none": str.strip,
 }
 
@@ -44,8 +45,8 @@ def read_generate(lines: Iterable[str], name: str, expected: int) -> list[str]:
 def to_text(lines: Iterable[str], subwords: str = "none", detokenize: str | None = None) -> list[str]:
     """Lines of subwords as text.
 
-    subwords: "bpe", "sentencepiece" or "none".  detokenize: two-letter language code for the Moses detokeniser, None
-    for none; SentencePiece needs none.  Raises ValueError for another kind of subwords.
+    subwords: "bpe", "sentencepiece" (characters too), "mixed" or "none".  detokenize: two-letter language code for the
+    Moses detokeniser, None for none; SentencePiece needs none.  Raises ValueError for another kind of subwords.
     """
     if subwords not in UNDO:
         raise ValueError(f"subwords: expected one of {', '.join(UNDO)}, got {subwords!r}")

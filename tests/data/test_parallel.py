@@ -39,7 +39,7 @@ def lines(path):
     return path.read_text(encoding="utf-8").splitlines()
 
 
-@pytest.mark.parametrize("kind", ["bpe", "sentencepiece", "sentencepiece-bpe"])
+@pytest.mark.parametrize("kind", ["bpe", "sentencepiece", "sentencepiece-bpe", "mixed", "characters"])
 def test_prepared_text_is_the_raw_text_in_subwords(corpus, tmp_path, kind):
     summary = parallel.prepare(prefixes(corpus), Options(("de", "en"), kind, vocabulary=40), tmp_path / "out")
     assert {s: summary["counts"][s]["pairs"] for s in parallel.SPLITS} == {"train": 25, "valid": 7, "test": 5}
@@ -49,14 +49,30 @@ def test_prepared_text_is_the_raw_text_in_subwords(corpus, tmp_path, kind):
         assert lines(tmp_path / "out" / "raw" / f"test.{language}") == raw
         cut = lines(tmp_path / "out" / "text" / f"test.{language}")
         assert all(c != r for c, r in zip(cut, raw, strict=True))
-        if kind == "bpe":
-            back = [subwords.moses_detokenizer(language)(subwords.undo_bpe(c)) for c in cut]
+        if kind in ("bpe", "mixed"):
+            undo = subwords.undo_bpe if kind == "bpe" else subwords.undo_mixed
+            back = [subwords.moses_detokenizer(language)(undo(c)) for c in cut]
         else:
             back = [subwords.undo_sentencepiece(c) for c in cut]
         assert back == raw
     cut = [line for language in ("de", "en") for line in lines(tmp_path / "out" / "text" / f"test.{language}")]
     assert summary["counts"]["test"]["subwords"] == sum(len(line.split()) for line in cut)
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+
+
+def test_each_side_may_have_its_own_kind(corpus, tmp_path):
+    options = Options(("de", "en"), ("words", "sentencepiece"), vocabulary=(6, 28))
+    parallel.prepare(prefixes(corpus), options, tmp_path / "out")
+    assert sorted(p.name for p in (tmp_path / "out").glob("*.*")) == [
+        "corpus.json", "sentencepiece.en.model", "words.de.txt"]
+    source, target = (lines(tmp_path / "out" / "text" / f"train.{language}") for language in ("de", "en"))
+    assert len({word for line in source for word in line.split()}) == 7
+    assert "<unk>" in source[0].split()
+    assert subwords.undo_sentencepiece(target[0]) == next(toy_pairs(1))[1]
+    with pytest.raises(ValueError, match="expected two sizes"):
+        Options(("de", "en"), ("words", "bpe"), vocabulary=50)
+    with pytest.raises(ValueError, match="expected one or two of bpe, sentencepiece"):
+        parallel.kinds("words,syllables")
 
 
 def test_rare_pieces_are_cut_into_smaller_ones(corpus, tmp_path):
@@ -196,7 +212,7 @@ def test_a_folder_with_files_is_not_written_over(corpus, tmp_path):
 
 
 @pytest.mark.parametrize(("changed", "match"), [
-    ({"languages": ("de", "de")}, "two different"), ({"subwords": "words"}, "bpe, sentencepiece"),
+    ({"languages": ("de", "de")}, "two different"), ({"subwords": "syllables"}, "bpe, sentencepiece"),
     ({"vocabulary": 0}, "vocabulary"), ({"max_length": 0}, "max_length"), ({"max_ratio": 0.5}, "max_ratio"),
 ])
 def test_options_out_of_range(changed, match):

@@ -1,6 +1,10 @@
+import re
+import zipfile
+
 import pytest
 
 from seqstruct.data import subwords
+from seqstruct.data.parallel import read_lines
 
 GERMAN = ["Ein Mann läuft über die Straße.", "Zwei Hunde spielen im Schnee.", "Ein Hund läuft durch den Schnee."]
 ENGLISH = ["A man isn't walking (today).", "Two dogs play in the snow.", 'He said: "no", she didn\'t & left | now.']
@@ -71,3 +75,70 @@ def test_sentencepiece_refuses_an_impossible_vocabulary(tmp_path):
     with pytest.raises(ValueError, match="cannot make 9000 pieces"):
         subwords.learn_sentencepiece(GERMAN, tmp_path / "model", 9000)
     assert list(tmp_path.iterdir()) == []
+
+
+MULTILINGUAL = [
+    "Ein Mann läuft über die Straße.", "Deux chiens jouent dans la neige, n'est-ce pas ?", "彼は京都へ行きました。",
+    "Он читает «книгу» — вслух…", "कुत्ता दौड़ता है", "الكلب يركض", "Một con chó đang chạy", "naïve café: e\u0301 é",
+    "emoji 👩‍🚀 and 😀", "a<B>b <B>c <M> <E> <unk> @@ x@@ @@y", "½ ﬁ ｆｕｌｌ　width",
+]  # fmt: skip
+
+
+def appliers(lines, folder, pieces):
+    """By kind, the function that cuts and the one that undoes it, learnt from these lines."""
+    subwords.learn_bpe(lines, folder / "codes", 250)
+    for algorithm in ("unigram", "bpe"):
+        subwords.learn_sentencepiece(lines, folder / algorithm, pieces, algorithm)
+    subwords.learn_words(lines, folder / "words", 20)
+    return {
+        "bpe": (subwords.load_bpe(folder / "codes"), subwords.undo_bpe),
+        "sentencepiece": (subwords.load_sentencepiece(folder / "unigram"), subwords.undo_sentencepiece),
+        "sentencepiece-bpe": (subwords.load_sentencepiece(folder / "bpe"), subwords.undo_sentencepiece),
+        "mixed": (subwords.load_mixed(folder / "words"), subwords.undo_mixed),
+        "characters": (subwords.cut_characters, subwords.undo_sentencepiece),
+    }
+
+
+def test_every_kind_is_lossless_on_many_languages(tmp_path):
+    lines = [subwords.normalize_spaces(line) for line in MULTILINGUAL]
+    found = appliers(lines, tmp_path, 119)
+    assert set(found) == set(subwords.KINDS) - {"words"}
+    unseen = ["Zwölf Boxkämpfer jagen", "犬 が 走る", "<M>x <E>", "x"]
+    for cut, undo in found.values():
+        for line in lines + unseen:
+            line = line.replace("@@", "++") if undo is subwords.undo_bpe else line
+            assert undo(cut(line)) == line
+
+
+@pytest.mark.parametrize("name", ["multi30k", "brown"])
+def test_every_kind_is_lossless_on_real_text(reference, tmp_path, name):
+    if name == "multi30k":
+        files = sorted((reference / "data" / "multi30k").glob("test_2016_flickr.*.gz"))
+        lines = [line for path in files for line in read_lines(path)]
+    else:
+        with zipfile.ZipFile(reference / "data" / "nltk" / "brown.zip") as archive:
+            text = archive.read("brown/ca01").decode() + archive.read("brown/cr09").decode()
+        lines = [re.sub(r"/\S+", "", line) for line in text.splitlines() if line.strip()]
+    lines = [subwords.normalize_spaces(line) for line in lines]
+    for cut, undo in appliers(lines[::3], tmp_path, 300).values():
+        assert [undo(cut(line)) for line in lines] == lines
+
+
+def test_mixed_words_and_characters(tmp_path):
+    subwords.learn_words(["b a b a c a <B>x <B>x <B>x <B>x"], tmp_path / "words", 3)
+    assert (tmp_path / "words").read_text().splitlines() == ["<B>x", "a", "b"]
+    cut = subwords.load_mixed(tmp_path / "words")
+    assert cut("a Miki c <B>x") == "a <B>M <M>i <M>k <E>i <B>c <B>< <M>B <M>> <E>x"
+    assert subwords.undo_mixed(cut("a Miki c <B>x")) == "a Miki c <B>x"
+    assert subwords.load_words(tmp_path / "words")("a Miki b") == "a <unk> b"
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        subwords.learn_words([""], tmp_path / "none", 3)
+
+
+def test_what_a_model_may_write_is_undone_somehow():
+    assert subwords.undo_mixed("<M>a <M>b <E>c <E>d e <M>f <B>g") == "abc d e f g"
+
+
+def test_characters():
+    assert subwords.cut_characters("Ein A") == "▁ E i n ▁ A"
+    assert subwords.undo_sentencepiece("▁ E i n ▁ A") == "Ein A"

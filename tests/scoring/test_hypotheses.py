@@ -45,5 +45,5 @@ def test_subwords_become_text(line, subwords, language, text):
 
 
 def test_unknown_subwords_are_refused():
-    with pytest.raises(ValueError, match="bpe, sentencepiece, none"):
+    with pytest.raises(ValueError, match="bpe, sentencepiece, mixed, none"):
         to_text(["a"], "characters")

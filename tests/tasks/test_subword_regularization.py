@@ -18,7 +18,7 @@ UNDO = {"bpe": subwords.undo_bpe, "sentencepiece": subwords.undo_sentencepiece,
 OPTIONS = {"sampling_alpha": 0.1, "bpe_dropout": 0.3}
 
 
-@pytest.fixture(scope="module", params=subwords.KINDS)
+@pytest.fixture(scope="module", params=list(UNDO))
 def corpus(request, tmp_path_factory):
     """(kind, folder): text, subwords, model and binarised data of one kind of subwords."""
     folder, chooser = tmp_path_factory.mktemp(request.param), random.Random(1)
