@@ -18,6 +18,7 @@ from torch.nn.functional import dropout
 from seqstruct.attention import Choice, Reading, Shape, Site
 from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.collect import collect, collecting
+from seqstruct.models.rnn_clipping import Clipping
 from seqstruct.models.rnn_encoder import EncoderOutput
 from seqstruct.models.rnn_layers import CellState, RecurrentLayer, joined, separated
 from seqstruct.models.rnn_output import make_output
@@ -76,6 +77,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         residual_from: int = 0,
         dropout: float = 0.0,
         max_positions: int = 1024,
+        clipping: Optional[Clipping] = None,
+        logit_clip: float = 0.0,
     ):
         """memory_size, summary_size, state_size: of the encoder's output.  attention: the mechanism, None for none.
 
@@ -83,6 +86,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         source_summary: the encoder's summary, through a layer with tanh, enters every step and the output.
         initial_state: the encoder's last states ("copy"), a layer with tanh of the summary ("projected"), "zero".
         residual_from: the first layer, from 2, whose input is added to its output; 0 for none.
+        clipping: of cells and of what layers hand on.  logit_clip: greatest absolute logit, 0 for any.
         Raises ValueError where these do not go together.
         """
         super().__init__(dictionary)
@@ -99,7 +103,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         if input_feeding and query == "previous":
             raise ValueError("input feeding goes with the query 'current'; with 'previous' the context is fed")
         self.query, self.input_feeding, self.initial_state = query, input_feeding, initial_state
+        if logit_clip < 0:
+            raise ValueError(f"logit_clip: expected 0 or more, got {logit_clip}")
         self.residual_from, self.dropout, self.positions = residual_from, dropout, max_positions
+        self.clipping, self.logit_clip = clipping, logit_clip
         self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
         self.attention = None
         if attention is not None:
@@ -116,10 +123,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         constant = hidden_size if source_summary else 0
         self.output = make_output(output, hidden_size, context + constant, embed_dim, maxout_size)
         extra = self.output.size if input_feeding else context if query == "previous" else 0
-        self.layers = nn.ModuleList([RecurrentLayer(cell, embed_dim + constant + extra, hidden_size)])
+        self.layers = nn.ModuleList([RecurrentLayer(cell, embed_dim + constant + extra, hidden_size, clipping)])
         for _ in range(1, layers):
             above = context if query == "previous" else 0
-            self.layers.append(RecurrentLayer(cell, hidden_size + above, hidden_size))
+            self.layers.append(RecurrentLayer(cell, hidden_size + above, hidden_size, clipping))
         self.initial = nn.Linear(summary_size, layers * hidden_size) if initial_state == "projected" else None
         self.output_projection = nn.Linear(self.output.size, len(dictionary))
 
@@ -225,7 +232,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         inputs = dropout(below, self.dropout, self.training) if layer else below
         read = inputs if contexts is None else torch.cat([inputs, contexts], 2)
         outputs, states[layer] = self.layers[layer](read, states[layer])
-        return outputs + inputs if self.residual_from and layer + 1 >= self.residual_from else outputs
+        return self._bounded(outputs + inputs if self.residual_from and layer + 1 >= self.residual_from else outputs)
+
+    def _bounded(self, x: Tensor) -> Tensor:
+        return x if self.clipping is None else self.clipping(x)
 
     def _attend_before(self, inputs: Tensor, states: List[CellState], reader: "_Reader") -> Tuple[Tensor, Tensor]:
         """Hidden states of the lowest layer, each after reading the context that the state before it asks for."""
@@ -235,7 +245,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             states[0] = step(t, context, states[0])
             outputs.append(states[0].hidden)
             contexts.append(context)
-        return torch.stack(outputs, 1), torch.stack(contexts, 1)
+        return self._bounded(torch.stack(outputs, 1)), torch.stack(contexts, 1)
 
     def _feed(
         self,
@@ -252,12 +262,12 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         features = []
         for t in range(inputs.size(1)):
             states[0] = steps[0](t, last, states[0])
-            x = states[0].hidden
+            x = self._bounded(states[0].hidden)
             for layer in range(1, len(steps)):
                 below = dropout(x, self.dropout, self.training)
                 states[layer] = steps[layer](t, below, states[layer])
                 residual = self.residual_from and layer + 1 >= self.residual_from
-                x = states[layer].hidden + below if residual else states[layer].hidden
+                x = self._bounded(states[layer].hidden + below if residual else states[layer].hidden)
             context = reader.read(x[:, None])[:, 0]
             context = context if constant is None else torch.cat([context, constant[:, t]], 1)
             last = dropout(self.output(context, x, embedded[:, t]), self.dropout, self.training)
@@ -266,7 +276,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     def output_layer(self, features: Tensor, **_: Any) -> Tensor:
         """Logits B T N."""
-        return self.output_projection(features)
+        logits = self.output_projection(features)
+        return logits.clamp(-self.logit_clip, self.logit_clip) if self.logit_clip else logits
 
     def reorder_incremental_state(self, incremental_state: Dict[str, Dict[str, Any]], new_order: Tensor) -> None:
         """Select the rows new_order of the saved state."""

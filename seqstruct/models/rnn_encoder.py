@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from seqstruct.bridge.adapter import reorder_state
+from seqstruct.models.rnn_clipping import Clipping
 from seqstruct.models.rnn_layers import CellState, RecurrentLayer, joined
 
 DIRECTIONS = ("forward", "first", "all")
@@ -70,11 +71,12 @@ class RecurrentEncoder(FairseqEncoder):
         reverse: bool = False,
         dropout: float = 0.0,
         max_positions: int = 1024,
+        clipping: Optional[Clipping] = None,
     ):
         """hidden_size: of each direction.  directions: "forward", or both in the "first" layer or in "all".
 
         residual_from: the first layer, from 1, whose input is added to its output; 0 for none.  reverse: read the words
-        from the last to the first.  dropout: probability, on the input of each layer.
+        from the last to the first.  dropout: probability, on the input of each layer.  clipping: of cells and outputs.
         Raises ValueError on a size that does not fit.
         """
         super().__init__(dictionary)
@@ -83,15 +85,15 @@ class RecurrentEncoder(FairseqEncoder):
         if directions not in DIRECTIONS:
             raise ValueError(f"encoder directions: expected one of {', '.join(DIRECTIONS)}, got {directions!r}")
         self.reverse, self.residual_from, self.dropout = reverse, residual_from, dropout
-        self.positions = max_positions
+        self.positions, self.clipping = max_positions, clipping
         self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
         self.forward_layers, self.backward_layers = nn.ModuleList(), nn.ModuleDict()
         size = embed_dim
         for layer in range(layers):
-            self.forward_layers.append(RecurrentLayer(cell, size, hidden_size))
+            self.forward_layers.append(RecurrentLayer(cell, size, hidden_size, clipping))
             both = directions == "all" or (directions == "first" and layer == 0)
             if both:
-                self.backward_layers[str(layer)] = RecurrentLayer(cell, size, hidden_size)
+                self.backward_layers[str(layer)] = RecurrentLayer(cell, size, hidden_size, clipping)
             before, size = size, hidden_size * (2 if both else 1)
             if residual_from and layer + 1 >= residual_from and before != size:
                 raise ValueError(f"encoder layer {layer + 1}: no residual connection from size {before} to size {size}")
@@ -116,6 +118,7 @@ class RecurrentEncoder(FairseqEncoder):
                 reverse, back = self.backward_layers[str(layer)](_take(x, turned), None, mask)
                 outputs, summary = torch.cat([outputs, _take(reverse, turned)], 2), back.hidden
             x = outputs + x if self.residual_from and layer + 1 >= self.residual_from else outputs
+            x = x if self.clipping is None else self.clipping(x)
         if mask is not None:
             x = x.masked_fill(mask[..., None], 0.0)  # a residual connection lets padding through
         state = joined(states)

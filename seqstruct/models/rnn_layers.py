@@ -7,12 +7,13 @@ zero: it leaves the zero state alone, so the states at real tokens are those of 
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqstruct.models.rnn_clipping import Clipping
 from seqstruct.ops.deferred import DeferredProducts
 from seqstruct.ops.gru import gru_sequence, gru_step
 from seqstruct.ops.lstm import lstm_step
@@ -38,14 +39,20 @@ class RecurrentLayer(nn.Module):
     bias, of h, inside the candidate's recurrent part, as in torch.
     """
 
-    def __init__(self, kind: str, input_size: int, hidden_size: int):
-        """kind: "lstm" or "gru".  Raises ValueError on another one, or a size below 1."""
+    def __init__(self, kind: str, input_size: int, hidden_size: int, clipping: Clipping | None = None):
+        """kind: "lstm" or "gru".  clipping: of an LSTM's cells; each step is then a step of Python.
+
+        Raises ValueError on another kind, a size below 1, or clipping of a GRU, whose states cannot grow.
+        """
         super().__init__()
+        if clipping is not None and kind != "lstm":
+            raise ValueError(f"clipping is of the cells of an lstm, not of a {kind}")
         if kind not in GATES:
             raise ValueError(f"expected a cell among {', '.join(GATES)}, got {kind!r}")
         if input_size < 1 or hidden_size < 1:
             raise ValueError(f"expected sizes of 1 or more, got {input_size} and {hidden_size}")
         self.kind, self.input_size, self.hidden_size = kind, input_size, hidden_size
+        self.clipping = clipping
         rows, bound = GATES[kind] * hidden_size, hidden_size**-0.5
         self.weight_ih = nn.Parameter(torch.empty(rows, input_size).uniform_(-bound, bound))
         self.weight_hh = nn.Parameter(torch.empty(rows, hidden_size).uniform_(-bound, bound))
@@ -68,13 +75,13 @@ class RecurrentLayer(nn.Module):
         """
         if state is None:
             state = self.initial_state(len(inputs))
-        if inputs.size(1) == 0:
-            return inputs.new_zeros(*inputs.shape[:2], self.hidden_size), state
+        if inputs.size(1) == 0 or self.clipping is not None:
+            return run_steps(self, inputs, state, padding_mask)
         if self.kind == "gru":
             gates = F.linear(inputs, self.weight_ih, self.bias)
             if padding_mask is not None:
-                gates = gates + self._closing(padding_mask[..., None].to(gates.dtype))
-            hiddens = gru_sequence(gates, state.hidden, self.weight_hh, self._hidden_bias())
+                gates = gates + padding_mask[..., None].to(gates.dtype) * self.closing()
+            hiddens = gru_sequence(gates, state.hidden, self.weight_hh, self.hidden_bias())
             return hiddens, CellState(hiddens[:, -1], state.cell)
         if inputs.size(1) == 1 and padding_mask is None:
             last = self.stepper(inputs, 0)(0, inputs[:, 0, :0], state)
@@ -82,47 +89,64 @@ class RecurrentLayer(nn.Module):
         weight_ih = self.weight_ih
         if padding_mask is not None:
             inputs = torch.cat([inputs, padding_mask[..., None].to(inputs.dtype)], 2)
-            column = self._closing(inputs.new_ones(1))[:, None]
-            weight_ih = torch.cat([weight_ih, column], 1)
+            weight_ih = torch.cat([weight_ih, self.closing()[:, None]], 1)
         parameters = [weight_ih, self.weight_hh, self.bias, torch.zeros_like(self.bias)]
         before = state.hidden[None].contiguous(), state.cell[None].contiguous()
         hiddens, hidden, cell = torch.lstm(inputs, before, parameters, True, 1, 0.0, self.training, False, True)
         return hiddens, CellState(hidden[0], cell[0])
 
-    def _closing(self, padding: Tensor) -> Tensor:
-        """What padding (... 1, 1.0 where it is) adds to the gates, so that a zero state stays zero."""
+    def closing(self) -> Tensor:
+        """What padding adds to the gates, g, so that a zero state stays zero."""
         rows = self.bias.new_zeros(len(self.bias))
         if self.kind == "lstm":
             rows[: self.hidden_size] = -CLOSED  # the input gate
         else:
             rows[self.hidden_size : 2 * self.hidden_size] = CLOSED  # the update gate
-        return padding * rows
+        return rows
 
-    def _hidden_bias(self) -> Tensor:
+    def hidden_bias(self) -> Tensor:
+        """What a GRU's hidden side adds to the gates, 3h."""
         return torch.cat([self.bias.new_zeros(2 * self.hidden_size), self.bias_hn])
 
-    def stepper(self, inputs: Tensor, extra: int) -> Step:
+    def stepper(self, inputs: Tensor, extra: int, padding_mask: Tensor | None = None) -> Step:
         """step(t, more, state) -> state for t = 0, 1, ..., each once; `more` B extra are the last inputs of step t.
 
-        inputs: B T (input_size - extra), those known beforehand, projected for all steps at once.
+        inputs: B T (input_size - extra), those known beforehand, projected for all steps at once.  padding_mask: as
+        `forward` has it.
         """
         known, of_extra = self.weight_ih.split([self.input_size - extra, extra], 1)
         projected = F.linear(inputs, known, self.bias)
+        if padding_mask is not None:
+            projected = projected + padding_mask[..., None].to(projected.dtype) * self.closing()
         if self.kind == "lstm":
             gates = DeferredProducts(projected, torch.cat([of_extra, self.weight_hh], 1).t())
 
             def lstm(t: int, more: Tensor, state: CellState) -> CellState:
-                return CellState(*lstm_step(gates(t, torch.cat([more, state.hidden], 1)), state.cell))
+                hidden, cell = lstm_step(gates(t, torch.cat([more, state.hidden], 1)), state.cell)
+                return CellState(hidden, cell if self.clipping is None else self.clipping(cell))
 
             return lstm
         of_inputs = DeferredProducts(projected, of_extra.t())
-        bias = self._hidden_bias().expand(*inputs.shape[:2], -1)
+        bias = self.hidden_bias().expand(*inputs.shape[:2], -1)
         of_hidden = DeferredProducts(bias, self.weight_hh.t())
 
         def gru(t: int, more: Tensor, state: CellState) -> CellState:
             return CellState(gru_step(of_inputs(t, more), of_hidden(t, state.hidden), state.hidden), state.cell)
 
         return gru
+
+
+def run_steps(
+    layer: Any, inputs: Tensor, state: CellState, padding_mask: Tensor | None = None
+) -> tuple[Tensor, CellState]:
+    """Hidden states B T h and the last state, step by step through a layer's `stepper`."""
+    hiddens = [inputs.new_zeros(len(inputs), 0, layer.hidden_size)]
+    if inputs.size(1):
+        step, nothing = layer.stepper(inputs, 0, padding_mask), inputs[:, 0, :0]
+        for t in range(inputs.size(1)):
+            state = step(t, nothing, state)
+            hiddens.append(state.hidden[:, None])
+    return torch.cat(hiddens, 1), state
 
 
 def joined(states: list[CellState]) -> CellState:

@@ -17,6 +17,7 @@ from torch import nn
 
 from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.models.rnn_clipping import Clipping
 from seqstruct.models.rnn_decoder import INITIAL_STATES, QUERIES, RecurrentDecoder
 from seqstruct.models.rnn_encoder import DIRECTIONS, RecurrentEncoder
 from seqstruct.models.rnn_gated_convolution import GatedConvolutionEncoder
@@ -76,6 +77,20 @@ class RecurrentTranslationConfig(FairseqDataclass):
     initialization_bound: float = field(
         default=0.1, metadata={"help": "bound of the uniform distribution or deviation of the normal one, above 0"}
     )
+    cell_clip: float = field(
+        default=0.0,
+        metadata={"help": "bound of LSTM cells and of what layers hand on, at the start of training; above 0, or 0 for "
+                          "none (8 in GNMT)"},
+    )
+    cell_clip_final: float = field(
+        default=0.0,
+        metadata={"help": "that bound after --cell-clip-updates, and in evaluation; above 0, or 0 to keep the first "
+                          "(1 in GNMT)"},
+    )
+    cell_clip_updates: int = field(default=0, metadata={"help": "updates over which the bound falls, 1 or more; or 0"})
+    logit_clip: float = field(
+        default=0.0, metadata={"help": "bound of the logits, above 0; or 0 for none (25 in GNMT)"}
+    )
     max_source_positions: int = field(default=1024, metadata={"help": "longest source, in tokens"})
     max_target_positions: int = field(default=1024, metadata={"help": "longest target, in tokens"})
 
@@ -93,7 +108,8 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
     def build_model(cls, cfg: Any, task: Any) -> "RecurrentTranslationModel":
         """From the flat configuration and a translation task; ValueError on options that do not go together."""
         attention = parse_attention(cfg.cross_attention)
-        encoder = cls.build_encoder(cfg, task.source_dictionary)
+        clipping = cls.build_clipping(cfg)
+        encoder = cls.build_encoder(cfg, task.source_dictionary, clipping)
         decoder = RecurrentDecoder(
             task.target_dictionary,
             embed_dim=cfg.embed_dim,
@@ -114,6 +130,8 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
             residual_from=cfg.residual_from,
             dropout=cfg.dropout,
             max_positions=cfg.max_target_positions,
+            clipping=clipping,
+            logit_clip=cfg.logit_clip,
         )
         model = cls(encoder, decoder)
         if cfg.initialization == "uniform":
@@ -123,7 +141,14 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         return model
 
     @classmethod
-    def build_encoder(cls, cfg: Any, dictionary: Any) -> FairseqEncoder:
+    def build_clipping(cls, cfg: Any) -> Optional[Clipping]:
+        """One for encoder and decoder; None without.  Raises ValueError on bounds that do not go together."""
+        if not cfg.cell_clip and not cfg.cell_clip_final and not cfg.cell_clip_updates:
+            return None
+        return Clipping(cfg.cell_clip, cfg.cell_clip_final, cfg.cell_clip_updates)
+
+    @classmethod
+    def build_encoder(cls, cfg: Any, dictionary: Any, clipping: Optional[Clipping] = None) -> FairseqEncoder:
         """The encoder of the configuration."""
         common = dict(
             embed_dim=cfg.embed_dim,
@@ -141,6 +166,7 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
             directions=cfg.encoder_directions,
             residual_from=cfg.residual_from,
             reverse=cfg.reverse_source,
+            clipping=clipping,
         )
 
     def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:

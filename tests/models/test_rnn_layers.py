@@ -27,7 +27,7 @@ def draw(generator: torch.Generator, *shape: int) -> torch.Tensor:
 def test_equal_to_torch_and_to_its_own_steps(kind, length, generator):
     own, x = layer(kind, generator), draw(generator, 5, length, 3)
     other = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[kind](3, 4, batch_first=True).double()
-    hidden_bias = torch.zeros_like(own.bias) if kind == "lstm" else own._hidden_bias()
+    hidden_bias = torch.zeros_like(own.bias) if kind == "lstm" else own.hidden_bias()
     values = {"weight_ih_l0": own.weight_ih, "weight_hh_l0": own.weight_hh, "bias_ih_l0": own.bias}
     other.load_state_dict({**values, "bias_hh_l0": hidden_bias})
     before = CellState(draw(generator, 5, 4), draw(generator, 5, 4 if kind == "lstm" else 0))

@@ -45,6 +45,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "attention_query": "previous", "encoder_layers": 4, "decoder_layers": 4, "residual_from": 3,
         "encoder_directions": "first", "initial_state": "zero", "output": "plain",
     },
+    "clipped": {"input_feeding": True, "residual_from": 2, "cell_clip": 0.4, "logit_clip": 3.0},
+    "clipped_gnmt": {
+        "attention_query": "previous", "encoder_layers": 4, "decoder_layers": 4, "residual_from": 3,
+        "encoder_directions": "first", "initial_state": "zero", "output": "plain", "cell_clip": 0.9,
+    },
 }  # fmt: skip
 ALL = pytest.mark.parametrize("variant", list(VARIANTS))
 
@@ -125,7 +130,7 @@ def encode_alone(model: RecurrentTranslationModel, sentence: Tensor, size: int, 
     embedded = encoder.embed_tokens(sentence)
     hidden, states = torch.zeros(1, size, dtype=torch.float64), []
     for x in (embedded.flip(1) if backwards else embedded).unbind(1):
-        hidden = gru_cell(x, hidden, layer.weight_ih, layer.weight_hh, layer.bias, layer._hidden_bias())
+        hidden = gru_cell(x, hidden, layer.weight_ih, layer.weight_hh, layer.bias, layer.hidden_bias())
         states.append(hidden)
     return torch.stack(states[::-1] if backwards else states, 1)
 
@@ -144,7 +149,7 @@ def test_rnnsearch_is_bahdanaus(generator: torch.Generator) -> None:
         pairs = decoder.output.combination(torch.cat([context, state, embedded], 1))
         logits.append(decoder.output_projection(torch.maximum(pairs[:, ::2], pairs[:, 1::2])))
         x = torch.cat([embedded, context], 1)
-        state = gru_cell(x, state, layer.weight_ih, layer.weight_hh, layer.bias, layer._hidden_bias())
+        state = gru_cell(x, state, layer.weight_ih, layer.weight_hh, layer.bias, layer.hidden_bias())
     torch.testing.assert_close(model(sentence, None, before)[0], torch.stack(logits, 1), rtol=1e-9, atol=1e-10)
 
 
@@ -156,7 +161,7 @@ def test_the_rnn_encoder_decoder_is_chos(generator: torch.Generator) -> None:
     for symbol in before[0]:
         embedded = decoder.embed_tokens(symbol[None])
         x = torch.cat([embedded, summary], 1)
-        state = gru_cell(x, state, layer.weight_ih, layer.weight_hh, layer.bias, layer._hidden_bias())
+        state = gru_cell(x, state, layer.weight_ih, layer.weight_hh, layer.bias, layer.hidden_bias())
         pairs = decoder.output.combination(torch.cat([summary, state, embedded], 1))
         logits.append(decoder.output_projection(torch.maximum(pairs[:, ::2], pairs[:, 1::2])))
     torch.testing.assert_close(model(sentence, None, before)[0], torch.stack(logits, 1), rtol=1e-9, atol=1e-10)
@@ -222,6 +227,11 @@ def test_weights_come_out(variant: str, generator: torch.Generator) -> None:
     ({"output": "maxout", "maxout_size": 0}, "maxout size of 1 or more, got 0"),
     ({"initialization_bound": 0.0}, "is positive, not 0"),
     ({"attention_heads": 3}, "8 is not a multiple of 3 heads"),
+    ({"cell_clip": -1.0}, "expected bounds above 0, got -1.0"),
+    ({"cell_clip_final": 1.0}, "expected bounds above 0, got 0.0"),
+    ({"cell_clip": 8.0, "cell_clip_final": 1.0}, "go together, got 1.0 and 0"),
+    ({"cell_clip": 8.0, "cell": "gru"}, "cells of an lstm, not of a gru"),
+    ({"logit_clip": -1.0}, "logit_clip: expected 0 or more"),
 ])  # fmt: skip
 def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
     if options == {"residual_from": 1}:
