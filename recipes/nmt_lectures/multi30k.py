@@ -177,7 +177,7 @@ class Lineage(TranslationRecipe):
 
     def system(self, cell: Cell) -> System:
         model, setting = MODELS[cell.row], SETTINGS[cell.scale]
-        corpus = Corpus(subwords=model.subwords, vocabulary=vocabulary(cell))
+        corpus = Corpus(subwords=model.subwords, vocabulary=str(vocabulary(cell)))
         if model.members:
             members = tuple((row, seed or cell.seed) for row, seed in model.members)
             return System(corpus, decode=model.decode, members=members)

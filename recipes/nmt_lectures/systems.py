@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.parallel import read_lines
+from seqstruct.data.subwords import KINDS
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.recipe import Cell, Measurement, Recipe
@@ -30,13 +31,8 @@ MULTI30K = load_recipe(ROOT / "recipes" / "multi30k" / "multi30k.py")
 compact, write_made_up = (getattr(sys.modules[type(MULTI30K).__module__], n) for n in ("compact", "write_made_up"))
 LENGTHS = ("--max-len-a", "1.5", "--max-len-b", "10")
 DECODE = ("--beam", "5", "--lenpen", "1", *LENGTHS)
-# by what data-prep calls its subwords: how they are undone, and the file of the model that cuts text
-SUBWORDS = {
-    "bpe": ("bpe", "codes.bpe"), "sentencepiece": ("sentencepiece", "sentencepiece.model"),
-    "sentencepiece-bpe": ("sentencepiece", "sentencepiece.model"), "words": ("none", None),
-    "characters": ("sentencepiece", None), "mixed": ("mixed", None),
-}  # fmt: skip
-WITH_SPACES = ("sentencepiece", "sentencepiece-bpe", "characters")  # these cut text, not Moses tokens
+# how `seqstruct score` undoes them; all others as SentencePiece
+UNDO = {"words": "none", "bpe": "bpe", "mixed": "mixed"}
 
 
 @dataclass(frozen=True)
@@ -44,18 +40,23 @@ class Corpus:
     """Parallel text in subwords.
 
     script: of data-prep/.  Multi30k is made by it; of the others --from names the folder that it made.
-    vocabulary: types of both languages together.
+    subwords, vocabulary: as the script takes them, one or by language: "8000,1000".
     """
 
     script: str = "multi30k.sh"
     languages: tuple[str, str] = ("en", "de")
     subwords: str = "bpe"
-    vocabulary: int = 5000
+    vocabulary: str = "5000"
 
     @property
     def name(self) -> str:
         """Of the folder of what is prepared."""
         return "-".join([self.script.removesuffix(".sh"), *self.languages, f"{self.subwords}{self.vocabulary}"])
+
+    @property
+    def target_subwords(self) -> str:
+        """The kind on the target side."""
+        return self.subwords.split(",")[-1]
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,9 @@ class TranslationRecipe(Recipe):
             return run.source
         words = ["env", f"PYTHON={sys.executable}", "bash", ROOT / "data-prep" / corpus.script]
         words += ["--src", source, "--trg", target, "--subwords", corpus.subwords]
-        words += ["--vocabulary", str(corpus.vocabulary)]
+        words += ["--vocabulary", corpus.vocabulary]
         # as characters a sentence is five times as long as in subwords
-        words += ["--max-length", "1000"] if corpus.subwords == "characters" else []
+        words += ["--max-length", "1000"] if "characters" in corpus.subwords else []
         if scale == "smoke":
             words += ["--from", run.prepared("multi30k-made-up", write_made_up), "--unchecked"]
         else:
@@ -129,7 +130,7 @@ class TranslationRecipe(Recipe):
         options = [*system.options, "--source-lang", system.corpus.languages[0]]
         options += ["--target-lang", system.corpus.languages[1]]
         if system.sampled:
-            model = data / str(SUBWORDS[system.corpus.subwords][1])
+            model = data / KINDS[system.corpus.subwords][1].replace("%s", "")
             options += ["--task", "translation_subword_regularization", "--training-text", str(data / "text" / "train")]
             options += ["--source-subword-model", str(model), "--target-subword-model", str(model), *system.sampled]
         else:
@@ -169,8 +170,8 @@ class TranslationRecipe(Recipe):
         references = list(read_lines(data / "raw" / f"test.{target}"))
         decoded = generate(run, data / "bin", checkpoint, languages, ("--gen-subset", "test", *system.decode))
         lines = read_generate(read_lines(decoded), str(decoded), len(references))
-        undo = SUBWORDS[system.corpus.subwords][0]
-        text = to_text(lines, undo, None if system.corpus.subwords in WITH_SPACES else target)
+        kind = system.corpus.target_subwords
+        text = to_text(lines, UNDO.get(kind, "sentencepiece"), target if KINDS[kind][0] else None)
         bleu, chrf = score(text, [references])
         run.progress.say(f"{run.cell}: {bleu.signature}")
         found = [("test_bleu", bleu.value, "BLEU"), ("test_chrf", chrf.value, "chrF2")]

@@ -47,7 +47,7 @@ class LongTransformer(TranslationRecipe):
             "--warmup-updates", "20" if smoke else "1000", "--total-num-update", "120" if smoke else "6200",
             "--max-tokens", batch, "--save-interval-updates", "10" if smoke else "120", "--keep-interval-updates", "5",
         )  # fmt: skip
-        corpus = Corpus(vocabulary=150 if smoke else 10000)
+        corpus = Corpus(vocabulary="150" if smoke else "10000")
         return System(corpus, options, EPOCHS[cell.scale], averaged=2 if smoke else 5, lowercase=True)
 
     def dataset(self, cell: Cell) -> str:
