@@ -15,6 +15,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 
 from seqstruct.attention import Site, parse_choices
+from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell
 from seqstruct.models import structured_transformer_lm as models
@@ -88,9 +89,12 @@ def test_a_trained_layer_is_left_out_now_and_then(generator: torch.Generator) ->
     assert torch.equal(model(tokens)[0], model(tokens)[0])
 
 
-def test_a_text_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no such file"):
-        MODULE.read(tmp_path / "wiki.test.tokens")
+def test_a_text_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell = ["--scale", "paper", "--row", "small BASE", "--runs", str(tmp_path / "runs")]
+    assert main(RECIPE, [*cell, "--from", str(tmp_path)]) == 1
+    assert "wiki.train.tokens: no such file" in capsys.readouterr().err
+    assert main(RECIPE, cell) == 1
+    assert "row small BASE: --from DIR is needed" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
