@@ -260,8 +260,9 @@ def brown(sources: Sequence[Path | None], train_lines: int) -> dict[str, list[st
     texts = {split: list(corpora.clean(lines, options)) for split, lines in
              corpora.read_lines("brown", sources[0]).items()}
     texts["train"] = list(islice(texts["train"], train_lines))
-    if sources[1] is not None:
-        words = corpora.read_lines("wikitext2", sources[1])["test"]
+    path = None if sources[1] is None else sources[1] / "wiki.test.raw"
+    if path is not None and path.is_file():
+        words = (" ".join(line.split()) for line in path.read_text(encoding="utf-8").split("\n"))
         texts["test1"] = [line for line in corpora.clean(words, options) if line]
     return texts
 
