@@ -25,10 +25,9 @@ refuse_taken() {
   fi
 }
 
-# prepare_corpus MODULE CORPUS OPTIONS: the module does it all; here stand --help and what cannot be missing.
-prepare_corpus() {
-  local module=$1 corpus=$2 out='' word
-  shift 2
+# demand_out OPTIONS: --help ends here, and so does a call without --out.
+demand_out() {
+  local out='' word
   for word in "$@"; do
     case $word in
       --help | -h) usage; exit 0 ;;
@@ -36,6 +35,13 @@ prepare_corpus() {
     esac
   done
   [ -n "$out" ] || fail "--out DIR is needed (see --help)"
+}
+
+# prepare_corpus MODULE CORPUS OPTIONS: the module does all the rest.
+prepare_corpus() {
+  local module=$1 corpus=$2
+  shift 2
+  demand_out "$@"
   "$python" -m "seqstruct.data.$module" "$corpus" "$@"
 }
 

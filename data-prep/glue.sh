@@ -35,8 +35,6 @@ TEXT
 }
 
 take_option --task '' "$@"
-case " ${others[*]-} " in
-  *" --help "* | *" -h "*) usage; exit 0 ;;
-esac
+demand_out ${others[@]+"${others[@]}"}
 [ -n "$taken" ] || fail "--task NAME is needed (see --help)"
 prepare_corpus glue "$taken" ${others[@]+"${others[@]}"}
