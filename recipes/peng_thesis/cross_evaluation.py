@@ -3,7 +3,7 @@
 A row is a model trained with softmax (S-attn), softmax between queries and keys of norm 1 (NS-attn) or RFA-Gaussian in
 decoder and cross attention; each is evaluated with all of them on the validation set: what the two attentions share by
 name and shape is taken over, the rest has initial values.  Scale paper is on IWSLT14 German to English, as made by
-data-prep/iwslt14_deen.sh (--from DIR); scales small and smoke on Multi30k, by the models of efficient_translation.py,
+data-prep/iwslt14.sh (--from DIR); scales small and smoke on Multi30k, by the models of efficient_translation.py,
 which are trained once for both recipes.
 """
 

@@ -1,8 +1,8 @@
 """Translation with attention of linear cost in the decoder (Peng 2022, Tables 4.4, 5.5a, 5.7, 5.9, A.1 and A.4).
 
-At scale paper base-sized models on WMT14 and IWSLT14: --from DIR is a folder that data-prep/wmt14_ende.sh,
-wmt14_enfr.sh or iwslt14_deen.sh made, that of the row.  The last ten checkpoints are averaged (five in chapter 5; each
-1,000 updates); Tables 5.9, A.1 and A.4 decode the best checkpoint greedily and score the validation set.  Deviations:
+At scale paper base-sized models on WMT14 and IWSLT14: --from DIR is a folder that data-prep/wmt14.sh or iwslt14.sh (by
+the thesis's recipe) made, that of the row.  The last ten checkpoints are averaged (five in chapter 5; each 1,000
+updates); Tables 5.9, A.1 and A.4 decode the best checkpoint greedily and score the validation set.  Deviations:
 beta_1 of Adam is 0.9, where the thesis prints 0.1; WMT14's batches are counted in tokens of one GPU times
 --update-freq; the window row keeps softmax across, since a window has no meaning there.
 The rows of table 4.4-stand-in are on Multi30k, German to English, at scales small and smoke: 3 + 3 layers of size 128,

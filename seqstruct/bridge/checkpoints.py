@@ -49,7 +49,8 @@ def _load(stream: IO[bytes], path: Path) -> Any:
 def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
     """Fit a state dictionary, in place, to the attention of `model`.
 
-    Stock attention keys (`self_attn.k_proj.weight`) move under the adapter (`self_attn.mechanism.k_proj.weight`).
+    Stock attention keys (`self_attn.k_proj.weight`) move under the adapter (`self_attn.mechanism.k_proj.weight`); those
+    that hold all three projections in one (`in_proj_weight`, in checkpoints of 2019) are taken apart.
     An adapter whose keys or shapes still differ was given another mechanism: it takes over parameters of the same name
     and shape, such as softmax attention's projections, and keeps its initial values for the others; a warning names it
     and says what comes of it without fine-tuning.  Mechanisms whose parameters all bear the same names and shapes, as
@@ -81,6 +82,10 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
 
 def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:
     inner = f"{prefix}mechanism."
+    for kind in ("weight", "bias"):
+        if f"{prefix}in_proj_{kind}" in state_dict:
+            parts = state_dict.pop(f"{prefix}in_proj_{kind}").chunk(3)
+            state_dict.update({f"{inner}{name}_proj.{kind}": part for name, part in zip("qkv", parts, strict=True)})
     for key in [key for key in state_dict if key.startswith(prefix) and not key.startswith(inner)]:
         state_dict[inner + key[len(prefix) :]] = state_dict.pop(key)
 

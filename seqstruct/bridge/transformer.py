@@ -1,7 +1,8 @@
 """fairseq's transformer encoder and decoder with attention from an `AttentionPlan`; no code of theirs is copied."""
 
+from argparse import Namespace
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Mapping, Optional
 
 from fairseq.distributed import fsdp_wrap
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerEncoderBase
@@ -58,6 +59,14 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     config.decoder.output_dim = flat.decoder_output_dim or flat.decoder_embed_dim
     config.attention_plan = plan
     return config
+
+
+def encoder_config(options: Mapping[str, Any]) -> StructuredTransformerConfig:
+    """The same of an encoder alone; options: the flat ones, by name.  Raises ValueError as `nested_config` does."""
+    size = options["encoder_embed_dim"]
+    decoder = dict(decoder_layers=1, decoder_self_attention="softmax", decoder_embed_dim=size, decoder_input_dim=size,
+                   decoder_output_dim=size)  # fmt: skip
+    return nested_config(Namespace(**{**options, **decoder}))
 
 
 NOT_REVERSIBLE = (

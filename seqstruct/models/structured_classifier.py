@@ -10,9 +10,8 @@ query, key, value and output projections have biases; `tie_layers` shares norms 
 fairseq's types are read at run time: no postponed annotations here.
 """
 
-import argparse
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 import torch
 from fairseq import utils
@@ -23,7 +22,7 @@ from torch.nn import functional as F
 
 from seqstruct.attention import Site
 from seqstruct.bridge.checkpoints import adapt_state_dict
-from seqstruct.bridge.transformer import StructuredEncoder, nested_config
+from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
 from seqstruct.models.structured_transformer_lm import PLAN_HELP, set_default
 
 POOLING = ("first", "mean")
@@ -78,7 +77,7 @@ class StructuredClassifier(BaseFairseqModel):
             raise ValueError(f"classifier_hidden_size: expected {wanted}, got {hidden}")
         if cfg.encoder_layers < 1:
             raise ValueError(f"encoder_layers: expected 1 or more, got {cfg.encoder_layers}")
-        nested = nested_config(_encoder_options(cfg))
+        nested = encoder_config(_encoder_options(cfg))
         embedding = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, dictionary.pad())
         nn.init.zeros_(embedding.weight[dictionary.pad()])
         self.encoder = StructuredEncoder(nested, dictionary, embedding)
@@ -138,14 +137,11 @@ class StructuredClassifier(BaseFairseqModel):
             adapt_state_dict(self, state_dict)
 
 
-def _encoder_options(cfg: Any) -> argparse.Namespace:
-    """The options that fairseq's encoder reads; there is no decoder, of which `nested_config` wants to know."""
+def _encoder_options(cfg: Any) -> Dict[str, Any]:
+    """The options that fairseq's encoder reads."""
     names = StructuredClassifierConfig.__dataclass_fields__
-    return argparse.Namespace(
-        **{name: getattr(cfg, name) for name in names if name != "_name"}, encoder_normalize_before=True,
-        no_scale_embedding=True, interleaved_positions=True, decoder_layers=1, decoder_self_attention="softmax",
-        decoder_embed_dim=cfg.encoder_embed_dim, decoder_input_dim=None, decoder_output_dim=None,
-    )  # fmt: skip
+    fixed = dict(encoder_normalize_before=True, no_scale_embedding=True, interleaved_positions=True)
+    return {**{name: getattr(cfg, name) for name in names if name != "_name"}, **fixed}
 
 
 @register_model_architecture("structured_transformer_classifier", "structured_transformer_classifier_listops")
