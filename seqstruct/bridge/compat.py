@@ -41,6 +41,7 @@ def prepare_fairseq() -> None:
     * A resumed run goes on exactly as an unbroken one (`seqstruct.bridge.resume`).
     * Models and dictionaries that do not belong together are refused (`seqstruct.bridge.dictionaries`).
     * Unknown words can be replaced by the source words attended to (`seqstruct.bridge.replace_unknown`).
+    * A checkpoint of a preset that lacks options which its model has gained since has their defaults.
     * Criterions that have `set_num_updates` are told the number of updates before each training step.
     * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
     * Upstream drops the last batch of any set, also of one to translate, whose size is not a multiple of
@@ -56,6 +57,7 @@ def prepare_fairseq() -> None:
     dictionaries.install()
     replace_unknown.install()
     _tell_criterions_the_update()
+    _complete_older_checkpoints()
     _allow_bf16()
     _refuse_batch_buckets()
     _keep_the_last_batch()
@@ -89,6 +91,28 @@ def _tell_criterions_the_update() -> None:
         return original(self, sample, model, criterion, optimizer, update_num, *rest, **named)
 
     FairseqTask.train_step = train_step
+
+
+def _complete_older_checkpoints() -> None:
+    from fairseq import models
+    from omegaconf import OmegaConf, open_dict
+
+    original = models.build_model
+
+    @functools.wraps(original)
+    def build_model(cfg: Any, task: Any, from_checkpoint: bool = False) -> Any:
+        name = models.ARCH_MODEL_NAME_REGISTRY.get(getattr(cfg, "_name", None))
+        config = models.MODEL_DATACLASS_REGISTRY.get(name)
+        own = config is not None and config.__module__.startswith("seqstruct.")
+        if own and from_checkpoint and OmegaConf.is_config(cfg):
+            defaults = OmegaConf.to_container(OmegaConf.structured(config), resolve=False)
+            with open_dict(cfg):
+                for option, default in defaults.items():
+                    if option not in cfg:
+                        cfg[option] = default
+        return original(cfg, task, from_checkpoint)
+
+    models.build_model = build_model
 
 
 def _refuse_batch_buckets() -> None:
