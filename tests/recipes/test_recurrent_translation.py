@@ -40,7 +40,8 @@ def test_every_cell_has_a_configuration_of_its_own(recipe):
     assert len({recipe.configuration_hash(cell) for cell in cells}) == len(cells)
     for cell in cells:
         assert recipe.estimate(cell).minutes > 0
-        assert str(module(recipe).vocabulary(cell) if recipe is lectures else "words") in recipe.dataset(cell)
+        named = module(recipe).vocabulary(cell).replace(",", " and ") if recipe is lectures else "words"
+        assert named in recipe.dataset(cell)
 
 
 @BOTH
@@ -58,7 +59,7 @@ def test_the_options_build_a_model(recipe, scale):
             if word.startswith("--")
         }
         cfg = argparse.Namespace()
-        getattr(rnn_presets, given["arch"])(cfg)
+        getattr(rnn_presets, given["arch"], lambda cfg: None)(cfg)
         for name, value in given.items():
             default = getattr(RecurrentTranslationConfig(), name, None)
             if default is not None:
