@@ -17,6 +17,7 @@ Checksums are verified.
   --task N        1 to 20
   --out DIR       folder to make; it appears when all is done
   --from DIR      folder that already holds qaN_NAME_train.txt and qaN_NAME_test.txt of the English 1k version
+  --downloads DIR where downloads are kept; a broken one goes on from there (default OUT.downloads)
   --unchecked     take the files of --from as they are
   --split-seed N  draws the validation stories (default 1)
   --help          this text
@@ -26,17 +27,18 @@ DIR then holds train.txt, valid.txt, test.txt and vocabulary.txt. The environmen
 TEXT
 }
 
-out='' from='' task='' checksums=(--checksums "$here/babi.sha256") options=()
+out='' from='' downloads='' task='' checksums=(--checksums "$here/babi.sha256") options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --unchecked) checksums=(); shift; continue ;;
-    --out | --from | --task | --split-seed) [ $# -gt 1 ] || fail "$1 needs a value" ;;
+    --out | --from | --downloads | --task | --split-seed) [ $# -gt 1 ] || fail "$1 needs a value" ;;
     *) fail "unknown option $1 (see --help)" ;;
   esac
   case $1 in
     --out) out=$2 ;;
     --from) from=$2 ;;
+    --downloads) downloads=$2 ;;
     --task) task=$2 ;;
     *) options+=("$1" "$2") ;;
   esac
@@ -53,8 +55,9 @@ partial=$(mktemp -d "$out.partial.XXXXXX")
 trap 'rm -rf "$partial"' EXIT
 
 if [ -z "$from" ]; then
-  download "$archive" "$partial/babi.tar.gz"
-  tar -xzf "$partial/babi.tar.gz" -C "$partial" --strip-components=2 tasks_1-20_v1-2/en ||
+  downloads=${downloads:-$out.downloads}
+  download "$archive" "$downloads/babi.tar.gz"
+  tar -xzf "$downloads/babi.tar.gz" -C "$partial" --strip-components=2 tasks_1-20_v1-2/en ||
     fail "${archive##*/} is truncated or altered"
   from=$partial
 fi

@@ -12,10 +12,9 @@ fail() {
   exit 1
 }
 
-# download URL FILE: one file, named in the error if it cannot be had.
+# download URL FILE: one file, if it is not there; a broken download goes on from FILE.part, and checksums are recorded.
 download() {
-  echo "downloading $1" >&2
-  curl --fail --silent --show-error --location --retry 3 --output "$2" "$1" || fail "$1 could not be downloaded"
+  "$python" -m seqstruct.data.downloads "$1" "$2"
 }
 
 # refuse_taken DIR: an empty folder of that name is taken away, anything else refused.

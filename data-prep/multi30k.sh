@@ -15,6 +15,7 @@ Without --from it downloads 1.3 MB from the data set's own repository, for resea
 
   --out DIR          folder to make; it appears when all is done
   --from DIR         folder that already holds {train,val,test_2016_flickr}.LANGUAGE, plain or .gz
+  --downloads DIR    where downloads are kept; a broken one goes on from there at the next call (default OUT.downloads)
   --unchecked        take the files of --from as they are, whatever text they hold
   --src LANGUAGE     source: de, en or fr (default de)
   --trg LANGUAGE     target: de, en or fr (default en)
@@ -27,22 +28,24 @@ Without --from it downloads 1.3 MB from the data set's own repository, for resea
 
 DIR then holds bin/ (for fairseq-train), raw/ (references for seqstruct score), text/ (subwords), the subword model and
 corpus.json (settings, checksums, counts). The environment variable PYTHON names the interpreter (default python3).
+If the address is gone: the files are data/task1/raw of https://github.com/multi30k/dataset; name them by --from.
 TEXT
 }
 
-out='' from='' src=de trg=en workers=1 checksums=(--checksums "$here/multi30k.sha256") options=()
+out='' from='' downloads='' src=de trg=en workers=1 checksums=(--checksums "$here/multi30k.sha256") options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --lowercase) options+=("$1"); shift; continue ;;
     --unchecked) checksums=(); shift; continue ;;
-    --out | --from | --src | --trg | --workers | --subwords | --vocabulary | --max-length)
+    --out | --from | --downloads | --src | --trg | --workers | --subwords | --vocabulary | --max-length)
       [ $# -gt 1 ] || fail "$1 needs a value" ;;
     *) fail "unknown option $1 (see --help)" ;;
   esac
   case $1 in
     --out) out=$2 ;;
     --from) from=$2 ;;
+    --downloads) downloads=$2 ;;
     --src) src=$2 ;;
     --trg) trg=$2 ;;
     --workers) workers=$2 ;;
@@ -63,8 +66,7 @@ partial=$(mktemp -d "$out.partial.XXXXXX")
 trap 'rm -rf "$partial"' EXIT
 
 if [ -z "$from" ]; then
-  from=$partial/download
-  mkdir "$from"
+  from=${downloads:-$out.downloads}
   for name in train val test_2016_flickr; do
     for language in "$src" "$trg"; do
       download "$base/$name.$language.gz" "$from/$name.$language.gz"

@@ -18,6 +18,7 @@ from their authors' site. Pairs on which the annotators did not agree (label "-"
   --out DIR       folder to make; it appears when all is done
   --corpus NAME   snli (default) or rte (needs --from: a folder with nltk's rte.zip)
   --from DIR      folder that already holds snli_1.0_{train,dev,test}.jsonl, and glove.840B.300d.txt if it is wanted
+  --downloads DIR where downloads are kept; a broken one goes on from there (default OUT.downloads)
   --vectors FILE  word vectors in text form
   --no-vectors    no word vectors: the model draws and trains its own
   --heads DIR     parses of an external parser, {train,valid,test}.{premise,hypothesis}.conllu, for hard_parents
@@ -29,18 +30,19 @@ variable PYTHON names the interpreter (default python3).
 TEXT
 }
 
-out='' from='' corpus=snli vectors='' wanted=yes options=()
+out='' from='' downloads='' corpus=snli vectors='' wanted=yes options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
     --lowercase) options+=("$1"); shift; continue ;;
     --no-vectors) wanted=no; shift; continue ;;
-    --out | --from | --corpus | --vectors | --heads) [ $# -gt 1 ] || fail "$1 needs a value" ;;
+    --out | --from | --downloads | --corpus | --vectors | --heads) [ $# -gt 1 ] || fail "$1 needs a value" ;;
     *) fail "unknown option $1 (see --help)" ;;
   esac
   case $1 in
     --out) out=$2 ;;
     --from) from=$2 ;;
+    --downloads) downloads=$2 ;;
     --corpus) corpus=$2 ;;
     --vectors) vectors=$2 ;;
     *) options+=("$1" "$2") ;;
@@ -60,8 +62,8 @@ trap 'rm -rf "$partial"' EXIT
 
 # fetch URL MEMBER: a member of a .zip archive.
 fetch() {
-  download "$1" "$partial/${1##*/}"
-  unzip -q -j -d "$partial" "$partial/${1##*/}" "$2" || fail "${1##*/} is truncated or altered"
+  download "$1" "${downloads:-$out.downloads}/${1##*/}"
+  unzip -q -j -d "$partial" "${downloads:-$out.downloads}/${1##*/}" "$2" || fail "${1##*/} is truncated or altered"
 }
 
 if [ -z "$from" ]; then

@@ -7,6 +7,7 @@ down in the folder's SHA256SUMS, and later runs must find the same.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import http.client
 import os
@@ -231,3 +232,21 @@ def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
             for member in container:
                 if member.isfile():
                     yield member.name, partial(container.extractfile, member)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Fetch one file; the exit status comes back."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.downloads", description="Download one file.")
+    parser.add_argument("address", help="of http or https")
+    parser.add_argument("file", type=Path, help="where it goes; what is there already is checked alone")
+    args = parser.parse_args(argv)
+    try:
+        fetch([Remote(args.address, name=args.file.name)], args.file.parent)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.data.downloads: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

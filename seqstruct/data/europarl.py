@@ -13,19 +13,19 @@ validation and test as well (there are none); the draw is made without replaceme
 from __future__ import annotations
 
 import argparse
-import html
 import json
 import os
 import random
-import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data import parallel, shards
+from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import atomic_write
+from seqstruct.data.segments import read_news
 from seqstruct.data.subwords import normalize_spaces
 
 LANGUAGES = ("de", "en")
@@ -34,7 +34,17 @@ NEWS = {"valid": "newstest2016", "test": "newstest2017"}
 MOST_CHARACTERS, MOST_RATIO = 150, 4
 PAIRS, VALIDATE_EVERY = 100_000, 50_000
 VOCABULARY, MIN_FREQUENCY = 32_000, 50
-_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+REMOTES = (  # Europarl publishes no checksum, WMT gives MD5 sums
+    Remote("https://www.statmt.org/europarl/v7/de-en.tgz"),
+    Remote("https://data.statmt.org/wmt16/translation-task/test.tgz", "3d809cd0c2c86adb2c67034d15c4e446", "wmt16.tgz"),
+    Remote("https://data.statmt.org/wmt17/translation-task/test.tgz", "86a1724c276004aa25455ae2a04cef26", "wmt17.tgz"),
+)
+WANTED = {
+    **{f"{CORPUS}.{language}": [f"{CORPUS}.{language}"] for language in LANGUAGES},
+    **{f"{name}.{language}": [f"{name}.{language}", f"{name}-deen-{kind}.{language}.sgm"]
+       for name in NEWS.values() for language, kind in zip(LANGUAGES, ("src", "ref"), strict=True)},
+}  # fmt: skip
+MANUAL = "the archives are linked from https://www.statmt.org; name their folder by --from"
 
 Pair = tuple[str, str]
 
@@ -52,43 +62,6 @@ def fits(pair: Pair) -> bool:
 def balanced(pair: Pair) -> bool:
     """Whether neither side of a normalised pair has more than 4 times the characters of the other."""
     return max(map(len, pair)) <= MOST_RATIO * min(map(len, pair))
-
-
-def read_news(folder: Path, name: str, language: str) -> list[str]:
-    """The segments of a WMT test set's side: name.LANGUAGE, plain, or NAME-deen-{src.de,ref.en}.sgm at any depth.
-
-    Raises ValueError if there is neither, or no segment in it.
-    """
-    plain = folder / f"{name}.{language}"
-    if plain.is_file():
-        return list(parallel.read_lines(plain))
-    wanted = f"{name}-deen-{'src' if language == LANGUAGES[0] else 'ref'}.{language}.sgm"
-    found = sorted(folder.rglob(wanted))
-    if not found:
-        raise ValueError(f"{plain}: no such file, nor is {wanted} in the folder")
-    segments = _SEGMENT.findall("\n".join(parallel.read_lines(found[0])))
-    if not segments:
-        raise ValueError(f"{found[0]}: expected <seg> elements, found none")
-    return [html.unescape(segment) for segment in segments]
-
-
-def read_corpus(folder: Path) -> Iterator[Pair]:
-    """The pairs of Europarl as they are, empty sides too.
-
-    Raises ValueError if a side is missing, or one ends before the other.
-    """
-    paths = [parallel.find_text(folder / CORPUS, language) for language in LANGUAGES]
-    sides = [parallel.read_lines(path) for path in paths]
-    number = 0
-    while True:
-        pair = [next(side, None) for side in sides]
-        if pair[0] is None and pair[1] is None:
-            return
-        for path, line in zip(paths, pair, strict=True):
-            if line is None:
-                raise ValueError(f"{path}: ends after line {number}, the other side goes on")
-        number += 1
-        yield pair[0], pair[1]
 
 
 def draw(pairs: Iterable[Pair], count: int, seed: int) -> list[Pair]:
@@ -111,14 +84,15 @@ def draw(pairs: Iterable[Pair], count: int, seed: int) -> list[Pair]:
     return [pair for _, pair in sorted(kept)]
 
 
-def write_raw(source: Path, out: Path, pairs: int, seed: int) -> None:
-    """Write {train,valid,test}.{de,en} into a folder, from Europarl and the news test sets in another."""
-    splits = {"train": draw(read_corpus(source), pairs, seed)}
+def write_raw(files: Mapping[str, Path], out: Path, pairs: int, seed: int) -> None:
+    """Write {train,valid,test}.{de,en} into a folder, from the files of `WANTED`.
+
+    Raises ValueError if sides are of unlike length, or no pair of a split passes the limits.
+    """
+    training = parallel.read_pairs(files[f"{CORPUS}.de"], files[f"{CORPUS}.en"], empty=True)
+    splits = {"train": draw(training, pairs, seed)}
     for split, name in NEWS.items():
-        sides = [read_news(source, name, language) for language in LANGUAGES]
-        if len(sides[0]) != len(sides[1]):
-            raise ValueError(f"{name}: {len(sides[0])} German and {len(sides[1])} English segments")
-        normalised = ((normalize(de), normalize(en)) for de, en in zip(*sides, strict=True))
+        normalised = ((normalize(de), normalize(en)) for de, en in read_news(files, name, LANGUAGES))
         splits[split] = [pair for pair in normalised if fits(pair)]
     for split, found in splits.items():
         if not found:
@@ -129,8 +103,9 @@ def write_raw(source: Path, out: Path, pairs: int, seed: int) -> None:
 
 
 def prepare(
-    source: str | os.PathLike,
+    source: str | os.PathLike | None,
     out: str | os.PathLike,
+    downloads: str | os.PathLike | None = None,
     *,
     pairs: int = PAIRS,
     vocabulary: int = VOCABULARY,
@@ -139,10 +114,11 @@ def prepare(
 ) -> dict:
     """Make the folder `out` from a folder of raw files; the contents of its corpus.json come back.
 
+    source: None to download them into `downloads`, by default `out`.downloads, which stays.
     out: as of `parallel.prepare`, and bin/0, bin/1 ..., one for each 50,000 training pairs (see `shards`).
     Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
     """
-    source, out = Path(source), Path(out)
+    out = Path(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ValueError(f"{out}: expected a new or empty folder")
     if min(pairs, vocabulary, min_frequency) < 1:
@@ -150,7 +126,8 @@ def prepare(
     out.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
         raw, corpus = Path(scratch, "raw"), Path(scratch, "corpus")
-        write_raw(source, raw, pairs, seed)
+        found = raw_folder(REMOTES, source, downloads or f"{out}.downloads", manual=MANUAL)
+        write_raw(collect(found, WANTED, Path(scratch, "unpacked"), MANUAL), raw, pairs, seed)
         options = parallel.Options(
             LANGUAGES, "sentencepiece-bpe", vocabulary, min_frequency, max_length=1000, max_ratio=1000.0
         )
@@ -168,7 +145,8 @@ def prepare(
 def build_parser() -> argparse.ArgumentParser:
     """The command's options."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.europarl", description=__doc__.split("\n")[0])
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="folder with the raw files")
+    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
+    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
     parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="training pairs drawn (%(default)s)")
     parser.add_argument("--vocabulary", type=int, default=VOCABULARY, metavar="N", help="subword types (%(default)s)")
@@ -182,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
     try:
-        summary = prepare(args.source, args.out, pairs=args.pairs, vocabulary=args.vocabulary,
+        summary = prepare(args.source, args.out, args.downloads, pairs=args.pairs, vocabulary=args.vocabulary,
                           min_frequency=args.min_frequency, seed=args.seed)
     except (ValueError, OSError) as error:
         print(f"seqstruct.data.europarl: {error}", file=sys.stderr)

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seqstruct.data.downloads import Remote
 from seqstruct.data.parallel import Options, read_lines, read_pairs
-from seqstruct.data.segments import read_segments
+from seqstruct.data.segments import read_aligned_segments
 from seqstruct.data.subwords import moses_tokenizer
 from seqstruct.data.translation import Corpus, Pair, full
 
@@ -78,15 +78,10 @@ def clean(pairs: Iterable[Pair], languages: tuple[str, str]) -> Iterator[Pair]:
             yield pair
 
 
-def read_evaluation(source: Path, target: Path) -> Iterator[Pair | None]:
-    """The pairs of a test set, curly apostrophes as straight ones; None begins a talk.  Raises ValueError if the sides
-    have unlike numbers of sentences or talks."""
-    sides = [list(read_segments(path)) for path in (source, target)]
-    if [line is None for line in sides[0]] != [line is None for line in sides[1]]:
-        counts = [sum(line is not None for line in side) for side in sides]
-        raise ValueError(f"{source} has {counts[0]} sentences, {target} {counts[1]}, or other talks")
-    for pair in zip(*sides, strict=True):
-        yield None if pair[0] is None else (pair[0].replace("’", "'"), pair[1].replace("’", "'"))
+def read_evaluation(files: Mapping[str, Path], name: str, languages: Sequence[str]) -> Iterator[Pair | None]:
+    """The pairs of a test set, curly apostrophes as straight ones; None begins a talk."""
+    for pair in full(read_aligned_segments(files, name, languages)):
+        yield None if pair is None else (pair[0].replace("’", "'"), pair[1].replace("’", "'"))
 
 
 def read_german(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
@@ -98,8 +93,7 @@ def read_german(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
 
     def test() -> Iterator[Pair]:
         for name in EVALUATION["de-en"]:
-            pairs = full(read_evaluation(files[f"{name}.de"], files[f"{name}.en"]))
-            yield from (pair for pair in pairs if pair is not None)
+            yield from (pair for pair in read_evaluation(files, name, ("de", "en")) if pair is not None)
 
     return {"train": training(False), "valid": training(True), "test": test()}
 
@@ -108,7 +102,7 @@ def read_spanish(files: Mapping[str, Path]) -> dict[str, Iterable[Pair | None]]:
     """The splits of es-en, with documents."""
     def evaluation(names: Iterable[str]) -> Iterator[Pair | None]:
         for name in names:
-            yield from full(read_evaluation(files[f"{name}.es"], files[f"{name}.en"]))
+            yield from read_evaluation(files, name, ("es", "en"))
 
     first, *rest = EVALUATION["es-en"]
     train = full(read_talks(files["train.es"], files["train.en"], titles=False))

