@@ -62,8 +62,9 @@ class Setting:
     """What a scale chooses.
 
     train_lines: sentences of Brown, 0: WikiText-103.  subwords: types.  shape: layers, heads, size, inner size,
-    dropout; None: of the row.  blocks: in a batch.  epochs: at most.  updates: of the schedule.  context: tokens read
-    before those that are counted, by subset.
+    dropout; None: of the row.  blocks: in a batch.  epochs: at most.  updates: of the schedule.  validated: updates
+    before the first validation, which each saved checkpoint has.  context: tokens read before those that are counted,
+    by subset.
     """
 
     train_lines: int
@@ -73,15 +74,16 @@ class Setting:
     epochs: int
     learning_rate: float
     updates: int
+    validated: int
     context: Mapping[str, tuple[int, ...]]
 
 
 SETTINGS = {
-    "smoke": Setting(300, 500, (1, 2, 16, 32, 0.0), 4, 2, 0.01, 10, {"test": (0, 256)}),
+    "smoke": Setting(300, 500, (1, 2, 16, 32, 0.0), 4, 2, 0.01, 10, 0, {"test": (0, 256)}),
     "small": Setting(
-        16000, 8000, (4, 4, 128, 512, 0.1), 4, 3, 0.002, 600, {"valid": (0,), "test": (0, 256), "test1": (0,)}
+        16000, 8000, (4, 4, 128, 512, 0.1), 4, 3, 0.002, 600, 450, {"valid": (0,), "test": (0, 256), "test1": (0,)}
     ),
-    "paper": Setting(0, 0, None, 64, 100, 2.5e-4, 150_000, {"valid": (0,), "test": (0,)}),
+    "paper": Setting(0, 0, None, 64, 100, 2.5e-4, 150_000, 0, {"valid": (0,), "test": (0,)}),
 }
 
 
@@ -108,7 +110,7 @@ def train_options(row: str, setting: Setting) -> list[str]:
             "--decoder-attention-heads", str(heads), "--decoder-embed-dim", str(dim),
             "--decoder-ffn-embed-dim", str(inner), "--dropout", str(dropout), "--share-decoder-input-output-embed",
             "--criterion", "cross_entropy", "--save-interval-updates", str(max(1, setting.updates // 24)),
-            "--keep-interval-updates", str(AVERAGED),
+            "--keep-interval-updates", str(AVERAGED), "--validate-after-updates", str(setting.validated),
         ]  # fmt: skip
     return options + [
         "--batch-size", str(setting.blocks), "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)",

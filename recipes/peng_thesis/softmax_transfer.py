@@ -45,7 +45,7 @@ def fine_tuning_options(row: str, scale: str) -> list[str]:
         "--decoder-self-attention": ROWS[row][0], "--lr": f"{rate:g}", "--lr-scheduler": "fixed",
         "--warmup-updates": str(updates // 10), "--max-update": str(updates),
     }  # fmt: skip
-    left_out = {"--save-interval-updates", "--keep-interval-updates"}
+    left_out = {"--save-interval-updates", "--keep-interval-updates", "--validate-after-updates"}
     options: list[str] = []
     for at, word in enumerate(given):
         before = given[at - 1] if at else ""

@@ -35,7 +35,7 @@ def test_options_differ_from_training_in_plan_and_schedule_alone() -> None:
     changed = {name for name in trained if name.startswith("--") and given.get(name) != trained[name]}
     assert changed == {
         "--decoder-self-attention", "--lr", "--lr-scheduler", "--warmup-updates", "--max-update",
-        "--save-interval-updates", "--keep-interval-updates",
+        "--save-interval-updates", "--keep-interval-updates", "--validate-after-updates",
     }  # fmt: skip
     assert given["--decoder-self-attention"] == "rfa(features=64)" and given["--max-update"] == "300"
     assert not any("interval" in word for word in options)
