@@ -64,7 +64,7 @@ class StructuredClassifierConfig(FairseqDataclass):
 
 @register_model("structured_transformer_classifier", dataclass=StructuredClassifierConfig)
 class StructuredClassifier(BaseFairseqModel):
-    """Logits of labels."""
+    """A transformer encoder with any attention that labels texts, or pairs of them; it gives logits."""
 
     takes_pairs = True
 

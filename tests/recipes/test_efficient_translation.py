@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import yaml
 from seqstruct.attention import Site, parse_choices
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell
+from seqstruct.models.structured_transformer import structured_transformer_abc, structured_transformer_rfa
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "recipes" / "peng_thesis"
@@ -117,3 +119,13 @@ def test_wrong_input(tmp_path):
     (tmp_path / "bin" / "dict.en.txt").touch()
     with pytest.raises(ValueError, match="test.fr: no such file"):
         RECIPE.prepare(_Run("WMT14 en-fr BASE", "paper", tmp_path))
+
+
+@pytest.mark.parametrize("preset, row", [
+    (structured_transformer_rfa, "WMT14 en-de RFA-Gaussian"), (structured_transformer_abc, "ABC-MLP 32-8"),
+])
+def test_presets_are_rows(preset, row):
+    namespace = argparse.Namespace()
+    preset(namespace)
+    chosen = {name: value for name, value in vars(namespace).items() if name.endswith("attention")}
+    assert {"encoder_self_attention": "softmax", **chosen} == MODULE.plans(row, "paper")
