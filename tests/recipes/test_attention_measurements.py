@@ -58,14 +58,15 @@ def test_decoding_curves_have_the_rows_of_the_figures(tmp_path: Path) -> None:
         "memory": {name: [[32, 5.0], [64, 10.0 if name == "softmax" else 5.0]] for name in module.NAMES.values()},
         "full": {name: 3.0 if name == "softmax" else 1.5 for name in module.NAMES.values()},
     }
-    for kind in ("conditional", "unconditional"):
-        (tmp_path / f"{kind}.json").write_text(json.dumps(content))
+    (tmp_path / "conditional.json").write_text(json.dumps(content))
+    (tmp_path / "unconditional.json").write_text(json.dumps({**content, "full": {}}))
     seen: dict[str, set[str]] = {}
     for row in recipe.rows:
         found = recipe.evaluate(run_of(row, tmp_path), tmp_path, tmp_path)
         for m in found:
             seen.setdefault(m.table, set()).add(row)
             assert m.metric in published(m.table)[row]
+        assert all(published(t)[row] == {m.metric for m in found if m.table == t} for t in {m.table for m in found})
         values = {m.metric: m.value for m in found}
         fast = row != "softmax"
         assert values["decoding_speed"] == (16 / 0.004 if fast else 16 / 0.008)
