@@ -1,8 +1,9 @@
 """Training steps and beam search of recurrent translation models, beside fairseq's own `lstm` and JoeyNMT's.
 
 Two layers of size 256 on each side, batches of 64 made-up sentences, vocabularies of 5,000, float32, no dropout; a step
-is forward, loss and backward.  fairseq's model always feeds its features in; ours does where the row says so.  Rows
-with sigmoid and segmentation attention show what these cost beside simple attention (Kim et al. 2017, section 5).
+is forward, loss and backward.  fairseq's model always feeds its features in; ours does where the row says so, and is
+searched by the plugin's generator, fairseq's by its own.  Rows with sigmoid and segmentation attention show what these
+cost beside simple attention (Kim et al. 2017, section 5).
 JoeyNMT's recurrent decoder has input feeding always; its row is there where the package is.
 """
 
@@ -21,6 +22,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
 from seqstruct.benchmarks.timing import Contestant, machine, measure, table
+from seqstruct.bridge.beam_search import BeamSearchGenerator
 from seqstruct.bridge.compat import prepare_fairseq
 from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
 
@@ -131,9 +133,8 @@ def decoding(models: dict[str, nn.Module], dictionary: Dictionary, source: Tenso
     for name, model in models.items():
         model.eval()
         length = source.size(1)
-        generator = SequenceGenerator(
-            [model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length - 1
-        )
+        kind = SequenceGenerator if name == FAIRSEQ else BeamSearchGenerator
+        generator = kind([model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length - 1)
         sample = {"net_input": {"src_tokens": source, "src_lengths": torch.full((len(source),), length)}}
         searches[name] = lambda generator=generator, sample=sample: generator.generate([], sample)
     times: dict[str, list[float]] = {name: [] for name in searches}

@@ -6,6 +6,9 @@ Time comes first outside (T B C) and the batch inside (B T C); `incremental_stat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -120,7 +123,8 @@ class AttentionAdapter(nn.Module):
         """Select the rows new_order (its length may be smaller than the batch) of the saved State, in place."""
         saved = incremental_state.get(self._key)
         if saved is not None:
-            incremental_state[self._key] = {**saved, "state": reorder_state(saved["state"], new_order)}
+            reorder = reorder_source if self.mechanism.shape.site is Site.CROSS else reorder_state
+            incremental_state[self._key] = {**saved, "state": reorder(saved["state"], new_order)}
 
 
 def attention_penalty(model: nn.Module) -> Tensor | None:
@@ -128,6 +132,24 @@ def attention_penalty(model: nn.Module) -> Tensor | None:
     penalties = [module.penalty() for module in model.modules() if isinstance(module, Attention)]
     penalties = [penalty for penalty in penalties if penalty is not None]
     return torch.stack(penalties).sum() if penalties else None
+
+
+_sources_in_place: ContextVar[bool] = ContextVar("sources_in_place", default=False)
+
+
+@contextmanager
+def sources_in_place(found: bool) -> Iterator[None]:
+    """Whether, inside, every row of a new order stays with its source sentence."""
+    token = _sources_in_place.set(found)
+    try:
+        yield
+    finally:
+        _sources_in_place.reset(token)
+
+
+def reorder_source(state: Any, new_order: Tensor) -> Any:
+    """As `reorder_state`, of what is a function of the source alone, and so may be left as it is."""
+    return state if _sources_in_place.get() else reorder_state(state, new_order)
 
 
 def reorder_state(state: Any, new_order: Tensor) -> Any:

@@ -16,7 +16,7 @@ import numpy
 import torch
 
 import seqstruct
-from seqstruct.bridge import dictionaries, replace_unknown, resume
+from seqstruct.bridge import beam_search, dictionaries, replace_unknown, resume
 
 NOISE = (
     r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
@@ -42,6 +42,7 @@ def prepare_fairseq() -> None:
     * Models and dictionaries that do not belong together are refused (`seqstruct.bridge.dictionaries`).
     * Unknown words can be replaced by the source words attended to (`seqstruct.bridge.replace_unknown`).
     * A checkpoint of a preset that lacks options which its model has gained since has their defaults.
+    * Beam search spares work that its choices do not need (`seqstruct.bridge.beam_search`).
     * Criterions that have `set_num_updates` are told the number of updates before each training step.
     * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
     * Upstream drops the last batch of any set, also of one to translate, whose size is not a multiple of
@@ -55,6 +56,7 @@ def prepare_fairseq() -> None:
         warnings.filterwarnings("ignore", message=message)
     resume.install()
     dictionaries.install()
+    beam_search.install()
     replace_unknown.install()
     _tell_criterions_the_update()
     _complete_older_checkpoints()

@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 from fairseq import utils
-from fairseq.search import BeamSearch
-from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
+
+from seqstruct.bridge.beam_search import BeamSearchGenerator, CandidateSearch
 
 LENGTH_OFFSET = 5
 
@@ -40,7 +40,7 @@ def coverage_penalty(attention: Tensor, padding_mask: Tensor, beta: float) -> fl
     return beta * float(mass.log().sum())
 
 
-class PrunedBeamSearch(BeamSearch):
+class PrunedBeamSearch(CandidateSearch):
     """Beam search in which symbols more than `width` nats below a hypothesis's likeliest one are left out.
 
     alive: B bool, of the last step, whether a hypothesis of the sentence goes on.
@@ -59,7 +59,7 @@ class PrunedBeamSearch(BeamSearch):
         return found
 
 
-class TranslationGenerator(SequenceGenerator):
+class TranslationGenerator(BeamSearchGenerator):
     """fairseq's generator with the penalties of the module's docstring, and alignments."""
 
     def __init__(
@@ -80,7 +80,7 @@ class TranslationGenerator(SequenceGenerator):
         if min(penalties or (0.0,)) < 0 or pruning < 0:
             raise ValueError(f"penalties and pruning: expected 0 or more, got {penalties} and {pruning}")
         if pruning:
-            if type(self.search) is not BeamSearch:
+            if type(self.search) is not CandidateSearch:
                 raise ValueError("pruning goes with plain beam search alone")
             self.search = PrunedBeamSearch(tgt_dict, pruning)
         self.penalties, self.pruning, self.alignment = penalties, pruning, alignment

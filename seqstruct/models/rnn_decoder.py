@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from seqstruct.attention import Choice, Reading, Shape, Site
-from seqstruct.bridge.adapter import reorder_state
+from seqstruct.bridge.adapter import reorder_source, reorder_state
 from seqstruct.bridge.collect import collect, collecting
 from seqstruct.models.rnn_clipping import Clipping
 from seqstruct.models.rnn_encoder import EncoderOutput
@@ -283,7 +283,10 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """Select the rows new_order of the saved state."""
         saved = incremental_state.get(self._key)
         if saved is not None:
-            incremental_state[self._key] = {"state": reorder_state(saved["state"], new_order)}
+            *steps, memory, length = saved["state"]
+            steps = (reorder_state(part, new_order) for part in steps)
+            state = DecoderState(*steps, reorder_source(memory, new_order), length.index_select(0, new_order))
+            incremental_state[self._key] = {"state": state}
 
     def max_positions(self) -> int:
         """The longest target, in tokens."""

@@ -1,0 +1,169 @@
+"""fairseq's beam search without work that its choices do not need; what it finds is the same.
+
+* Of each hypothesis only the symbols that can be chosen go on: the special ones, and as many of the likeliest others
+  as candidates are drawn in all.  Upstream checks, adds up and searches the whole vocabulary of all hypotheses.
+* Hypotheses of one sentence read the same source, so a new order of hypotheses within sentences leaves alone what
+  depends on the source only: encoder outputs, and the memories of cross attention.
+
+The first applies to plain beam search without prefixes, forbidden symbols or n-grams or a language model beside; others
+are searched as upstream does.  Candidates of exactly equal score may come in another order.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fairseq.search import BeamSearch
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from fairseq.tasks.fairseq_task import FairseqTask
+from torch import Tensor
+
+from seqstruct.bridge.adapter import sources_in_place
+
+BLOCK = 64
+
+
+@dataclass
+class Candidates:
+    """What the model tells the search: special symbols 0 .. special-1, and `count` others, 0 for the whole vocabulary.
+
+    symbols: rows K long, the vocabulary's indices of the columns of the last scores; None if they are the vocabulary.
+    """
+
+    special: int
+    count: int = 0
+    symbols: Tensor | None = None
+
+
+class CandidateSearch(BeamSearch):
+    """Beam search over the columns that the model chose."""
+
+    def __init__(self, dictionary: Any):
+        super().__init__(dictionary)
+        special = 1 + max(dictionary.bos(), dictionary.pad(), dictionary.eos(), dictionary.unk())
+        self.candidates = Candidates(special)
+
+    def step(self, step: int, lprobs: Tensor, *rest: Any, **named: Any) -> tuple[Tensor, ...]:
+        """fairseq's step over log-probabilities B K N; the symbols are those of the vocabulary."""
+        scores, columns, beams = super().step(step, lprobs, *rest, **named)
+        if self.candidates.symbols is None:
+            return scores, columns, beams
+        batch, hypotheses, width = lprobs.shape
+        symbols = self.candidates.symbols.view(batch, hypotheses * width)
+        return scores, symbols.gather(1, beams * width + columns), beams
+
+
+class CandidateModel(EnsembleModel):
+    """One model or an ensemble, which scores candidates only, and moves sources only where it has to.
+
+    owners: rows, the sentence of the batch that each row of the encoder's output belongs to; None before they are
+    repeated for the beam.
+    """
+
+    def __init__(self, models: Any):
+        super().__init__(models)
+        self.candidates: Candidates | None = None
+        self.owners: Tensor | None = None
+
+    def forward_encoder(self, net_input: dict[str, Tensor]) -> Any:
+        """Outputs of all encoders."""
+        self.owners = None
+        return super().forward_encoder(net_input)
+
+    def forward_decoder(
+        self, tokens: Tensor, encoder_outs: Any, incremental_states: Any, temperature: float = 1.0
+    ) -> tuple[Tensor, Tensor | None]:
+        """Log-probabilities rows K of the candidates or rows N of the vocabulary, and attention."""
+        if self.candidates is None or not self.candidates.count:
+            return super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
+        scores, attention = super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
+        special, others = scores.split([self.candidates.special, scores.size(1) - self.candidates.special], 1)
+        best, symbols = largest(others, self.candidates.count)
+        first = torch.arange(self.candidates.special, device=scores.device).expand(len(scores), -1)
+        self.candidates.symbols = torch.cat([first, symbols + self.candidates.special], 1)
+        return torch.cat([special, best], 1), attention
+
+    def reorder_encoder_out(self, encoder_outs: Any, new_order: Tensor) -> Any:
+        """Rows new_order of the encoders' outputs, the very same where no row changes its sentence."""
+        if self._in_place(new_order):
+            return encoder_outs
+        self.owners = new_order if self.owners is None else self.owners[new_order]
+        return super().reorder_encoder_out(encoder_outs, new_order)
+
+    def reorder_incremental_state(self, incremental_states: Any, new_order: Tensor) -> None:
+        """Rows new_order of all states."""
+        with sources_in_place(self._in_place(new_order)):
+            super().reorder_incremental_state(incremental_states, new_order)
+
+    def _in_place(self, new_order: Tensor) -> bool:
+        owners = self.owners
+        return owners is not None and len(owners) == len(new_order) and torch.equal(owners[new_order], owners)
+
+
+def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The greatest `count` entries of each row of x, rows N, in falling order, and where they are.
+
+    In long rows only the blocks are searched that have the greatest entries of all blocks: `count` of them hold enough.
+    """
+    blocks = x.size(1) // BLOCK
+    if blocks < 4 * count:
+        return x.topk(count, 1)
+    whole, rest = x.split([blocks * BLOCK, x.size(1) - blocks * BLOCK], 1)
+    whole = whole.unflatten(1, (blocks, BLOCK))
+    chosen = whole.amax(2).topk(count, 1).indices  # rows count
+    inside = whole.gather(1, chosen.unsqueeze(2).expand(-1, -1, BLOCK)).flatten(1)
+    best, places = torch.cat([inside, rest], 1).topk(count, 1)
+    block = torch.div(places, BLOCK, rounding_mode="floor")
+    start = chosen.gather(1, block.clamp(max=count - 1)) * BLOCK + places % BLOCK
+    beyond = places - count * BLOCK + blocks * BLOCK
+    return best, torch.where(places < count * BLOCK, start, beyond)
+
+
+class BeamSearchGenerator(SequenceGenerator):
+    """fairseq's generator over candidates."""
+
+    def __init__(self, models: Any, tgt_dict: Any, **options: Any):
+        super().__init__(CandidateModel(models), tgt_dict, **options)
+        if type(self.search) is BeamSearch:
+            self.search = CandidateSearch(tgt_dict)
+
+    def _generate(
+        self, sample: dict[str, Any], prefix_tokens: Tensor | None = None, constraints: Tensor | None = None,
+        *rest: Any, **named: Any,
+    ) -> list[list[dict[str, Any]]]:
+        """Hypotheses of each sentence, best first."""
+        obstacles = (prefix_tokens, constraints, self.lm_model, self.repeat_ngram_blocker,
+                     self.token_indices_to_suppress)  # fmt: skip
+        whole = self.vocab_size
+        if isinstance(self.search, CandidateSearch) and all(obstacle is None for obstacle in obstacles):
+            candidates = self.search.candidates
+            width = candidates.special + 2 * self.beam_size
+            if width < whole:
+                self.model.candidates, candidates.count, self.vocab_size = candidates, 2 * self.beam_size, width
+        try:
+            return super()._generate(sample, prefix_tokens, constraints, *rest, **named)
+        finally:
+            self.vocab_size = whole
+            self.model.candidates = None
+            if isinstance(self.search, CandidateSearch):
+                self.search.candidates.symbols = None
+
+
+def install() -> None:
+    """Let every task's plain generator be `BeamSearchGenerator`; a second call changes nothing."""
+    if getattr(FairseqTask.build_generator, "over_candidates", False):
+        return
+    build = FairseqTask.build_generator
+
+    @functools.wraps(build)
+    def build_generator(self: Any, models: Any, args: Any, seq_gen_cls: Any = None, *rest: Any, **named: Any) -> Any:
+        special = getattr(args, "score_reference", False) or getattr(args, "print_alignment", None)
+        if seq_gen_cls is None and not special:
+            seq_gen_cls = BeamSearchGenerator
+        return build(self, models, args, seq_gen_cls, *rest, **named)
+
+    FairseqTask.build_generator = build_generator
+    FairseqTask.build_generator.over_candidates = True
