@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
+from seqstruct.harness.run import Run
 from tests.models.building import dictionary_of, small_language_model
 
 FOLDER = Path(__file__).resolve().parents[2] / "recipes" / "peng_thesis"
@@ -81,3 +83,16 @@ def test_losses_are_read_from_a_log(tmp_path: Path) -> None:
     log.write_text("nothing\n")
     with pytest.raises(ValueError, match="no epoch was finished"):
         MODULE.training_loss(log)
+
+
+def test_a_softmax_model_that_is_trained_is_taken(tmp_path: Path) -> None:
+    """BASE of the other recipe, where its cell is finished in the same folder of runs; nothing is trained again."""
+    base = Run(MODULE.language_models, Cell("BASE", 3, "small"), tmp_path, progress=Progress())
+    (base.folder / "checkpoints").mkdir(parents=True)
+    for name in ("trained.json", "train.log", "checkpoints/checkpoint_best.pt"):
+        (base.folder / name).write_text(name)
+    run = Run(RECIPE, Cell("T2R", 3, "small"), tmp_path, progress=Progress())
+    found = MODULE.trained_softmax(run, tmp_path)
+    assert (found / "checkpoint_best.pt").read_text() == "checkpoints/checkpoint_best.pt"
+    assert (found / "train.log").read_text() == "train.log"
+    assert MODULE.trained_softmax(run, tmp_path) == found
