@@ -58,6 +58,12 @@ class Corpus:
         """The kind on the target side."""
         return self.subwords.split(",")[-1]
 
+    def read_translations(self, decoded: Path, count: int) -> list[str]:
+        """Text of what fairseq-generate wrote.  Raises ValueError if it has not `count` sentences."""
+        kind = self.target_subwords
+        lines = read_generate(read_lines(decoded), str(decoded), count)
+        return to_text(lines, UNDO.get(kind, "sentencepiece"), self.languages[1] if KINDS[kind][0] else None)
+
 
 @dataclass(frozen=True)
 class System:
@@ -67,7 +73,7 @@ class System:
     training text is cut anew in each epoch.  averaged: how many of the last checkpoints of --save-interval-updates are
     averaged, 0 for the best one as it is.  decode: options of fairseq-generate.
     members: rows and seeds whose models are decoded, as an ensemble if there are several; nothing is then trained.
-    lowercase: score without regard to case, and BLEU of Moses tokens too.
+    tokenized: BLEU of Moses tokens too, as older papers have it.  lowercase: both without regard to case too.
     """
 
     corpus: Corpus
@@ -77,6 +83,7 @@ class System:
     averaged: int = 0
     decode: tuple[str, ...] = DECODE
     members: tuple[tuple[str, int], ...] = ()
+    tokenized: bool = False
     lowercase: bool = False
 
 
@@ -169,12 +176,14 @@ class TranslationRecipe(Recipe):
         languages, target = system.corpus.languages, system.corpus.languages[1]
         references = list(read_lines(data / "raw" / f"test.{target}"))
         decoded = generate(run, data / "bin", checkpoint, languages, ("--gen-subset", "test", *system.decode))
-        lines = read_generate(read_lines(decoded), str(decoded), len(references))
-        kind = system.corpus.target_subwords
-        text = to_text(lines, UNDO.get(kind, "sentencepiece"), target if KINDS[kind][0] else None)
+        text = system.corpus.read_translations(decoded, len(references))
         bleu, chrf = score(text, [references])
         run.progress.say(f"{run.cell}: {bleu.signature}")
         found = [("test_bleu", bleu.value, "BLEU"), ("test_chrf", chrf.value, "chrF2")]
+        if system.tokenized:
+            (tokens,) = score(text, [references], ["tokenized_bleu"], language=target)
+            run.progress.say(f"{run.cell}: {tokens.signature}")
+            found.insert(0, ("test_tokenized_bleu", tokens.value, "BLEU"))
         if system.lowercase:
             tokens, lower = score(text, [references], ["tokenized_bleu", "bleu"], lowercase=True, language=target)
             run.progress.say(f"{run.cell}: {tokens.signature}; {lower.signature}")
