@@ -23,12 +23,12 @@ TINY = {
     ),
     "fconv": (
         "--encoder-embed-dim", "32", "--encoder-layers", "[(32, 3)] * 2", "--decoder-embed-dim", "32",
-        "--decoder-layers", "[(32, 3)] * 2", "--decoder-out-embed-dim", "32", "--max-tokens", "500",
+        "--decoder-layers", "[(32, 3)] * 2", "--decoder-out-embed-dim", "32", "--batch-size", "20", "--update-freq", "1",
     ),
     "structured_transformer": (
         "--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "64", "--decoder-embed-dim", "32",
         "--decoder-ffn-embed-dim", "64", "--encoder-layers", "2", "--decoder-layers", "2", "--encoder-attention-heads",
-        "4", "--decoder-attention-heads", "4", "--max-tokens", "500", "--update-freq", "1",
+        "4", "--decoder-attention-heads", "4", "--batch-size", "20", "--update-freq", "1",
         "--save-interval-updates", "20", "--keep-interval-updates", "2",
     ),
 }  # fmt: skip
