@@ -1,10 +1,10 @@
 """Language models with bounded memory on WikiText-103 (Peng 2022, Tables 5.4a and 5.4b), at scale paper alone.
 
---from DIR holds wiki.{train,valid,test}.tokens or wikitext-103-v1.zip.  16 layers as Baevski & Auli (2019) have them, evaluated
-with contexts of 0 and 480 tokens of each block of 512; 32 layers with layer dropout (Kasai et al. 2021), with 256.
-Optimizer and schedule, which Table B.1 leaves to those papers but for the rate of 1, are those of fairseq's recipe for
-the former.  "T2R 32 from softmax" is fine-tuned from the 32 layers of BASE, which are trained first if they are not.
-The small scale of these models is table 4.3-stand-in, see efficient_lm.py.
+--from DIR holds wiki.{train,valid,test}.tokens or wikitext-103-v1.zip.  16 layers as Baevski & Auli (2019) have them,
+evaluated with contexts of 0 and 480 tokens of each block of 512; 32 layers with layer dropout (Kasai et al. 2021), with
+256.  Optimizer and schedule, which Table B.1 leaves to those papers but for the rate of 1, are those of fairseq's
+recipe for the former.  "T2R 32 from softmax" is fine-tuned from the 32 layers of BASE, which are trained first if they
+are not.  The small scale of these models is table 4.3-stand-in, see efficient_lm.py.
 """
 
 from __future__ import annotations
