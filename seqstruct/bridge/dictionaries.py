@@ -77,13 +77,8 @@ def check_ensemble(filenames: Sequence[str], task: Any = None) -> None:
     for filename in map(str, filenames):
         state = _mapped(filename)
         recorded = ((state or {}).get("extra_state") or {}).get(KEY)
-        expected = None if recorded is None else digests(task)
-        for side in SIDES if expected else ():
-            if recorded[side] != expected[side]:
-                raise ValueError(
-                    f"{filename} was trained with another {side} dictionary than the data folder has "
-                    f"({len(getattr(task, f'{side}_dictionary'))} symbols there)"
-                )
+        if state is not None and isinstance(task, TranslationTask):
+            _check_task(filename, state, recorded, task)
         found = recorded or _of_folder(state)
         if found is None:
             continue
@@ -93,6 +88,17 @@ def check_ensemble(filenames: Sequence[str], task: Any = None) -> None:
             if found[side] != first[1][side]:
                 raise ValueError(f"{first[0]} and {filename} have unlike {side} dictionaries: the models of an "
                                  "ensemble share both")
+
+
+def _check_task(filename: str, state: dict[str, Any], recorded: dict[str, str] | None, task: TranslationTask) -> None:
+    expected = digests(task)
+    for side, part in zip(SIDES, ("encoder", "decoder"), strict=True):
+        size = len(getattr(task, f"{side}_dictionary"))
+        rows = (state.get("model") or {}).get(f"{part}.embed_tokens.weight")
+        other = recorded is not None and recorded[side] != expected[side]
+        if other or (recorded is None and rows is not None and len(rows) != size):
+            raise ValueError(f"{filename} was trained with another {side} dictionary than the data folder has "
+                             f"({size} symbols there)")
 
 
 def _mapped(filename: str) -> dict[str, Any] | None:

@@ -147,20 +147,19 @@ def load_scorer(
     Raises OSError or ValueError if a checkpoint cannot be read, is of no translation model, or the models of an
     ensemble have unlike dictionaries.
     """
-    from fairseq import checkpoint_utils
+    from fairseq import checkpoint_utils, tasks
 
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
     from seqstruct.bridge.checkpoints import load_checkpoint
-    from seqstruct.bridge.dictionaries import check_ensemble
 
     segment = None if segmentation is None else load_segmentation(segmentation)
     paths = [os.fspath(path) for path in checkpoints]
     for path in paths:
         load_checkpoint(path)  # refuses what is no checkpoint by a sentence
-    check_ensemble(paths)
     overrides = {} if data is None else {"data": os.fspath(data)}
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task(paths, arg_overrides=overrides)
+    task = tasks.setup_task(checkpoint_utils.load_checkpoint_to_cpu(paths[0], overrides)["cfg"].task)
+    models, _, _ = checkpoint_utils.load_model_ensemble_and_task(paths, overrides, task)
     if getattr(task, "source_dictionary", None) is None or getattr(task, "target_dictionary", None) is None:
         raise ValueError(f"{paths[0]}: expected a translation model")
     device = "cuda" if torch.cuda.is_available() and not cpu else "cpu"

@@ -66,3 +66,9 @@ def test_checkpoints_of_fairseq_alone_are_told_apart_by_their_folders(folders: l
     assert "H-0" in generate(folders[0], paths[0])
     with pytest.raises(ValueError, match="one.*two.*have unlike source dictionaries"):
         generate(folders[0], *paths)
+    (tmp_path / "bin").mkdir()
+    for path in (folders[0] / "bin").iterdir():
+        more = "extra 1\n" if path.name.startswith("dict") else ""
+        (tmp_path / "bin" / path.name).write_bytes(path.read_bytes() + more.encode())
+    with pytest.raises(ValueError, match=r"another source dictionary than the data folder has \(17 symbols there\)"):
+        generate(tmp_path, paths[0])

@@ -6,7 +6,8 @@ import re
 import pytest
 import torch
 
-from seqstruct.scoring.forced import TooLong, batches, load_scorer
+from seqstruct.data.subwords import learn_bpe, learn_sentencepiece
+from seqstruct.scoring.forced import TooLong, batches, load_scorer, load_segmentation
 from tests.models.front_door import PLUGIN, fairseq
 
 
@@ -55,8 +56,28 @@ def test_what_cannot_be_encoded(models):
 
 
 def test_unlike_dictionaries_are_refused(models, stranger):
-    with pytest.raises(ValueError, match="checkpoint_last.pt have unlike source dictionaries"):
+    with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
         load_scorer([models["rnn"], stranger])
+    with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
+        load_scorer([models["rnn"]], data=stranger.parent.parent / "bin")
+    load_scorer([stranger], data=stranger.parent.parent / "bin")
+
+
+def test_text_is_cut_into_subwords_first(models, tmp_path):
+    learn_bpe(["eine ei haus am am see see"] * 9, tmp_path / "codes", 13)
+    segment = load_segmentation(tmp_path / "codes")
+    scorer = load_scorer([models["rnn"]], segmentation=tmp_path / "codes", cpu=True)
+    cut = segment("ein haus")
+    assert cut.split() != ["ein", "haus"]
+    pair = scorer.encode("ein haus", "am see")
+    assert scorer.source.string(pair.source, unk_string="?").split() == [
+        piece if piece in scorer.source.symbols else "?" for piece in cut.split()
+    ]
+    learn_sentencepiece(["ein haus am see", "am see ein haus ein"] * 9, tmp_path / "pieces", 14)
+    assert "".join(load_segmentation(tmp_path / "pieces")("ein see").split()) == "\u2581ein\u2581see"
+    (tmp_path / "no").write_text("no model")
+    with pytest.raises(ValueError, match="neither codes of subword-nmt nor a SentencePiece model"):
+        load_segmentation(tmp_path / "no")
 
 
 def test_batches_hold_what_they_may():
