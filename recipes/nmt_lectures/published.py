@@ -23,7 +23,8 @@ TINY = {
     ),
     "fconv": (
         "--encoder-embed-dim", "32", "--encoder-layers", "[(32, 3)] * 2", "--decoder-embed-dim", "32",
-        "--decoder-layers", "[(32, 3)] * 2", "--decoder-out-embed-dim", "32", "--batch-size", "20", "--update-freq", "1",
+        "--decoder-layers", "[(32, 3)] * 2", "--decoder-out-embed-dim", "32", "--batch-size", "20",
+        "--update-freq", "1",
     ),
     "structured_transformer": (
         "--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "64", "--decoder-embed-dim", "32",
