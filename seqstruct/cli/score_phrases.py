@@ -1,8 +1,8 @@
 """`seqstruct score-phrases`: a model's score of each phrase pair, as one more column of a Moses phrase table.
 
 Lines that are malformed, or longer than the model allows, are left out and reported with their numbers: a table in
-which they had fewer scores than the others could not be read.  With --keep they come out unchanged.  The result stands
-beside under another name until it is whole.
+which they had fewer scores than the others could not be read.  With --keep they come out unchanged.  The new table
+appears when it is whole; until then it is FILE.part, with which the same command goes on after an interruption.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from seqstruct.harness.progress import Progress
     from seqstruct.scoring.forced import load_scorer
     from seqstruct.scoring.phrase_table import score_table
+    from seqstruct.scoring.resumable import fingerprint
 
     if args.window < 1:
         raise ValueError(f"--window: expected 1 or more, got {args.window}")
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
         report = score_table(
             args.table, args.out, scorer, lambda text: bars.say(f"{args.table}: {text}"), progress,
+            {"models": [fingerprint(path) for path in (*args.checkpoint, *filter(None, [args.subword_model]))]},
             args.score, args.keep, args.window,
         )
     left = "kept unchanged" if args.keep else "left out"

@@ -13,13 +13,12 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import IO
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from seqstruct.data.files import atomic_write
 from seqstruct.data.parallel import UNPACKING_ERRORS
 from seqstruct.scoring.forced import ForcedScorer, Pair, TooLong
+from seqstruct.scoring.resumable import ResumableFile, fingerprint
 
 SCALES = ("log", "probability")
 WINDOW = 20000  # lines held at a time; pairs of like length are found among them
@@ -28,14 +27,14 @@ SHOWN = 10  # lines left out that are reported one by one
 
 @dataclass
 class Report:
-    """What happened: lines read, scored, malformed and beyond the models' limit; symbols unknown to the models."""
+    """Lines read, scored, malformed and beyond the models' limit; symbols unknown to the models; scores of a line."""
 
     lines: int = 0
     scored: int = 0
     malformed: int = 0
     too_long: int = 0
     unknown: int = 0
-    columns: int | None = field(default=None, repr=False)
+    columns: int | None = None
 
 
 def parse(line: bytes, columns: int | None) -> list[str]:
@@ -63,7 +62,7 @@ def parse(line: bytes, columns: int | None) -> list[str]:
     return fields
 
 
-def score_lines(
+def score_blocks(
     lines: Iterable[bytes],
     scorer: ForcedScorer,
     say: Callable[[str], None],
@@ -72,11 +71,12 @@ def score_lines(
     keep: bool = False,
     window: int = WINDOW,
 ) -> Iterator[bytes]:
-    """The lines with one more score, in order; a score has six significant digits.
+    """The lines with one more score, in order, in blocks of whole lines; a score has six significant digits.
 
     scale: "log" for log P(target | source) in nats, "probability" for P.  keep: malformed lines, and those beyond the
     models' limit, come out unchanged instead of being left out; the first of them are told to `say`, with their number.
-    report: counted on.  Memory: `window` lines.  Raises ValueError on another scale.
+    report: counted on; at each block, of the lines up to its end.  Memory: `window` lines.
+    Raises ValueError on another scale.
     """
     if scale not in SCALES:
         raise ValueError(f"expected a scale among {', '.join(SCALES)}, got {scale!r}")
@@ -89,9 +89,9 @@ def score_lines(
         if fields is not None or keep:
             held.append((line, fields))
         if len(held) >= window:
-            yield from _finished(held, scorer.log_probabilities(pairs), scale)
+            yield b"".join(_finished(held, scorer.log_probabilities(pairs), scale))
             held, pairs = [], []
-    yield from _finished(held, scorer.log_probabilities(pairs), scale)
+    yield b"".join(_finished(held, scorer.log_probabilities(pairs), scale))
 
 
 def _read(
@@ -161,45 +161,41 @@ class Table:
             ) from None
 
 
-@contextmanager
-def table_writer(path: str | os.PathLike) -> Iterator[IO[bytes]]:
-    """A file, plain or .gz, that appears under its name only when it is whole."""
-    with atomic_write(path, "wb") as stream:
-        if str(path).endswith(".gz"):
-            with gzip.GzipFile(filename="", fileobj=stream, mode="wb", compresslevel=6, mtime=0) as packed:
-                yield packed
-        else:
-            yield stream
-
-
 def score_table(
     path: str | os.PathLike,
     out: str | os.PathLike,
     scorer: ForcedScorer,
     say: Callable[[str], None],
     progress: Callable[[int, int, str], None],
+    identity: dict[str, Any],
     scale: str = "log",
     keep: bool = False,
     window: int = WINDOW,
 ) -> Report:
-    """Score a whole table into the file `out`, which appears when it is done; see `score_lines`.
+    """Score a whole table into the file `out`, which appears when it is done; see `score_blocks`.
 
-    progress: told bytes read, bytes there are, and a note, every few seconds.
+    A run that was interrupted goes on at its last window.  progress: told bytes read, bytes there are, and a note,
+    every few seconds.  identity: what the scores depend on beside the table and the options here, in JSON's types.
     Raises ValueError if input and output are one file, or no line of a table can be scored; OSError if a file cannot
     be read or written.
     """
     if os.path.exists(out) and os.path.samefile(path, out):
         raise ValueError(f"{out}: expected another file than the table that is read")
-    report, start = Report(), time.monotonic()
-    told = start
-    with Table(path) as table, table_writer(out) as stream:
-        for line in score_lines(table, scorer, say, report, scale, keep, window):
-            stream.write(line)
+    identity = {**identity, "table": fingerprint(path), "scale": scale, "keep": keep}
+    with Table(path) as table, ResumableFile(out, identity) as file:
+        lines, report = iter(table), Report(**file.state or {})
+        if report.lines:
+            say(f"line {report.lines + 1}: going on where an earlier run was interrupted")
+        for _ in range(report.lines):
+            next(lines, None)
+        before, start = report.scored, time.monotonic()
+        told = start
+        for block in score_blocks(lines, scorer, say, report, scale, keep, window):
+            file.append(block, asdict(report))
             now = time.monotonic()
-            if now > told + 5:
+            if now > told + 5 or table.position == table.size:
                 told = now
-                progress(table.position, table.size, f"{report.scored / (now - start):.0f} pairs/s")
+                progress(table.position, table.size, f"{(report.scored - before) / (now - start):.0f} pairs/s")
         if report.lines and not report.scored:
             raise ValueError(f"{path}: none of {report.lines} lines could be scored")
-        progress(table.size, table.size, f"{report.scored / max(time.monotonic() - start, 1e-9):.0f} pairs/s")
     return report

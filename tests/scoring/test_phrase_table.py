@@ -7,7 +7,7 @@ import pytest
 
 from seqstruct.cli import main
 from seqstruct.scoring.forced import load_scorer
-from seqstruct.scoring.phrase_table import Report, parse, score_lines, score_table
+from seqstruct.scoring.phrase_table import Report, parse, score_blocks, score_table
 
 GOOD = [
     "ein haus ||| haus ein ||| 0.5 0.25 1e-3 0.1 ||| 0-1 1-0 ||| 3 4 2",
@@ -29,6 +29,10 @@ BAD = [
 @pytest.fixture(scope="module")
 def scorer(models):
     return load_scorer([models["rnn"]], cpu=True)
+
+
+def score_lines(*arguments, **options):
+    return b"".join(score_blocks(*arguments, **options)).splitlines(keepends=True)
 
 
 @pytest.mark.parametrize("window", [1, 2, 100])
@@ -83,16 +87,58 @@ def test_packed_tables_and_interruptions(tmp_path, scorer):
     table, out = tmp_path / "table.gz", tmp_path / "new.gz"
     text = "".join(line + "\n" for line in GOOD * 30).encode()
     table.write_bytes(gzip.compress(text))
-    report = score_table(table, out, scorer, print, lambda *_: None, window=7)
+    report = score_table(table, out, scorer, print, lambda *_: None, {}, window=7)
     assert report.scored == 120
     lines = gzip.decompress(out.read_bytes()).splitlines()
     assert [line.split(b"|||")[0] for line in lines] == [line.split(b"|||")[0] for line in text.splitlines()]
     whole = out.read_bytes()
     table.write_bytes(gzip.compress(text)[:-20])
     with pytest.raises(ValueError, match=r"table.gz: the compressed file is truncated or altered after line \d+"):
-        score_table(table, out, scorer, print, lambda *_: None, window=7)
+        score_table(table, out, scorer, print, lambda *_: None, {}, window=7)
     assert out.read_bytes() == whole
     assert {path.name for path in tmp_path.iterdir()} == {"table.gz", "new.gz"}
+
+
+@pytest.mark.parametrize("name", ["new", "new.gz"])
+def test_an_interrupted_run_goes_on(name, tmp_path, scorer):
+    table, out, whole = tmp_path / "table", tmp_path / name, tmp_path / "whole"
+    table.write_text("".join(line + "\n" for line in [*GOOD, "malformed"] * 20))
+    expected = score_table(table, whole, scorer, print, lambda *_: None, {}, window=7)
+
+    class Interrupted(Exception):
+        pass
+
+    class Counting:
+        def __init__(self, most):
+            self.most, self.seen = most, 0
+
+        def encode(self, *pair):
+            return scorer.encode(*pair)
+
+        def log_probabilities(self, pairs):
+            if self.seen == self.most:
+                raise Interrupted
+            self.seen += 1
+            return scorer.log_probabilities(pairs)
+
+    for most in (3, 2):
+        with pytest.raises(Interrupted):
+            score_table(table, out, Counting(most), print, lambda *_: None, {}, window=7)
+        assert not out.exists()
+    with open(out.with_name(name + ".part"), "ab") as stream:
+        stream.write(b"cut off in the middle of a wri")
+    last, said = Counting(100), []
+    assert score_table(table, out, last, said.append, lambda *_: None, {}, window=7) == expected
+    assert last.seen == 12 - 5
+    assert said[0].startswith("line 4") and "going on where an earlier run was interrupted" in said[0]
+    found = out.read_bytes()
+    assert (gzip.decompress(found) if name.endswith(".gz") else found) == whole.read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} == {"table", "whole", name}
+    with pytest.raises(Interrupted):
+        score_table(table, out, Counting(3), print, lambda *_: None, {}, window=7)
+    anew = Counting(100)
+    score_table(table, out, anew, print, lambda *_: None, {"models": "others"}, window=7)
+    assert anew.seen == 12
 
 
 def test_the_command(tmp_path, models, capsys):
