@@ -74,7 +74,8 @@ TEXT
 pair_options() {
   cat <<TEXT
   --src LANGUAGE     source; the other language is the target (default $1)
-  --subwords KIND    bpe (after Moses tokenisation), sentencepiece or sentencepiece-bpe (default $2)
+  --subwords KIND    bpe, words or mixed (all of Moses tokens), sentencepiece, sentencepiece-bpe or characters;
+                     KIND,KIND: of source and target (default $2)
   --vocabulary N     subword types of both languages together; N,N: of source and target (default $3)
   --max-length N     subwords in a sentence (default $4); longer training pairs are dropped
   --max-ratio R      longer to shorter side; training pairs above it are dropped (default $5)

@@ -10,9 +10,9 @@ usage() {
 Usage: data-prep/iwslt14.sh --out DIR [options]
 
 Prepares talks of TED: 160,239 training and 7,283 validation pairs (every 23rd) after cleaning, 6,750 test pairs
-(dev2010, dev2012, tst2010 to tst2012), in lower case.  Without --from it downloads some 20 MB from fairseq's data, or from
-wit3.fbk.eu.  No checksum is published: that of the first download is recorded in SHA256SUMS beside it and verified from
-then on.  The numbers of pairs are verified, up to one in a hundred.
+(dev2010, dev2012, tst2010 to tst2012), in lower case.  Without --from it downloads some 20 MB from fairseq's data, or
+from wit3.fbk.eu.  No checksum is published: that of the first download is recorded in SHA256SUMS beside it and verified
+from then on.  The numbers of pairs are verified, up to one in a hundred.
 
   --recipe NAME      thesis: byte-pair encoding of each language, 9,000 and 7,000 types; or fairseq: of both together,
                      10,000 types (default thesis); results of one are not to be compared with those of the other

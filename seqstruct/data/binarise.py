@@ -1,4 +1,4 @@
-"""fairseq-preprocess, from subwords or words to what fairseq's tasks read."""
+"""From lines of subwords or words to what fairseq's tasks read: by fairseq-preprocess, or line by line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 
 def preprocess(folder: str | os.PathLike, arguments: Iterable[str | os.PathLike]) -> None:
@@ -37,3 +38,19 @@ def preprocess_pairs(
     for split in ("train", "valid", "test"):
         command += [f"--{split}pref", os.fspath(Path(text, split))]
     preprocess(folder, command)
+
+
+def write_lines(lines: Iterable[str], prefix: str | os.PathLike, dictionary: Any) -> int:
+    """prefix.bin and prefix.idx of fairseq's indexed data sets, EOS after each line; the number of lines comes back.
+
+    dictionary: fairseq's.
+    """
+    from fairseq.data import indexed_dataset
+
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(dictionary))
+    count = 0
+    for line in lines:
+        builder.add_item(dictionary.encode_line(line, append_eos=True, add_if_not_exist=False))
+        count += 1
+    builder.finalize(f"{prefix}.idx")
+    return count

@@ -13,7 +13,6 @@ so in bits per byte, or per dimension of an image.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tarfile
@@ -26,8 +25,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from seqstruct.data.byte_symbols import SPECIAL, SYMBOLS, write_dictionary
+from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.downloads import DAMAGE, Remote, collect, raw_folder
-from seqstruct.data.files import atomic_write, new_folder, sha256, verify
+from seqstruct.data.files import new_folder, sha256, verify, write_json
 
 CORPORA = ("enwik8", "imagenet64")
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"  # of the archive
@@ -169,9 +169,7 @@ def prepare(
         write_dictionary(folder / "bin" / "dict.txt")
         summary = {"corpus": corpus, "counts": {s: write_stream(folder / "bin" / s, i) for s, i in splits.items()}}
         summary["sha256"] = {f"{split}.bin": sha256(folder / "bin" / f"{split}.bin") for split in splits}
-        with atomic_write(folder / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(folder / "corpus.json", summary)
     return summary
 
 
@@ -179,10 +177,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The command's options."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.byte_streams", description=__doc__.split("\n")[0])
     parser.add_argument("corpus", choices=CORPORA)
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
-    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
-    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever they hold")
+    add_source_arguments(parser)
     for split in ("train", "valid"):
         parser.add_argument(f"--{split}-images", type=int, default=0, metavar="N",
                             help=f"the first N images of the {split} set alone, 0: all (default 0)")
@@ -192,16 +187,15 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         summary = prepare(args.corpus, args.out, args.source, args.downloads, checked=not args.unchecked,
                           train_images=args.train_images, valid_images=args.valid_images)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.byte_streams: {error}", file=sys.stderr)
-        return 1
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['bytes']} bytes")
-    print(f"{args.out}: ready")
-    return 0
+        for split, counts in summary["counts"].items():
+            print(f"{split}: {counts['bytes']} bytes")
+        print(f"{args.out}: ready")
+
+    return exit_status("byte_streams", run)
 
 
 if __name__ == "__main__":

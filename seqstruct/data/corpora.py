@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import re
 import sys
@@ -29,8 +28,9 @@ from pathlib import Path
 from typing import IO
 
 from seqstruct.data.binarise import preprocess
+from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.downloads import DAMAGE, Remote, raw_folder
-from seqstruct.data.files import atomic_write, new_folder, sha256, verify
+from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json
 
 SPLITS = ("train", "valid", "test")
 ARCHIVES = {"ptb": "simple-examples.tgz", "wikitext2": "wikitext-2-raw-v1.zip", "wikitext103": "wikitext-103-v1.zip",
@@ -212,9 +212,7 @@ def prepare(
         binarise(folder, options)
         summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
         summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
-        with atomic_write(folder / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(folder / "corpus.json", summary)
     return summary
 
 
@@ -256,10 +254,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The command's options."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.corpora", description=__doc__.split("\n")[0])
     parser.add_argument("corpus", choices=tuple(ARCHIVES))
-    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
-    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever text they hold")
+    add_source_arguments(parser)
     parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, 0: all")
     parser.add_argument("--min-count", type=int, metavar="N", help="occurrences in training that a type needs")
     parser.add_argument("--lowercase", action="store_true", default=None, help="lowercase words; numbers become N")
@@ -271,7 +266,8 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
         chosen = {name: value for name, value in given.items() if value is not None}
         options = Options(**{**asdict(DEFAULTS[args.corpus]), **chosen})
@@ -281,12 +277,10 @@ def main(argv: list[str] | None = None) -> int:
         source = raw_folder(remotes, args.source, args.downloads or f"{args.out}.downloads",
                             manual=MANUAL.format(ARCHIVES[args.corpus]), checked=not args.unchecked)
         summary = prepare(args.corpus, source, args.out, options, not args.unchecked)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.corpora: {error}", file=sys.stderr)
-        return 1
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['lines']} lines, {counts['words']} words")
-    return 0
+        for split, counts in summary["counts"].items():
+            print(f"{split}: {counts['lines']} lines, {counts['words']} words")
+
+    return exit_status("corpora", run)
 
 
 if __name__ == "__main__":

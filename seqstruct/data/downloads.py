@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
+from seqstruct.data.command import exit_status
 from seqstruct.data.files import atomic_write, sha256, verify
 from seqstruct.data.parallel import read_checksums
 
@@ -240,12 +241,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("address", help="of http or https")
     parser.add_argument("file", type=Path, help="where it goes; what is there already is checked alone")
     args = parser.parse_args(argv)
-    try:
-        fetch([Remote(args.address, name=args.file.name)], args.file.parent)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.downloads: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status("downloads", lambda: fetch([Remote(args.address, name=args.file.name)], args.file.parent))
 
 
 if __name__ == "__main__":

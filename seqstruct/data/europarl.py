@@ -13,7 +13,6 @@ validation and test as well (there are none); the draw is made without replaceme
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import sys
@@ -23,8 +22,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data import parallel, shards
+from seqstruct.data.command import exit_status
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, write_json
 from seqstruct.data.segments import read_news
 from seqstruct.data.subwords import normalize_spaces
 
@@ -135,9 +135,7 @@ def prepare(
         summary |= {"seed": seed, "drawn": pairs}
         count = shards.shard_count(summary["counts"]["train"]["pairs"], VALIDATE_EVERY)
         shards.binarise(corpus / "text", corpus / "bin", count, LANGUAGES)
-        with atomic_write(corpus / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(corpus / "corpus.json", summary)
         os.replace(corpus, out)
     return summary
 
@@ -159,15 +157,14 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         summary = prepare(args.source, args.out, args.downloads, pairs=args.pairs, vocabulary=args.vocabulary,
                           min_frequency=args.min_frequency, seed=args.seed)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.europarl: {error}", file=sys.stderr)
-        return 1
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords")
-    return 0
+        for split, counts in summary["counts"].items():
+            print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords")
+
+    return exit_status("europarl", run)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -51,6 +52,13 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(beside, ignore_errors=True)
         raise
+
+
+def write_json(path: str | os.PathLike, value: object) -> None:
+    """A value as indented JSON, by `atomic_write`."""
+    with atomic_write(path) as stream:
+        json.dump(value, stream, indent=1)
+        stream.write("\n")
 
 
 def _umask() -> int:

@@ -23,10 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from seqstruct.data.binarise import preprocess
+from seqstruct.data.binarise import write_lines
+from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.files import new_folder, write_json
 from seqstruct.data.parallel import read_lines
 
 ADDRESS = "https://dl.fbaipublicfiles.com"
@@ -124,20 +125,32 @@ def load_encoding(encoder: Path, merges: Path) -> Callable[[str], str]:
     return lambda text: " ".join(map(str, encoding.encode(text)))
 
 
-def write_text(
-    task: Task, files: Mapping[str, Path], encode: Callable[[str], str], folder: Path
+def write_parts(
+    task: Task, files: Mapping[str, Path], encode: Callable[[str], str], folder: Path, scratch: Path
 ) -> dict[str, int]:
-    """folder/SPLIT.input0, SPLIT.input1 and SPLIT.label; the number of lines by split."""
+    """folder/{input0,input1,label}/SPLIT.{bin,idx} and their dict.txt; the number of lines by split.
+
+    Raises ValueError if a split is empty.
+    """
+    from fairseq.data import Dictionary
+
+    parts = [f"input{i}" for i in range(len(task.inputs))] + ["label"]
+    labels = scratch / "labels"
+    labels.write_text("".join(f"{label} 1\n" for label in task.labels), encoding="utf-8")
+    dictionaries = {part: Dictionary.load(str(labels if part == "label" else files["dict.txt"])) for part in parts}
+    for part, dictionary in dictionaries.items():
+        (folder / part).mkdir()
+        dictionary.save(str(folder / part / "dict.txt"))
     counts = {}
     for split in task.splits:
-        counts[split] = 0
+        wanted = parts[:-1] if split.startswith("test") else parts
         with ExitStack() as stack:
-            names = [f"input{i}" for i in range(len(task.inputs))] + ["label"] * (not split.startswith("test"))
-            streams = [stack.enter_context(atomic_write(folder / f"{split}.{name}")) for name in names]
+            streams = [stack.enter_context(open(scratch / part, "w", encoding="utf-8")) for part in wanted]
             for inputs, label in read_table(files[split], task, split):
                 for text, stream in zip([*map(encode, inputs), label], streams, strict=False):
                     stream.write(text + "\n")
-                counts[split] += 1
+        for part in wanted:
+            counts[split] = write_lines(read_lines(scratch / part), folder / part / split, dictionaries[part])
         if not counts[split]:
             raise ValueError(f"{files[split]}: no line after the header")
     return counts
@@ -164,53 +177,32 @@ def prepare(
         wanted |= {remote.file: [remote.file] for remote in ENCODING}
         files = collect(raw, wanted, Path(scratch, "unpacked"), MANUAL)
         encode = load_encoding(files["encoder.json"], files["vocab.bpe"])
-        text = Path(scratch, "text")
-        counts = write_text(task, files, encode, text)
+        counts = write_parts(task, files, encode, folder, Path(scratch))
         if checked:
             check_counts(name, counts, task.counts, "lines", 0.001)
-        (text / "labels").write_text("".join(f"{label} 1\n" for label in task.labels), encoding="utf-8")
-        for part in (*(f"input{i}" for i in range(len(task.inputs))), "label"):
-            dictionary = text / "labels" if part == "label" else files["dict.txt"]
-            preprocess(folder / part, _arguments(text, part, dictionary, task.splits))
         summary = {"corpus": name, "labels": list(task.labels), "counts": counts}
-        with atomic_write(folder / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(folder / "corpus.json", summary)
     return summary
-
-
-def _arguments(text: Path, part: str, dictionary: Path, splits: Mapping[str, str]) -> list[str | Path]:
-    """Of fairseq-preprocess; of several validation or test sets the first is named first."""
-    arguments: list[str | Path] = ["--only-source", "--workers", "1", "--srcdict", dictionary]
-    for kind in ("train", "valid", "test"):
-        found = [str(text / f"{split}.{part}") for split in splits if split.startswith(kind)]
-        if kind != "test" or part != "label":
-            arguments += [f"--{kind}pref", ",".join(found)]
-    return arguments
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The command's options."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.glue", description=__doc__.split("\n")[0])
     parser.add_argument("task", choices=tuple(TASKS))
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
-    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
-    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever they hold")
+    add_source_arguments(parser)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         summary = prepare(args.task, args.out, args.source, args.downloads, checked=not args.unchecked)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.glue: {error}", file=sys.stderr)
-        return 1
-    print(", ".join(f"{split}: {count} lines" for split, count in summary["counts"].items()))
-    print(f"{args.out}: ready; --num-classes {len(summary['labels'])}")
-    return 0
+        print(", ".join(f"{split}: {count} lines" for split, count in summary["counts"].items()))
+        print(f"{args.out}: ready; --num-classes {len(summary['labels'])}")
+
+    return exit_status("glue", run)
 
 
 if __name__ == "__main__":

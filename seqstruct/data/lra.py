@@ -25,6 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data.byte_symbols import SYMBOLS, spell
+from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import DAMAGE, Remote, collect, raw_folder
 from seqstruct.data.text_classification.folder import SPLITS, Sentence, write_sentences
@@ -162,10 +163,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The command's options."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.lra", description=__doc__.split("\n")[0])
     parser.add_argument("corpus", choices=tuple(REMOTES))
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
-    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
-    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever they hold")
+    add_source_arguments(parser)
     parser.add_argument("--max-length", type=int, default=4000, metavar="N", help="bytes of a text (%(default)s)")
     parser.add_argument("--valid", type=int, default=0, metavar="N",
                         help="reviews of training held out to validate; 0: the test set validates (default 0)")
@@ -176,16 +174,15 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         meta = prepare(args.corpus, args.out, args.source, args.downloads, max_length=args.max_length, valid=args.valid,
                        seed=args.seed, checked=not args.unchecked)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.lra: {error}", file=sys.stderr)
-        return 1
-    what = "pairs" if meta["pairs"] else "texts"
-    print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))
-    print(f"{args.out}: ready")
-    return 0
+        what = "pairs" if meta["pairs"] else "texts"
+        print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))
+        print(f"{args.out}: ready")
+
+    return exit_status("lra", run)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
-import json
 import os
 import sys
 import zlib
@@ -20,7 +19,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data import subwords
-from seqstruct.data.files import atomic_write, open_text
+from seqstruct.data.command import exit_status
+from seqstruct.data.files import atomic_write, open_text, write_json
 from seqstruct.data.truecase import learn_truecase, load_truecase
 
 UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
@@ -269,9 +269,7 @@ def prepare(
         corpus = Path(scratch, "corpus")
         summary = {"options": asdict(options), "sha256": found}
         summary["counts"] = _build(files, options, Path(scratch), corpus)
-        with atomic_write(corpus / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(corpus / "corpus.json", summary)
         os.replace(corpus, out)
     return summary
 
@@ -343,17 +341,16 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
                           args.max_length, args.max_ratio)
         checksums = read_checksums(args.checksums) if args.checksums else None
         summary = prepare({split: getattr(args, split) for split in SPLITS}, options, args.out, checksums)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.parallel: {error}", file=sys.stderr)
-        return 1
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped")
-    return 0
+        for split, counts in summary["counts"].items():
+            print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped")
+
+    return exit_status("parallel", run)
 
 
 if __name__ == "__main__":

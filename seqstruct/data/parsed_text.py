@@ -17,7 +17,6 @@ where the span of l + 1 words that ends at it is one, single words and whole sen
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -29,7 +28,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from seqstruct.data import corpora
-from seqstruct.data.files import atomic_write, sha256
+from seqstruct.data.files import atomic_write, sha256, write_json
 from seqstruct.data.sentences import SAMPLE_ENDS
 from seqstruct.data.trees import (
     Span,
@@ -177,9 +176,7 @@ def prepare(
         corpora.binarise(folder, options)
         summary = {"corpus": corpus, "options": {**asdict(options), "longest": longest}, "counts": counts}
         summary["sha256"] = {f"{split}.mrg": sha256(folder / "trees" / f"{split}.mrg") for split in SPLITS}
-        with atomic_write(folder / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(folder / "corpus.json", summary)
         os.replace(folder, out)
     return summary
 

@@ -16,7 +16,6 @@ eos) and corpus.json.  `python -m seqstruct.data.sentences --help` is what data-
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
@@ -26,7 +25,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from seqstruct.data import corpora, shards
-from seqstruct.data.files import atomic_write, sha256
+from seqstruct.data.command import exit_status
+from seqstruct.data.files import atomic_write, sha256, write_json
 from seqstruct.data.trees import read_tree_files, remove_empty, words
 
 CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2")
@@ -215,9 +215,7 @@ def prepare(
             "counts": {s: {"sentences": len(splits[s]), "words": sum(map(len, splits[s]))} for s in SPLITS},
             "sha256": {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS},
         }
-        with atomic_write(folder / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(folder / "corpus.json", summary)
         os.replace(folder, out)
     return summary
 
@@ -240,18 +238,18 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         summary = prepare(
             args.corpus, args.source, args.out, validation=args.validation_section, checked=not args.unchecked,
             train_sentences=args.train_sentences,
         )
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.sentences: {error}", file=sys.stderr)
-        return 1
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['sentences']} sentences, {counts['words']} words")
-    print(f"vocabulary: {summary['types']['words']} words and {summary['types']['classes']} classes of unknown words")
-    return 0
+        for split, counts in summary["counts"].items():
+            print(f"{split}: {counts['sentences']} sentences, {counts['words']} words")
+        types = summary["types"]
+        print(f"vocabulary: {types['words']} words and {types['classes']} classes of unknown words")
+
+    return exit_status("sentences", run)
 
 
 if __name__ == "__main__":

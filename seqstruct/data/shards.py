@@ -7,9 +7,9 @@ one folder of a list `0:1:...` an epoch.  So a training set dealt into n folders
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+
+from seqstruct.data.binarise import write_lines
 
 SPLITS = ("train", "valid", "test")
 
@@ -47,21 +47,11 @@ def binarise(
             folder = out / str(shard)
             folder.mkdir(parents=True, exist_ok=True)
             dictionary.save(str(folder / f"dict{end}.txt"))
-            _write(lines[shard::shards], folder / f"train{sides[end]}", dictionary)
+            write_lines(lines[shard::shards], folder / f"train{sides[end]}", dictionary)
         for split in ("valid", "test"):
             lines = files[split].read_text(encoding="utf-8").split("\n")[:-1]
-            _write(lines, out / "0" / f"{split}{sides[end]}", dictionary)
+            write_lines(lines, out / "0" / f"{split}{sides[end]}", dictionary)
     return data_path(out)
-
-
-def _write(lines: Sequence[str], prefix: Path, dictionary: Any) -> None:
-    """prefix.bin and prefix.idx; each line ends in EOS."""
-    from fairseq.data import indexed_dataset
-
-    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(dictionary))
-    for line in lines:
-        builder.add_item(dictionary.encode_line(line, append_eos=True, add_if_not_exist=False))
-    builder.finalize(f"{prefix}.idx")
 
 
 def data_path(folder: str | os.PathLike) -> str:

@@ -3,7 +3,7 @@
     wmt14-en-de, wmt14-en-fr, wmt16-en-ro                      see `wmt`
     iwslt14-de-en, iwslt14-de-en-joint, iwslt15-en-vi          see `iwslt`
     iwslt14-es-en                                              the same, with the bounds of documents
-    kftt                                                       see `kftt`
+    kftt, kftt-tokenised                                       see `kftt`
 
 The folder that is made holds raw/ (references for seqstruct score), text/ (subwords), bin/ (for fairseq), the subword
 models and corpus.json; where there are documents, text/SPLIT.docs has the number of sentences of each, one a line.
@@ -13,7 +13,6 @@ models and corpus.json; where there are documents, text/SPLIT.docs has the numbe
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,14 +23,15 @@ from tempfile import TemporaryDirectory
 
 from seqstruct.data import parallel
 from seqstruct.data.binarise import preprocess_pairs
+from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.files import atomic_write, new_folder, write_json
 from seqstruct.data.subwords import KINDS, normalize_spaces
 
 SPLITS = parallel.SPLITS
 CORPORA = ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "iwslt14-de-en", "iwslt14-de-en-joint", "iwslt14-es-en",
-           "iwslt15-en-vi", "kftt")
+           "iwslt15-en-vi", "kftt", "kftt-tokenised")
 
 Pair = tuple[str, str]
 
@@ -126,15 +126,13 @@ def prepare(
             check_counts(name, pairs, corpus.counts, "pairs", corpus.tolerance)
         made = Path(scratch, "corpus")
         summary = parallel.prepare({split: text / split for split in SPLITS}, options, made)
-        preprocess_pairs(made / "text", made / "bin", options.languages, joined=len(options.vocabularies) == 1,
-                         workers=workers)
         summary = {"corpus": name, **summary}
         for split, found in counts.items():
             if found["documents"]:
                 _write_documents(made / "text" / f"{split}.docs", split, found["documents"], summary)
-        with atomic_write(made / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        preprocess_pairs(made / "text", made / "bin", options.languages, joined=len(options.vocabularies) == 1,
+                         workers=workers)
+        write_json(made / "corpus.json", summary)
         for path in made.iterdir():
             os.replace(path, folder / path.name)
     return summary
@@ -153,10 +151,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The command's options."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.translation", description=__doc__.split("\n")[0])
     parser.add_argument("corpus", choices=CORPORA)
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
-    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
-    parser.add_argument("--unchecked", action="store_true", help="take the files as they are, whatever they hold")
+    add_source_arguments(parser)
     parser.add_argument("--src", metavar="LANGUAGE", help="the source language; the other one is the target")
     parser.add_argument("--subwords", type=parallel.kinds, metavar="KIND[,KIND]",
                         help=f"of both languages, or of each: {', '.join(KINDS)}")
@@ -190,18 +185,17 @@ def chosen_options(args: argparse.Namespace) -> parallel.Options:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         summary = prepare(args.corpus, args.out, args.source, args.downloads, options=chosen_options(args),
                           checked=not args.unchecked, workers=args.workers)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.translation: {error}", file=sys.stderr)
-        return 1
-    for split, counts in summary["counts"].items():
-        documents = f" in {counts['documents']} documents" if "documents" in counts else ""
-        print(f"{split}: {counts['pairs']} pairs{documents}, {counts['subwords']} subwords, "
-              f"{counts['dropped']} pairs dropped")
-    print(f"{args.out}: ready")
-    return 0
+        for split, counts in summary["counts"].items():
+            documents = f" in {counts['documents']} documents" if "documents" in counts else ""
+            print(f"{split}: {counts['pairs']} pairs{documents}, {counts['subwords']} subwords, "
+                  f"{counts['dropped']} pairs dropped")
+        print(f"{args.out}: ready")
+
+    return exit_status("translation", run)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ has a dictionary of the tokens that occur often enough.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import shutil
@@ -21,7 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 
 from seqstruct.data.binarise import preprocess_pairs
-from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.command import exit_status
+from seqstruct.data.files import atomic_write, new_folder, write_json
 from seqstruct.data.parallel import SPLITS, content_sha256, find_text, read_lines, read_pairs
 from seqstruct.data.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
 
@@ -130,9 +130,7 @@ def prepare(
                     stream.writelines(line + "\n" for line in segmented(lines, unit, language))
             summary["counts"][split] = _write_split(split, files[split], words, options, corpus)
         _binarise(corpus, options, workers)
-        with atomic_write(corpus / "corpus.json") as stream:
-            json.dump(summary, stream, indent=1)
-            stream.write("\n")
+        write_json(corpus / "corpus.json", summary)
     return summary
 
 
@@ -199,16 +197,15 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def run() -> None:
         options = Options((args.src, args.trg), (args.source_units, args.target_units), args.max_source,
                           args.max_target, args.sample, args.seed, args.lowercase, args.threshold)
         summary = prepare({split: getattr(args, split) for split in SPLITS}, options, args.out, args.workers)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.word_pairs: {error}", file=sys.stderr)
-        return 1
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['pairs']} pairs, {counts['too_long']} left out for their length")
-    return 0
+        for split, counts in summary["counts"].items():
+            print(f"{split}: {counts['pairs']} pairs, {counts['too_long']} left out for their length")
+
+    return exit_status("word_pairs", run)
 
 
 if __name__ == "__main__":

@@ -91,7 +91,7 @@ def pack_kftt(folder: Path) -> None:
     for split, count in (("train", 50), ("dev", 4), ("test", 5)):
         for language in ("ja", "en"):
             members[f"kftt-data-1.0/data/orig/kyoto-{split}.{language}"] = lines(language, count)
-            members[f"kftt-data-1.0/data/tok/kyoto-{split}.{language}"] = "not this\n"
+            members[f"kftt-data-1.0/data/tok/kyoto-{split}.{language}"] = lines(language, count + 1)
     pack_tar(folder / "kftt-data-1.0.tar.gz", members)
 
 
@@ -100,10 +100,12 @@ PACK = {
     "wmt16-en-ro": pack_wmt16, "iwslt14-de-en": lambda folder: pack_iwslt14(folder, "de-en"),
     "iwslt14-de-en-joint": lambda folder: pack_iwslt14(folder, "de-en"),
     "iwslt14-es-en": lambda folder: pack_iwslt14(folder, "es-en"), "iwslt15-en-vi": pack_iwslt15, "kftt": pack_kftt,
+    "kftt-tokenised": pack_kftt,
 }
 SIZES = {  # pairs that the stand-ins come to
     "wmt14-en-de": (60, 6, 5), "wmt14-en-fr": (69, 6, 5), "wmt16-en-ro": (50, 5, 5), "iwslt14-de-en": (106, 4, 30),
     "iwslt14-de-en-joint": (106, 4, 30), "iwslt14-es-en": (90, 6, 18), "iwslt15-en-vi": (40, 4, 5), "kftt": (50, 4, 5),
+    "kftt-tokenised": (51, 5, 6),
 }
 
 
@@ -204,7 +206,8 @@ def test_documents_stay_whole(tmp_path):
 
 
 SCRIPT_OF = {"wmt14-en-de": ["wmt14"], "wmt14-en-fr": ["wmt14", "--pair", "en-fr"], "wmt16-en-ro": ["wmt16"],
-             "iwslt14-de-en-joint": ["iwslt14", "--recipe=fairseq"], "iwslt15-en-vi": ["iwslt15"], "kftt": ["kftt"]}
+             "iwslt14-de-en-joint": ["iwslt14", "--recipe=fairseq"], "iwslt15-en-vi": ["iwslt15"], "kftt": ["kftt"],
+             "kftt-tokenised": ["kftt", "--text", "tokenised", "--subwords", "words,sentencepiece"]}
 
 
 @pytest.mark.slow
@@ -214,7 +217,7 @@ def test_every_script_makes_a_folder_for_fairseq(tmp_path, name):
     script, *arguments = SCRIPT_OF[name]
     src = get_corpus(name).options.languages[1]
     done = run(script, *arguments, "--from", tmp_path / "raw", "--out", tmp_path / "out", "--unchecked", "--src", src,
-               "--vocabulary", 23 if name == "kftt" else 60, "--max-ratio", 9)
+               "--vocabulary", {"kftt": 23, "kftt-tokenised": "9,21"}.get(name, 60), "--max-ratio", 9)
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "out" / "corpus.json").read_text())
     assert summary["corpus"] == name and summary["options"]["languages"][0] == src
