@@ -1,9 +1,9 @@
 """Table 2.1 (Peng 2022): syntactic-then-semantic parsing on DM and PSD of SDP 2015, in domain and on Brown.
 
-The corpora need licences (LDC2016T10 for the graphs, LDC99T42 for the trees): --from names a folder with
-{dm,psd,pas}.{train,dev,id,ood}.sdp and ptb.{train,dev}.conllu, Stanford dependencies of the Penn Treebank with sections
-20 and 21 left out of training; EnglishGrammaticalStructure -basic -conllx of Stanford CoreNLP 3.3 makes them from the
-trees.  Tags and lemmas are those of the files, where the source predicts them with NLTK.  Without the corpora, the
+The corpora need licences (LDC2016T10 for the graphs, LDC99T42 for the trees): --from names the folder that
+data-prep/sdp2015.sh makes of them, {dm,psd,pas}.{train,dev,id,ood}.sdp and ptb.{train,dev}.conllu, the trees with
+sections 20 and 21 left out of training.
+Tags and lemmas are those of the files, where the source predicts them with NLTK.  Without the corpora, the
 smoke scale runs the same code on made-up sentences; syntax_then_graph.py has free stand-ins.
 """
 
