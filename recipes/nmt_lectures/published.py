@@ -30,7 +30,7 @@ TINY = {
         "--encoder-embed-dim", "32", "--encoder-ffn-embed-dim", "64", "--decoder-embed-dim", "32",
         "--decoder-ffn-embed-dim", "64", "--encoder-layers", "2", "--decoder-layers", "2", "--encoder-attention-heads",
         "4", "--decoder-attention-heads", "4", "--batch-size", "20", "--update-freq", "1",
-        "--save-interval-updates", "20", "--keep-interval-updates", "2",
+        "--save-interval-updates", "15", "--keep-interval-updates", "2",
     ),
 }  # fmt: skip
 
