@@ -44,13 +44,13 @@ def run(args: argparse.Namespace) -> int:
 
     if args.window < 1:
         raise ValueError(f"--window: expected 1 or more, got {args.window}")
-    size = os.stat(args.table).st_size
+    os.stat(args.table)  # before the models are loaded
     scorer = load_scorer(args.checkpoint, args.data, args.subword_model, args.cpu)
     with Progress() as bars:
-        task = bars.task(os.path.basename(args.table), size / 1e6)
+        task = bars.task(os.path.basename(args.table), 100)
 
-        def progress(done: int, _: int, note: str) -> None:
-            task.advance(done / 1e6, f"MB, {note}")
+        def progress(done: int, size: int, note: str) -> None:
+            task.advance(100 * done / size, f"% of {size / 1e6:.1f} MB, {note}")
 
         report = score_table(
             args.table, args.out, scorer, lambda text: bars.say(f"{args.table}: {text}"), progress,

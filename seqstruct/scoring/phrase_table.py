@@ -193,7 +193,7 @@ def score_table(
         for block in score_blocks(lines, scorer, say, report, scale, keep, window):
             file.append(block, asdict(report))
             now = time.monotonic()
-            if now > told + 5 or table.position == table.size:
+            if now > told + 5:
                 told = now
                 progress(table.position, table.size, f"{(report.scored - before) / (now - start):.0f} pairs/s")
         if report.lines and not report.scored:
