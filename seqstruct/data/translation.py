@@ -34,6 +34,7 @@ CORPORA = ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "iwslt14-de-en", "iwslt1
            "iwslt15-en-vi", "kftt", "kftt-tokenised")
 
 Pair = tuple[str, str]
+_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class Corpus:
     """A corpus and how it is cut.
 
     options: languages, source first, and subwords.  remotes: the archives.  wanted: the files needed, as of
-    `downloads.collect`.  read: from those files to the pairs of each split, in the order of the options' languages and
-    without empty sides; None begins a document.  counts: pairs of each split as published.  tolerance: by how much of
+    `downloads.collect`.  read: from those files to the pairs of each split as `full` leaves them, in the order of the
+    options' languages; None begins a document.  counts: pairs of each split as published.  tolerance: by how much of
     them ours may differ where cleaning depends on a tokeniser.  manual: what to do where nothing can be downloaded.
     """
 
@@ -67,7 +68,7 @@ def get_corpus(name: str) -> Corpus:
 
 def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[str], folder: Path) -> dict[str, dict]:
     """folder/SPLIT.LANGUAGE; by split the pairs, and the sentences of each document: documents that have none are
-    left out.  Runs of white space become one space.
+    left out.
 
     Raises ValueError if a split has no pair.
     """
@@ -81,7 +82,7 @@ def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[s
                     documents.append(0)
                     continue
                 for side, stream in zip(pair, streams, strict=True):
-                    stream.write(normalize_spaces(side) + "\n")
+                    stream.write(side + "\n")
                 pairs += 1
                 if documents:
                     documents[-1] += 1
@@ -92,8 +93,17 @@ def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[s
 
 
 def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
-    """Those of which no side is empty, and the bounds of documents."""
-    return (pair for pair in pairs if pair is None or all(side.strip() for side in pair))
+    """Those of which no side is empty once it is tidy, and the bounds of documents.
+
+    Control characters, which Moses deletes, and runs of white space become one space, and none at the ends.
+    """
+    for pair in pairs:
+        if pair is None:
+            yield None
+            continue
+        source, target = (normalize_spaces(side.translate(_CONTROLS)) for side in pair)
+        if source and target:
+            yield source, target
 
 
 def prepare(

@@ -126,6 +126,11 @@ def test_splits_of_the_archives(tmp_path, name):
     assert not any(split.get("documents") for split in counts.values()) or name == "iwslt14-es-en"
 
 
+def test_what_is_empty_is_seen_before_moses_deletes_it():
+    pairs = [("a\x01b\u00a0 c", "x"), ("\x01\x7f", "y"), None, (" \u2003", "z"), ("\x85d\x9f", " w\r")]
+    assert list(translation.full(pairs)) == [("a b c", "x"), None, ("d", "w")]
+
+
 def test_romanian_cedillas_become_commas(tmp_path):
     pack_wmt16(tmp_path)
     corpus = get_corpus("wmt16-en-ro")
