@@ -76,10 +76,10 @@ class Luong(PublishedTable):
         command += ["--path", checkpoint, "--valid-subset", "test", "--batch-size", "32"]
         command += ["--log-format", "json", "--num-workers", "0"]
         run.command(command + (["--cpu"] if run.cell.scale != "paper" else []), "test.log")
-        entries = [entry.statistics for entry in parse_lines(read_lines(log)) if "ppl" in entry.statistics]
+        entries = [entry.statistics for entry in parse_lines(read_lines(log)) if "test_ppl" in entry.statistics]
         if not entries:
             raise ValueError(f"{log}: expected a perplexity, found none")
-        return entries[-1]["ppl"]
+        return entries[-1]["test_ppl"]
 
 
 recipe = Luong()
