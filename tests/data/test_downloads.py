@@ -13,6 +13,7 @@ import zipfile
 import pytest
 
 from seqstruct.data.downloads import SUMS, Remote, collect, download, fetch, raw_folder
+from tests.data.scripts import refused
 
 CONTENT = bytes(range(256)) * 300
 
@@ -174,3 +175,15 @@ def test_damaged_archives_are_named(tmp_path, name):
     path.write_bytes(path.read_bytes()[:20000])
     with pytest.raises(ValueError, match=f"{name}: truncated or altered"):
         collect(tmp_path / "raw", {"a": ["a"]}, tmp_path / "scratch")
+
+
+@pytest.mark.parametrize(("script", "options", "name"), [
+    ("multi30k", [], "train.de.gz"), ("babi", ["--task", 2], "babi.tar.gz"), ("snli", ["--no-vectors"], "snli_1.0.zip"),
+])
+def test_scripts_keep_what_has_been_downloaded(tmp_path, script, options, name):
+    """The first file is there in part, and the way to the network is closed."""
+    kept = tmp_path / "out.downloads"
+    kept.mkdir()
+    (kept / f"{name}.part").write_bytes(b"half")
+    assert f"{name} could not be downloaded" in refused(script, *options, "--out", tmp_path / "out") or script == "babi"
+    assert [path.name for path in tmp_path.rglob("*")] == ["out.downloads", f"{name}.part"]
