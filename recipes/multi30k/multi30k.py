@@ -19,13 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.files import atomic_write
-from seqstruct.data.parallel import read_lines
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
-from seqstruct.harness.translate import generate, validation_perplexity
-from seqstruct.scoring.hypotheses import read_generate, to_text
-from seqstruct.scoring.translation import score
+from seqstruct.harness.translate import corpus_scores, validation_perplexity
 
 SCRIPT = Path(__file__).resolve().parents[2] / "data-prep" / "multi30k.sh"
 SOURCE, TARGET = "de", "en"
@@ -181,11 +178,7 @@ class Multi30k(Recipe):
         return run.fairseq_train(data / "bin", train_options(run.cell.row, setting), epochs=setting.epochs)
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
-        references = list(read_lines(data / "raw" / f"test.{TARGET}"))
-        decoded = generate(run, data / "bin", checkpoint, (SOURCE, TARGET), DECODE)
-        hypotheses = to_text(read_generate(read_lines(decoded), str(decoded), len(references)), "bpe", TARGET)
-        bleu, chrf = score(hypotheses, [references])
-        run.progress.say(f"{run.cell}: {bleu.signature}")
+        bleu, chrf = corpus_scores(run, data, checkpoint, (SOURCE, TARGET), DECODE)
         return [
             Measurement("validation_perplexity", validation_perplexity(run), "perplexity"),
             Measurement("test_bleu", bleu.value, "BLEU"),

@@ -19,7 +19,7 @@ import efficient_translation as translation
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
-from seqstruct.harness.translate import corpus_bleu
+from seqstruct.harness.translate import corpus_scores
 
 MODELS = {"S-attn": "BASE", "NS-attn": "NS-attn", "RFA": "RFA-Gaussian"}
 
@@ -71,7 +71,8 @@ class CrossEvaluation(Recipe):
             overrides = None
             if run.cell.row != f"trained {attention}":
                 overrides = translation.plans(model_of(attention, run.cell.scale), run.cell.scale)
-            bleu = corpus_bleu(run, data, checkpoint, languages, self._decode_options(run.cell), attention, overrides)
+            options = self._decode_options(run.cell)
+            bleu = corpus_scores(run, data, checkpoint, languages, options, attention, overrides)[0].value
             found.append(Measurement(f"bleu_evaluated_{attention}", bleu, "BLEU", table=table))
         return found
 

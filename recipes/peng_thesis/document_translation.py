@@ -24,7 +24,7 @@ from seqstruct.data.parallel import find_text, read_lines
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
-from seqstruct.harness.translate import corpus_bleu, validation_perplexity
+from seqstruct.harness.translate import corpus_scores, validation_perplexity
 
 SCRIPT = Path(__file__).resolve().parents[2] / "data-prep" / "multi30k.sh"
 PUBLISHED = {
@@ -157,7 +157,7 @@ class DocumentTranslation(Recipe):
         found = []
         for subset, name in (("valid", "validation"), ("test", "test")):
             options = (*DECODE, "--gen-subset", subset)
-            bleu = corpus_bleu(run, data, checkpoint, languages(run.cell.scale), options, subset)
+            bleu = corpus_scores(run, data, checkpoint, languages(run.cell.scale), options, subset)[0].value
             found.append(Measurement(f"{name}_bleu", bleu, "BLEU", table=table))
         return [
             *found,

@@ -24,7 +24,7 @@ from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
-from seqstruct.harness.translate import corpus_bleu, generate, tokens_per_second, validation_perplexity
+from seqstruct.harness.translate import corpus_scores, generate, tokens_per_second, validation_perplexity
 
 MULTI30K = load_recipe(Path(__file__).resolve().parents[1] / "multi30k" / "multi30k.py")
 compact = sys.modules[type(MULTI30K).__module__].compact
@@ -249,11 +249,11 @@ class EfficientTranslation(Recipe):
                 continue
             used = checkpoint if greedy or scale != "paper" else averaged(run)
             options = decode_options(row, scale, subset)
-            bleu = corpus_bleu(run, data, used, languages(row, scale), options, subset)
+            bleu = corpus_scores(run, data, used, languages(row, scale), options, subset)[0].value
             found.append((f"{name}_bleu", bleu, "BLEU"))
         if scale != "paper":
             options = decode_options(row, scale, "test")
-            bleu = corpus_bleu(run, data, averaged(run), languages(row, scale), options, "averaged")
+            bleu = corpus_scores(run, data, averaged(run), languages(row, scale), options, "averaged")[0].value
             found.append(("averaged_test_bleu", bleu, "BLEU"))
             found.append(("validation_perplexity", validation_perplexity(run), "perplexity"))
         if tables(row, scale)[0].startswith("4.4"):

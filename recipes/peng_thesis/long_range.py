@@ -1,7 +1,8 @@
 """Long texts in a transformer encoder (Peng 2022, Table 4.5; the Long Range Arena, Tay et al. 2021).
 
 Scale paper has the arena's models and training; ListOps is drawn by its own generator, for the rows of IMDb and AAN
---from DIR is the folder that data-prep made (texts by characters; pairs of them for AAN), cut after 4,000 characters.
+--from DIR is the folder that data-prep/imdb.sh or aan.sh made: texts byte by byte, pairs of them for AAN, cut after
+4,000.
 RFA has D = 64 on IMDb and 128 elsewhere, as the thesis; sizes of the other mechanisms are ours: blocks of 64 tokens,
 256 slots and features.  Speed (training steps per second) and memory (the most that one step's new tensors take) are
 measured on made-up texts of 1,000 to 4,000 tokens, in turns with softmax, and recorded with the rows of IMDb.
@@ -137,7 +138,7 @@ class LongRange(Recipe):
     def dataset(self, cell: Cell) -> str:
         setting, task = setting_of(cell), cell.row.partition(" ")[0]
         if not setting.formulas:
-            return f"{task} by characters, cut after {setting.lengths[1]}, as its script of data-prep makes it"
+            return f"{task} by bytes, cut after {setting.lengths[1]}, as its script of data-prep makes it"
         least, most = setting.lengths
         text = f"{setting.formulas} formulas of {least} to {most} tokens, {setting.updates} updates"
         if cell.scale != "paper":

@@ -11,7 +11,7 @@ from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq
 from seqstruct.harness.run import PLUGIN, Run
 from seqstruct.scoring.hypotheses import read_generate, to_text
-from seqstruct.scoring.translation import score
+from seqstruct.scoring.translation import Score, score
 
 
 def generate(
@@ -39,7 +39,7 @@ def generate(
     return out / f"generate-{subset}.txt"
 
 
-def corpus_bleu(
+def corpus_scores(
     run: Run,
     data: Path,
     checkpoint: Path,
@@ -47,8 +47,8 @@ def corpus_bleu(
     options: Sequence[str],
     folder: str = "",
     overrides: Mapping[str, object] | None = None,
-) -> float:
-    """SacreBLEU of BPE translations, detokenised, against data/raw/SUBSET.TARGET; the arguments are `generate`'s.
+) -> list[Score]:
+    """BLEU and chrF of BPE translations, detokenised, against data/raw/SUBSET.TARGET; the arguments are `generate`'s.
 
     data: a folder of data-prep, with bin/ and raw/.  Raises ValueError if a sentence has no translation.
     """
@@ -56,7 +56,9 @@ def corpus_bleu(
     subset, target = options[options.index("--gen-subset") + 1], languages[1]
     references = list(read_lines(data / "raw" / f"{subset}.{target}"))
     hypotheses = to_text(read_generate(read_lines(decoded), str(decoded), len(references)), "bpe", target)
-    return score(hypotheses, [references])[0].value
+    scores = score(hypotheses, [references])
+    run.progress.say(f"{run.cell}: {scores[0].signature}")
+    return scores
 
 
 def tokens_per_second(decoded: Path) -> float:
