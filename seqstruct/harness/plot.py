@@ -296,7 +296,8 @@ def attention(views: Sequence[LayerView], title: str = "") -> Figure:
         most = max(1.0, float(shown.max(initial=0.0)))  # weights of segmentation sum to 2 and may be above 1
         image = axes.imshow(shown, vmin=0.0, vmax=most, cmap="Blues", aspect="auto", interpolation="nearest")
         labels = view.rows if stack else view.columns
-        axes.set_xticks(range(len(labels)), labels, fontsize="small")
+        upright = max(map(len, labels), default=0) <= 3  # words side by side would overlap
+        axes.set_xticks(range(len(labels)), labels, fontsize="small", rotation=0 if upright else 90)
         axes.set_yticks(range(shown.shape[0]), ACTIONS if stack else view.rows, fontsize="small")
         if view.best is not None:
             down, across = view.best.nonzero()
