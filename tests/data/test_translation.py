@@ -222,7 +222,7 @@ def test_every_script_makes_a_folder_for_fairseq(tmp_path, name):
     script, *arguments = SCRIPT_OF[name]
     src = get_corpus(name).options.languages[1]
     done = run(script, *arguments, "--from", tmp_path / "raw", "--out", tmp_path / "out", "--unchecked", "--src", src,
-               "--vocabulary", {"kftt": 23, "kftt-tokenised": "9,21"}.get(name, 60), "--max-ratio", 9)
+               "--vocabulary", {"kftt": 23, "kftt-tokenised": "9,17"}.get(name, 60), "--max-ratio", 9)
     assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "out" / "corpus.json").read_text())
     assert summary["corpus"] == name and summary["options"]["languages"][0] == src
