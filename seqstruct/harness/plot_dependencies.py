@@ -73,20 +73,23 @@ def dependencies(
 def _panel(
     axis: Axes, words: Sequence[str], arcs: Sequence[tuple[int, int, str]], name: str, changed: set[int]
 ) -> None:
-    highest = 1.0
+    highest, drawn = 1.0, set()
     for head, dependent, label in arcs:
-        colour = "tab:red" if dependent in changed else "black"
         if head == 0:
-            axis.annotate("", (dependent, 0.05), (dependent, 0.75), arrowprops={"arrowstyle": "->", "color": colour})
-            axis.text(dependent, 0.8, ROOT, ha="center", fontsize=7, color=colour)
             continue
+        colour = "tab:red" if dependent in changed else "black"
         width, middle = abs(head - dependent), (head + dependent) / 2
-        height = 0.8 * width
+        height = 0.8 * width + (0.4 if (dependent, head) in drawn else 0.0)  # above the arc the other way
+        drawn.add((head, dependent))
         axis.add_patch(Arc((middle, 0), width, 2 * height, theta1=0, theta2=180, color=colour))
         axis.plot(dependent, 0.06, marker="v", markersize=4, color=colour)
         if label:
             axis.text(middle, height + 0.08, label, ha="center", fontsize=6)
         highest = max(highest, height)
+    for dependent in (dependent for head, dependent, _ in arcs if head == 0):
+        colour = "tab:red" if dependent in changed else "black"
+        axis.annotate("", (dependent, 0.05), (dependent, highest), arrowprops={"arrowstyle": "->", "color": colour})
+        axis.text(dependent, highest + 0.05, ROOT, ha="center", fontsize=7, color=colour)
     axis.set_xlim(0.3, len(words) + 0.7)
     axis.set_ylim(0, highest + 0.5)
     axis.set_xticks(range(1, len(words) + 1), words, rotation=30, ha="right")
