@@ -22,13 +22,13 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "recipes" / "nmt_lectures"
 PUBLISHED = ("sutskever", "luong", "convs2s", "transformer", "sentencepiece_pairings", "subword_regularization")
 recipes = {name: load_recipe(FOLDER / f"{name}.py") for name in
-           ("multi30k", "transformer_long", "bpe_statistics", *PUBLISHED)}  # fmt: skip
+           ("multi30k", "transformer_long", "bpe_statistics", "cho", *PUBLISHED)}  # fmt: skip
 systems = sys.modules["systems"]
-TRANSLATION = [name for name in recipes if name != "bpe_statistics"]
+TRANSLATION = [name for name in recipes if name not in ("bpe_statistics", "cho")]
 
 
 def cells(recipe, scales=("smoke", "small", "paper")):
-    left_out = ("small",) if recipe.family == "published translation tables" else ()
+    left_out = ("small",) if recipe.family in ("published translation tables", "phrase scores") else ()
     return [Cell(row, 1, scale) for scale in scales if scale not in left_out for row in recipe.rows]
 
 
@@ -94,6 +94,15 @@ def test_there_is_no_small_scale_of_a_published_table():
     for name in PUBLISHED:
         with pytest.raises(ValueError, match="the scales smoke and paper; at scale small multi30k.py"):
             recipes[name].cells("small")
+
+
+def test_a_phrase_table_is_asked_for(tmp_path):
+    with pytest.raises(ValueError, match="no phrase table is free"):
+        recipes["cho"].cells("small")
+    with Progress() as progress:
+        run = Run(recipes["cho"], Cell("RNN", 1, "paper"), tmp_path, progress=progress, source=tmp_path)
+        with pytest.raises(ValueError, match="phrase-table or phrase-table.gz of Moses"):
+            recipes["cho"].prepare(run)
 
 
 def test_a_corpus_that_data_prep_makes_is_asked_for(tmp_path):
