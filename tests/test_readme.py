@@ -64,6 +64,9 @@ def test_commands_of_fairseq_train_parse(line):
 def test_commands_of_fairseq_generate_parse(line):
     from fairseq import options
 
+    import seqstruct.models
+    import seqstruct.tasks  # noqa: F401
+
     args = options.parse_args_and_arch(options.get_generation_parser(), shlex.split(line)[1:])
     assert args.beam in (4, 5)
 
