@@ -19,7 +19,8 @@ Without --from it downloads 1.3 MB from the data set's own repository, for resea
   --unchecked        take the files of --from as they are, whatever text they hold
   --src LANGUAGE     source: de, en or fr (default de)
   --trg LANGUAGE     target: de, en or fr (default en)
-  --subwords KIND    bpe (after Moses tokenisation) or sentencepiece (default bpe)
+  --subwords KIND    bpe, words or mixed (after Moses tokenisation), sentencepiece, sentencepiece-bpe or characters
+                     (default bpe)
   --vocabulary N     subword types of both languages together (default 6000)
   --lowercase        lowercase both sides
   --max-length N     subwords in a sentence (default 250); longer training pairs are dropped
