@@ -10,7 +10,6 @@ parallel time.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ import torch
 from seqstruct.benchmarks.growth_cases import TABLE_4_1, TABLE_5_2
 from seqstruct.benchmarks.stack import layer
 from seqstruct.benchmarks.timing import Audit, Contestant, audit, measure
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import write_json
 
 LAYERS = {
     "SDPA": ("softmax", {}),
@@ -79,8 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         found = grow(args.case, args.lengths, args.repeats)
-        with atomic_write(args.out) as stream:
-            json.dump(found, stream)
+        write_json(args.out, found)
     except (ValueError, OSError) as error:
         print(f"seqstruct.benchmarks.growth: {error}", file=sys.stderr)
         return 1

@@ -8,7 +8,6 @@ a pass and the megabytes that it adds at most).
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from seqstruct.benchmarks.decode import BATCH, LIMIT, decoders
 from seqstruct.benchmarks.decode_models import PLANS, decoder, full_run, limit
 from seqstruct.benchmarks.encode import encoding
 from seqstruct.benchmarks.timing import Place, machine
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import write_json
 
 KINDS = ("conditional", "unconditional", "encoding")
 
@@ -66,8 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         found = measured(args.kind, args.lengths, args.repeats, args.full, Place.of(args.device, "float32"))
-        with atomic_write(args.out) as stream:
-            json.dump(found, stream)
+        write_json(args.out, found)
     except (ValueError, OSError) as error:
         print(f"seqstruct.benchmarks.write_curves: {error}", file=sys.stderr)
         return 1
