@@ -23,6 +23,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from seqstruct.criterions.logs import summed
+
 BY_LENGTH = "length_"
 
 
@@ -76,10 +78,7 @@ class CFLCrossEntropy(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the figures of the module docstring; nothing is rounded, since schedules and stopping compare them."""
-        sums: Dict[str, float] = {}
-        for log in logging_outputs:
-            for name, value in log.items():
-                sums[name] = sums.get(name, 0.0) + float(value)
+        sums = summed(logging_outputs)
         strings, tokens = sums.get("nsentences", 0.0), sums.get("ntokens", 0.0)
         if not strings:
             return

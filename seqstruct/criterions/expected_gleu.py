@@ -40,6 +40,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from omegaconf import II
 from torch import Tensor
 
+from seqstruct.criterions.logs import summed
 from seqstruct.scoring.gleu import sentence_gleu
 
 LONGEST = (2, 10)  # a draw of a reference of n symbols, its end included, has at most 2 n + 10
@@ -138,10 +139,7 @@ class ExpectedGleu(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the figures of the module's docstring, and ppl, of references."""
-        sums: Dict[str, float] = {}
-        for log in logging_outputs:
-            for name, value in log.items():
-                sums[name] = sums.get(name, 0.0) + float(value)
+        sums = summed(logging_outputs)
         sentences, tokens = sums.get("nsentences", 0.0), sums.get("ntokens", 0.0)
         if not tokens:
             return

@@ -13,6 +13,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from seqstruct.criterions.logs import summed
 from seqstruct.models.parser_layers import graph_hinge, tree_hinge, tree_likelihood_loss
 from seqstruct.scoring.dependency import PUNCTUATION, attachment_counts, f1, graph_counts, share
 
@@ -102,10 +103,7 @@ class JointParsingCriterion(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Means over sentences, and percentages from summed counts."""
-        sums: Dict[str, float] = {}
-        for log in logging_outputs:
-            for name, value in log.items():
-                sums[name] = sums.get(name, 0) + float(value)
+        sums = summed(logging_outputs)
         size = sums.get("sample_size", 0)
         if not size:
             return

@@ -26,6 +26,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqstruct.criterions.logs import summed
 from seqstruct.data.parsed_text import MOST_WORDS
 
 
@@ -106,10 +107,7 @@ class RegularizedCrossEntropy(FairseqCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the figures of the module's docstring, and ppl, the perplexity of a token."""
-        sums: Dict[str, float] = {}
-        for log in logging_outputs:
-            for name, value in log.items():
-                sums[name] = sums.get(name, 0.0) + float(value)
+        sums = summed(logging_outputs)
         tokens = sums.get("ntokens", 0.0)
         if not tokens:
             return

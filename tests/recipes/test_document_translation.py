@@ -11,7 +11,7 @@ import yaml
 
 from seqstruct.attention import Site, parse_choices
 from seqstruct.harness.launch import load_recipe
-from seqstruct.harness.recipe import Cell
+from tests.recipes.runs import RefusedRun
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER, CONFIGS = ROOT / "recipes" / "peng_thesis", ROOT / "configs" / "peng_thesis"
@@ -50,20 +50,12 @@ def test_yaml_says_what_the_recipe_does(name):
     assert base["task"]["_name"] == options["--task"] and base["hydra"]["job"]["chdir"] is False
 
 
-class _Run:
-    def __init__(self, row, scale, source=None):
-        self.cell, self.source = Cell(row, 1, scale), source
-
-    def raw_data(self, name):
-        return None
-
-
 def test_wrong_input(tmp_path):
     with pytest.raises(ValueError, match="row Linformer 128-64: at scale paper alone"):
-        RECIPE.prepare(_Run("Linformer 128-64", "small"))
+        RECIPE.prepare(RefusedRun("Linformer 128-64", "small"))
     with pytest.raises(ValueError, match="row ABC-MLP 32-16: at scale small and smoke alone"):
-        RECIPE.prepare(_Run("ABC-MLP 32-16", "paper"))
+        RECIPE.prepare(RefusedRun("ABC-MLP 32-16", "paper"))
     with pytest.raises(ValueError, match="with text/train.docs"):
-        RECIPE.prepare(_Run("BASE", "paper", tmp_path))
+        RECIPE.prepare(RefusedRun("BASE", "paper", tmp_path))
     with pytest.raises(ValueError, match="a folder with the raw files of Multi30k"):
-        RECIPE.prepare(_Run("BASE", "small"))
+        RECIPE.prepare(RefusedRun("BASE", "small"))

@@ -12,8 +12,8 @@ import yaml
 
 from seqstruct.attention import Site, parse_choices
 from seqstruct.harness.launch import load_recipe
-from seqstruct.harness.recipe import Cell
 from seqstruct.models.structured_transformer import structured_transformer_abc, structured_transformer_rfa
+from tests.recipes.runs import RefusedRun
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "recipes" / "peng_thesis"
@@ -103,22 +103,17 @@ def test_yaml_says_what_the_recipe_does(name):
     assert str(base["model"]["dropout"]) == options["--dropout"]
 
 
-class _Run:
-    def __init__(self, row, scale, source=None):
-        self.cell, self.source = Cell(row, 1, scale), source
-
-
 def test_wrong_input(tmp_path):
     with pytest.raises(ValueError, match="row MLP-exp 32-8: at scale paper alone"):
-        RECIPE.prepare(_Run("MLP-exp 32-8", "small"))
+        RECIPE.prepare(RefusedRun("MLP-exp 32-8", "small"))
     with pytest.raises(ValueError, match="row phi-elu: at scales small and smoke alone"):
-        RECIPE.prepare(_Run("phi-elu", "paper"))
+        RECIPE.prepare(RefusedRun("phi-elu", "paper"))
     with pytest.raises(ValueError, match="the folder that data-prep made of WMT14 en-fr .with bin/dict.en.txt"):
-        RECIPE.prepare(_Run("WMT14 en-fr BASE", "paper", tmp_path))
+        RECIPE.prepare(RefusedRun("WMT14 en-fr BASE", "paper", tmp_path))
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "dict.en.txt").touch()
     with pytest.raises(ValueError, match="test.fr: no such file"):
-        RECIPE.prepare(_Run("WMT14 en-fr BASE", "paper", tmp_path))
+        RECIPE.prepare(RefusedRun("WMT14 en-fr BASE", "paper", tmp_path))
 
 
 @pytest.mark.parametrize("preset, row", [

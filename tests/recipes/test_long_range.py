@@ -13,6 +13,7 @@ from seqstruct.attention import Site, parse_choices
 from seqstruct.data.text_classification.folder import Sentence, write_sentences
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell
+from tests.recipes.runs import RefusedRun
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER, CONFIGS = ROOT / "recipes" / "peng_thesis", ROOT / "configs" / "peng_thesis"
@@ -67,18 +68,13 @@ def test_yaml_says_what_the_recipe_does():
     assert base["hydra"]["job"]["chdir"] is False
 
 
-class _Run:
-    def __init__(self, row, scale, source=None):
-        self.cell, self.source = Cell(row, 1, scale), source
-
-
 def test_wrong_input(tmp_path):
     with pytest.raises(ValueError, match="row IMDb Linear: at scale paper alone"):
-        RECIPE.prepare(_Run("IMDb Linear", "small"))
+        RECIPE.prepare(RefusedRun("IMDb Linear", "small"))
     with pytest.raises(ValueError, match="row AAN Linear: --from DIR is the folder that data-prep made of AAN"):
-        RECIPE.prepare(_Run("AAN Linear", "paper"))
+        RECIPE.prepare(RefusedRun("AAN Linear", "paper"))
     singles = {split: [Sentence("0", ["a"])] for split in ("train", "valid", "test")}
     write_sentences(tmp_path / "singles", singles, ["0"], {"a": 1}, {})
     with pytest.raises(ValueError, match="expected pairs of texts of AAN"):
-        RECIPE.prepare(_Run("AAN Linear", "paper", tmp_path / "singles"))
-    assert RECIPE.prepare(_Run("IMDb Linear", "paper", tmp_path / "singles")) == tmp_path / "singles"
+        RECIPE.prepare(RefusedRun("AAN Linear", "paper", tmp_path / "singles"))
+    assert RECIPE.prepare(RefusedRun("IMDb Linear", "paper", tmp_path / "singles")) == tmp_path / "singles"

@@ -13,7 +13,7 @@ from fairseq.data import Dictionary, data_utils
 from seqstruct.attention import Site, parse_choices
 from seqstruct.data.text_classification.folder import Sentence
 from seqstruct.harness.launch import load_recipe
-from seqstruct.harness.recipe import Cell
+from tests.recipes.runs import RefusedRun
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER, CONFIGS = ROOT / "recipes" / "peng_thesis", ROOT / "configs" / "peng_thesis"
@@ -75,21 +75,13 @@ def test_yaml_says_what_the_recipe_does():
         assert config["optimizer"]["weight_decay"] == float(options["--weight-decay"])
 
 
-class _Run:
-    def __init__(self, row, scale, source=None):
-        self.cell, self.source = Cell(row, 1, scale), source
-
-    def raw_data(self, name):
-        return None
-
-
 def test_wrong_input(tmp_path):
     with pytest.raises(ValueError, match="row SST-2 BASE: not at scale small"):
-        RECIPE.prepare(_Run("SST-2 BASE", "small"))
+        RECIPE.prepare(RefusedRun("SST-2 BASE", "small"))
     with pytest.raises(ValueError, match="has no roberta.base/model.pt; it holds roberta.base/, text/"):
-        RECIPE.prepare(_Run("SST-2 BASE", "paper", tmp_path))
+        RECIPE.prepare(RefusedRun("SST-2 BASE", "paper", tmp_path))
     with pytest.raises(ValueError, match="a folder with brown.zip and SST's"):
-        RECIPE.prepare(_Run("BASE", "small"))
+        RECIPE.prepare(RefusedRun("BASE", "small"))
     (tmp_path / "train.log").write_text("nothing\n")
     with pytest.raises(ValueError, match="expected valid_accuracy of validations, found none"):
         MODULE._statistics(tmp_path / "train.log", "valid_accuracy")

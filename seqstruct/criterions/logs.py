@@ -1,0 +1,12 @@
+"""What criterions share when they reduce the logs of batches and workers."""
+
+from typing import Any, Dict, List
+
+
+def summed(logging_outputs: List[Dict[str, Any]]) -> Dict[str, float]:
+    """The sum of each figure over all logs that have it."""
+    sums: Dict[str, float] = {}
+    for log in logging_outputs:
+        for name, value in log.items():
+            sums[name] = sums.get(name, 0.0) + float(value)
+    return sums
