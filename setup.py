@@ -17,6 +17,7 @@ setup(
     license="MIT",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["seqstruct", "seqstruct.*"]),
+    package_data={"seqstruct.ops.compiled": ["*.cpp", "*.h"]},
     install_requires=[
         "torch",
         "fairseq-fixed==0.12.3.1",

@@ -26,6 +26,7 @@ class FeatureMap(ABC):
     """Base of all maps: the chunked form is there where `chunked`."""
 
     chunked = False
+    kind = 0  # its number in the compiled kernel, where `chunked`
     scale = 1.0
 
     @abstractmethod
@@ -55,6 +56,7 @@ class EluMap(FeatureMap):
     """elu(x) + 1, positive (Katharopoulos et al. 2020, eq. 7)."""
 
     chunked = True
+    kind = 1
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """exp(x) below 0 and x + 1 above, which is faster than elu."""
@@ -108,6 +110,8 @@ class ProjectedMap(FeatureMap):
 class GaussianMap(ProjectedMap):
     """Sines and cosines (Peng 2022, eq. 4.2), with the factors of equation 4.10 where x is not of norm 1."""
 
+    kind = 2
+
     def __init__(self, projection: Tensor, normed: bool, sigma: Tensor):
         """sigma: H D, contained in the projection already."""
         super().__init__(projection, normed)
@@ -146,6 +150,8 @@ class GaussianMap(ProjectedMap):
 class ArccosMap(ProjectedMap):
     """relu(w . x), of the arc-cosine kernel (Peng 2022, sec. 4.3.3)."""
 
+    kind = 3
+
     def __init__(self, projection: Tensor, normed: bool):
         super().__init__(projection, normed)
         self.scale = projection.size(1) ** -0.5
@@ -168,6 +174,8 @@ class ArccosMap(ProjectedMap):
 
 class LearnedMap(ProjectedMap):
     """relu(W x + b) (Kasai et al. 2021)."""
+
+    kind = 3
 
     def __init__(self, weight: Tensor, bias: Tensor):
         """weight: H N D; bias: H 1 N."""

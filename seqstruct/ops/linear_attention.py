@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled.linear_attention import CompiledLinearAttention
 from seqstruct.ops.feature_maps import FeatureMap
 
 CHUNK = 32
@@ -126,7 +128,9 @@ def causal_linear_attention(
     log_decay = None if plan is None else plan.log_decay.flatten(0, 1)
     parameters = () if features is None else features.parameters(heads[0])
     tensors += [weight, log_decay, features, *parameters]
-    output, denominator, memory, total = _CausalLinearAttention.apply(*tensors)
+    compiled = usable(*tensors[:6], *parameters)
+    function = CompiledLinearAttention if compiled else _CausalLinearAttention
+    output, denominator, memory, total = function.apply(*tensors)
     level = state.level if plan is None else plan.level
     final = Memory(memory.unflatten(0, heads) * scale, total.unflatten(0, heads) * scale, level)
     return output.unflatten(0, heads), denominator.unflatten(0, heads) * scale**2, final

@@ -1,0 +1,76 @@
+"""Causal attention through a memory of fixed size in compiled form: what `linear_attention` computes chunk by chunk."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.compiled import call
+
+SPAN = 256  # steps between two memories that are stored; as in the source
+
+
+class CompiledLinearAttention(torch.autograd.Function):
+    """As `_CausalLinearAttention`, of which it takes the arguments.
+
+    O(T (N + E) + T/SPAN N E) memory with the backward pass.
+    """
+
+    @staticmethod
+    def forward(ctx, query, key, value, memory, total, weight, log_decay, features, *parameters):
+        ctx.features, ctx.parameters = features, parameters
+        groups, steps, dim = query.shape
+        sizes = (groups, steps, dim, memory.size(1), value.size(2), *_kind(features))
+        parameters = [x.contiguous() for x in parameters]
+        rows, bias = [*parameters, None, None][:2]
+        weight, log_decay = (None if x is None else x.contiguous() for x in (weight, log_decay))
+        output, denominator = torch.empty_like(value), value.new_empty(groups, steps)
+        memories = totals = None
+        if any(ctx.needs_input_grad):
+            stored = -(-steps // SPAN)
+            memories, totals = memory.new_empty(groups, stored, *memory.shape[1:]), memory.new_empty(
+                groups, stored, memory.size(1)
+            )
+        ends = torch.empty_like(memory), torch.empty_like(total)
+        inputs = query, key, value, weight, log_decay, rows, bias
+        call("linear_attention_forward", *sizes, *inputs, memory, total, output, denominator, memories, totals, *ends)
+        ctx.sizes = sizes
+        if memories is not None:
+            ctx.save_for_backward(*inputs, memories, totals, output, denominator, memory, total, *ends)
+        ctx.mark_non_differentiable(denominator)
+        return output, denominator, *ends
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_output, _, d_memory_end, d_total_end):
+        *inputs, memories, totals, output, denominator, memory, total, memory_end, total_end = ctx.saved_tensors
+        query, key, value, weight, log_decay, rows, bias = inputs
+        decayed = log_decay is not None
+        d_query, d_key, d_value = (torch.empty_like(x) for x in (query, key, value))
+        d_weight = torch.empty_like(denominator) if ctx.needs_input_grad[5] or decayed else None
+        d_rows, d_bias = (None if x is None else torch.empty_like(x) for x in (rows, bias))
+        d_memory, d_total = d_memory_end.clone().contiguous(), d_total_end.clone().contiguous()
+        call(
+            "linear_attention_backward", *ctx.sizes, *inputs, memories, totals, output, denominator,
+            d_output.contiguous(), d_query, d_key, d_value, d_weight, d_rows, d_bias, d_memory, d_total,
+        )
+        d_decay = None
+        if decayed:
+            # as in `_CausalLinearAttention`
+            d_first, d_last = (
+                (x * dx).sum((1, 2)) + (z * dz).sum(1)
+                for x, dx, z, dz in (
+                    (memory, d_memory, total, d_total), (memory_end, d_memory_end, total_end, d_total_end),
+                )
+            )
+            d_keys = d_weight if weight is None else d_weight * weight
+            d_decay = torch.cat([-d_first.unsqueeze(1), -d_keys], 1).double()
+            d_decay[:, -1] += d_last
+        d_parameters = [x for x in (d_rows, d_bias) if x is not None]
+        d_weight = d_weight if ctx.needs_input_grad[5] else None
+        return d_query, d_key, d_value, d_memory, d_total, d_weight, d_decay, None, *d_parameters
+
+
+def _kind(features) -> tuple[int, int]:
+    """Number of the map in the source, and whether vectors are scaled to norm 1."""
+    return (0, 0) if features is None else (features.kind, int(getattr(features, "normed", False)))
