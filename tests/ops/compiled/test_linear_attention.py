@@ -72,7 +72,8 @@ def test_in_single_precision(name, compiled, generator):
     given = inputs(name, (70, 13, 7), torch.float32, generator)
     exact = {k: x.detach().double().requires_grad_() for k, x in given.items()}
     compiled(True)
-    for ours, theirs in zip(with_gradients(name, given, True, True), with_gradients(name, exact, True, True), strict=True):
+    results = (with_gradients(name, x, True, True) for x in (given, exact))
+    for ours, theirs in zip(*results, strict=True):
         assert (ours - theirs).abs().max() <= 2e-5 * theirs.abs().max()
 
 
