@@ -3,8 +3,8 @@
 The rows of Table 4.3 are on WikiText-103, at scale paper alone: --from DIR holds wiki.{train,valid,test}.tokens or
 wikitext-103-v1.zip as published by Merity et al. (2017); blocks of 512 tokens without context; the rate in the
 middle of those searched over, the least dropout.  The stateful row hands (S, z) on to the next block, in training and
-evaluation.  Table A.2's "random feature map size" 64 is read as D, half the size of the map, as the same words are meant
-in Table A.3.
+evaluation.  Table A.2's "random feature map size" 64 is read as D, half the size of the map, as the same words are
+meant in Table A.3.
 The rows of table 4.3-stand-in are on the Brown corpus, at scales small and smoke, by subwords, also tested on the test
 text of WikiText-2, lowercased as Brown is; with no context, held-out Brown also with 256 tokens of each block of 512.
 Characters that Brown lacks are unknown.  "BASE-GATE" is equation A.2, softmax over keys that the gate decays.  The
@@ -62,9 +62,9 @@ class Setting:
     """What a scale chooses.
 
     train_lines: sentences, 51752 are all of Brown's, 0: WikiText-103.  subwords: types.  shape: layers, heads, size,
-    inner size, dropout; None: of the row.  blocks: in a batch.  epochs: at most.  updates: of the schedule.  validated: updates
-    before the first validation, which each saved checkpoint has.  context: tokens read before those that are counted,
-    by subset.
+    inner size, dropout; None: of the row.  blocks: in a batch.  epochs: at most.  updates: of the schedule.
+    validated: updates before the first validation, which each saved checkpoint has.  context: tokens read before those
+    that are counted, by subset.
     """
 
     train_lines: int

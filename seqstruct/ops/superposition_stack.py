@@ -15,6 +15,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled.superposition_stack import CompiledSuperpositionStack
+
 ACTIONS = 3  # push, pop, no-op
 CHUNK = 16  # steps whose action gradients are computed at once
 
@@ -40,7 +43,11 @@ def superposition_stack(
         stack = pushed.new_zeros(pushed.size(0), 0, pushed.size(2))
     start = stack.to(dtype)
     inputs = actions.to(dtype), pushed.to(dtype), start
-    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
+    recorded = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+    if pushed.numel() and usable(*inputs):
+        heights = heights_of(stack.size(1), pushed.size(1), not need_final)
+        readings, final = CompiledSuperpositionStack.apply(*inputs, heights, need_final, recorded)
+    elif recorded:
         readings, final = _SuperpositionStack.apply(*inputs, need_final)
     else:
         readings, final = _without_gradients(*inputs, need_final)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqstruct.ops.compiled import call, usable
 from seqstruct.ops.superposition_stack import ACTIONS, blend, heights_of
 
 
@@ -32,6 +33,7 @@ class SuperpositionTape:
         self.slabs, self.pushed, self.tops = self.buffer.unbind(0), *(self.buffer[:, :, i].unbind(0) for i in (0, 1))
         self.all_weights = start.new_empty(steps, B, ACTIONS)
         self.weights = self.all_weights.unbind(0)
+        self.compiled = usable(start)
         self.mixtures = [step.unbind(1) for step in self.all_weights[..., None, None].unbind(0)]
 
     def first_reading(self, reading: Tensor) -> None:
@@ -41,6 +43,11 @@ class SuperpositionTape:
     def step(self, controls: Tensor, reading: Tensor) -> None:
         """Mix the last stack, moved by each action."""
         now = self.length
+        if self.compiled:
+            slabs = self.slabs[now], self.weights[now], self.slabs[now + 1], reading, reading.stride(0)
+            call("superposition_tape_step", *self._sizes(now), int(self.sigmoid), controls, controls.stride(0), *slabs)
+            self.length = now + 1
+            return
         actions, pushed = controls.split([ACTIONS, self.reading_size], 1)
         torch.softmax(actions, 1, out=self.weights[now])
         if self.sigmoid:
@@ -50,6 +57,10 @@ class SuperpositionTape:
         blend(self.slabs[now], self.mixtures[now], self.slabs[now + 1].narrow(1, 1, self.heights[now + 1]))
         reading.copy_(self.tops[now + 1])
         self.length = now + 1
+
+    def _sizes(self, time: int) -> tuple[int, ...]:
+        """Of the kernels for a step: B, m, the rows of a slab, and of the stacks before and after the step."""
+        return self.start[0], self.reading_size, self.buffer.size(2), *self.heights[time : time + 2]
 
     def in_range(self) -> None:
         """Any."""
@@ -66,6 +77,12 @@ class SuperpositionTape:
     def step_backward(self, grad_reading: Tensor, grad_controls: Tensor) -> None:
         """The adjoint of the stack after a step gives those of the step's controls and of the stack before it."""
         now = self.length = self.length - 1
+        if self.compiled:
+            known = self.slabs[now], self.weights[now], self.slopes[now]
+            slabs = *known, self.adjoints[now + 1], self.adjoints[now], grad_controls, grad_controls.stride(0)
+            sizes = *self._sizes(now), grad_reading, grad_reading.stride(0)
+            call("superposition_tape_step_backward", *sizes, *slabs)
+            return
         d_actions, d_pushed = grad_controls.split([ACTIONS, self.reading_size], 1)
         top, height = self.d_tops[now + 1].add_(grad_reading), self.heights[now + 1]
         changes = self.adjoints[now + 1].narrow(1, 2, height)
