@@ -1,0 +1,233 @@
+// The superposition stack, several columns of the stack vectors of one sequence at a time, so that two stacks lie in the
+// first-level cache.
+//
+// The same recurrences as in seqstruct/ops/superposition_stack.py.  As there, slab t is [v_{t+1}, V_t, 0, 0], rows of
+// `width` numbers one after the other, so that row i of V_{t+1} is the sum of rows i, i+1 and i+2 of slab t, times push,
+// no-op and pop.  Adjoints lie in slabs [0, dV_t, 0, 0], those of single steps in [0, 0, dV_t, 0].
+
+#include "tile.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace seqstruct {
+namespace {
+
+constexpr Index SLICE = 16;        // columns that go together
+constexpr Index SHARED = 1 << 14;  // numbers of a stack from which one step is worth several threads
+
+// to[k] = first from[k] + second from[k + width] + third from[k + 2 width]
+template <class T>
+inline void blend(Index count, Index width, const T* from, T first, T second, T third, T* to) {
+  Index k = 0;
+  for (; k + WIDTH<T> <= count; k += WIDTH<T>)
+    store(to + k, first * load(from + k) + second * load(from + k + width) + third * load(from + k + 2 * width));
+  for (; k < count; ++k) to[k] = first * from[k] + second * from[k + width] + third * from[k + 2 * width];
+}
+
+// Inner products of an adjoint with the three stacks that were mixed: push, pop, no-op.
+template <class T>
+struct Shares {
+  T push, pop, noop;
+
+  Shares(Index count, Index width, const T* change, const T* slab) {
+    Vector<T> total[3]{};
+    Index k = 0;
+    for (; k + WIDTH<T> <= count; k += WIDTH<T>) {
+      const Vector<T> now = load(change + k);
+      for (int i = 0; i < 3; ++i) total[i] += now * load(slab + k + i * width);
+    }
+    push = sum<T>(total[0]), noop = sum<T>(total[1]), pop = sum<T>(total[2]);
+    for (; k < count; ++k)
+      push += change[k] * slab[k], noop += change[k] * slab[k + width], pop += change[k] * slab[k + 2 * width];
+  }
+};
+
+// Columns of several rows of `stride` numbers into a slab, and back.
+template <class T>
+inline void gather(Index rows, Index width, const T* from, Index stride, T* to) {
+  for (Index i = 0; i < rows; ++i) std::copy_n(from + i * stride, width, to + i * width);
+}
+
+template <class T>
+inline void scatter(Index rows, Index width, const T* from, T* to, Index stride) {
+  for (Index i = 0; i < rows; ++i) std::copy_n(from + i * width, width, to + i * stride);
+}
+
+struct Sizes {
+  Index batch, steps, size, start, truncated;  // start: rows of the stack to go on from
+
+  // rows of the stack that are computed after t steps
+  Index height(Index t) const { return truncated ? std::min(start + t, steps + 1 - t) : start + t; }
+  Index most() const {
+    Index most = 0;
+    for (Index t = 0; t <= steps; ++t) most = std::max(most, height(t));
+    return most;
+  }
+  // rows of the slabs of all steps but the last
+  Index stored() const {
+    Index rows = 0;
+    for (Index t = 0; t < steps; ++t) rows += height(t) + 3;
+    return rows;
+  }
+  Index slices() const { return (size + SLICE - 1) / SLICE; }
+};
+
+// Some columns of one sequence.
+struct Slice {
+  Index index, sequence, column, width;
+
+  Slice(const Sizes& s, Index group)
+      : index(group % s.slices()), sequence(group / s.slices()), column(index * SLICE),
+        width(std::min(SLICE, s.size - column)) {}
+};
+
+template <class T>
+void forward(Index threads, const Sizes s, const T* actions, const T* pushed, const T* start, T* stacks, T* readings,
+             T* final) {
+  const Index most = s.most() + 3, stored = s.stored();
+#pragma omp parallel num_threads(threads)
+  {
+    Buffer<T> turns(2 * most * SLICE);
+#pragma omp for schedule(static)
+    for (Index g = 0; g < s.batch * s.slices(); ++g) {
+      const Slice at(s, g);
+      const Index w = at.width, vectors = at.sequence * s.steps;
+      T* now = stacks ? stacks + stored * (at.sequence * s.size + at.column) : turns.get();
+      gather(s.height(0), w, start + at.sequence * s.start * s.size + at.column, s.size, now + w);
+      for (Index t = 0; t < s.steps; ++t) {
+        const Index rows = s.height(t), next = s.height(t + 1);
+        const T* mix = actions + (vectors + t) * 3;
+        std::copy_n(pushed + (vectors + t) * s.size + at.column, w, now);
+        std::fill_n(now + (1 + rows) * w, 2 * w, T(0));
+        T* after = turns.get() + (t % 2 ? 0 : most * SLICE);
+        if (stacks && t + 1 < s.steps) after = now + (rows + 3) * w;
+        blend(next * w, w, now, mix[0], mix[2], mix[1], after + w);
+        std::copy_n(after + w, w, readings + (vectors + t) * s.size + at.column);
+        now = after;
+      }
+      if (final) {
+        const Index rows = s.height(s.steps);
+        scatter(rows, w, now + w, final + at.sequence * rows * s.size + at.column, s.size);
+      }
+    }
+  }
+}
+
+template <class T>
+void backward(Index threads, const Sizes s, const T* actions, const T* stacks, const T* d_readings, const T* d_final,
+              T* d_actions, T* d_pushed, T* d_start) {
+  const Index most = s.most() + 3, stored = s.stored();
+#pragma omp parallel num_threads(threads)
+  {
+    Buffer<T> turns(2 * most * SLICE);
+#pragma omp for schedule(static)
+    for (Index g = 0; g < s.batch * s.slices(); ++g) {
+      const Slice at(s, g);
+      const Index w = at.width, vectors = at.sequence * s.steps, last = s.height(s.steps);
+      T *now = turns.get(), *before = now + most * SLICE;
+      const T* slab = stacks + stored * (at.sequence * s.size + at.column + w);  // the end
+      std::fill_n(now, w, T(0));
+      std::fill_n(before, w, T(0));
+      std::fill_n(now + w, last * w, T(0));
+      if (d_final) gather(last, w, d_final + at.sequence * last * s.size + at.column, s.size, now + w);
+      for (Index t = s.steps; t > 0; --t) {
+        const Index rows = s.height(t), earlier = s.height(t - 1), place = (vectors + t - 1) * s.size + at.column;
+        const T* mix = actions + (vectors + t - 1) * 3;
+        slab -= (earlier + 3) * w;
+        if (d_readings)
+          for (Index j = 0; j < w; ++j) now[w + j] += d_readings[place + j];
+        for (Index j = 0; j < w; ++j) d_pushed[place + j] = mix[0] * now[w + j];
+        const Shares<T> shares(rows * w, w, now + w, slab);
+        T* to = d_actions + ((at.index * s.batch + at.sequence) * s.steps + t - 1) * 3;
+        to[0] = shares.push, to[1] = shares.pop, to[2] = shares.noop;
+        std::fill_n(now + (1 + rows) * w, 2 * w, T(0));
+        blend(earlier * w, w, now, mix[1], mix[2], mix[0], before + w);
+        std::swap(now, before);
+      }
+      scatter(s.height(0), w, now + w, d_start + at.sequence * s.start * s.size + at.column, s.size);
+    }
+  }
+}
+
+// Steps of a recurrent network.  Slabs have all columns and as many rows as the highest stack needs, those beyond a
+// stack zero; controls are the log-weights of push, no-op and pop, then the vector to push.
+struct Step {
+  Index batch, size, rows, height, next;  // rows of a slab, and of the stack before and after the step
+
+  bool shared() const { return batch * next * size >= SHARED; }
+};
+
+template <class T>
+void tape_step(Index threads, const Step s, Index sigmoid, const T* controls, Index stride, T* now, T* weights,
+               T* after, T* reading, Index reading_stride) {
+  const Index w = s.size;
+#pragma omp parallel for schedule(static) num_threads(threads) if (s.shared())
+  for (Index b = 0; b < s.batch; ++b) {
+    const T* given = controls + b * stride;
+    T *slab = now + b * s.rows * w, *next = after + b * s.rows * w, *mix = weights + 3 * b;
+    const T largest = std::max({given[0], given[1], given[2]});
+    T total = 0;
+    for (int i = 0; i < 3; ++i) total += mix[i] = std::exp(given[i] - largest);
+    for (int i = 0; i < 3; ++i) mix[i] /= total;
+    for (Index j = 0; j < w; ++j) slab[j] = sigmoid ? 1 / (1 + std::exp(-given[3 + j])) : given[3 + j];
+    blend(s.next * w, w, slab, mix[0], mix[1], mix[2], next + w);
+    std::copy_n(next + w, w, reading + b * reading_stride);
+  }
+}
+
+template <class T>
+void tape_step_backward(Index threads, const Step s, const T* d_reading, Index reading_stride, const T* slabs,
+                        const T* weights, const T* slopes, T* adjoints, T* before, T* d_controls, Index stride) {
+  const Index w = s.size;
+#pragma omp parallel for schedule(static) num_threads(threads) if (s.shared())
+  for (Index b = 0; b < s.batch; ++b) {
+    T *now = adjoints + b * s.rows * w, *earlier = before + b * s.rows * w, *to = d_controls + b * stride;
+    const T* mix = weights + 3 * b;
+    for (Index j = 0; j < w; ++j) {
+      now[2 * w + j] += d_reading[b * reading_stride + j];
+      to[3 + j] = now[2 * w + j] * slopes[b * w + j];
+    }
+    const Shares<T> shares(s.next * w, w, now + 2 * w, slabs + b * s.rows * w);
+    const T share[3] = {shares.push, shares.noop, shares.pop};
+    const T mean = mix[0] * share[0] + mix[1] * share[1] + mix[2] * share[2];
+    for (int i = 0; i < 3; ++i) to[i] = mix[i] * (share[i] - mean);
+    blend(s.height * w, w, now + w, mix[2], mix[1], mix[0], earlier + 2 * w);
+  }
+}
+
+}  // namespace
+}  // namespace seqstruct
+
+using seqstruct::Index;
+
+#define SUPERPOSITION_STACK(T, suffix)                                                                                 \
+  extern "C" void superposition_stack_forward_##suffix(                                                               \
+      Index threads, Index batch, Index steps, Index size, Index start, Index truncated, const T* actions,            \
+      const T* pushed, const T* stack, T* stacks, T* readings, T* final) {                                            \
+    seqstruct::forward<T>(threads, {batch, steps, size, start, truncated}, actions, pushed, stack, stacks, readings,  \
+                          final);                                                                                     \
+  }                                                                                                                   \
+  extern "C" void superposition_stack_backward_##suffix(                                                              \
+      Index threads, Index batch, Index steps, Index size, Index start, Index truncated, const T* actions,            \
+      const T* stacks, const T* d_readings, const T* d_final, T* d_actions, T* d_pushed, T* d_start) {                \
+    seqstruct::backward<T>(threads, {batch, steps, size, start, truncated}, actions, stacks, d_readings, d_final,     \
+                           d_actions, d_pushed, d_start);                                                             \
+  }                                                                                                                   \
+  extern "C" void superposition_tape_step_##suffix(                                                                   \
+      Index threads, Index batch, Index size, Index rows, Index height, Index next, Index sigmoid, const T* controls, \
+      Index stride, T* now, T* weights, T* after, T* reading, Index reading_stride) {                                 \
+    seqstruct::tape_step<T>(threads, {batch, size, rows, height, next}, sigmoid, controls, stride, now, weights,      \
+                            after, reading, reading_stride);                                                          \
+  }                                                                                                                   \
+  extern "C" void superposition_tape_step_backward_##suffix(                                                          \
+      Index threads, Index batch, Index size, Index rows, Index height, Index next,                                   \
+      const T* d_reading, Index reading_stride, const T* slabs, const T* weights, const T* slopes, T* adjoints,       \
+      T* before, T* d_controls, Index stride) {                                                                       \
+    seqstruct::tape_step_backward<T>(threads, {batch, size, rows, height, next}, d_reading, reading_stride,  \
+                                     slabs, weights, slopes, adjoints, before, d_controls, stride);                   \
+  }
+
+SUPERPOSITION_STACK(float, f32)
+SUPERPOSITION_STACK(double, f64)
