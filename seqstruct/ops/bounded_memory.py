@@ -22,6 +22,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled.bounded_memory import CompiledBoundedMemory
+
 CHUNK = 32
 LOWEST = -1e30  # the log-total of a slot that is empty
 MOST_RISE = 60.0  # logarithms by which a slot's maximum may rise in one chunk; float32 ends near 87
@@ -107,7 +110,9 @@ def causal_bounded_memory(
     else:
         total = (level != LOWEST).to(level.dtype)
     tensors = [x.flatten(0, 1).contiguous() for x in (query, key, value, control, key_sum, value_sum, total, level)]
-    output, *ends = _CausalBoundedMemory.apply(*tensors, means, empty_slots)
+    compiled = control.dtype in (query.dtype, torch.float64) and usable(*tensors[:3], *tensors[4:])
+    function = CompiledBoundedMemory if compiled else _CausalBoundedMemory
+    output, *ends = function.apply(*tensors, means, empty_slots)
     key_end, value_end, total_end, level_end = (x.unflatten(0, heads) for x in ends)
     output = output.unflatten(0, heads)
     blank = total_end == 0

@@ -1,0 +1,164 @@
+"""The compiled chunks of attention to a memory of slots against those in PyTorch."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from seqstruct.ops.bounded_memory import LOWEST, BoundedMemory, causal_bounded_memory, empty_bounded_memory
+from seqstruct.ops.compiled.bounded_memory import SPAN
+
+B, H = 2, 2
+SHAPES = [(0, 5, 3, 4), (1, 5, 3, 4), (33, 13, 20, 7), (64, 64, 32, 64), (2 * SPAN + 13, 16, 5, 5)]  # T D N E
+
+
+def inputs(shape: tuple[int, ...], means: bool, dtype: torch.dtype, generator, spread: float = 2.0) -> list[Tensor]:
+    """Queries, keys, values, controls of which a fifth writes nothing, and a memory with an empty slot."""
+    T, D, N, E = shape
+
+    def draw(*size: int) -> Tensor:
+        return torch.randn(B, H, *size, generator=generator, dtype=torch.float64)
+
+    nothing = torch.rand(B, H, T, N, generator=generator) < 0.2
+    control = (spread * draw(T, N)).masked_fill(nothing, -math.inf if means else 0.0)
+    memory = [draw(N, D), draw(N, E), draw(N) if means else torch.zeros(B, H, N)]
+    memory = [x.masked_fill(torch.arange(N).view(N, *[1] * (x.dim() - 3)) == 1, 0.0) for x in memory]
+    memory[2][:, :, 1] = LOWEST
+    return [x.to(dtype).requires_grad_() for x in (draw(T, D), draw(T, D), draw(T, E), control, *memory)]
+
+
+def attend(given: list[Tensor], means: bool, empty: bool) -> tuple[Tensor, ...]:
+    """Output and last memory."""
+    query, key, value, control, *memory = given
+    output, end = causal_bounded_memory(BoundedMemory(*memory), query, key, value, control, means, empty)
+    return output, *end
+
+
+def with_gradients(given: list[Tensor], means: bool, empty: bool) -> list[Tensor]:
+    results = attend(given, means, empty)
+    output, key, value, log_total = results
+    loss = sum(
+        (x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x)).sum()
+        for x in (output, key, value, log_total.masked_fill(log_total < LOWEST / 2, 0.0))
+    )
+    return [*results, *torch.autograd.grad(loss, given, allow_unused=True, materialize_grads=True)]
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("means", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_values_and_gradients_are_those_of_pytorch(shape, means, empty, compiled, generator):
+    given = inputs(shape, means, torch.float64, generator)
+    compiled(False)
+    expected = with_gradients(given, means, empty)
+    compiled(True)
+    for ours, theirs in zip(with_gradients(given, means, empty), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("means", [False, True])
+def test_from_an_empty_memory_into_which_little_is_written(means, empty, compiled, generator):
+    """Some slots stay empty for long, and one head reads nothing at first."""
+    given = inputs((70, 5, 7, 3), means, torch.float64, generator)[:4]
+    first = torch.randint(0, 90, (B, H, 1, 7), generator=generator)
+    early = torch.arange(70).unsqueeze(-1) < first
+    with torch.no_grad():
+        given[3].masked_fill_(early, -math.inf if means else 0.0)
+    memory = empty_bounded_memory(B, H, 7, 5, 3, given[0])
+
+    def run() -> list[Tensor]:
+        output, end = causal_bounded_memory(memory, *given, means, empty)
+        return [output, *end, *torch.autograd.grad(output.square().sum() + end.value.sum(), given)]
+
+    compiled(False)
+    expected = run()
+    compiled(True)
+    for ours, theirs in zip(run(), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [30.0, 200.0, 5000.0])
+def test_controls_that_rise_steeply(spread, compiled, generator):
+    given = inputs((SPAN + 21, 5, 3, 4), True, torch.float64, generator, spread)
+    compiled(False)
+    expected = with_gradients(given, True, False)
+    compiled(True)
+    for ours, theirs in zip(with_gradients(given, True, False), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+    single = [x.detach().float().requires_grad_() for x in given]
+    assert all(x.isfinite().all() for x in with_gradients(single, True, False))
+
+
+@pytest.mark.parametrize("means", [False, True])
+def test_in_single_precision(means, compiled, generator):
+    given = inputs((70, 13, 20, 7), means, torch.float32, generator, 0.5)
+    exact = [x.detach().double().requires_grad_() for x in given]
+    compiled(True)
+    for ours, theirs in zip(with_gradients(given, means, False), with_gradients(exact, means, False), strict=True):
+        assert (ours - theirs).abs().max() <= 2e-5 * theirs.abs().max()
+
+
+def test_controls_in_double_precision_for_a_memory_in_single(compiled, generator):
+    given = inputs((70, 13, 20, 7), True, torch.float32, generator)
+    given[3] = (given[3].detach().double() + torch.arange(70).view(-1, 1) * 1e6).requires_grad_()
+    compiled(False)
+    expected = with_gradients(given, True, False)
+    compiled(True)
+    found = with_gradients(given, True, False)
+    assert [x.dtype for x in found] == [x.dtype for x in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("means", [False, True])
+def test_gradients_by_differences(means, compiled, generator):
+    compiled(True)
+    given = inputs((35, 3, 4, 2), means, torch.float64, generator)[:4]
+    memory = empty_bounded_memory(B, H, 4, 3, 2, given[0])
+    nothing = torch.rand(B, H, 1, 4, generator=generator) < 0.3  # a slot is written to always or never
+
+    def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        control = tensors[3].masked_fill(nothing, -math.inf if means else 0.0)
+        output, end = causal_bounded_memory(memory, *tensors[:3], control, means)
+        return output, end.key, end.value, end.log_total.masked_fill(nothing.squeeze(2), 0.0)
+
+    with torch.no_grad():
+        given[3].copy_(torch.randn(given[3].shape, generator=generator, dtype=torch.float64) + 0.01)
+    assert torch.autograd.gradcheck(run, given, fast_mode=True)
+
+
+def test_threads_share_the_heads(compiled, generator):
+    compiled(True)
+    given = inputs((70, 13, 20, 7), True, torch.float64, generator)
+    alone = with_gradients(given, True, False)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        together = with_gradients(given, True, False)
+    finally:
+        torch.set_num_threads(threads)
+    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
+
+
+def test_without_gradients_nothing_is_kept(compiled, generator):
+    given = [x.detach() for x in inputs((70, 13, 20, 7), True, torch.float64, generator)]
+    compiled(True)
+    output, *_ = attend(given, True, False)
+    compiled(False)
+    torch.testing.assert_close(output, attend(given, True, False)[0], rtol=1e-10, atol=1e-10)
+
+
+def test_controls_that_need_no_gradient(compiled, generator):
+    given = inputs((70, 13, 20, 7), True, torch.float64, generator)
+    given[3].requires_grad_(False)
+    leaves = [x for x in given if x.requires_grad]
+    compiled(False)
+    expected = torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves)
+    compiled(True)
+    found = torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves)
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
