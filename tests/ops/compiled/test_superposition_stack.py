@@ -1,0 +1,186 @@
+"""The compiled superposition stack against that in PyTorch."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from seqstruct.ops.compiled.superposition_stack import SLICE
+from seqstruct.ops.stack_lstm import stack_lstm
+from seqstruct.ops.superposition_stack import superposition_stack
+from seqstruct.ops.superposition_tape import SuperpositionTape
+
+GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
+
+
+def draw(generator, B, T, m, height, dtype=torch.float64):
+    actions = torch.randn(B, T, 3, generator=generator, dtype=torch.float64).mul(3).softmax(-1)
+    pushed = torch.randn(B, T, m, generator=generator, dtype=torch.float64)
+    start = torch.randn(B, height, m, generator=generator, dtype=torch.float64)
+    return [x.to(dtype).requires_grad_() for x in (actions, pushed, start)]
+
+
+def with_gradients(inputs, need_final):
+    """Readings, the last stack if any, and gradients of a weighted sum of these."""
+    results = [x for x in superposition_stack(*inputs, need_final=need_final) if x is not None]
+    loss = sum((x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x)).sum() for x in results)
+    return [*results, *torch.autograd.grad(loss, inputs)]
+
+
+@pytest.mark.parametrize("need_final", [True, False])
+@pytest.mark.parametrize("height", [0, 1, 4, 17])
+@pytest.mark.parametrize("T", [1, 2, 13])
+@pytest.mark.parametrize("m", [1, 7, 2 * SLICE + 5])
+def test_values_and_gradients_are_those_of_pytorch(m, T, height, need_final, compiled, generator):
+    inputs = draw(generator, 3, T, m, height)
+    compiled(False)
+    expected = with_gradients(inputs, need_final)
+    compiled(True)
+    torch.testing.assert_close(with_gradients(inputs, need_final), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("m", [5, 32])
+def test_in_single_precision(m, compiled, generator):
+    inputs = draw(generator, 2, 80, m, 3, torch.float32)
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    compiled(True)
+    for ours, theirs in zip(*(with_gradients(x, False) for x in (inputs, exact)), strict=True):
+        assert ours.dtype == torch.float32
+        assert (ours - theirs).abs().max() <= 2e-6 * theirs.abs().max()
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_reference_numbers(name, compiled, golden):
+    compiled(True)
+    arrays = np.load(golden("stack", f"sup_{name}.npz"))
+    case = {key: torch.from_numpy(array) for key, array in arrays.items() if array.dtype.kind == "f"}
+    actions, pushed = case["actions"].clone().requires_grad_(), case["pushed"].clone().requires_grad_()
+    readings, final = superposition_stack(actions, pushed)
+    (readings * case["weights"]).sum().backward()
+    for ours, key in ((readings, "readings"), (final, "final_stack")):
+        torch.testing.assert_close(ours, case[key], rtol=0, atol=1e-12)
+    for ours, key in ((actions, "grad_actions"), (pushed, "grad_pushed")):
+        torch.testing.assert_close(ours.grad, case[key], rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("spread", [50.0, 100.0])
+def test_hard_actions(spread, compiled, generator):
+    """Probabilities that are 0 or next to it."""
+    logits = spread * torch.randn(2, 13, 3, generator=generator, dtype=torch.float64).sign()
+    logits[0, 3], logits[1, 5] = (torch.tensor(x) for x in ([-torch.inf, 0.0, -torch.inf], [-torch.inf, 1.0, 2.0]))
+    _, pushed, start = draw(generator, 2, 13, 7, 2)
+    results = []
+    for on in (False, True):
+        compiled(on)
+        weights = logits.clone().requires_grad_()
+        readings, final = superposition_stack(weights.softmax(-1), pushed, start)
+        results.append([readings, final, *torch.autograd.grad(readings.square().sum(), (weights, pushed, start))])
+    torch.testing.assert_close(*results, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("need_final", [True, False])
+def test_gradients_by_differences(need_final, compiled, generator):
+    compiled(True)
+    inputs = draw(generator, 2, 5, 3, 2)
+
+    def run(*inputs):
+        return tuple(x for x in superposition_stack(*inputs, need_final=need_final) if x is not None)
+
+    assert torch.autograd.gradcheck(run, inputs)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 5, 0)], ids=str)
+def test_nothing_to_compute(shape, compiled, generator):
+    compiled(True)
+    readings, final = superposition_stack(*draw(generator, *shape, 2))
+    assert readings.shape == shape
+    assert final.shape == (shape[0], shape[1] + 2, shape[2])
+
+
+def test_inputs_may_be_views(compiled, generator):
+    compiled(True)
+    inputs = draw(generator, 2, 5, 7, 3)
+    turned = [x.detach().transpose(0, 1).contiguous().transpose(0, 1).requires_grad_() for x in inputs]
+    assert not turned[0].is_contiguous()
+    assert all(torch.equal(*x) for x in zip(*(with_gradients(x, True) for x in (inputs, turned)), strict=True))
+
+
+def test_only_one_result_is_needed(compiled, generator):
+    inputs = draw(generator, 2, 5, 7, 3)
+    for chosen in (0, 1):
+        gradients = []
+        for on in (False, True):
+            compiled(on)
+            gradients.append(torch.autograd.grad(superposition_stack(*inputs)[chosen].square().sum(), inputs))
+        torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
+
+
+def test_without_gradients_nothing_is_kept(compiled, generator):
+    compiled(True)
+    inputs = draw(generator, 2, 13, 20, 3)
+    expected = superposition_stack(*inputs)
+    with torch.no_grad():
+        results = superposition_stack(*inputs)
+    assert all(torch.equal(x, y) and not x.requires_grad for x, y in zip(results, expected, strict=True))
+
+
+def two_threads(run):
+    """What `run` gives with one thread, and with two."""
+    alone, threads = run(), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        return alone, run()
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_threads_share_batch_and_columns(batch, compiled, generator):
+    compiled(True)
+    inputs = draw(generator, batch, 13, 2 * SLICE + 5, 3)
+    alone, together = two_threads(lambda: with_gradients(inputs, True))
+    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
+
+
+def recur(generator, B, T, m, height, sigmoid, dtype=torch.float64):
+    """A stack LSTM's inputs, and what computes its hidden states and gradients."""
+    hidden, reading, controls = 5, m, 3 + m
+    shapes = [(T, B, 4 * hidden), (B, hidden), (B, hidden), (reading + hidden, 4 * hidden), (hidden, controls)]
+    shapes += [(controls,), (B, height, m)]
+    inputs = [torch.randn(*x, generator=generator, dtype=torch.float64).to(dtype).requires_grad_() for x in shapes]
+
+    def run():
+        states, _ = stack_lstm(*inputs, partial(SuperpositionTape, sigmoid=sigmoid))
+        return [states, *torch.autograd.grad((states**2).sum(), inputs)]
+
+    return run
+
+
+@pytest.mark.parametrize("sigmoid", [True, False])
+@pytest.mark.parametrize(("T", "height"), [(1, 2), (2, 0), (7, 1), (13, 4), (5, 17)])
+@pytest.mark.parametrize("m", [1, 7, 18])
+def test_steps_of_a_recurrent_network_are_those_of_pytorch(m, T, height, sigmoid, compiled, generator):
+    run = recur(generator, 3, T, m, height, sigmoid)
+    compiled(False)
+    expected = run()
+    compiled(True)
+    torch.testing.assert_close(run(), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_steps_of_a_recurrent_network_in_single_precision(compiled, generator):
+    run = recur(generator, 3, 13, 18, 4, True, torch.float32)
+    compiled(False)
+    expected = run()
+    compiled(True)
+    for ours, theirs in zip(run(), expected, strict=True):
+        assert ours.dtype == torch.float32
+        assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
+
+
+def test_steps_that_are_worth_it_are_shared(compiled, generator):
+    compiled(True)
+    alone, together = two_threads(recur(generator, 3, 13, 800, 7, True))
+    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
