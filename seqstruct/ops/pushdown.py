@@ -16,6 +16,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled.pushdown import CompiledRuns
 from seqstruct.ops.pushdown_layout import arrange, pad_pushdown_logits, scale, transition_count
 from seqstruct.ops.pushdown_log import pushdown_log
 from seqstruct.ops.pushdown_recurrence import SMALLEST_TOTAL
@@ -46,7 +48,8 @@ def pushdown_stack(logits: Tensor, pushed: Tensor, bottom: Tensor, *, states: in
     if pushed.size(1) == 0:
         return pushed.new_zeros(pushed.size(0), 0, states * symbols * pushed.size(2))
     weights = arrange((logits - scale(logits, states, symbols)).exp(), states, symbols)
-    ending = ScaledRuns.apply(*weights, vectors.transpose(0, 1), bottom)[:, :, 1:]  # B S T Q 1+m
+    runs = CompiledRuns if usable(*weights, vectors, bottom) else ScaledRuns
+    ending = runs.apply(*weights, vectors.transpose(0, 1), bottom)[:, :, 1:]  # B S T Q 1+m
     totals = ending[..., :1].sum((1, 3), keepdim=True)  # B 1 T 1 1
     scaled = (totals.detach() >= SMALLEST_TOTAL).all(2, keepdim=True)
     readings = torch.where(scaled, ending[..., 1:] / totals.where(scaled, torch.ones_like(totals)), 0.0)
