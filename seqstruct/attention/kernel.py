@@ -65,7 +65,9 @@ class KernelAttention(MultiHeadAttention):
 
     def write(self, state: Memory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Memory:
         """Add keys and values B S C; padding adds nothing and decays nothing."""
-        return self._write(state, self._keys(state, key, value, padding_mask, self.feature_map(True)))
+        feature_map = self.feature_map(True)
+        keys = self._keys(state, key, value, padding_mask, feature_map, key.size(1) == 1)
+        return self._write(state, keys, feature_map)
 
     def read(
         self, state: Memory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
@@ -92,7 +94,7 @@ class KernelAttention(MultiHeadAttention):
             state = self.initial_state(query.size(0))
         keys = self._keys(state, key, value, padding_mask, feature_map, self.left_to_right)
         if not self.left_to_right:
-            state = self._write(state, keys)
+            state = self._write(state, keys, feature_map)
             return self._read(state, query, feature_map), state if resumed else None
         if query.size(1) != key.size(1):
             raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
@@ -113,13 +115,14 @@ class KernelAttention(MultiHeadAttention):
         value: Tensor,
         padding_mask: Tensor | None,
         feature_map: FeatureMap,
-        left_to_right: bool = False,
+        by_chunk: bool = False,
     ) -> Keys:
+        """by_chunk: whether a chunked map is left to whoever writes the keys."""
         check_padding_mask(padding_mask, key.size(0), key.size(1))
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
         with torch.autocast(key.device.type, enabled=False):
             keys = wide(keys)
-            mapped = not (left_to_right and feature_map.chunked)
+            mapped = not (by_chunk and feature_map.chunked)
             keys, log_scale = feature_map(keys) if mapped else (keys, feature_map.log_scale(keys))
             log_gate, weight = self.gates(key) or (None, None)
             if padding_mask is not None:
@@ -134,16 +137,15 @@ class KernelAttention(MultiHeadAttention):
         return Keys(keys, mapped, wide(values), weight, plan)
 
     @staticmethod
-    def _write(state: Memory, keys: Keys) -> Memory:
+    def _write(state: Memory, keys: Keys, feature_map: FeatureMap) -> Memory:
         with torch.autocast(keys.value.device.type, enabled=False):
-            features = keys.key if keys.weight is None else keys.key * keys.weight.unsqueeze(-1)
-            return write_memory(state, features, keys.value, keys.plan)
+            features = None if keys.mapped else feature_map
+            return write_memory(state, keys.key, keys.value, keys.plan, features, keys.weight)
 
     def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
-            features, _ = feature_map(wide(queries))
-            output, denominator = read(state, features)
+            output, denominator = read(state, wide(queries), feature_map)
         return self._join(output, denominator, query.dtype)
 
     def _join(self, output: Tensor, denominator: Tensor, dtype: torch.dtype) -> Reading:

@@ -124,8 +124,8 @@ def featured(features: FeatureMap, size: int, place: Place) -> Step:
     state = linear_attention.empty_memory(BATCH, HEADS, size, DIM, query)
 
     def step() -> Tensor:
-        written = linear_attention.write(state, features(key)[0], value)
-        return linear_attention.read(written, features(query)[0])[0]
+        written = linear_attention.write(state, key, value, None, features)
+        return linear_attention.read(written, query, features)[0]
 
     return step, megabytes(state)
 

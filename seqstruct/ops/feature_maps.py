@@ -5,7 +5,8 @@ their scales B H T, or None where all scales are 1.  The second spares the featu
 computed from x where they are used and computed again in the backward pass.  There B and H are merged in G, and
 features leave out the constant `scale`, which cancels in what is read.
 
-    parameters(batch)                   tensors with G first that the chunks need
+    by_head()                           tensors with H first that the map is made of
+    parameters(batch)                   the same with G first, which the chunks need
     chunk(x, *parameters)               features G T N, and what their derivative needs beside them
     chunk_backward(d, features, saved, gradients, *parameters)
                                         gradient for x; those of the parameters are added to `gradients`
@@ -37,9 +38,13 @@ class FeatureMap(ABC):
         """The logarithms alone, B H T."""
         return None
 
+    def by_head(self) -> tuple[Tensor, ...]:
+        """Tensors that the map is made of, H first."""
+        return ()
+
     def parameters(self, batch: int) -> tuple[Tensor, ...]:
         """Tensors that the chunked form takes, G first."""
-        return ()
+        return tuple(x.repeat(batch, 1, 1) for x in self.by_head())
 
     def chunk(self, x: Tensor, *parameters: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Features of G T D, over the scale.  Raises TypeError if the map has no chunked form."""
@@ -83,9 +88,9 @@ class ProjectedMap(FeatureMap):
         self.projection = projection
         self.normed = normed
 
-    def parameters(self, batch: int) -> tuple[Tensor, ...]:
-        """The matrices, G M D."""
-        return (self.projection.repeat(batch, 1, 1),)
+    def by_head(self) -> tuple[Tensor, ...]:
+        """The matrices, H M D."""
+        return (self.projection,)
 
     def projected(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """w . x, G T M; and x as it was projected, with the factor that scaled it."""
@@ -186,9 +191,9 @@ class LearnedMap(ProjectedMap):
         """No scale."""
         return (project(x, self.projection) + self.bias).relu(), None
 
-    def parameters(self, batch: int) -> tuple[Tensor, ...]:
-        """W and b, G N D and G 1 N."""
-        return *super().parameters(batch), self.bias.repeat(batch, 1, 1)
+    def by_head(self) -> tuple[Tensor, ...]:
+        """W and b, H N D and H 1 N."""
+        return self.projection, self.bias
 
     def chunk(self, x: Tensor, rows: Tensor, bias: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Positive parts."""

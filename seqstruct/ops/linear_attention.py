@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.linear_attention import CompiledLinearAttention
+from seqstruct.ops.compiled.linear_attention import CompiledLinearAttention, fits_step, read_one, write_one
 from seqstruct.ops.feature_maps import FeatureMap
 
 CHUNK = 32
@@ -80,12 +80,25 @@ def schedule(level: Tensor, log_scale: Tensor | None, log_gate: Tensor | None) -
     return Schedule(weight, steps, level)
 
 
-def write(state: Memory, key: Tensor, value: Tensor, plan: Schedule | None = None) -> Memory:
-    """Add keys B H S N (features; weighted already if there is a plan) and values B H S E.
+def write(
+    state: Memory,
+    key: Tensor,
+    value: Tensor,
+    plan: Schedule | None = None,
+    features: FeatureMap | None = None,
+    weight: Tensor | None = None,
+) -> Memory:
+    """Add keys B H S N (features) or B H S D (vectors that `features` makes features of), and values B H S E.
 
+    weight: B H S, factors of the keys' features (which contain the plan's), or None.
     O(S N E) time.  The old memory is consumed: written in place where no gradient is recorded.
     """
     memory, total, level = state
+    if memory.is_contiguous() and total.is_contiguous() and fits_step(features, key, value, memory, total, weight):
+        write_one(memory, total, key, value, weight, None if plan is None else plan.log_decay, features)
+        return state if plan is None else state._replace(level=plan.level)
+    key = key if features is None else features(key)[0]
+    key = key if weight is None else key * weight.unsqueeze(-1)
     if plan is not None:
         left = (plan.log_decay[..., -1:] - plan.log_decay).to(key.dtype).exp()
         memory, total = memory * left[..., :1, None], total * left[..., :1]
@@ -98,8 +111,11 @@ def write(state: Memory, key: Tensor, value: Tensor, plan: Schedule | None = Non
     return Memory(memory, total.add_(key.sum(-2)), level)
 
 
-def read(state: Memory, query: Tensor) -> tuple[Tensor, Tensor]:
-    """Output B H T E and denominator B H T for queries B H T N (features), in O(T N E) time."""
+def read(state: Memory, query: Tensor, features: FeatureMap | None = None) -> tuple[Tensor, Tensor]:
+    """Output B H T E and denominator B H T for queries B H T N (features) or B H T D (vectors), in O(T N E) time."""
+    if fits_step(features, query, state.memory, state.total):
+        return read_one(state.memory, state.total, query, features)
+    query = query if features is None else features(query)[0]
     denominator = _flushed(query @ state.total.unsqueeze(-1))
     return query @ state.memory * _inverse(denominator), denominator.squeeze(-1)
 

@@ -4,7 +4,7 @@
 // for batch and heads merged.  Memories are stored every SPAN steps for the backward pass, which writes those between
 // again.
 
-#include "tile.h"
+#include "linear_attention.h"
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -16,8 +16,6 @@ namespace {
 constexpr Index CHUNK = 32;
 constexpr Index KEPT = 8;  // chunks between two stored memories
 constexpr Index SPAN = CHUNK * KEPT;
-
-enum Kind : Index { GIVEN = 0, ELU = 1, SINUSOIDS = 2, RELU = 3 };
 
 struct Sizes {
   Index groups, steps, dim, features, value_dim, kind, normed;
@@ -187,16 +185,6 @@ template <class T>
 void scale_rows(Index rows, Index columns, const T* x, const T* factors, T* y) {
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; j += WIDTH<T>) store(y + i * columns + j, load(x + i * columns + j) * factors[i]);
-}
-
-template <class T>
-T flushed(T x) {
-  return std::fabs(x) < std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon() ? T(0) : x;
-}
-
-template <class T>
-T inverse(T x) {
-  return x == 0 ? T(0) : 1 / x;
 }
 
 template <class T>

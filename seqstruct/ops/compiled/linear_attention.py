@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqstruct.ops.compiled import call
+from seqstruct.ops.compiled import call, usable
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
@@ -69,6 +70,44 @@ class CompiledLinearAttention(torch.autograd.Function):
         d_parameters = [x for x in (d_rows, d_bias) if x is not None]
         d_weight = d_weight if ctx.needs_input_grad[5] else None
         return d_query, d_key, d_value, d_memory, d_total, d_weight, d_decay, None, *d_parameters
+
+
+def fits_step(features, *tensors: Tensor | None) -> bool:
+    """Whether one key or one query, B H 1 D, is left to `write_one` and `read_one`: without a gradient to record."""
+    recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
+    one = tensors[0].size(2) == 1 and (features is None or features.chunked)
+    return one and not recorded and usable(*tensors, *_parameters(features))
+
+
+def write_one(memory, total, key, value, weight, log_decay, features) -> None:
+    """Into memory B H N E and total B H N, contiguous, in place; weight: B H 1; log_decay: B H 2, float64."""
+    call("linear_attention_write", *_step(memory, key, features), *map(_plain, (key, value, weight, log_decay)), memory,
+         total)  # fmt: skip
+
+
+def read_one(memory, total, query, features) -> tuple[Tensor, Tensor]:
+    """Output B H 1 E and denominator B H 1."""
+    output, denominator = query.new_empty(*memory.shape[:2], 1, memory.size(3)), query.new_empty(*memory.shape[:2], 1)
+    call("linear_attention_read", *_step(memory, query, features), *map(_plain, (query, memory, total)), output,
+         denominator)  # fmt: skip
+    return output, denominator
+
+
+def _step(memory: Tensor, x: Tensor, features) -> tuple:
+    """Sizes, map and its parameters."""
+    groups, parameters = memory.size(0) * memory.size(1), [_plain(x) for x in _parameters(features)]
+    scale = 1.0 if features is None else features.scale
+    sizes = (groups, memory.size(1), x.size(3), memory.size(2), memory.size(3))
+    return (*sizes, *_kind(features), float(scale), *[*parameters, None, None][:2])
+
+
+def _parameters(features) -> tuple[Tensor, ...]:
+    """Those of the heads, once."""
+    return () if features is None else features.by_head()
+
+
+def _plain(x: Tensor | None) -> Tensor | None:
+    return None if x is None else x.contiguous()
 
 
 def _kind(features) -> tuple[int, int]:

@@ -7,7 +7,7 @@ import torch
 
 from seqstruct.ops.compiled.linear_attention import SPAN
 from seqstruct.ops.feature_maps import ArccosMap, EluMap, GaussianMap, LearnedMap
-from seqstruct.ops.linear_attention import Memory, causal_linear_attention, schedule
+from seqstruct.ops.linear_attention import Memory, causal_linear_attention, read, schedule, write
 
 B, H = 2, 3
 MAPS = {"none": 0, "elu": 0, "gaussian": 7, "gaussian not normed": 5, "arccos": 13, "learned": 5}
@@ -29,8 +29,7 @@ def inputs(name: str, shape: tuple[int, int, int], dtype: torch.dtype, generator
     return {k: x.requires_grad_() for k, x in given.items()}
 
 
-def attend(name: str, given: dict, gated: bool, weighted: bool) -> tuple[torch.Tensor, ...]:
-    """Output, denominator, last memory and total."""
+def feature_map(name: str, given: dict):
     rows, bias, D = given.get("rows"), given.get("bias"), given["query"].size(-1)
     make = {
         "elu": EluMap,
@@ -39,11 +38,18 @@ def attend(name: str, given: dict, gated: bool, weighted: bool) -> tuple[torch.T
         "arccos": lambda: ArccosMap(rows, True),
         "learned": lambda: LearnedMap(rows, bias),
     }.get(name, lambda: None)
+    return make()
+
+
+def attend(name: str, given: dict, gated: bool, weighted: bool) -> tuple[torch.Tensor, ...]:
+    """Output, denominator, last memory and total."""
     query, key = (given[k].exp() if name == "none" else given[k] for k in ("query", "key"))
     state = Memory(given["memory"], given["total"], given["total"].new_zeros(B, H))
     plan = schedule(state.level, None, given["log_gate"] if gated else None)
     weight = given["weight"] if weighted else None
-    output, denominator, end = causal_linear_attention(state, query, key, given["value"], plan, make(), weight)
+    output, denominator, end = causal_linear_attention(
+        state, query, key, given["value"], plan, feature_map(name, given), weight
+    )
     return output, denominator, end.memory, end.total
 
 
@@ -127,3 +133,32 @@ def test_without_gradients_nothing_is_kept(compiled, generator):
     output, *_ = attend("elu", given, False, False)
     compiled(False)
     torch.testing.assert_close(output, attend("elu", given, False, False)[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("shape", [(1, 5, 3), (1, 64, 64), (1, 13, 7)], ids=str)
+@pytest.mark.parametrize("name", MAPS)
+def test_a_step_is_that_of_pytorch(name, shape, gated, weighted, compiled, generator):
+    given = {k: x.detach() for k, x in inputs(name, shape, torch.float64, generator).items()}
+    results = []
+    for on in (False, True):
+        compiled(on)
+        state = Memory(given["memory"].clone(), given["total"].clone(), given["total"].new_zeros(B, H))
+        plan = schedule(state.level, None, given["log_gate"] if gated else None)
+        weight, features = given["weight"] if weighted else None, feature_map(name, given)
+        after = write(state, given["key"], given["value"], plan, features, weight)
+        results.append([*read(after, given["query"], features), *after])
+    for ours, theirs in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):
+    compiled(True)
+    given = inputs("elu", (1, 5, 3), torch.float64, generator)
+    state = Memory(given["memory"], given["total"], given["total"].new_zeros(B, H))
+    before = given["memory"].detach().clone()
+    output, _ = read(write(state, given["key"], given["value"], None, EluMap()), given["query"], EluMap())
+    output.sum().backward()
+    assert torch.equal(given["memory"], before)
+    assert given["key"].grad.abs().sum() > 0
