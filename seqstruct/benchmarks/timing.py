@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from seqstruct.ops.compiled import VARIABLE
+
 
 class Contestant(NamedTuple):
     """forward() gives a tensor; backward(tensor) runs its backward pass."""
@@ -156,10 +158,11 @@ def audit(contestant: Contestant) -> Audit:
 
 
 def machine() -> str:
-    """One line on what the timings depend on: processor, threads, torch, the allocator's settings, pressure."""
+    """One line on what timings depend on: processor, threads, torch, kernels, the allocator's settings, pressure."""
     settings = [f"{k}={os.environ[k]}" for k in sorted(os.environ) if k.startswith("MALLOC_") or k == "LD_PRELOAD"]
     return (
         f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, torch {torch.__version__}, "
+        f"{'compiled kernels, ' if os.environ.get(VARIABLE) == '1' else ''}"
         f"allocator {' '.join(settings) or 'as the system sets it'}, CPU pressure {_pressure()}"
     )
 
