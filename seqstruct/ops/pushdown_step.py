@@ -16,9 +16,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled.pushdown_step import compiled_step
 from seqstruct.ops.pushdown_layout import transition_count
 from seqstruct.ops.pushdown_log import pushdown_log
 from seqstruct.ops.pushdown_recurrence import (
+    LARGEST_INNER,
+    SMALLEST_TOTAL,
     Part,
     Recurrence,
     next_column,
@@ -242,21 +246,29 @@ def _written_step(
     history = state.history
     if history.size(1) == done:
         history = pad(history, (0, 0, 0, max(CHUNK, done)))
-    vectors = pushed.double()
-    column, totals, _, scaled = next_column(
-        layout.column(table, done).reshape(B, states * symbols, -1),
-        layout.parts(table, done),
-        step_weights(logits.double(), state.total, states, symbols),
-        vectors,
-        state.scaled,
-        symbols,
-    )
-    layout.column(table, done + 1).copy_(column.view(B * symbols, states, -1))
-    torch.cat([logits, vectors], 1, out=history.select(1, done))
+    torch.cat([logits, pushed], 1, out=history.select(1, done))
+    inputs = history.select(1, done)
+    if usable(table, history):
+        limits = SMALLEST_TOTAL, LARGEST_INNER
+        totals, reading, scaled = compiled_step(
+            table, inputs, state.total, state.scaled, limits, done, states, symbols
+        )
+    else:
+        weights, vectors = inputs.split([logits.size(1), size], 1)
+        column, totals, _, scaled = next_column(
+            layout.column(table, done).reshape(B, states * symbols, -1),
+            layout.parts(table, done),
+            step_weights(weights, state.total, states, symbols),
+            vectors,
+            state.scaled,
+            symbols,
+        )
+        layout.column(table, done + 1).copy_(column.view(B * symbols, states, -1))
+        reading = read_column(column, totals, size, symbols)
     return PushdownState(
         table,
         totals,
-        read_column(column, totals, size, symbols),
+        reading,
         state.token.detach(),
         history,
         state.bottom.detach(),
