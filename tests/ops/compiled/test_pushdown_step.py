@@ -1,0 +1,176 @@
+"""The compiled step of the nondeterministic stack against that in PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step, transition_count
+from seqstruct.ops.pushdown_step import CHUNK, PushdownState, _Layout
+from tests.ops.test_pushdown import doomed, draw
+
+SIZES = {"states": 2, "symbols": 3}
+MANY = 12 * CHUNK  # steps until the table is worth several threads
+
+
+@torch.no_grad()
+def advance(state, logits, pushed, **sizes):
+    """Readings after each step, totals, which rows are in range, and the last state."""
+    readings, totals, scaled = [], [], []
+    for t in range(logits.size(1)):
+        state = pushdown_step(state, logits[:, t], pushed[:, t], **sizes)
+        readings.append(state.reading)
+        totals.append(state.total)
+        scaled.append(state.scaled)
+    return torch.stack(readings, 1), torch.stack(totals, 1), torch.stack(scaled, 1), state
+
+
+def both(compiled, logits, pushed, bottom, **sizes):
+    """What `advance` gives without and with kernels."""
+    results = []
+    for on in (False, True):
+        compiled(on)
+        results.append(advance(pushdown_initial(bottom, len(pushed), **sizes), logits, pushed, **sizes))
+    return results
+
+
+def columns(state, times, *, states, symbols):
+    """The table's columns, one after the other."""
+    layout = _Layout(states, symbols, 1 + state.bottom.size(1))
+    return torch.cat([layout.column(state.table, time).flatten(1) for time in range(times)], 1)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4, 2), (2, 3, 5), (3, 2, 1), (4, 1, 3), (5, 3, 2)], ids=str)
+def test_steps_are_those_of_pytorch(shape, compiled, generator):
+    """Past the end of a chunk of times."""
+    states, symbols, size = shape
+    sizes = {"states": states, "symbols": symbols}
+    steps = CHUNK + 9
+    inputs = draw(generator, 2, steps, states, symbols, size)
+    (*expected, before), (*results, after) = both(compiled, *inputs, **sizes)
+    torch.testing.assert_close(results, expected, rtol=1e-10, atol=1e-12)
+    tables = (columns(x, steps + 1, **sizes) for x in (after, before))
+    torch.testing.assert_close(*tables, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(after.history, before.history)
+
+
+def test_inputs_in_single_precision_are_computed_in_double(compiled, generator):
+    inputs = [x.float() for x in draw(generator, 3, 13, 2, 3, 5)]
+    (*expected, _), (*results, state) = both(compiled, *inputs, **SIZES)
+    torch.testing.assert_close(results, expected, rtol=1e-10, atol=1e-12)
+    assert results[0].dtype == torch.float64
+    assert pushdown_reading(state).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["01", "11_n1", "12_n2", "13_S1", "08_pm50", "14_pm50_n40", "15_logsigmoid"])
+def test_reference_numbers(name, compiled, golden):
+    compiled(True)
+    arrays = np.load(golden("stack", f"nd_{name}.npz"))
+    case = {key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items() if array.dtype.kind == "f"}
+    states, symbols = case["push"].shape[2:4]
+    state = pushdown_initial(case["bottom_logits"].sigmoid(), len(case["logits"]), states=states, symbols=symbols)
+    pushed = case["log_pushed"].exp()
+    for t in range(pushed.size(1)):
+        with torch.no_grad():
+            state = pushdown_step(state, case["logits"][:, t], pushed[:, t], states=states, symbols=symbols)
+        torch.testing.assert_close(pushdown_reading(state), case["readings"][:, t], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [50.0, 100.0, 300.0])
+def test_extreme_weights(spread, compiled, generator):
+    logits, pushed, bottom = draw(generator, 3, 23, 2, 3, 2)
+    logits[1] *= spread
+    (*expected, _), (*results, state) = both(compiled, logits, pushed, bottom, **SIZES)
+    torch.testing.assert_close(results, expected, rtol=1e-9, atol=1e-9)
+    compiled(False)
+    exact = pushdown_stack(logits, pushed, bottom, **SIZES)[:, -1]
+    torch.testing.assert_close(pushdown_reading(state), exact, rtol=0, atol=1e-9)
+
+
+def test_out_of_range_rows_are_read_in_log_space(compiled, generator):
+    logits, pushed, bottom = doomed(generator)
+    (*expected, _), (*results, state) = both(compiled, logits, pushed, bottom, states=2, symbols=2)
+    assert state.scaled.tolist() == [False, True]
+    torch.testing.assert_close(results, expected, rtol=1e-10, atol=1e-12)
+    compiled(False)
+    exact = pushdown_stack(logits, pushed, bottom, states=2, symbols=2)[:, -1]
+    torch.testing.assert_close(pushdown_reading(state), exact, rtol=0, atol=1e-12)
+
+
+def test_no_run_left_reads_zeros(compiled, generator):
+    logits, pushed, bottom = draw(generator, 2, 6, 2, 3, 2)
+    logits[0, 1] = -torch.inf
+    (*expected, _), (*results, state) = both(compiled, logits, pushed, bottom, **SIZES)
+    torch.testing.assert_close(results, expected, rtol=1e-10, atol=1e-12)
+    assert state.scaled.tolist() == [False, True]
+    assert not pushdown_reading(state)[0].any()
+
+
+def test_transitions_that_cannot_be_taken(compiled, generator):
+    logits, pushed, bottom = draw(generator, 2, CHUNK + 3, 2, 3, 2)
+    logits.masked_fill_(torch.rand(logits.shape, generator=generator) < 0.6, -torch.inf)
+    (*expected, _), (*results, _) = both(compiled, logits, pushed, bottom, **SIZES)
+    torch.testing.assert_close(results, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_reorder_in_the_middle(compiled, generator):
+    logits, pushed, bottom = draw(generator, 5, 23, 2, 3, 2)
+    compiled(False)
+    expected = pushdown_stack(logits, pushed, bottom, **SIZES).flatten(2)
+    compiled(True)
+    order = torch.tensor([4, 0, 0])
+    *_, state = advance(pushdown_initial(bottom, 5, **SIZES), logits[:, :11], pushed[:, :11], **SIZES)
+    state = PushdownState(*(x.index_select(0, order) for x in state))
+    readings, *_ = advance(state, logits[order, 11:], pushed[order, 11:], **SIZES)
+    torch.testing.assert_close(readings, expected[order, 11:], rtol=0, atol=1e-12)
+
+
+def test_gradients_may_come_and_go(compiled, generator):
+    """A state made by a kernel goes on with gradients and the other way round."""
+    logits, pushed, bottom = draw(generator, 2, 9, 2, 3, 2)
+    compiled(False)
+    expected = pushdown_stack(logits, pushed, bottom, **SIZES).flatten(2)
+    compiled(True)
+    _, _, _, state = advance(pushdown_initial(bottom, 2, **SIZES), logits[:, :3], pushed[:, :3], **SIZES)
+    tail = logits[:, 3:6].clone().requires_grad_()
+    for t in range(3):
+        state = pushdown_step(state, tail[:, t], pushed[:, 3 + t], **SIZES)
+    torch.testing.assert_close(state.reading.detach(), expected[:, 5], rtol=0, atol=1e-12)
+    readings, *_ = advance(state, logits[:, 6:], pushed[:, 6:], **SIZES)
+    torch.testing.assert_close(readings, expected[:, 6:], rtol=0, atol=1e-12)
+
+
+def test_no_sequences(compiled):
+    compiled(True)
+    state = pushdown_initial(torch.rand(5), 0, **SIZES)
+    count = transition_count(2, 3)
+    with torch.no_grad():
+        state = pushdown_step(state, torch.zeros(0, count), torch.zeros(0, 5), **SIZES)
+    assert state.reading.shape == (0, 30)
+
+
+def test_threads_share_symbols_and_columns(compiled, generator):
+    """A table of so many steps that one more is worth it; what it holds does not matter."""
+    compiled(True)
+    states, symbols, size = 2, 3, 5
+    layout = _Layout(states, symbols, 1 + size)
+    logits, pushed, bottom = draw(generator, 2, 1, states, symbols, size)
+    state = pushdown_initial(bottom, 2, **SIZES)
+    table = torch.zeros(2, symbols, layout.room(MANY // CHUNK + 1), dtype=torch.float64)
+    for time in range(MANY + 1):
+        column = layout.column(table, time)
+        column.copy_(torch.rand(column.shape, generator=generator, dtype=torch.float64))
+    history = torch.zeros(2, MANY + 1, logits.size(2) + size, dtype=torch.float64)
+    state = state._replace(table=table, history=history, length=state.length + MANY)
+    threads, results = torch.get_num_threads(), []
+    try:
+        for on, count in ((False, 1), (True, 1), (True, 2)):
+            compiled(on)
+            torch.set_num_threads(count)
+            *_, after = advance(state._replace(table=table.clone()), logits, pushed, **SIZES)
+            results.append([after.reading, after.total, after.scaled, layout.column(after.table, MANY + 1)])
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(results[1], results[0], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(results[2], results[1], rtol=1e-14, atol=0)
