@@ -5,10 +5,6 @@
 
 #include "tile.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 namespace seqstruct {
 namespace {
 
@@ -178,7 +174,8 @@ bool finish(const Sizes& s, const double* pushed, double smallest, double larges
 
 void step(Index threads, const Sizes s, double* table, const double* inputs, Index inputs_stride, const double* totals,
           const bool* scaled, double smallest, double largest, double* new_totals, double* readings, bool* new_scaled) {
-  const Index pieces = threads > 1 ? (s.width(s.done) + PIECE - 1) / PIECE : 1, transitions = s.top() * (s.kept() + s.top());
+  const Index pieces = threads > 1 ? (s.width(s.done) + PIECE - 1) / PIECE : 1;
+  const Index transitions = s.top() * (s.kept() + s.top());
   Buffer<double> room(s.batch * Scratch::count(s));
 #pragma omp parallel num_threads(threads) if (s.shared())
   {

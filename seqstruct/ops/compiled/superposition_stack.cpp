@@ -1,15 +1,11 @@
-// The superposition stack, several columns of the stack vectors of one sequence at a time, so that two stacks lie in the
-// first-level cache.
+// The superposition stack, several columns of the stack vectors of one sequence at a time, so that two stacks lie in
+// the first-level cache.
 //
 // The same recurrences as in seqstruct/ops/superposition_stack.py.  As there, slab t is [v_{t+1}, V_t, 0, 0], rows of
-// `width` numbers one after the other, so that row i of V_{t+1} is the sum of rows i, i+1 and i+2 of slab t, times push,
-// no-op and pop.  Adjoints lie in slabs [0, dV_t, 0, 0], those of single steps in [0, 0, dV_t, 0].
+// `width` numbers one after the other, so that row i of V_{t+1} is the sum of rows i, i+1 and i+2 of slab t, times
+// push, no-op and pop.  Adjoints lie in slabs [0, dV_t, 0, 0], those of single steps in [0, 0, dV_t, 0].
 
 #include "tile.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace seqstruct {
 namespace {
@@ -202,7 +198,7 @@ void tape_step_backward(Index threads, const Step s, const T* d_reading, Index r
 
 using seqstruct::Index;
 
-#define SUPERPOSITION_STACK(T, suffix)                                                                                 \
+#define SUPERPOSITION_STACK(T, suffix)                                                                                \
   extern "C" void superposition_stack_forward_##suffix(                                                               \
       Index threads, Index batch, Index steps, Index size, Index start, Index truncated, const T* actions,            \
       const T* pushed, const T* stack, T* stacks, T* readings, T* final) {                                            \
