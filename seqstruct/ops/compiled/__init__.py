@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import logging
 import os
 import shlex
 import subprocess
@@ -18,6 +19,8 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+
+logger = logging.getLogger(__name__)
 
 VARIABLE = "SEQSTRUCT_COMPILED"
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC", "-Wall")
@@ -67,6 +70,7 @@ def _library() -> ctypes.CDLL:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqstruct"
     path = cache / f"kernels-{digest.hexdigest()[:16]}.so"
     if not path.exists():
+        logger.info("compiling kernels into %s, once for this processor: some seconds", path)
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as beside:
             result = Path(beside) / path.name
