@@ -41,6 +41,7 @@ def pushdown_stack(logits: Tensor, pushed: Tensor, bottom: Tensor, *, states: in
     logits: B T A, log-weights as laid out in `pushdown_layout`, any real numbers or -inf, not normalised.
     pushed: B T m, the vectors pushed, any real numbers; bottom: m, the vector of the bottom element.
     Returns readings B T (Q S m), (state, symbol, vector) with the vector fastest, in the data type of `pushed`.
+    All runs are summed in float64, on the CPU in compiled form where that is asked for (`seqstruct.ops.compiled`).
     Raises ValueError if the shapes do not fit.
     """
     _check(logits, pushed, bottom, states, symbols)
