@@ -43,6 +43,11 @@ class KernelAttention(MultiHeadAttention):
     State = Memory
 
     @property
+    def floor(self) -> float:
+        """What stands in the place of smaller denominators; 0: nothing does."""
+        return 0.0
+
+    @property
     def num_features(self) -> int:
         """N, the size of the feature map of one head."""
         raise TypeError(f"{type(self).__name__} defines no features")
@@ -104,7 +109,7 @@ class KernelAttention(MultiHeadAttention):
             chunked = None if keys.mapped else feature_map
             queries = feature_map(queries)[0] if keys.mapped else queries
             output, denominator, state = causal_linear_attention(
-                state, queries, keys.key, keys.value, keys.plan, chunked, keys.weight
+                state, queries, keys.key, keys.value, keys.plan, chunked, keys.weight, self.floor
             )
         return self._join(output, denominator, query.dtype), state if resumed else None
 
@@ -145,7 +150,7 @@ class KernelAttention(MultiHeadAttention):
     def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
-            output, denominator = read(state, wide(queries), feature_map)
+            output, denominator = read(state, wide(queries), feature_map, self.floor)
         return self._join(output, denominator, query.dtype)
 
     def _join(self, output: Tensor, denominator: Tensor, dtype: torch.dtype) -> Reading:

@@ -10,8 +10,10 @@ input; at sites that read all keys at once it decays keys by their distance from
 Random vectors: a pool of matrices, drawn once and kept in checkpoints; in training every head draws one of them in each
 pass (appendix A.2), otherwise head h has matrix h (modulo the pool).  A memory that is handed on, step by step or from
 segment to segment, is written and read with those fixed matrices, in training too.
-The estimate of the denominator is not positive by construction: sines and cosines may give small or negative ones,
-mostly for sigma of 2 or more and few features, and nothing clamps them.
+The estimate of the denominator is not positive by construction: sines and cosines may give small or negative ones
+where a query is far from all keys, and a query whose denominator is close to 0 has a reading and gradients without
+bound.  The option `floor` stands in for estimates below it; the thesis's equations have none, the released code
+(github.com/Noahs-ARK/RFA) has one that amounts to between 0.8 and 1.6, the weight of about one equal key.
 O((T + S) N C) time, O(N C) state, N the size of the feature map.
 """
 
@@ -46,6 +48,7 @@ class RandomFeatureAttention(KernelAttention):
         unit_norm: bool = True  # whether queries and keys are scaled to norm 1; False is eq. 4.10
         gate: bool = False  # whether a learned gate decays the memory (eq. 4.8)
         pool: int = 200  # random matrices that training draws from; 1 or more
+        floor: float = 0.0  # denominators are at least this, where a key equal to the query weighs 1; 0 for none
 
         def __post_init__(self) -> None:
             if self.kernel not in KERNELS:
@@ -58,6 +61,8 @@ class RandomFeatureAttention(KernelAttention):
                 raise ValueError(f"rfa: sigma is above 0, not {self.sigma}")
             if self.pool < 1:
                 raise ValueError(f"rfa: pool is 1 or more, not {self.pool}")
+            if self.floor < 0 or self.floor and not self.unit_norm:
+                raise ValueError(f"rfa: floor is 0, or above 0 with unit_norm; got {self.floor}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
@@ -67,6 +72,11 @@ class RandomFeatureAttention(KernelAttention):
         self.register_buffer("projections", torch.randn(config.pool, rows, dim))
         if config.gate:
             self.gate_layer = Gate(shape.key_dim, shape.num_heads)
+
+    @property
+    def floor(self) -> float:
+        """The option of that name."""
+        return self.config.floor
 
     @property
     def num_features(self) -> int:

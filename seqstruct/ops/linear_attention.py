@@ -4,7 +4,8 @@
 
 over the keys s written before the reading; d_ts is the product of the decays after s (1 without a gate).  Nothing is
 added to the denominator; where it is 0, as for the empty memory, or too small for its reciprocal to be exact (in
-float32 1e-31), the output is 0.
+float32 1e-31), the output is 0.  A `floor` above 0 stands in the place of denominators below it, which estimates by
+random features may have.
 
 Axis letters: B batch, H heads, T queries, S keys, N features of a key, E size of a value.
 """
@@ -20,7 +21,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.linear_attention import CompiledLinearAttention, fits_step, read_one, write_one
+from seqstruct.ops.compiled.linear_attention import (
+    CompiledLinearAttention,
+    decay_gradient,
+    fits_step,
+    read_one,
+    write_one,
+)
 from seqstruct.ops.feature_maps import FeatureMap
 
 CHUNK = 32
@@ -111,13 +118,18 @@ def write(
     return Memory(memory, total.add_(key.sum(-2)), level)
 
 
-def read(state: Memory, query: Tensor, features: FeatureMap | None = None) -> tuple[Tensor, Tensor]:
-    """Output B H T E and denominator B H T for queries B H T N (features) or B H T D (vectors), in O(T N E) time."""
+def read(
+    state: Memory, query: Tensor, features: FeatureMap | None = None, floor: float = 0.0
+) -> tuple[Tensor, Tensor]:
+    """Output B H T E and denominator B H T for queries B H T N (features) or B H T D (vectors), in O(T N E) time.
+
+    The denominator is the estimate before `floor`.
+    """
     if fits_step(features, query, state.memory, state.total):
-        return read_one(state.memory, state.total, query, features)
+        return read_one(state.memory, state.total, query, features, floor)
     query = query if features is None else features(query)[0]
     denominator = _flushed(query @ state.total.unsqueeze(-1))
-    return query @ state.memory * _inverse(denominator), denominator.squeeze(-1)
+    return query @ state.memory * _inverse(denominator, floor), denominator.squeeze(-1)
 
 
 def causal_linear_attention(
@@ -128,6 +140,7 @@ def causal_linear_attention(
     plan: Schedule | None = None,
     features: FeatureMap | None = None,
     weight: Tensor | None = None,
+    floor: float = 0.0,
 ) -> tuple[Tensor, Tensor, Memory]:
     """Write each key, then read for its query: output B H T E, denominator B H T (no gradient), memory at the end.
 
@@ -143,7 +156,7 @@ def causal_linear_attention(
     weight = None if weight is None else weight.flatten(0, 1)
     log_decay = None if plan is None else plan.log_decay.flatten(0, 1)
     parameters = () if features is None else features.parameters(heads[0])
-    tensors += [weight, log_decay, features, *parameters]
+    tensors += [weight, log_decay, features, floor / scale**2, *parameters]
     compiled = usable(*tensors[:6], *parameters)
     function = CompiledLinearAttention if compiled else _CausalLinearAttention
     output, denominator, memory, total = function.apply(*tensors)
@@ -158,9 +171,9 @@ def _flushed(x: Tensor) -> Tensor:
     return x.masked_fill(x.abs() < limits.tiny / limits.eps, 0.0)
 
 
-def _inverse(x: Tensor) -> Tensor:
-    """1/x, and 0 where x is 0."""
-    return x.masked_fill(x == 0, math.inf).reciprocal()
+def _inverse(x: Tensor, floor: float) -> Tensor:
+    """1/x, or 1/floor where x is below it; without a floor 0 where x is 0."""
+    return x.clamp(min=floor).reciprocal() if floor else x.masked_fill(x == 0, math.inf).reciprocal()
 
 
 class _Decays(NamedTuple):
@@ -185,7 +198,7 @@ class _CausalLinearAttention(torch.autograd.Function):
     """G is B and H merged: query, key G T D; value G T E; memory G N E; total G N; weight G T; log_decay G T+1."""
 
     @staticmethod
-    def forward(ctx, query, key, value, memory, total, weight, log_decay, features, *parameters):
+    def forward(ctx, query, key, value, memory, total, weight, log_decay, features, floor, *parameters):
         length, recorded = query.size(1), any(ctx.needs_input_grad)
         total = total.unsqueeze(1)  # G 1 N
         output, denominator = torch.empty_like(value), value.new_empty(*value.shape[:2], 1)
@@ -206,7 +219,7 @@ class _CausalLinearAttention(torch.autograd.Function):
                 decayed = memory * decays.whole, total * decays.whole
             den = _flushed(scores.sum(2, keepdim=True).baddbmm_(q, total.transpose(1, 2)))
             denominator[:, now] = den
-            torch.mul(torch.bmm(scores, v).baddbmm_(q, memory), _inverse(den), out=output[:, now])
+            torch.mul(torch.bmm(scores, v).baddbmm_(q, memory), _inverse(den, floor), out=output[:, now])
             before = (memory, total) if log_decay is None else decayed
             memory = torch.baddbmm(before[0], k.transpose(1, 2), v)
             total = before[1] + k.sum(1, keepdim=True)
@@ -214,7 +227,7 @@ class _CausalLinearAttention(torch.autograd.Function):
             totals.append(total)
             if not recorded:
                 memories, totals = memories[-1:], totals[-1:]
-        ctx.features, ctx.parameters, ctx.states = features, len(parameters), len(memories)
+        ctx.features, ctx.floor, ctx.parameters, ctx.states = features, floor, len(parameters), len(memories)
         if recorded:
             ctx.save_for_backward(
                 query, key, value, weight, log_decay, output, denominator, *parameters, *memories, *totals
@@ -242,8 +255,10 @@ class _CausalLinearAttention(torch.autograd.Function):
             plain = k
             if weight is not None:
                 k = k * weight[:, now, None]
-            d_num = d_output[:, now] * _inverse(denominator[:, now])
+            d_num = d_output[:, now] * _inverse(denominator[:, now], ctx.floor)
             d_den = (d_num * output[:, now]).sum(2, keepdim=True).neg_()
+            if ctx.floor:
+                d_den.masked_fill_(denominator[:, now] < ctx.floor, 0.0)
             scores = torch.bmm(q, k.transpose(1, 2))
             d_scores = torch.bmm(d_num, v.transpose(1, 2)).add_(d_den)
             dq = torch.bmm(d_num, memory.transpose(1, 2)).baddbmm_(d_den, total)
@@ -277,13 +292,11 @@ class _CausalLinearAttention(torch.autograd.Function):
                 store[:, now] = d
         d_decay = None
         if decayed:
-            # A reading is a ratio, so the decay up to its own step cancels: keys and the two ends alone feel theirs.
             d_first = (d_memory * memories[0]).sum((1, 2)) + (d_total * totals[0]).sum((1, 2))
             d_keys = d_weight if weight is None else d_weight * weight
-            d_decay = torch.cat([-d_first.unsqueeze(1), -d_keys], 1).double()
-            d_decay[:, -1] += d_last
+            d_decay = decay_gradient(d_first, d_last, d_keys, d_output, output, denominator.squeeze(2), ctx.floor)
         d_weight = d_weight if ctx.needs_input_grad[5] else None
-        return d_query, d_key, d_value, d_memory, d_total.squeeze(1), d_weight, d_decay, None, *gradients
+        return d_query, d_key, d_value, d_memory, d_total.squeeze(1), d_weight, d_decay, None, None, *gradients
 
 
 def _features(

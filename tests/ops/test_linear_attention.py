@@ -289,3 +289,40 @@ def test_what_the_released_code_clamps_is_a_factor_of_ours(mode: str, golden) ->
     held = denominator.clamp(min=1.0) if mode == "causal" else denominator.abs().clamp(min=1.0)
     for name, divisor in (("out", held), ("out_masked_path", denominator.abs().clamp(min=1e-3))):
         torch.testing.assert_close(output * (denominator / divisor).unsqueeze(-1), case[name], **EXACT)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+def test_a_floor_stands_in_for_smaller_denominators(gated, generator):
+    """Chunks against all pairs, with gradients by differences."""
+    B, H, T, D, E = 2, 2, 37, 3, 2
+    shapes = {"query": (B, H, T, D), "key": (B, H, T, D), "value": (B, H, T, E), "gate": (B, H, T)}
+    given = [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes.values()]
+    floor = 3.0
+
+    def chunks(query, key, value, gate):
+        state = empty_memory(B, H, D, E, query)
+        plan = schedule(state.level, None, F.logsigmoid(gate)) if gated else None
+        return causal_linear_attention(state, query.exp(), key.exp(), value, plan, None, None, floor)[0]
+
+    def pairs(query, key, value, gate):
+        total = F.logsigmoid(gate).cumsum(-1) * float(gated)
+        decay = (total.unsqueeze(-1) - total.unsqueeze(-2)).exp().tril()
+        weights = (query.exp() @ key.exp().transpose(2, 3)) * decay
+        return weights @ value / weights.sum(-1, keepdim=True).clamp(min=floor)
+
+    given = [x.requires_grad_() for x in given]
+    ours, theirs = chunks(*given), pairs(*given)
+    torch.testing.assert_close(ours, theirs, **EXACT)
+    weights = torch.randn(ours.shape, generator=generator, dtype=torch.float64)
+    ours, theirs = (torch.autograd.grad((x * weights).sum(), given, materialize_grads=True) for x in (ours, theirs))
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, **EXACT)
+    # step by step
+    state = empty_memory(B, H, D, E, given[0])
+    query, key, value, gate = (x.detach() for x in given)
+    for t in range(T):
+        now = slice(t, t + 1)
+        plan = schedule(state.level, None, F.logsigmoid(gate[..., now])) if gated else None
+        state = write(state, key[:, :, now].exp(), value[:, :, now], plan)
+        output, _ = read(state, query[:, :, now].exp(), None, floor)
+        torch.testing.assert_close(output, chunks(*given)[:, :, now].detach(), **EXACT)

@@ -19,6 +19,7 @@ constexpr Index SPAN = CHUNK * KEPT;
 
 struct Sizes {
   Index groups, steps, dim, features, value_dim, kind, normed;
+  double floor;
 
   bool projected() const { return kind == SINUSOIDS || kind == RELU; }
   Index rows() const { return kind == SINUSOIDS ? features / 2 : projected() ? features : 0; }
@@ -278,7 +279,7 @@ void forward(Index threads, const Sizes s, const T* query, const T* key, const T
           T den = dot(N, reading + t * N, total.get());
           for (Index u = 0; u <= t; ++u) den += scores.get()[t * CHUNK + u];
           denominator[at + t] = den = flushed(den);
-          scale(E, inverse(den), result.get() + t * E);
+          scale(E, inverse(den, T(s.floor)), result.get() + t * E);
         }
         put(count, s.value_dim, result.get(), E, output + at * s.value_dim, s.value_dim);
         write(s, count, decays.whole, keys.written(decays), values.get(), memory.get(), total.get());
@@ -339,8 +340,9 @@ void backward(Index threads, const Sizes s, const T* query, const T* key, const 
           keys.set(s, count, all, k, weight ? weight + at : nullptr, decays);
           std::fill(d_den.get(), d_den.get() + CHUNK, T(0));
           for (Index t = 0; t < count; ++t) {
-            scale(E, inverse(denominator[at + t]), d_num.get() + t * E);
-            d_den.get()[t] = -dot(E, d_num.get() + t * E, outputs.get() + t * E);
+            const T den = denominator[at + t], floor = T(s.floor);
+            scale(E, inverse(den, floor), d_num.get() + t * E);
+            if (!floor || den >= floor) d_den.get()[t] = -dot(E, d_num.get() + t * E, outputs.get() + t * E);
           }
           transpose(all, N, keys.weighted.get(), N, turned.get(), CHUNK);
           product_lower(all, N, plain(q.features.get(), N), turned.get(), CHUNK, scores.get(), CHUNK);
@@ -396,22 +398,24 @@ using seqstruct::Sizes;
 
 #define LINEAR_ATTENTION(T, suffix)                                                                                   \
   extern "C" void linear_attention_forward_##suffix(                                                                  \
-      Index threads, Index groups, Index steps, Index dim, Index features, Index value_dim, Index kind, Index normed,  \
-      const T* query, const T* key, const T* value, const T* weight, const double* log_decay, const T* rows,          \
-      const T* bias, const T* memory, const T* total, T* output, T* denominator, T* memories, T* totals,              \
+      Index threads, Index groups, Index steps, Index dim, Index features, Index value_dim, Index kind, Index normed, \
+      double floor, const T* query, const T* key, const T* value, const T* weight, const double* log_decay,           \
+      const T* rows, const T* bias, const T* memory, const T* total, T* output, T* denominator, T* memories, T* totals,\
       T* memory_end, T* total_end) {                                                                                  \
-    seqstruct::forward<T>(threads, {groups, steps, dim, features, value_dim, kind, normed}, query, key, value, weight, \
-                          log_decay, rows, bias, memory, total, output, denominator, memories, totals, memory_end,    \
-                          total_end);                                                                                 \
+    const Sizes sizes{groups, steps, dim, features, value_dim, kind, normed, floor};                                  \
+    seqstruct::forward<T>(threads, sizes, query, key, value, weight, log_decay, rows, bias, memory, total, output,    \
+                          denominator, memories, totals, memory_end, total_end);                                      \
   }                                                                                                                   \
   extern "C" void linear_attention_backward_##suffix(                                                                 \
-      Index threads, Index groups, Index steps, Index dim, Index features, Index value_dim, Index kind, Index normed,  \
-      const T* query, const T* key, const T* value, const T* weight, const double* log_decay, const T* rows,          \
-      const T* bias, const T* memories, const T* totals, const T* output, const T* denominator, const T* d_output,    \
-      T* d_query, T* d_key, T* d_value, T* d_weight, T* d_rows, T* d_bias, T* d_memory, T* d_total) {                 \
-    seqstruct::backward<T>(threads, {groups, steps, dim, features, value_dim, kind, normed}, query, key, value,       \
-                           weight, log_decay, rows, bias, memories, totals, output, denominator, d_output, d_query,   \
-                           d_key, d_value, d_weight, d_rows, d_bias, d_memory, d_total);                              \
+      Index threads, Index groups, Index steps, Index dim, Index features, Index value_dim, Index kind, Index normed, \
+      double floor, const T* query, const T* key, const T* value, const T* weight, const double* log_decay,           \
+      const T* rows, const T* bias, const T* memories, const T* totals, const T* output, const T* denominator,        \
+      const T* d_output, T* d_query, T* d_key, T* d_value, T* d_weight, T* d_rows, T* d_bias, T* d_memory,            \
+      T* d_total) {                                                                                                   \
+    const Sizes sizes{groups, steps, dim, features, value_dim, kind, normed, floor};                                  \
+    seqstruct::backward<T>(threads, sizes, query, key, value, weight, log_decay, rows, bias, memories, totals, output,\
+                           denominator, d_output, d_query, d_key, d_value, d_weight, d_rows, d_bias, d_memory,        \
+                           d_total);                                                                                  \
   }
 
 LINEAR_ATTENTION(float, f32)

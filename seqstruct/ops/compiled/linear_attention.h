@@ -15,9 +15,10 @@ T flushed(T x) {
   return std::fabs(x) < std::numeric_limits<T>::min() / std::numeric_limits<T>::epsilon() ? T(0) : x;
 }
 
+// 1/x, or 1/floor where x is below it; without a floor 0 where x is 0.
 template <class T>
-T inverse(T x) {
-  return x == 0 ? T(0) : 1 / x;
+T inverse(T x, T floor) {
+  return floor ? 1 / std::max(x, floor) : x == 0 ? T(0) : 1 / x;
 }
 
 }  // namespace seqstruct

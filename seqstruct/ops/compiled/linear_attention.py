@@ -18,10 +18,9 @@ class CompiledLinearAttention(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, query, key, value, memory, total, weight, log_decay, features, *parameters):
-        ctx.features, ctx.parameters = features, parameters
+    def forward(ctx, query, key, value, memory, total, weight, log_decay, features, floor, *parameters):
         groups, steps, dim = query.shape
-        sizes = (groups, steps, dim, memory.size(1), value.size(2), *_kind(features))
+        sizes = (groups, steps, dim, memory.size(1), value.size(2), *_kind(features), float(floor))
         parameters = [x.contiguous() for x in parameters]
         rows, bias = [*parameters, None, None][:2]
         weight, log_decay = (None if x is None else x.contiguous() for x in (weight, log_decay))
@@ -46,7 +45,7 @@ class CompiledLinearAttention(torch.autograd.Function):
     def backward(ctx, d_output, _, d_memory_end, d_total_end):
         *inputs, memories, totals, output, denominator, memory, total, memory_end, total_end = ctx.saved_tensors
         query, key, value, weight, log_decay, rows, bias = inputs
-        decayed = log_decay is not None
+        decayed, floor = log_decay is not None, ctx.sizes[-1]
         d_query, d_key, d_value = (torch.empty_like(x) for x in (query, key, value))
         d_weight = torch.empty_like(denominator) if ctx.needs_input_grad[5] or decayed else None
         d_rows, d_bias = (None if x is None else torch.empty_like(x) for x in (rows, bias))
@@ -57,7 +56,6 @@ class CompiledLinearAttention(torch.autograd.Function):
         )
         d_decay = None
         if decayed:
-            # as in `_CausalLinearAttention`
             d_first, d_last = (
                 (x * dx).sum((1, 2)) + (z * dz).sum(1)
                 for x, dx, z, dz in (
@@ -65,11 +63,24 @@ class CompiledLinearAttention(torch.autograd.Function):
                 )
             )
             d_keys = d_weight if weight is None else d_weight * weight
-            d_decay = torch.cat([-d_first.unsqueeze(1), -d_keys], 1).double()
-            d_decay[:, -1] += d_last
+            d_decay = decay_gradient(d_first, d_last, d_keys, d_output, output, denominator, floor)
         d_parameters = [x for x in (d_rows, d_bias) if x is not None]
         d_weight = d_weight if ctx.needs_input_grad[5] else None
-        return d_query, d_key, d_value, d_memory, d_total, d_weight, d_decay, None, *d_parameters
+        return d_query, d_key, d_value, d_memory, d_total, d_weight, d_decay, None, None, *d_parameters
+
+
+def decay_gradient(
+    d_first: Tensor, d_last: Tensor, d_keys: Tensor, d_output: Tensor, output: Tensor, denominator: Tensor, floor: float
+) -> Tensor:
+    """Gradient of a schedule's log_decay, G T+1: of the memory at first and last (G), of the keys' scales (G T).
+
+    A reading is a ratio, so the decay up to its own step cancels, but for those whose denominator is the floor.
+    """
+    d_decay = torch.cat([-d_first.unsqueeze(1), -d_keys], 1).double()
+    d_decay[:, -1] += d_last
+    if floor:
+        d_decay[:, 1:] += (d_output * output).sum(2).masked_fill(denominator >= floor, 0.0)
+    return d_decay
 
 
 def fits_step(features, *tensors: Tensor | None) -> bool:
@@ -85,11 +96,11 @@ def write_one(memory, total, key, value, weight, log_decay, features) -> None:
          total)  # fmt: skip
 
 
-def read_one(memory, total, query, features) -> tuple[Tensor, Tensor]:
+def read_one(memory, total, query, features, floor) -> tuple[Tensor, Tensor]:
     """Output B H 1 E and denominator B H 1."""
     output, denominator = query.new_empty(*memory.shape[:2], 1, memory.size(3)), query.new_empty(*memory.shape[:2], 1)
-    call("linear_attention_read", *_step(memory, query, features), *map(_plain, (query, memory, total)), output,
-         denominator)  # fmt: skip
+    call("linear_attention_read", *_step(memory, query, features), float(floor),
+         *map(_plain, (query, memory, total)), output, denominator)  # fmt: skip
     return output, denominator
 
 

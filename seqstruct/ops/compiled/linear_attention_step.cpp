@@ -84,7 +84,7 @@ void write(Index threads, Index groups, Index value_dim, Index features, Map<T> 
 }
 
 template <class T>
-void read(Index threads, Index groups, Index value_dim, Index features, Map<T> map, Index dim, const T* query,
+void read(Index threads, Index groups, Index value_dim, Index features, Map<T> map, Index dim, T floor, const T* query,
           const T* memory, const T* total, T* output, T* denominator) {
 #pragma omp parallel num_threads(threads) firstprivate(map)
   {
@@ -93,7 +93,7 @@ void read(Index threads, Index groups, Index value_dim, Index features, Map<T> m
     for (Index g = 0; g < groups; ++g) {
       map.apply(g, query + g * dim, f.data());
       const T *S = memory + g * features * value_dim, *z = total + g * features;
-      const T den = flushed(inner(features, f.data(), z)), factor = inverse(den);
+      const T den = flushed(inner(features, f.data(), z)), factor = inverse(den, floor);
       std::fill(sums.begin(), sums.end(), T(0));
       for (Index n = 0; n < features; ++n)
         for (Index e = 0; e < value_dim; ++e) sums[e] += f[n] * S[n * value_dim + e];
@@ -117,13 +117,13 @@ using seqstruct::Index;
                         {heads, dim, features, kind, normed, static_cast<T>(scale), rows, bias}, dim, key, value,     \
                         weight, log_decay, memory, total);                                                            \
   }                                                                                                                   \
-  extern "C" void linear_attention_read_##suffix(Index threads, Index groups, Index heads, Index dim, Index features,  \
-                                                 Index value_dim, Index kind, Index normed, double scale,             \
-                                                 const T* rows, const T* bias, const T* query, const T* memory,       \
-                                                 const T* total, T* output, T* denominator) {                         \
+  extern "C" void linear_attention_read_##suffix(                                                                     \
+      Index threads, Index groups, Index heads, Index dim, Index features, Index value_dim, Index kind, Index normed, \
+      double scale, const T* rows, const T* bias, double floor, const T* query, const T* memory, const T* total,      \
+      T* output, T* denominator) {                                                                                    \
     seqstruct::read<T>(threads, groups, value_dim, features,                                                          \
-                       {heads, dim, features, kind, normed, static_cast<T>(scale), rows, bias}, dim, query, memory,   \
-                       total, output, denominator);                                                                   \
+                       {heads, dim, features, kind, normed, static_cast<T>(scale), rows, bias}, dim,                  \
+                       static_cast<T>(floor), query, memory, total, output, denominator);                             \
   }
 
 LINEAR_ATTENTION_STEP(float, f32)

@@ -41,20 +41,22 @@ def feature_map(name: str, given: dict):
     return make()
 
 
-def attend(name: str, given: dict, gated: bool, weighted: bool) -> tuple[torch.Tensor, ...]:
+def attend(name: str, given: dict, gated: bool, weighted: bool, floor: float = 0.0) -> tuple[torch.Tensor, ...]:
     """Output, denominator, last memory and total."""
     query, key = (given[k].exp() if name == "none" else given[k] for k in ("query", "key"))
     state = Memory(given["memory"], given["total"], given["total"].new_zeros(B, H))
     plan = schedule(state.level, None, given["log_gate"] if gated else None)
     weight = given["weight"] if weighted else None
     output, denominator, end = causal_linear_attention(
-        state, query, key, given["value"], plan, feature_map(name, given), weight
+        state, query, key, given["value"], plan, feature_map(name, given), weight, floor
     )
     return output, denominator, end.memory, end.total
 
 
-def with_gradients(name: str, given: dict, gated: bool, weighted: bool) -> list[torch.Tensor]:
-    output, denominator, memory, total = attend(name, given, gated, weighted)
+def with_gradients(
+    name: str, given: dict, gated: bool, weighted: bool, floor: float = 0.0
+) -> list[torch.Tensor]:
+    output, denominator, memory, total = attend(name, given, gated, weighted, floor)
     loss = sum((x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x)).sum() for x in (output, memory, total))
     gradients = torch.autograd.grad(loss, list(given.values()), allow_unused=True, materialize_grads=True)
     return [output, denominator, memory, total, *gradients]
@@ -148,9 +150,22 @@ def test_a_step_is_that_of_pytorch(name, shape, gated, weighted, compiled, gener
         plan = schedule(state.level, None, given["log_gate"] if gated else None)
         weight, features = given["weight"] if weighted else None, feature_map(name, given)
         after = write(state, given["key"], given["value"], plan, features, weight)
-        results.append([*read(after, given["query"], features), *after])
+        results.append([*read(after, given["query"], features), *read(after, given["query"], features, 30.0), *after])
     for ours, theirs in zip(*reversed(results), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("name", ["gaussian", "elu"])
+def test_floors_of_the_denominator(name, gated, compiled, generator):
+    given = inputs(name, (70, 13, 7), torch.float64, generator)
+    compiled(False)
+    denominator = with_gradients(name, given, gated, True)[1]
+    floor = denominator.median().item() * (1 + 1e-6)  # half of the readings have it
+    expected = with_gradients(name, given, gated, True, floor)
+    compiled(True)
+    for ours, theirs in zip(with_gradients(name, given, gated, True, floor), expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
 
 
 def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):
