@@ -6,8 +6,8 @@ updates); Tables 5.9, A.1 and A.4 decode the best checkpoint greedily and score 
 beta_1 of Adam is 0.9, where the thesis prints 0.1; WMT14's batches are counted in tokens of one GPU times
 --update-freq; the window row keeps softmax across, since a window has no meaning there.
 The rows of table 4.4-stand-in are on Multi30k, German to English, at scales small and smoke: 3 + 3 layers of size 128,
-few epochs, features and slots as in the thesis; "Floor" has denominators of at least 1.  Decoding speed: greedy, batches
-of 32, as many steps for all models, against softmax in the same model; the better of two decodings each.
+few epochs, features and slots as in the thesis; "Floor" has denominators of at least 1.  Decoding speed: greedy,
+batches of 32, as many steps for all models, against softmax in the same model; the better of two decodings each.
 """
 
 from __future__ import annotations
