@@ -39,7 +39,7 @@ def test_options_differ_from_training_in_plan_and_schedule_alone() -> None:
         "--decoder-self-attention", "--lr", "--lr-scheduler", "--warmup-updates", "--max-update",
         "--save-interval-updates", "--keep-interval-updates", "--validate-after-updates",
     }  # fmt: skip
-    assert given["--decoder-self-attention"] == "rfa(features=64)" and given["--max-update"] == "300"
+    assert given["--decoder-self-attention"] == "rfa(features=128)" and given["--max-update"] == "300"
     assert not any("interval" in word for word in options)
 
 
