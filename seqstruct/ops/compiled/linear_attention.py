@@ -91,13 +91,16 @@ def fits_step(features, *tensors: Tensor | None) -> bool:
 
 
 def write_one(memory, total, key, value, weight, log_decay, features) -> None:
-    """Into memory B H N E and total B H N, contiguous, in place; weight: B H 1; log_decay: B H 2, float64."""
+    """Write key B H 1 D and value B H 1 E into memory B H N E and total B H N, contiguous, in place.
+
+    weight: B H 1, factors of the key's features, or None; log_decay: B H 2, float64, of the schedule, or None.
+    """
     call("linear_attention_write", *_step(memory, key, features), *map(_plain, (key, value, weight, log_decay)), memory,
          total)  # fmt: skip
 
 
 def read_one(memory, total, query, features, floor) -> tuple[Tensor, Tensor]:
-    """Output B H 1 E and denominator B H 1."""
+    """Output B H 1 E and denominator B H 1, before the floor, for query B H 1 D; memory B H N E, total B H N."""
     output, denominator = query.new_empty(*memory.shape[:2], 1, memory.size(3)), query.new_empty(*memory.shape[:2], 1)
     call("linear_attention_read", *_step(memory, query, features), float(floor),
          *map(_plain, (query, memory, total)), output, denominator)  # fmt: skip

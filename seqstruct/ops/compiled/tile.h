@@ -203,7 +203,7 @@ inline void put(Index rows, Index columns, const T* from, Index from_stride, T* 
   for (Index i = 0; i < rows; ++i) std::memcpy(to + i * to_stride, from + i * from_stride, columns * sizeof(T));
 }
 
-// y += factor * x and their inner product, over whole vectors.
+// y += factor * x, x *= factor and the inner product: counts are multiples of WIDTH.
 template <class T>
 inline void add_scaled(Index count, T factor, const T* x, T* y) {
   for (Index j = 0; j < count; j += WIDTH<T>) store(y + j, load(y + j) + factor * load(x + j));
