@@ -123,6 +123,26 @@ class Attention(nn.Module):
         """
         raise TypeError(f"{self.name} needs the whole sequence at once and has no step form")
 
+    def step(
+        self,
+        state: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        *,
+        order: Tensor | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Reading, Any]:
+        """Write keys B 1 key_dim and values B 1 value_dim, then read for queries B 1 C; the old state is consumed.
+
+        order: B long, the rows of the old state to go on from, as beam search chooses them; None for all, as they are.
+        Overridden where one pass over the memory can do all three.
+        """
+        state = state if order is None else select_rows(state, order)
+        state = self.write(state, key, value, padding_mask)
+        return self.read(state, query, need_weights=need_weights), state
+
     def forward(
         self,
         query: Tensor,
@@ -167,3 +187,10 @@ class Attention(nn.Module):
             return Reading(query.new_zeros(query.size(0), 0, self.shape.embed_dim))
         extra = {name: torch.cat([r.extra[name] for r in readings], 1) for name in readings[0].extra}
         return Reading(torch.cat([r.output for r in readings], 1), None, extra)
+
+
+def select_rows(state: Any, order: Tensor) -> Any:
+    """Rows order (long) of every tensor of a State: nested tuples of tensors, batch first."""
+    if isinstance(state, Tensor):
+        return state.index_select(0, order)
+    return type(state)(*(select_rows(part, order) for part in state))

@@ -21,6 +21,7 @@ from seqstruct.ops.bounded_memory import (
     read,
     write,
 )
+from seqstruct.ops.bounded_memory import step as step_memory
 from seqstruct.ops.masking import check_padding_mask, positions
 
 
@@ -82,6 +83,29 @@ class BoundedMemoryAttention(MultiHeadAttention):
         with torch.autocast(query.device.type, enabled=False):
             output = read(state.memory, wide(queries), self.config.empty_slots)
         return self._join(output, anything_written(state.memory).any(1, keepdim=True), query.dtype)
+
+    def step(
+        self,
+        state: SlotState,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        *,
+        order: Tensor | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Reading, SlotState]:
+        """One pass over the slots, where kernels are compiled."""
+        position = state.position if order is None else state.position.index_select(0, order)
+        written, count = self._written(state._replace(position=position), key, value, padding_mask)
+        queries = self._heads(self.q_proj(query))
+        with torch.autocast(query.device.type, enabled=False):
+            output, memory = step_memory(
+                state.memory, order, wide(queries), *written[:3], self.means, self.config.empty_slots
+            )
+            memory = self._decayed(memory, written)
+        seen = anything_written(memory).any(1, keepdim=True)
+        return self._join(output, seen, query.dtype), SlotState(memory, count)
 
     def forward(
         self,

@@ -12,6 +12,7 @@ from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.feature_maps import FeatureMap
 from seqstruct.ops.linear_attention import LOWEST, Memory, Schedule, causal_linear_attention, empty_memory, read
 from seqstruct.ops.linear_attention import schedule as make_schedule
+from seqstruct.ops.linear_attention import step as step_memory
 from seqstruct.ops.linear_attention import write as write_memory
 from seqstruct.ops.masking import check_padding_mask
 
@@ -80,6 +81,28 @@ class KernelAttention(MultiHeadAttention):
         """The mean of the values, weighted by products of features, for queries B T C."""
         return self._read(state, query, self.feature_map(True))
 
+    def step(
+        self,
+        state: Memory,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        *,
+        order: Tensor | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Reading, Memory]:
+        """One pass over the memory, where kernels are compiled."""
+        feature_map = self.feature_map(True)
+        level = state.level if order is None else state.level.index_select(0, order)
+        keys = self._keys(state._replace(level=level), key, value, padding_mask, feature_map, True)
+        queries, left = self._queries(query, keys, feature_map)
+        with torch.autocast(query.device.type, enabled=False):
+            output, denominator, state = step_memory(
+                state, order, queries, keys.key, keys.value, keys.plan, left, keys.weight, self.floor
+            )
+        return self._join(output, denominator, query.dtype), state
+
     def forward(
         self,
         query: Tensor,
@@ -103,15 +126,19 @@ class KernelAttention(MultiHeadAttention):
             return self._read(state, query, feature_map), state if resumed else None
         if query.size(1) != key.size(1):
             raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+        queries, left = self._queries(query, keys, feature_map)
+        with torch.autocast(query.device.type, enabled=False):
+            output, denominator, state = causal_linear_attention(
+                state, queries, keys.key, keys.value, keys.plan, left, keys.weight, self.floor
+            )
+        return self._join(output, denominator, query.dtype), state if resumed else None
+
+    def _queries(self, query: Tensor, keys: Keys, feature_map: FeatureMap) -> tuple[Tensor, FeatureMap | None]:
+        """Queries as the keys are, vectors or features, and the map that is left to do."""
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
             queries = wide(queries)
-            chunked = None if keys.mapped else feature_map
-            queries = feature_map(queries)[0] if keys.mapped else queries
-            output, denominator, state = causal_linear_attention(
-                state, queries, keys.key, keys.value, keys.plan, chunked, keys.weight, self.floor
-            )
-        return self._join(output, denominator, query.dtype), state if resumed else None
+            return (feature_map(queries)[0], None) if keys.mapped else (queries, feature_map)
 
     def _keys(
         self,

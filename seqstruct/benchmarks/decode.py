@@ -124,8 +124,7 @@ def featured(features: FeatureMap, size: int, place: Place) -> Step:
     state = linear_attention.empty_memory(BATCH, HEADS, size, DIM, query)
 
     def step() -> Tensor:
-        written = linear_attention.write(state, key, value, None, features)
-        return linear_attention.read(written, query, features)[0]
+        return linear_attention.step(state, None, query, key, value, None, features)[0]
 
     return step, megabytes(state)
 
@@ -137,7 +136,7 @@ def bounded(slots: int, place: Place) -> Step:
     state = bounded_memory.empty_bounded_memory(BATCH, HEADS, slots, DIM, DIM, query)
 
     def step() -> Tensor:
-        return bounded_memory.read(bounded_memory.write(state, key, value, control, True), query)
+        return bounded_memory.step(state, None, query, key, value, control, True)[0]
 
     return step, megabytes(state)
 

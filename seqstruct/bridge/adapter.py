@@ -1,7 +1,7 @@
 """The adapter: an Attention behind the calling convention of fairseq's MultiheadAttention.
 
-Time comes first outside (T B C) and the batch inside (B T C); `incremental_state` holds the mechanism's State; one
-`index_select` along the batch reorders any State in beam search.
+Time comes first outside (T B C) and the batch inside (B T C); `incremental_state` holds the mechanism's State and, in
+beam search, the order in which the next step takes its rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention import Attention, Reading, Site
+from seqstruct.attention.base import select_rows
 from seqstruct.bridge.carried_state import memories
 from seqstruct.bridge.collect import carried, collect, collecting, hand_on
 
@@ -51,7 +52,9 @@ class AttentionAdapter(nn.Module):
         need_weights = need_weights or need_head_weights
         query = query.transpose(0, 1)  # B T C
         if incremental_state is not None and self.mechanism.shape.site.value != "encoder_self":
-            reading = self._step(query, key, value, key_padding_mask, incremental_state, static_kv, need_weights)
+            reading = self._step(
+                query, key, value, key_padding_mask, incremental_state, static_kv, need_weights or collecting()
+            )
         else:
             self._check_causality(query.size(1), attn_mask)
             padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
@@ -85,23 +88,27 @@ class AttentionAdapter(nn.Module):
         need_weights: bool,
     ) -> Reading:
         saved = incremental_state.get(self._key)
-        state, asked = (None, 0) if saved is None else (saved["state"], saved["asked"])
-        if state is None or not static_kv:
-            if state is None:
-                state = self.mechanism.initial_state(query.size(0))
-            padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
-            if self.mechanism.left_to_right and query.size(1) > 1:
-                reading, state = self.mechanism(
-                    query, key.transpose(0, 1), value.transpose(0, 1), padding_mask, state, need_weights=need_weights
-                )
-                incremental_state[self._key] = {"state": state, "asked": 0}
-                return reading
-            state = self.mechanism.write(state, key.transpose(0, 1), value.transpose(0, 1), padding_mask)
-        incremental_state[self._key] = {"state": state, "asked": asked + query.size(1)}
+        state, asked, order = (None, 0, None) if saved is None else (saved["state"], saved["asked"], saved["order"])
         position = None
         if static_kv:
             position = torch.arange(asked, asked + query.size(1), device=query.device).expand(query.shape[:2])
-        return self.mechanism.read(state, query, position, need_weights=need_weights or collecting())
+            asked += query.size(1)
+        if state is None or not static_kv:
+            state = self.mechanism.initial_state(query.size(0)) if state is None else state
+            padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
+            new = key.transpose(0, 1), value.transpose(0, 1), padding_mask
+            if not static_kv and query.size(1) == key.size(0) == 1:
+                reading, state = self.mechanism.step(state, query, *new, order=order, need_weights=need_weights)
+                incremental_state[self._key] = {"state": state, "asked": asked, "order": None}
+                return reading
+            state = state if order is None else select_rows(state, order)
+            if self.mechanism.left_to_right and query.size(1) > 1:
+                reading, state = self.mechanism(query, *new, state, need_weights=need_weights)
+                incremental_state[self._key] = {"state": state, "asked": asked, "order": None}
+                return reading
+            state = self.mechanism.write(state, *new)
+        incremental_state[self._key] = {"state": state, "asked": asked, "order": None}
+        return self.mechanism.read(state, query, position, need_weights=need_weights)
 
     def _check_causality(self, length: int, attn_mask: Tensor | None) -> None:
         site = self.mechanism.shape.site.value
@@ -120,11 +127,21 @@ class AttentionAdapter(nn.Module):
         return None
 
     def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
-        """Select the rows new_order (its length may be smaller than the batch) of the saved State, in place."""
+        """Go on from the rows new_order (its length may be smaller than the batch) of the saved State.
+
+        A state that the next step writes to is copied by that step.
+        """
         saved = incremental_state.get(self._key)
-        if saved is not None:
-            reorder = reorder_source if self.mechanism.shape.site is Site.CROSS else reorder_state
-            incremental_state[self._key] = {**saved, "state": reorder(saved["state"], new_order)}
+        if saved is None:
+            return
+        if self.mechanism.shape.site is Site.CROSS:
+            incremental_state[self._key] = {**saved, "state": reorder_source(saved["state"], new_order)}
+            return
+        order = saved["order"]
+        size = _batch_size(saved["state"]) if order is None else order.numel()
+        if not _is_identity(new_order, size):
+            order = new_order if order is None else order.index_select(0, new_order)
+            incremental_state[self._key] = {**saved, "order": order}
 
 
 def attention_penalty(model: nn.Module) -> Tensor | None:
@@ -154,17 +171,12 @@ def reorder_source(state: Any, new_order: Tensor) -> Any:
 
 def reorder_state(state: Any, new_order: Tensor) -> Any:
     """Rows new_order of every tensor of a State (nested tuples of tensors, batch first); the identity is free."""
-    size = _batch_size(state)
-    if size == new_order.numel() and torch.equal(new_order, torch.arange(size, device=new_order.device)):
-        return state
-    return _select(state, new_order)
+    return state if _is_identity(new_order, _batch_size(state)) else select_rows(state, new_order)
+
+
+def _is_identity(order: Tensor, size: int) -> bool:
+    return order.numel() == size and torch.equal(order, torch.arange(size, device=order.device))
 
 
 def _batch_size(state: Any) -> int:
     return state.size(0) if isinstance(state, Tensor) else _batch_size(next(iter(state)))
-
-
-def _select(state: Any, new_order: Tensor) -> Any:
-    if isinstance(state, Tensor):
-        return state.index_select(0, new_order)
-    return type(state)(*(_select(part, new_order) for part in state))

@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.bounded_memory import CompiledBoundedMemory
+from seqstruct.ops.compiled.bounded_memory import CompiledBoundedMemory, fits_step, write_and_read
 
 CHUNK = 32
 LOWEST = -1e30  # the log-total of a slot that is empty
@@ -82,6 +82,31 @@ def read(state: BoundedMemory, query: Tensor, empty_slots: bool = False) -> Tens
     if not empty_slots:
         logits = logits.masked_fill((state.log_total == LOWEST).unsqueeze(2), LOWEST)
     return logits.softmax(-1) @ state.value
+
+
+def step(
+    state: BoundedMemory,
+    order: Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    control: Tensor,
+    means: bool,
+    empty_slots: bool = False,
+) -> tuple[Tensor, BoundedMemory]:
+    """`write` of one key into rows `order` (B long; None: all) of the memory, then `read` for one query.
+
+    Arguments as theirs, with S = T = 1; output B H 1 E and the memory.  Compiled kernels choose, write and read in one
+    pass.
+    """
+    given = query, key, value, control.to(state.log_total.dtype)
+    if fits_step(*given, *state):
+        output, *memory = write_and_read(state, order, *given, means, empty_slots)
+        return output, BoundedMemory(*memory)
+    if order is not None:
+        state = BoundedMemory(*(x.index_select(0, order) for x in state))
+    state = write(state, key, value, control, means)
+    return read(state, query, empty_slots), state
 
 
 def anything_written(state: BoundedMemory) -> Tensor:

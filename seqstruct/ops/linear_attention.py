@@ -26,7 +26,7 @@ from seqstruct.ops.compiled.linear_attention import (
     decay_gradient,
     fits_step,
     read_one,
-    write_one,
+    write_and_read,
 )
 from seqstruct.ops.feature_maps import FeatureMap
 
@@ -101,9 +101,6 @@ def write(
     O(S N E) time.  The old memory is consumed: written in place where no gradient is recorded.
     """
     memory, total, level = state
-    if memory.is_contiguous() and total.is_contiguous() and fits_step(features, key, value, memory, total, weight):
-        write_one(memory, total, key, value, weight, None if plan is None else plan.log_decay, features)
-        return state if plan is None else state._replace(level=plan.level)
     key = key if features is None else features(key)[0]
     key = key if weight is None else key * weight.unsqueeze(-1)
     if plan is not None:
@@ -130,6 +127,34 @@ def read(
     query = query if features is None else features(query)[0]
     denominator = _flushed(query @ state.total.unsqueeze(-1))
     return query @ state.memory * _inverse(denominator, floor), denominator.squeeze(-1)
+
+
+def step(
+    state: Memory,
+    order: Tensor | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    plan: Schedule | None = None,
+    features: FeatureMap | None = None,
+    weight: Tensor | None = None,
+    floor: float = 0.0,
+) -> tuple[Tensor, Tensor, Memory]:
+    """`write` of one key into rows `order` (B long; None: all) of the memory, then `read` for one query.
+
+    Arguments as theirs, with S = T = 1; output B H 1 E, denominator B H 1 and the memory.  Compiled kernels choose,
+    write and read in one pass.
+    """
+    memory, total, level = state
+    if fits_step(features, query, key, value, memory, total, weight):
+        given = key, value, weight, None if plan is None else plan.log_decay
+        *reading, memory, total = write_and_read(memory, total, order, query, given, features, floor)
+        level = level if order is None else level.index_select(0, order)
+        return *reading, Memory(memory, total, level if plan is None else plan.level)
+    if order is not None:
+        state = Memory(*(x.index_select(0, order) for x in state))
+    state = write(state, key, value, plan, features, weight)
+    return *read(state, query, features, floor), state
 
 
 def causal_linear_attention(

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention import Attention, Site
+from seqstruct.attention.base import select_rows
 from seqstruct.bridge.adapter import AttentionAdapter, reorder_state
 from tests.attention.cases import BATCH, LENGTH, Case, build, cases, inputs
 
@@ -178,6 +179,62 @@ def test_states_are_reordered_in_the_middle(case: Case, order: list[int], genera
         joined = torch.cat([memory[rows][:, :4], fresh], 1)
         wanted = attention.read(attention.write(attention.initial_state(len(order)), joined, joined), queries).output
     torch.testing.assert_close(found, wanted, **TOLERANCE)
+
+
+@STREAMING
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("order", [None, [2, 2, 0], [0, 0, 0, 4, 4, 4, 1]])
+def test_one_step_selects_writes_and_reads(
+    case: Case, order: list[int] | None, recorded: bool, generator: torch.Generator
+) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    rows = torch.arange(BATCH) if order is None else torch.tensor(order)
+    fresh = torch.randn(len(rows), 1, memory.size(2), generator=generator, dtype=memory.dtype)
+    mask = torch.zeros(len(rows), 1, dtype=torch.bool)
+    mask[1] = True
+    now = fresh if query is memory else query[rows][:, :1]
+
+    def written() -> object:
+        return attention.write(attention.initial_state(BATCH), memory[:, :4], memory[:, :4])
+
+    with torch.set_grad_enabled(recorded):
+        state = attention.write(select_rows(written(), rows), fresh, fresh, mask)
+        wanted = attention.read(state, now).output, attention.read(state, 2 * now).output
+        given = None if order is None else rows
+        reading, state = attention.step(written(), now, fresh, fresh, mask, order=given)
+        found = reading.output, attention.read(state, 2 * now).output
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, **TOLERANCE)
+
+
+@STREAMING
+def test_adapter_goes_on_from_rows_in_another_order(case: Case, generator: torch.Generator) -> None:
+    """Two orders one after the other, as where a sentence ends and beams change places."""
+    if case.site is Site.ENCODER_SELF:
+        return
+    attention = build(case, generator)
+    adapter = AttentionAdapter(attention, 0)
+    query, memory = inputs(case, generator)
+    static = case.site is Site.CROSS
+    orders = torch.tensor([3, 3, 0, 1]), torch.tensor([1, 2, 2])
+    chosen = orders[0][orders[1]]
+    incremental: dict = {}
+    with torch.no_grad():
+        for t in range(3):
+            now = memory if static else memory[:, t : t + 1]
+            adapter(*(x.transpose(0, 1) for x in (query[:, t : t + 1], now, now)), None, incremental, static_kv=static)
+        for order in orders:
+            adapter.reorder_incremental_state(incremental, order)
+        last = query[chosen][:, 3:4]
+        now = memory[chosen] if static else last
+        found, _ = adapter(*(x.transpose(0, 1) for x in (last, now, now)), None, incremental, static_kv=static)
+        if static:
+            state = attention.write(attention.initial_state(3), now, now)
+            wanted = attention.read(state, last, torch.full((3, 1), 3)).output
+        else:
+            wanted = attention(*[memory[chosen][:, :4]] * 3)[0].output[:, 3:]
+    torch.testing.assert_close(found.transpose(0, 1), wanted, **TOLERANCE)
 
 
 @STREAMING

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqstruct.ops.compiled import call
+from seqstruct.ops.compiled import call, usable
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
@@ -49,6 +49,33 @@ class CompiledBoundedMemory(torch.autograd.Function):
             d_query, d_key, d_value, d_control, d_state,
         )
         return d_query, d_key, d_value, d_control, *_unpacked(d_state, slots, dim, value_dim), None, None, None
+
+
+def fits_step(*tensors: Tensor) -> bool:
+    """Whether one query and one key, B H 1 D, are left to `write_and_read`: without a gradient to record."""
+    recorded = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
+    return tensors[0].size(2) == 1 and not recorded and usable(*tensors)
+
+
+def write_and_read(
+    memory: tuple[Tensor, ...], order: Tensor | None, query: Tensor, key: Tensor, value: Tensor, control: Tensor,
+    means: bool, empty: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """Write key B H 1 D and value B H 1 E by control B H 1 N into rows `order` of a memory, then read for one query.
+
+    memory: keys B H N D, values B H N E and log-totals B H N.  order: B long, or None for all rows, in place.
+    Returns the output, B H 1 E, and the three parts of the memory.
+    """
+    memory = ends = tuple(x.contiguous() for x in memory)
+    if order is not None:
+        ends = tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory)
+    batch, heads, _, dim = query.shape
+    slots, value_dim = memory[1].shape[2:]
+    sizes = batch * heads, heads, dim, slots, value_dim, int(means), int(empty)
+    output = query.new_empty(batch, heads, 1, value_dim)
+    given = (x.contiguous() for x in (key, value, control, query))
+    call("bounded_memory_step", *sizes, *given, *memory, *ends, output, None if order is None else order.contiguous())
+    return output, *ends
 
 
 def _packed(key_memory: Tensor, value_memory: Tensor, total: Tensor) -> Tensor:

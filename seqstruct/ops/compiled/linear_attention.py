@@ -84,35 +84,50 @@ def decay_gradient(
 
 
 def fits_step(features, *tensors: Tensor | None) -> bool:
-    """Whether one key or one query, B H 1 D, is left to `write_one` and `read_one`: without a gradient to record."""
+    """Whether one query, B H 1 D, is left to `read_one` or `write_and_read`: without a gradient to record."""
     recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
     one = tensors[0].size(2) == 1 and (features is None or features.chunked)
     return one and not recorded and usable(*tensors, *_parameters(features))
 
 
-def write_one(memory, total, key, value, weight, log_decay, features) -> None:
-    """Write key B H 1 D and value B H 1 E into memory B H N E and total B H N, contiguous, in place.
-
-    weight: B H 1, factors of the key's features, or None; log_decay: B H 2, float64, of the schedule, or None.
-    """
-    call("linear_attention_write", *_step(memory, key, features), *map(_plain, (key, value, weight, log_decay)), memory,
-         total)  # fmt: skip
-
-
 def read_one(memory, total, query, features, floor) -> tuple[Tensor, Tensor]:
     """Output B H 1 E and denominator B H 1, before the floor, for query B H 1 D; memory B H N E, total B H N."""
-    output, denominator = query.new_empty(*memory.shape[:2], 1, memory.size(3)), query.new_empty(*memory.shape[:2], 1)
-    call("linear_attention_read", *_step(memory, query, features), float(floor),
-         *map(_plain, (query, memory, total)), output, denominator)  # fmt: skip
+    nothing = None, None, None, None
+    return _step(_plain(memory), _plain(total), nothing, query, features, floor, None, None, None)
+
+
+def write_and_read(
+    memory: Tensor,
+    total: Tensor,
+    order: Tensor | None,
+    query: Tensor,
+    written: tuple[Tensor | None, ...],
+    features,
+    floor: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Write one key into rows `order` of memory B H N E and total B H N, then `read_one`.
+
+    order: long, or None for all rows, which are then written in place.  written: key B H 1 D, value B H 1 E, weight
+    B H 1, a factor of the key's features, or None, and log_decay B H 2, float64, of the schedule, or None.
+    Returns output, denominator, memory and total.
+    """
+    memory, total = _plain(memory), _plain(total)
+    ends = memory, total
+    if order is not None:
+        ends = tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in ends)
+    return *_step(memory, total, written, query, features, floor, *ends, order), *ends
+
+
+def _step(memory, total, written, query, features, floor, memory_end, total_end, order) -> tuple[Tensor, Tensor]:
+    query = _plain(query)
+    batch, heads, _, dim = query.shape
+    sizes = batch * heads, heads, dim, *memory.shape[2:]
+    map_ = (*_kind(features), 1.0 if features is None else float(features.scale))
+    rows, bias = [*map(_plain, _parameters(features)), None, None][:2]
+    output, denominator = query.new_empty(batch, heads, 1, memory.size(3)), query.new_empty(batch, heads, 1)
+    call("linear_attention_step", *sizes, *map_, rows, bias, float(floor), *map(_plain, written), query, memory, total,
+         memory_end, total_end, output, denominator, _plain(order))  # fmt: skip
     return output, denominator
-
-
-def _step(memory: Tensor, x: Tensor, features) -> tuple:
-    """Sizes, map and its parameters."""
-    groups, parameters = memory.size(0) * memory.size(1), [_plain(x) for x in _parameters(features)]
-    scale = 1.0 if features is None else features.scale
-    sizes = (groups, memory.size(1), x.size(3), memory.size(2), memory.size(3))
-    return (*sizes, *_kind(features), float(scale), *[*parameters, None, None][:2])
 
 
 def _parameters(features) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-// One key into a memory of fixed size, and one reading from it: what decoding does at each step.
+// One key into a memory of fixed size, and one reading from it, in one pass: what decoding does at each step.
 //
 // Tensors as in seqstruct/ops/linear_attention.py, with batch and heads merged in groups; the map's parameters are one
 // set a head.
@@ -60,48 +60,83 @@ class Map {
   std::vector<T> angles_ = {}, sine_ = {}, cosine_ = {};
 };
 
+// Row n of a memory after a write: to = left from + k v, and sums += f to; from may be to.
 template <class T>
-void write(Index threads, Index groups, Index value_dim, Index features, Map<T> map, Index dim, const T* key,
-           const T* value, const T* weight, const double* log_decay, T* memory, T* total) {
-#pragma omp parallel num_threads(threads) firstprivate(map)
-  {
-    std::vector<T> f(features);
-#pragma omp for schedule(static)
-    for (Index g = 0; g < groups; ++g) {
-      map.apply(g, key + g * dim, f.data());
-      const T factor = weight ? weight[g] : T(1);
-      const T left = log_decay ? T(std::exp(log_decay[2 * g + 1] - log_decay[2 * g])) : T(1);
-      const T* v = value + g * value_dim;
-      T *S = memory + g * features * value_dim, *z = total + g * features;
-      for (Index n = 0; n < features; ++n) {
-        const T k = factor * f[n];
-        T* row = S + n * value_dim;
-        z[n] = left * z[n] + k;
-        for (Index e = 0; e < value_dim; ++e) row[e] = left * row[e] + k * v[e];
-      }
-    }
+void row(Index value_dim, T left, const T* from, T k, const T* v, T f, T* to, T* sums) {
+#pragma GCC ivdep
+  for (Index e = 0; e < value_dim; ++e) {
+    to[e] = left * from[e] + k * v[e];
+    sums[e] += f * to[e];
   }
 }
 
+// `row` for all of them, in blocks of COLUMNS vectors whose sums stay in registers.
 template <class T>
-void read(Index threads, Index groups, Index value_dim, Index features, Map<T> map, Index dim, T floor, const T* query,
-          const T* memory, const T* total, T* output, T* denominator) {
-#pragma omp parallel num_threads(threads) firstprivate(map)
-  {
-    std::vector<T> f(features), sums(value_dim);
-#pragma omp for schedule(static)
-    for (Index g = 0; g < groups; ++g) {
-      map.apply(g, query + g * dim, f.data());
-      const T *S = memory + g * features * value_dim, *z = total + g * features;
-      const T den = flushed(inner(features, f.data(), z)), factor = inverse(den, floor);
-      std::fill(sums.begin(), sums.end(), T(0));
-      for (Index n = 0; n < features; ++n)
-        for (Index e = 0; e < value_dim; ++e) sums[e] += f[n] * S[n * value_dim + e];
-      for (Index e = 0; e < value_dim; ++e) output[g * value_dim + e] = factor * sums[e];
-      denominator[g] = den;
-    }
+void rows(Index features, Index value_dim, T left, const T* from, const T* k, const T* v, const T* f, T* to, T* sums) {
+  constexpr Index COLUMNS = 4, BLOCK = COLUMNS * WIDTH<T>;
+  Index begin = 0;
+  for (; begin + BLOCK <= value_dim; begin += BLOCK) {
+    Vector<T> value[COLUMNS], sum[COLUMNS] = {};
+    for (Index j = 0; j < COLUMNS; ++j) value[j] = load(v + begin + j * WIDTH<T>);
+    for (Index n = 0; n < features; ++n)
+      for (Index j = 0; j < COLUMNS; ++j) {
+        const Index at = n * value_dim + begin + j * WIDTH<T>;
+        const Vector<T> x = left * load(from + at) + k[n] * value[j];
+        store(to + at, x);
+        sum[j] += f[n] * x;
+      }
+    for (Index j = 0; j < COLUMNS; ++j) store(sums + begin + j * WIDTH<T>, sum[j]);
+  }
+  std::fill(sums + begin, sums + value_dim, T(0));
+  for (Index n = 0; n < features && begin < value_dim; ++n) {
+    const Index at = n * value_dim + begin;
+    row(value_dim - begin, left, from + at, k[n], v + begin, f[n], to + at, sums + begin);
   }
 }
+
+// Row order[b] of a batch of old memories (b itself without order, and then in place where they are the new ones),
+// one key written into it, one query that reads.  Without a key the old memories are read as they are.
+template <class T>
+struct Step {
+  Index groups, heads, dim, features, value_dim;
+  T floor;
+  const Index* order;
+  const T *key, *value, *weight;
+  const double* log_decay;
+  const T *query, *old_memory, *old_total;
+  T *memory, *total, *output, *denominator;
+
+  void run(Index threads, Map<T> map) const {
+#pragma omp parallel num_threads(threads) firstprivate(map)
+    {
+      std::vector<T> f(features), k(features), sums(value_dim);
+#pragma omp for schedule(static)
+      for (Index g = 0; g < groups; ++g) {
+        map.apply(g, query + g * dim, f.data());
+        const Index from = order ? order[g / heads] * heads + g % heads : g;
+        const T *S = old_memory + from * features * value_dim, *z = old_total + from * features;
+        if (key) {
+          const T left = log_decay ? T(std::exp(log_decay[2 * g + 1] - log_decay[2 * g])) : T(1);
+          T *S_new = memory + g * features * value_dim, *z_new = total + g * features;
+          map.apply(g, key + g * dim, k.data());
+          for (Index n = 0; n < features; ++n) {
+            k[n] *= weight ? weight[g] : T(1);
+            z_new[n] = left * z[n] + k[n];
+          }
+          rows(features, value_dim, left, S, k.data(), value + g * value_dim, f.data(), S_new, sums.data());
+          z = z_new;
+        } else {
+          std::fill(sums.begin(), sums.end(), T(0));
+          for (Index n = 0; n < features; ++n)
+            for (Index e = 0; e < value_dim; ++e) sums[e] += f[n] * S[n * value_dim + e];
+        }
+        const T den = flushed(inner(features, f.data(), z)), factor = inverse(den, floor);
+        for (Index e = 0; e < value_dim; ++e) output[g * value_dim + e] = factor * sums[e];
+        denominator[g] = den;
+      }
+    }
+  }
+};
 
 }  // namespace
 }  // namespace seqstruct
@@ -109,21 +144,15 @@ void read(Index threads, Index groups, Index value_dim, Index features, Map<T> m
 using seqstruct::Index;
 
 #define LINEAR_ATTENTION_STEP(T, suffix)                                                                              \
-  extern "C" void linear_attention_write_##suffix(                                                                    \
-      Index threads, Index groups, Index heads, Index dim, Index features, Index value_dim, Index kind, Index normed,  \
-      double scale, const T* rows, const T* bias, const T* key, const T* value, const T* weight,                      \
-      const double* log_decay, T* memory, T* total) {                                                                 \
-    seqstruct::write<T>(threads, groups, value_dim, features,                                                         \
-                        {heads, dim, features, kind, normed, static_cast<T>(scale), rows, bias}, dim, key, value,     \
-                        weight, log_decay, memory, total);                                                            \
-  }                                                                                                                   \
-  extern "C" void linear_attention_read_##suffix(                                                                     \
+  extern "C" void linear_attention_step_##suffix(                                                                     \
       Index threads, Index groups, Index heads, Index dim, Index features, Index value_dim, Index kind, Index normed, \
-      double scale, const T* rows, const T* bias, double floor, const T* query, const T* memory, const T* total,      \
-      T* output, T* denominator) {                                                                                    \
-    seqstruct::read<T>(threads, groups, value_dim, features,                                                          \
-                       {heads, dim, features, kind, normed, static_cast<T>(scale), rows, bias}, dim,                  \
-                       static_cast<T>(floor), query, memory, total, output, denominator);                             \
+      double scale, const T* rows, const T* bias, double floor, const T* key, const T* value, const T* weight,        \
+      const double* log_decay, const T* query, const T* old_memory, const T* old_total, T* memory, T* total,          \
+      T* output, T* denominator, const Index* order) {                                                                \
+    const seqstruct::Step<T> step{                                                                                    \
+        groups, heads, dim, features, value_dim, static_cast<T>(floor), order, key, value, weight, log_decay, query,  \
+        old_memory, old_total, memory, total, output, denominator};                                                   \
+    step.run(threads, {heads, dim, features, kind, normed, static_cast<T>(scale), rows, bias});                       \
   }
 
 LINEAR_ATTENTION_STEP(float, f32)

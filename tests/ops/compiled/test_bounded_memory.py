@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.ops.bounded_memory import LOWEST, BoundedMemory, causal_bounded_memory, empty_bounded_memory
+from seqstruct.ops.bounded_memory import LOWEST, BoundedMemory, causal_bounded_memory, empty_bounded_memory, step
 from seqstruct.ops.compiled.bounded_memory import SPAN
 
 B, H = 2, 2
@@ -162,3 +162,45 @@ def test_controls_that_need_no_gradient(compiled, generator):
     found = torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves)
     for ours, theirs in zip(found, expected, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("order", [None, [1, 0], [1, 1, 0], [1]])
+@pytest.mark.parametrize("empty", [False, True])
+@pytest.mark.parametrize("means", [False, True])
+@pytest.mark.parametrize("shape", [(1, 5, 3, 4), (1, 64, 32, 64), (1, 13, 20, 71)], ids=str)
+def test_a_step_is_that_of_pytorch(shape, means, empty, order, compiled, generator):
+    *given, key_memory, value_memory, log_total = (x.detach() for x in inputs(shape, means, torch.float64, generator))
+    order = None if order is None else torch.tensor(order)
+    new = [x if order is None else x[order] for x in given]
+    results = []
+    for on in (False, True):
+        compiled(on)
+        state = BoundedMemory(key_memory.clone(), value_memory.clone(), log_total.clone())
+        output, after = step(state, order, *new, means, empty)
+        results.append([output, *after])
+    for ours, theirs in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("means", [False, True])
+def test_a_step_into_empty_slots_and_of_controls_in_double_precision(means, compiled, generator):
+    query, key, value, control, *_ = (x.detach() for x in inputs((1, 5, 3, 4), means, torch.float32, generator))
+    control[0] = -math.inf if means else 0.0
+    results = []
+    for on in (False, True):
+        compiled(on)
+        state = empty_bounded_memory(B, H, 3, 5, 4, query)
+        output, after = step(state, None, query, key, value, control.double(), means)
+        results.append([output, *after])
+    assert torch.equal(results[1][0][0], torch.zeros_like(results[1][0][0]))
+    for ours, theirs in zip(*reversed(results), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):
+    compiled(True)
+    query, key, value, control, *memory = inputs((1, 5, 3, 4), True, torch.float64, generator)
+    before = memory[0].detach().clone()
+    step(BoundedMemory(*memory), None, query, key, value, control, True)[0].sum().backward()
+    assert torch.equal(memory[0], before)
+    assert key.grad.abs().sum() > 0

@@ -7,7 +7,7 @@ import torch
 
 from seqstruct.ops.compiled.linear_attention import SPAN
 from seqstruct.ops.feature_maps import ArccosMap, EluMap, GaussianMap, LearnedMap
-from seqstruct.ops.linear_attention import Memory, causal_linear_attention, read, schedule, write
+from seqstruct.ops.linear_attention import Memory, causal_linear_attention, read, schedule, step
 
 B, H = 2, 3
 MAPS = {"none": 0, "elu": 0, "gaussian": 7, "gaussian not normed": 5, "arccos": 13, "learned": 5}
@@ -137,20 +137,25 @@ def test_without_gradients_nothing_is_kept(compiled, generator):
     torch.testing.assert_close(output, attend("elu", given, False, False)[0], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("gated", [False, True])
-@pytest.mark.parametrize("shape", [(1, 5, 3), (1, 64, 64), (1, 13, 7)], ids=str)
+@pytest.mark.parametrize("order", [None, [1, 0], [1, 1, 0], [1]])
+@pytest.mark.parametrize("decorated", [False, True])
+@pytest.mark.parametrize("shape", [(1, 5, 3), (1, 64, 64), (1, 13, 71)], ids=str)
 @pytest.mark.parametrize("name", MAPS)
-def test_a_step_is_that_of_pytorch(name, shape, gated, weighted, compiled, generator):
+def test_a_step_is_that_of_pytorch(name, shape, decorated, order, compiled, generator):
+    """decorated: with gates, weights and a floor."""
     given = {k: x.detach() for k, x in inputs(name, shape, torch.float64, generator).items()}
+    order = None if order is None else torch.tensor(order)
+    new = {k: given[k] if order is None else given[k][order] for k in ("query", "key", "value", "log_gate", "weight")}
     results = []
     for on in (False, True):
         compiled(on)
-        state = Memory(given["memory"].clone(), given["total"].clone(), given["total"].new_zeros(B, H))
-        plan = schedule(state.level, None, given["log_gate"] if gated else None)
-        weight, features = given["weight"] if weighted else None, feature_map(name, given)
-        after = write(state, given["key"], given["value"], plan, features, weight)
-        results.append([*read(after, given["query"], features), *read(after, given["query"], features, 30.0), *after])
+        level = given["total"].new_zeros(B, H)
+        state = Memory(given["memory"].clone(), given["total"].clone(), level)
+        plan = schedule(level if order is None else level[order], None, new["log_gate"] if decorated else None)
+        weight, features = new["weight"] if decorated else None, feature_map(name, given)
+        floor = 30.0 if decorated else 0.0
+        *found, after = step(state, order, new["query"], new["key"], new["value"], plan, features, weight, floor)
+        results.append([*found, *after, *read(after, new["query"].flip(0), features)])
     for ours, theirs in zip(*reversed(results), strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
 
@@ -173,7 +178,7 @@ def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):
     given = inputs("elu", (1, 5, 3), torch.float64, generator)
     state = Memory(given["memory"], given["total"], given["total"].new_zeros(B, H))
     before = given["memory"].detach().clone()
-    output, _ = read(write(state, given["key"], given["value"], None, EluMap()), given["query"], EluMap())
+    output, _, _ = step(state, None, given["query"], given["key"], given["value"], None, EluMap())
     output.sum().backward()
     assert torch.equal(given["memory"], before)
     assert given["key"].grad.abs().sum() > 0
