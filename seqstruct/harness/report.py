@@ -192,11 +192,12 @@ def welch(first: Sequence[float], second: Sequence[float]) -> float | None:
     """
     if min(len(first), len(second)) < 2:
         return None
-    from scipy.stats import ttest_ind
+    from scipy.stats import ttest_ind_from_stats
 
     if statistics.variance(first) == statistics.variance(second) == 0:
         return None
-    return float(ttest_ind(first, second, equal_var=False).pvalue)
+    of_first, of_second = ((statistics.mean(x), statistics.stdev(x), len(x)) for x in (first, second))
+    return float(ttest_ind_from_stats(*of_first, *of_second, equal_var=False).pvalue)
 
 
 def report(
