@@ -89,26 +89,23 @@ class AttentionAdapter(nn.Module):
     ) -> Reading:
         saved = incremental_state.get(self._key)
         state, asked, order = (None, 0, None) if saved is None else (saved["state"], saved["asked"], saved["order"])
-        position = None
+        position, reading = None, None
         if static_kv:
             position = torch.arange(asked, asked + query.size(1), device=query.device).expand(query.shape[:2])
-            asked += query.size(1)
         if state is None or not static_kv:
             state = self.mechanism.initial_state(query.size(0)) if state is None else state
             padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
             new = key.transpose(0, 1), value.transpose(0, 1), padding_mask
             if not static_kv and query.size(1) == key.size(0) == 1:
                 reading, state = self.mechanism.step(state, query, *new, order=order, need_weights=need_weights)
-                incremental_state[self._key] = {"state": state, "asked": asked, "order": None}
-                return reading
-            state = state if order is None else select_rows(state, order)
-            if self.mechanism.left_to_right and query.size(1) > 1:
-                reading, state = self.mechanism(query, *new, state, need_weights=need_weights)
-                incremental_state[self._key] = {"state": state, "asked": asked, "order": None}
-                return reading
-            state = self.mechanism.write(state, *new)
-        incremental_state[self._key] = {"state": state, "asked": asked, "order": None}
-        return self.mechanism.read(state, query, position, need_weights=need_weights)
+            else:
+                state = state if order is None else select_rows(state, order)
+                if self.mechanism.left_to_right and query.size(1) > 1:
+                    reading, state = self.mechanism(query, *new, state, need_weights=need_weights)
+                else:
+                    state = self.mechanism.write(state, *new)
+        incremental_state[self._key] = {"state": state, "asked": asked + query.size(1), "order": None}
+        return reading or self.mechanism.read(state, query, position, need_weights=need_weights)
 
     def _check_causality(self, length: int, attn_mask: Tensor | None) -> None:
         site = self.mechanism.shape.site.value

@@ -49,3 +49,12 @@ def parameters(lines: Iterable[str]) -> int | None:
         if found := _PARAMETERS.search(line):
             total = int(found[1].replace(",", ""))
     return total
+
+
+def seconds(lines: Iterable[str]) -> float | None:
+    """Wall-clock seconds of training, over all the processes that took part in it one after the other, or None."""
+    counts = {"train_inner": "wall", "train": "train_wall"}
+    found = [entry.statistics.get(counts.get(entry.tag, "")) for entry in parse_lines(lines)]
+    walls = [wall for wall in found if wall is not None]
+    ends = [wall for wall, after in zip(walls, [*walls[1:], 0.0], strict=False) if after < wall]
+    return sum(ends) if ends else None

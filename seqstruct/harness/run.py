@@ -148,9 +148,11 @@ class Run:
         usage = run_command(command, log, threads=self.threads, on_line=show)
         with open(log, encoding="utf-8") as stream:
             lines = stream.readlines()
-        seconds = [e.statistics["train_wall"] for e in logs.parse_lines(lines) if "train_wall" in e.statistics]
+        if not best.exists():
+            limit = "without a limit" if self.max_minutes is None else f"at its limit of {self.max_minutes:g} minutes"
+            raise ValueError(f"{self.cell}: training ended {limit}, before it was validated; the same command goes on")
         write_json(trained, {
-            "seconds": max(seconds, default=usage.seconds),
+            "seconds": logs.seconds(lines) or usage.seconds,
             "peak_memory": usage.peak_memory,
             "parameters": logs.parameters(lines),
         })

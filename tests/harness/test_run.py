@@ -1,4 +1,4 @@
-"""Where a run finds raw data."""
+"""Where a run finds raw data, and trainings cut short."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from seqstruct.harness import run as module
+from seqstruct.harness.process import Usage
+from seqstruct.harness.progress import Progress
+from seqstruct.harness.recipe import Cell
 from seqstruct.harness.run import Run
+from tests.harness.fake_recipe import recipe
 
 
 def test_raw_data_is_given_or_among_the_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +25,26 @@ def test_raw_data_is_given_or_among_the_reference(tmp_path: Path, monkeypatch: p
     assert run.raw_data("corpus") is None
     (tmp_path / "data" / "corpus").mkdir(parents=True)
     assert run.raw_data("corpus") == tmp_path / "data" / "corpus"
+
+
+def test_a_training_that_was_never_validated_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def train(command, log: Path, **_) -> Usage:
+        calls.append(command)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text("")
+        if len(calls) == 2:
+            (log.parent / "checkpoints").mkdir()
+            (log.parent / "checkpoints" / "checkpoint_best.pt").touch()
+        return Usage(seconds=1.0, peak_memory=1)
+
+    monkeypatch.setattr(module, "run_command", train)
+    run = Run(recipe, Cell("plain", 1, "small"), tmp_path, progress=Progress(), max_minutes=0.5)
+    with pytest.raises(ValueError, match="limit of 0.5 minutes"):
+        run.fairseq_train("data", [], epochs=1)
+    assert run.fairseq_train("data", [], epochs=1).exists()
+    run.fairseq_train("data", [], epochs=1)
+    assert len(calls) == 2
