@@ -149,8 +149,8 @@ class Run:
         with open(log, encoding="utf-8") as stream:
             lines = stream.readlines()
         if not best.exists():
-            limit = "without a limit" if self.max_minutes is None else f"at its limit of {self.max_minutes:g} minutes"
-            raise ValueError(f"{self.cell}: training ended {limit}, before it was validated; the same command goes on")
+            limit = "" if self.max_minutes is None else f", {self.max_minutes:g} minutes; --max-minutes allows more"
+            raise ValueError(f"{self.cell}: training ended before it was validated{limit}")
         write_json(trained, {
             "seconds": logs.seconds(lines) or usage.seconds,
             "peak_memory": usage.peak_memory,

@@ -43,7 +43,7 @@ def test_a_training_that_was_never_validated_is_not_finished(
 
     monkeypatch.setattr(module, "run_command", train)
     run = Run(recipe, Cell("plain", 1, "small"), tmp_path, progress=Progress(), max_minutes=0.5)
-    with pytest.raises(ValueError, match="limit of 0.5 minutes"):
+    with pytest.raises(ValueError, match="0.5 minutes; --max-minutes"):
         run.fairseq_train("data", [], epochs=1)
     assert run.fairseq_train("data", [], epochs=1).exists()
     run.fairseq_train("data", [], epochs=1)
