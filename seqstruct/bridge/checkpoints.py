@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import IO, Any
 
@@ -11,14 +10,7 @@ from torch import Tensor, nn
 
 from seqstruct.bridge.adapter import AttentionAdapter
 from seqstruct.bridge.compat import prepare_fairseq
-
-logger = logging.getLogger(__name__)
-
-WITHOUT_FINE_TUNING = (
-    "without it, a translation model trained with softmax attention (35.5 BLEU) and used with random feature attention "
-    "had 0.4, and one trained with random feature attention (35.2) and used with softmax had 0.7 (IWSLT'14 de-en, "
-    "development set; Peng 2022, Table 4.6)"
-)
+from seqstruct.bridge.swapped_attention import warn
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -53,8 +45,7 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
     that hold all three projections in one (`in_proj_weight`, in checkpoints of 2019) are taken apart.
     An adapter whose keys or shapes still differ was given another mechanism: it takes over parameters of the same name
     and shape, such as softmax attention's projections, and keeps its initial values for the others; a warning names it
-    and says what comes of it without fine-tuning.  Mechanisms whose parameters all bear the same names and shapes, as
-    those of softmax and linear, cannot be told apart: no warning.
+    and says what comes of it without fine-tuning.
     Raises ValueError if anything but attention differs.
     """
     own = model.state_dict()
@@ -72,12 +63,8 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
             state_dict.update({key: own[key] for key in expected if key not in state_dict})
     _check_rest(own, state_dict)
     if swapped:
-        logger.warning(
-            "the checkpoint has other attention at %s: what the two share is taken over, the rest starts from initial "
-            "values, and the model needs fine-tuning; %s",
-            ", ".join(swapped),
-            WITHOUT_FINE_TUNING,
-        )
+        names = ", ".join(swapped)
+        warn(f"the checkpoint has other attention at {names}: what both have is taken over, the rest starts anew")
 
 
 def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:

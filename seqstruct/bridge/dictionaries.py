@@ -75,7 +75,7 @@ def check_ensemble(filenames: Sequence[str], task: Any = None) -> None:
     """
     first: tuple[str, dict[str, str]] | None = None
     for filename in map(str, filenames):
-        state = _mapped(filename)
+        state = mapped(filename)
         recorded = ((state or {}).get("extra_state") or {}).get(KEY)
         if state is not None and isinstance(task, TranslationTask):
             _check_task(filename, state, recorded, task)
@@ -101,7 +101,8 @@ def _check_task(filename: str, state: dict[str, Any], recorded: dict[str, str] |
                              f"({size} symbols there)")
 
 
-def _mapped(filename: str) -> dict[str, Any] | None:
+def mapped(filename: str) -> dict[str, Any] | None:
+    """A checkpoint whose tensors are not read, or None if it cannot be."""
     if not Path(filename).is_file():
         return None
     try:

@@ -6,7 +6,6 @@ the score is `general` alone, and every step of the decoder is a step of Python.
 fairseq's types are read at run time: no postponed annotations here.
 """
 
-import logging
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -17,6 +16,7 @@ from torch import nn
 
 from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.swapped_attention import warn
 from seqstruct.models.rnn_clipping import Clipping
 from seqstruct.models.rnn_decoder import INITIAL_STATES, QUERIES, RecurrentDecoder
 from seqstruct.models.rnn_encoder import DIRECTIONS, RecurrentEncoder
@@ -25,7 +25,6 @@ from seqstruct.models.rnn_layers import GATES, RecurrentLayer
 from seqstruct.models.rnn_output import OUTPUTS
 from seqstruct.models.structured_transformer_lm import PLAN_HELP
 
-logger = logging.getLogger(__name__)
 INITIALIZATIONS = ("uniform", "orthogonal")
 ENCODERS = ("recurrent", "gated_convolution")
 
@@ -182,11 +181,8 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
             del state_dict[key]
         state_dict.update({key: own[key] for key in new})
         if new or found - expected:
-            logger.warning(
-                "the checkpoint has another attention (%s), and the model needs fine-tuning: %s",
-                ", ".join(sorted(found - expected)) or "with fewer parameters",
-                f"initial values for {', '.join(sorted(new)) or 'nothing'}",
-            )
+            has, starts = ", ".join(sorted(found - expected)), ", ".join(sorted(new))
+            warn(f"the checkpoint has other attention ({has or 'less'}): initial values for {starts or 'nothing'}")
 
 
 def initialize_orthogonal(model: nn.Module, deviation: float) -> None:

@@ -49,6 +49,14 @@ def test_another_attention_gives_something_else_and_warns(trained, plan):
     assert "needs fine-tuning" in printed and "35.5 BLEU" in printed and "Table 4.6" in printed
 
 
+def test_a_mechanism_with_the_same_parameters_is_told_by_the_options(trained, caplog):
+    for option, plan, warnings in (("encoder", "linear", 2), ("decoder", "normalized_softmax", 0)):
+        caplog.clear()
+        overrides = {f"{option}_self_attention": plan}
+        checkpoint_utils.load_model_ensemble_and_task([str(trained[1])] * 2, arg_overrides=overrides)
+        assert caplog.text.count("needs fine-tuning") == warnings
+
+
 def test_what_random_features_share_with_normalized_softmax_is_taken_over(trained):
     overrides = {"decoder_self_attention": "rfa(features=8)", "cross_attention": "rfa(features=8)"}
     (swapped,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(trained[1])], arg_overrides=overrides)
