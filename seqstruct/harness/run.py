@@ -148,7 +148,7 @@ class Run:
         usage = run_command(command, log, threads=self.threads, on_line=show)
         with open(log, encoding="utf-8") as stream:
             lines = stream.readlines()
-        if not best.exists():
+        if not best.exists() and (checkpoints / "checkpoint_last.pt").exists():
             limit = "" if self.max_minutes is None else f", {self.max_minutes:g} minutes; --max-minutes allows more"
             raise ValueError(f"{self.cell}: training ended before it was validated{limit}")
         write_json(trained, {

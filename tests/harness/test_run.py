@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -36,9 +37,10 @@ def test_a_training_that_was_never_validated_is_not_finished(
         calls.append(command)
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
-        if len(calls) == 2:
-            (log.parent / "checkpoints").mkdir()
-            (log.parent / "checkpoints" / "checkpoint_best.pt").touch()
+        checkpoints = log.parent / "checkpoints"
+        checkpoints.mkdir(exist_ok=True)
+        with zipfile.ZipFile(checkpoints / ("checkpoint_last.pt" if len(calls) == 1 else "checkpoint_best.pt"), "w"):
+            pass
         return Usage(seconds=1.0, peak_memory=1)
 
     monkeypatch.setattr(module, "run_command", train)
