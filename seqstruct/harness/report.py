@@ -238,7 +238,10 @@ def report(
 
 
 def _matrix(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of a table with a column for each metric: our mean, and the published number in brackets."""
+    """Headings and rows of a table with a column for each metric: our mean, and the published number in brackets.
+
+    A metric that a row's runs lack, and that is not published, is not measured there: an empty cell.
+    """
     metrics = list(dict.fromkeys(line.metric for line in lines))
     runs = {row: [line for line in lines if line.row == row and line.values] for row in dict.fromkeys(
         line.row for line in lines)}  # fmt: skip
@@ -247,8 +250,9 @@ def _matrix(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
         published = {line.metric: line.published for line in lines if line.row == row}
         for scale, configuration in dict.fromkeys((line.scale, line.configuration_hash) for line in ran) or [("", "")]:
             ours = {line.metric: line.mean for line in ran if line.configuration_hash == configuration}
-            cells = [format_value(ours.get(metric)) or "not yet run" for metric in metrics]
             given = [format_value(published.get(metric)) for metric in metrics]
+            blanks = ["" if ours and not paper else "not yet run" for paper in given]
+            cells = [format_value(ours.get(metric)) or blank for metric, blank in zip(metrics, blanks, strict=True)]
             shown = [f"{cell} ({paper})" if paper else cell for cell, paper in zip(cells, given, strict=True)]
             rows.append([row, scale, *shown])
     return ["row", "scale", *(metric.replace("_", " ") for metric in metrics)], rows

@@ -129,7 +129,7 @@ def test_a_matrix_has_its_metrics_side_by_side(record, tmp_path, capsys):
     folder = tmp_path / "matrix"
     folder.mkdir()
     entries = [{"row": f"trained {a}", "metric": f"by_{b}", "unit": "BLEU", "value": v}
-               for a, b, v in (("x", "x", 35.5), ("x", "y", 0.5), ("z", "x", 0.25))]
+               for a, b, v in (("x", "x", 35.5), ("x", "y", 0.5), ("z", "x", 0.25), ("y", "x", 2.5), ("y", "y", None))]
     (folder / "paper.json").write_text(json.dumps({"tables": {
         "4": {"title": "Crossed", "better": "higher", "layout": "matrix", "rows": entries},
     }}))
@@ -137,8 +137,10 @@ def test_a_matrix_has_its_metrics_side_by_side(record, tmp_path, capsys):
         record(table="4", row="trained x", seed=seed, metric=metric, value=value, scale="small")
         for seed, metric, value in ((1, "by_x", 30.0), (2, "by_x", 32.0), (1, "by_y", 1.5))
     ])
+    append_records(folder / "records", [record(table="4", row="trained y", metric="by_x", value=3.0, scale="small")])
     assert main(["report", str(folder), "4", "--format", "markdown"]) == 0
-    assert capsys.readouterr().out.split("\n")[2:6] == [
+    assert capsys.readouterr().out.split("\n")[2:7] == [
         "| row | scale | by x | by y |", "| --- | --- | --- | --- |",
         "| trained x | small | 31 (35.5) | 1.5 (0.5) |", "| trained z |  | not yet run (0.25) | not yet run |",
+        "| trained y | small | 3 (2.5) |  |",
     ]  # fmt: skip
