@@ -63,8 +63,10 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
             state_dict.update({key: own[key] for key in expected if key not in state_dict})
     _check_rest(own, state_dict)
     if swapped:
-        names = ", ".join(swapped)
-        warn(f"the checkpoint has other attention at {names}: what both have is taken over, the rest starts anew")
+        warn(
+            f"the checkpoint has other attention at {', '.join(swapped)}: what the two share is taken over, the rest "
+            "starts from initial values"
+        )
 
 
 def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:
