@@ -23,6 +23,7 @@ from seqstruct.harness.process import Usage, fairseq, run_command
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell, Measurement, Recipe
 from seqstruct.harness.records import Record, append_records
+from seqstruct.ops.compiled import VARIABLE
 
 PLUGIN = Path(seqstruct.__file__).parent
 # fairseq and torch keep state in their modules, so evaluations in this process take turns
@@ -208,10 +209,11 @@ def recipe_script(recipe: Recipe) -> Path:
 
 
 def command_line(recipe: Recipe, cell: Cell) -> str:
-    """The command that makes one cell, from the root of the repository."""
+    """The command that makes one cell, from the root of the repository; it says whether kernels were compiled."""
     script = recipe_script(recipe)
     script = script.relative_to(PLUGIN.parent) if script.is_relative_to(PLUGIN.parent) else Path(script.name)
-    return f'python {script} --scale {cell.scale} --row "{cell.row}" --seed {cell.seed}'
+    compiled = f"{VARIABLE}=1 " if os.environ.get(VARIABLE) == "1" else ""
+    return f'{compiled}python {script} --scale {cell.scale} --row "{cell.row}" --seed {cell.seed}'
 
 
 def slug(name: str) -> str:

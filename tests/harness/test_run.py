@@ -50,3 +50,12 @@ def test_a_training_that_was_never_validated_is_not_finished(
     assert run.fairseq_train("data", [], epochs=1).exists()
     run.fairseq_train("data", [], epochs=1)
     assert len(calls) == 2
+
+
+def test_a_command_says_whether_kernels_were_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = Cell("plain", 1, "small")
+    monkeypatch.delenv("SEQSTRUCT_COMPILED", raising=False)
+    plain = module.command_line(recipe, cell)
+    assert plain.startswith("python ") and plain.endswith('--scale small --row "plain" --seed 1')
+    monkeypatch.setenv("SEQSTRUCT_COMPILED", "1")
+    assert module.command_line(recipe, cell) == f"SEQSTRUCT_COMPILED=1 {plain}"
