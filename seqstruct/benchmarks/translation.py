@@ -1,10 +1,10 @@
-"""Training steps and beam search of recurrent translation models, beside fairseq's own `lstm` and JoeyNMT's.
+"""Training steps and beam search of recurrent translation models, beside fairseq's own `lstm` and JoeyNMT's model.
 
 Two layers of size 256 on each side, batches of 64 made-up sentences, vocabularies of 5,000, float32, no dropout; a step
 is forward, loss and backward.  fairseq's model always feeds its features in; ours does where the row says so, and is
 searched by the plugin's generator, fairseq's by its own.  Rows with sigmoid and segmentation attention show what these
 cost beside simple attention (Kim et al. 2017, section 5).
-JoeyNMT's recurrent decoder has input feeding always; its row is there where the package is.
+JoeyNMT's rows are there where the package is; rows of matrix products alone say how fast a step could be at best.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
 from seqstruct.benchmarks.timing import Contestant, machine, measure, table
+from seqstruct.benchmarks.translation_peers import joeynmt_loss, joeynmt_model, joeynmt_search, matrix_products
 from seqstruct.bridge.beam_search import BeamSearchGenerator
 from seqstruct.bridge.compat import prepare_fairseq
 from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
@@ -29,6 +30,7 @@ from seqstruct.models.rnn_translation import RecurrentTranslationConfig, Recurre
 SIZE, LAYERS, BATCH, VOCABULARY, BEAM = 256, 2, 64, 5000, 5
 FAIRSEQ = "fairseq lstm (input feeding)"
 JOEYNMT = "JoeyNMT (input feeding)"
+PRODUCTS = {"products of luong alone": False, "products of luong, input feeding alone": True}
 MODELS: dict[str, dict[str, Any]] = {
     "luong": {"cross_attention": "luong"},
     "luong, input feeding": {"cross_attention": "luong", "input_feeding": True},
@@ -50,22 +52,24 @@ def run(lengths: Sequence[int], repeats: int) -> str:
     prepare_fairseq()
     dictionary = made_up_dictionary()
     models = {FAIRSEQ: fairseq_model(dictionary)} | {name: own_model(dictionary, **o) for name, o in MODELS.items()}
+    joeynmt = joeynmt_model(SIZE, LAYERS, VOCABULARY)
     steps, searches = [], []
     for length in lengths:
         source, target = sentences(1, length), sentences(2, length)
         contestants = {name: training(model, source, target) for name, model in models.items()}
-        peer = joeynmt_step(source, target)
-        if peer is not None:
-            contestants[JOEYNMT] = peer
+        if joeynmt is not None:
+            contestants[JOEYNMT] = joeynmt_training(joeynmt, source, target)
+        for name, feeding in PRODUCTS.items():
+            contestants[name] = matrix_products(BATCH, length, SIZE, LAYERS, VOCABULARY, feeding)
         for name, timing in (timings := measure(contestants, repeats)).items():
             speed = timings[FAIRSEQ].both / timing.both
             steps.append([name, str(length), f"{timing.forward:.0f}", f"{timing.both:.0f}", f"{speed:.2f}",
                           f"{timing.kept:.0f}"])
-        times = decoding(models, dictionary, source, repeats)
+        times = decoding(models, joeynmt, dictionary, source, repeats)
         for name, seconds in times.items():
             searches.append([name, str(length), f"{1e3 * seconds:.0f}", f"{times[FAIRSEQ] / seconds:.2f}"])
     title = f"Recurrent translation, size {SIZE}, {LAYERS} layers, batch {BATCH}, medians of {repeats}\n{machine()}\n"
-    absent = "" if JOEYNMT in contestants else f"{JOEYNMT}: the package is not installed\n"
+    absent = "" if joeynmt is not None else f"{JOEYNMT}: the package is not installed\n"
     header = ["training step", "length", "forward ms", "step ms", "times fairseq's speed", "kept MB"]
     decode = ["beam search", "length", "batch ms", "times fairseq's speed"]
     return title + absent + table(header, steps) + f"\n\nBeam {BEAM}, as long as the source\n" + table(decode, searches)
@@ -122,12 +126,20 @@ def training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
     return Contestant(forward, lambda loss: _backward(model, loss))
 
 
+def joeynmt_training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
+    """A step of JoeyNMT's model on one batch."""
+    model.train()
+    return Contestant(lambda: joeynmt_loss(model, source, target), lambda loss: _backward(model, loss))
+
+
 def _backward(model: nn.Module, loss: Tensor) -> None:
     model.zero_grad(set_to_none=True)
     loss.backward()
 
 
-def decoding(models: dict[str, nn.Module], dictionary: Dictionary, source: Tensor, repeats: int) -> dict[str, float]:
+def decoding(
+    models: dict[str, nn.Module], joeynmt: nn.Module | None, dictionary: Dictionary, source: Tensor, repeats: int
+) -> dict[str, float]:
     """Seconds of a beam search over one batch, medians; every search runs to the source's length."""
     searches: dict[str, Callable[[], Any]] = {}
     for name, model in models.items():
@@ -137,6 +149,9 @@ def decoding(models: dict[str, nn.Module], dictionary: Dictionary, source: Tenso
         generator = kind([model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length - 1)
         sample = {"net_input": {"src_tokens": source, "src_lengths": torch.full((len(source),), length)}}
         searches[name] = lambda generator=generator, sample=sample: generator.generate([], sample)
+    if joeynmt is not None:
+        joeynmt.eval()
+        searches[JOEYNMT] = lambda: joeynmt_search(joeynmt, source, BEAM)
     times: dict[str, list[float]] = {name: [] for name in searches}
     for turn in range(1 + repeats):
         for name, search in searches.items():
@@ -145,32 +160,3 @@ def decoding(models: dict[str, nn.Module], dictionary: Dictionary, source: Tenso
             if turn:
                 times[name].append(perf_counter() - start)
     return {name: median(found) for name, found in times.items()}
-
-
-def joeynmt_step(source: Tensor, target: Tensor) -> Contestant | None:
-    """A step of JoeyNMT's recurrent model of the same size, None where the package is not installed."""
-    try:
-        from joeynmt.decoders import RecurrentDecoder
-        from joeynmt.encoders import RecurrentEncoder
-    except ImportError:
-        return None
-    encoder = RecurrentEncoder(
-        rnn_type="lstm", hidden_size=SIZE, emb_size=SIZE, num_layers=LAYERS, dropout=0.0, emb_dropout=0.0,
-        bidirectional=False,
-    )  # fmt: skip
-    decoder = RecurrentDecoder(
-        rnn_type="lstm", emb_size=SIZE, hidden_size=SIZE, encoder=encoder, attention="luong", num_layers=LAYERS,
-        vocab_size=VOCABULARY, dropout=0.0, emb_dropout=0.0, hidden_dropout=0.0, init_hidden="last",
-        input_feeding=True, freeze=False,
-    )  # fmt: skip
-    model = nn.ModuleList([encoder, decoder, nn.Embedding(VOCABULARY, SIZE), nn.Embedding(VOCABULARY, SIZE)])
-    mask = torch.ones(len(source), 1, source.size(1), dtype=torch.bool)
-    lengths = torch.full((len(source),), source.size(1))
-    previous = torch.cat([target[:, -1:], target[:, :-1]], 1)
-
-    def forward() -> Tensor:
-        output, hidden = encoder(model[2](source), lengths, mask)
-        logits = decoder(model[3](previous), output, hidden, mask, target.size(1))[0]
-        return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
-
-    return Contestant(forward, lambda loss: _backward(model, loss))

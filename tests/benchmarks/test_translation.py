@@ -12,8 +12,9 @@ def test_rows(monkeypatch):
         monkeypatch.setattr(translation, name, value)
     monkeypatch.setitem(translation.MODELS["GRU, additive, previous state"], "maxout_size", 8)
     text = translation.run([4], 1)
-    for name in (translation.FAIRSEQ, *translation.MODELS):
-        assert sum(line.startswith(f"{name}  ") for line in text.splitlines()) == 2
+    for names, rows in (((translation.FAIRSEQ, *translation.MODELS), 2), (translation.PRODUCTS, 1)):
+        for name in names:
+            assert sum(line.startswith(f"{name}  ") for line in text.splitlines()) == rows
 
 
 def test_lengths_are_checked():
