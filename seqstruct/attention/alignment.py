@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from seqstruct.attention.base import Attention, Reading, Shape
-from seqstruct.ops.alignment import additive_scores, masked_softmax
-from seqstruct.ops.dot_product import weighted_values
+from seqstruct.ops.additive_scores import additive_scores
+from seqstruct.ops.alignment import masked_softmax
+from seqstruct.ops.deferred import DeferredProducts
 from seqstruct.ops.masking import check_padding_mask, positions
 
 
@@ -19,6 +22,19 @@ class AlignmentMemory(NamedTuple):
     key: Tensor
     value: Tensor
     padding: Tensor
+
+
+class Source(NamedTuple):
+    """What all readings of one memory share.
+
+    scores: from queries B T query_size to B T S; values: from weights B T S to their sums B T value_dim; padding: B S;
+    index: B S long, the number of real keys before each key.
+    """
+
+    scores: Callable[[Tensor], Tensor]
+    values: Callable[[Tensor], Tensor]
+    padding: Tensor
+    index: Tensor
 
 
 class DotScore(nn.Module):
@@ -34,9 +50,9 @@ class DotScore(nn.Module):
         """What is kept of keys B S key_size, B S K."""
         return key
 
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """B T S for queries B T query_size and prepared keys B S K."""
-        return query @ key.transpose(1, 2)
+    def of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
+        """From queries B T query_size to B T S, for prepared keys B S K."""
+        return DeferredProducts(key.transpose(1, 2))
 
 
 class GeneralScore(DotScore):
@@ -65,9 +81,9 @@ class AdditiveScore(nn.Module):
         """B S size."""
         return self.key_proj(key)
 
-    def forward(self, query: Tensor, key: Tensor) -> Tensor:
-        """B T S for queries B T query_size and prepared keys B S size."""
-        return additive_scores(self.query_proj(query), key, self.weight.to(key.dtype))
+    def of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
+        """From queries B T query_size to B T S, for prepared keys B S K."""
+        return lambda query: additive_scores(self.query_proj(query).to(key.dtype), key, self.weight.to(key.dtype))
 
 
 def make_score(kind: str, shape: Shape) -> nn.Module:
@@ -88,6 +104,7 @@ class AlignmentAttention(Attention):
     """Values weighted by a softmax of scores; a subclass sets `score`, or says which weights there are.
 
     Values pass as they are; where their size is not embed_dim, a linear map without bias brings the context to it.
+    First derivatives only.
     """
 
     State = AlignmentMemory
@@ -98,9 +115,9 @@ class AlignmentAttention(Attention):
         same = shape.value_dim == shape.embed_dim
         self.out_proj = nn.Identity() if same else nn.Linear(shape.value_dim, shape.embed_dim, bias=False)
 
-    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
-        """B T S, 0 at padding: of queries B T C at positions B T; index: B S long, real keys before each key."""
-        return masked_softmax(self.score(query, memory.key), self._visible(memory, query))
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+        """B T S, 0 at padding: of queries B T C at positions B T."""
+        return masked_softmax(source.scores(query), ~source.padding[:, None])
 
     def key_size(self) -> int:
         """K, the size of what is kept of a key."""
@@ -109,6 +126,10 @@ class AlignmentAttention(Attention):
     def prepare(self, key: Tensor) -> Tensor:
         """What is kept of keys B S key_dim: B S K."""
         return self.score.prepare(key)
+
+    def scores_of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
+        """From queries B T C to B T S, for what is kept of keys."""
+        return self.score.of(key)
 
     def initial_state(self, batch_size: int) -> AlignmentMemory:
         """No keys."""
@@ -135,14 +156,22 @@ class AlignmentAttention(Attention):
         self, state: AlignmentMemory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
         """Contexts for queries B T C; position: B T, counted from 0 from the first query on where it is not given."""
-        if position is None:
-            position = torch.arange(query.size(1), device=query.device).expand(query.shape[:2])
-        if state.padding.size(1) == 0:
-            return Reading(torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0))
-        weights = self.weights(state, query, position, positions(state.padding))
-        output = self.out_proj(weighted_values(weights, state.value, self.shape.dropout if self.training else 0.0))
-        return Reading(output, weights[:, None] if need_weights else None)
+        return self.reader(state, need_weights=need_weights)(query, position)
 
-    @staticmethod
-    def _visible(memory: AlignmentMemory, query: Tensor) -> Tensor:
-        return (~memory.padding[:, None]).expand(-1, query.size(1), -1)
+    def reader(
+        self, state: AlignmentMemory, *, need_weights: bool = False
+    ) -> Callable[[Tensor, Tensor | None], Reading]:
+        """`read` from one memory; gradients of keys (where scores are dot products) and values are one product."""
+        if state.padding.size(1) == 0:
+            return lambda query, _: Reading(torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0))
+        values = DeferredProducts(state.value)
+        source = Source(self.scores_of(state.key), values, state.padding, positions(state.padding))
+
+        def read(query: Tensor, position: Tensor | None = None) -> Reading:
+            if position is None:
+                position = torch.arange(query.size(1), device=query.device).expand(query.shape[:2])
+            weights = self.weights(source, query, position)
+            context = source.values(F.dropout(weights, self.shape.dropout, self.training))
+            return Reading(self.out_proj(context), weights[:, None] if need_weights else None)
+
+        return read

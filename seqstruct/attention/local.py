@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.alignment import AlignmentAttention, AlignmentMemory, make_score
+from seqstruct.attention.alignment import AlignmentAttention, Source, make_score
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.alignment import gaussian, masked_softmax, within_window
@@ -38,19 +38,19 @@ class LocalAttention(AlignmentAttention):
             raise ValueError(f"{self.name}: half_width is 1 or more, not {config.half_width}")
         self.score = make_score(config.score, shape)
 
-    def _in_window(self, memory: AlignmentMemory, query: Tensor, center: Tensor, index: Tensor) -> Tensor:
+    def _in_window(self, source: Source, query: Tensor, center: Tensor) -> Tensor:
         """B T S: softmax over the window around centers B T."""
-        window = within_window(center, index, self.config.half_width)
-        return masked_softmax(self.score(query, memory.key), self._visible(memory, query) & window)
+        window = within_window(center, source.index, self.config.half_width)
+        return masked_softmax(source.scores(query), ~source.padding[:, None] & window)
 
 
 @register_attention("local_monotonic", sites={Site.CROSS})
 class LocalMonotonicAttention(LocalAttention):
     """The window moves by one with each query."""
 
-    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
         """B T S."""
-        return self._in_window(memory, query, position, index)
+        return self._in_window(source, query, position)
 
 
 @register_attention("local_predictive", sites={Site.CROSS})
@@ -64,10 +64,10 @@ class LocalPredictiveAttention(LocalAttention):
         self.position_hidden = nn.Linear(size, size, bias=False)
         self.position_weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
 
-    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
         """B T S, the Gaussian included: rows sum to less than 1."""
         hidden = self.position_hidden(query).tanh()
         share = (hidden @ self.position_weight.to(hidden.dtype)).sigmoid()  # B T
-        center = share * (~memory.padding).sum(1, keepdim=True)
-        weights = self._in_window(memory, query, center.detach(), index)
-        return weights * gaussian(center, index, self.config.half_width / 2)
+        center = share * (~source.padding).sum(1, keepdim=True)
+        weights = self._in_window(source, query, center.detach())
+        return weights * gaussian(center, source.index, self.config.half_width / 2)

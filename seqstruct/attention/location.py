@@ -7,11 +7,12 @@ Deviation: where the values' size is not the queries', a linear map brings the c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from seqstruct.attention.alignment import AlignmentAttention, AlignmentMemory
+from seqstruct.attention.alignment import AlignmentAttention, Source
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.alignment import masked_softmax
@@ -42,8 +43,12 @@ class LocationAttention(AlignmentAttention):
         """B S 0."""
         return key[..., :0]
 
-    def weights(self, memory: AlignmentMemory, query: Tensor, position: Tensor, index: Tensor) -> Tensor:
+    def scores_of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
+        """Of queries alone: B T length."""
+        return self.position_proj
+
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
         """B T S."""
-        seen = index < self.config.length
-        rows = index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)
-        return masked_softmax(self.position_proj(query).gather(2, rows), self._visible(memory, query) & seen[:, None])
+        seen = ~source.padding & (source.index < self.config.length)
+        rows = source.index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)
+        return masked_softmax(source.scores(query).gather(2, rows), seen[:, None])

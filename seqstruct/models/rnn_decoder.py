@@ -259,7 +259,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """All layers step by step, with the features of the step before among the inputs of the lowest."""
         steps = [self.layers[0].stepper(inputs, self.output.size)]
         steps += [layer.stepper(inputs[..., :0], layer.input_size) for layer in self.layers[1:]]
-        features = []
+        features, output = [], self.output.repeated()
         for t in range(inputs.size(1)):
             states[0] = steps[0](t, last, states[0])
             x = self._bounded(states[0].hidden)
@@ -270,7 +270,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
                 x = self._bounded(states[layer].hidden + below if residual else states[layer].hidden)
             context = reader.read(x[:, None])[:, 0]
             context = context if constant is None else torch.cat([context, constant[:, t]], 1)
-            last = dropout(self.output(context, x, embedded[:, t]), self.dropout, self.training)
+            last = dropout(output(context, x, embedded[:, t]), self.dropout, self.training)
             features.append(last)
         return Decoded(torch.stack(features, 1), reader.readings, states, last)
 
@@ -301,7 +301,8 @@ class _Reader:
     """Readings of one memory, one after another, within one pass."""
 
     def __init__(self, attention: Any, memory: Any, position: Tensor, need_weights: bool):
-        self.attention, self.memory, self.position, self.need_weights = attention, memory, position, need_weights
+        self.position = position
+        self.read_from = None if attention is None else attention.reader(memory, need_weights=need_weights)
         self.readings: List[Reading] = []
         self.seen = 0
 
@@ -309,7 +310,7 @@ class _Reader:
         """Contexts B T C for the next T queries B T C."""
         now = self.position[:, self.seen : self.seen + query.size(1)]
         self.seen += query.size(1)
-        self.readings.append(self.attention.read(self.memory, query, now, need_weights=self.need_weights))
+        self.readings.append(self.read_from(query, now))
         return self.readings[-1].output
 
 

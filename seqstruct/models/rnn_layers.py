@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.models.rnn_clipping import Clipping
-from seqstruct.ops.deferred import DeferredProducts
-from seqstruct.ops.gru import gru_sequence, gru_step
-from seqstruct.ops.lstm import lstm_step
+from seqstruct.ops.gru import GRUSteps, gru_sequence
+from seqstruct.ops.lstm import LSTMSteps
 
 GATES = {"lstm": 4, "gru": 3}
 CLOSED = 1e4  # in nats of log-odds; the logistic function of its negative is exactly 0 in every floating type
@@ -119,21 +118,15 @@ class RecurrentLayer(nn.Module):
         if padding_mask is not None:
             projected = projected + padding_mask[..., None].to(projected.dtype) * self.closing()
         if self.kind == "lstm":
-            gates = DeferredProducts(projected, torch.cat([of_extra, self.weight_hh], 1).t())
+            lstm_steps = LSTMSteps(projected, torch.cat([of_extra, self.weight_hh], 1).t())
 
             def lstm(t: int, more: Tensor, state: CellState) -> CellState:
-                hidden, cell = lstm_step(gates(t, torch.cat([more, state.hidden], 1)), state.cell)
+                hidden, cell = lstm_steps(t, more, *state)
                 return CellState(hidden, cell if self.clipping is None else self.clipping(cell))
 
             return lstm
-        of_inputs = DeferredProducts(projected, of_extra.t())
-        bias = self.hidden_bias().expand(*inputs.shape[:2], -1)
-        of_hidden = DeferredProducts(bias, self.weight_hh.t())
-
-        def gru(t: int, more: Tensor, state: CellState) -> CellState:
-            return CellState(gru_step(of_inputs(t, more), of_hidden(t, state.hidden), state.hidden), state.cell)
-
-        return gru
+        gru_steps = GRUSteps(projected, of_extra.t(), self.weight_hh, self.hidden_bias())
+        return lambda t, more, state: CellState(gru_steps(t, more, state.hidden), state.cell)
 
 
 def run_steps(

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
+
+from seqstruct.ops.deferred import DeferredProducts
 
 OUTPUTS = ("attentional", "maxout", "plain")
 
 
-class AttentionalOutput(nn.Module):
+class Output(nn.Module):
+    """From context ... c, hidden ... h and the embedded symbol ... e to ... `size`."""
+
+    size: int
+
+    def repeated(self) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        """The same function of B c, B h and B e, for steps one after another."""
+        return self
+
+
+class AttentionalOutput(Output):
     """tanh(U [context; hidden]), without bias (Luong et al. 2015, eq. 5; Kim et al. 2017, appendix A.3)."""
 
     def __init__(self, hidden_size: int, context_size: int):
@@ -20,8 +34,15 @@ class AttentionalOutput(nn.Module):
         """... h from context ... c and hidden ... h; the embedded symbol is not looked at."""
         return self.combination(torch.cat([context, hidden], -1)).tanh()
 
+    def repeated(self) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        """The same function of B c, B h and B e, whose gradient of the matrix is one product for all steps."""
+        if not torch.is_grad_enabled():
+            return self
+        combine = DeferredProducts(self.combination.weight.t())
+        return lambda context, hidden, _: combine(torch.cat([context, hidden], -1)).tanh()
 
-class MaxoutOutput(nn.Module):
+
+class MaxoutOutput(Output):
     """The greater of each two numbers of a linear map of context, hidden state and the symbol before (Cho et al. 2014,
     appendix A.1.2; Bahdanau et al. 2015, appendix A.2.2).
     """
@@ -40,7 +61,7 @@ class MaxoutOutput(nn.Module):
         return pairs.unflatten(-1, (self.size, 2)).amax(-1)
 
 
-class PlainOutput(nn.Module):
+class PlainOutput(Output):
     """The hidden state itself (Sutskever et al. 2014), beside the context where there is one (Wu et al. 2016)."""
 
     def __init__(self, hidden_size: int, context_size: int):
@@ -52,7 +73,7 @@ class PlainOutput(nn.Module):
         return torch.cat([hidden, context], -1) if context.size(-1) else hidden
 
 
-def make_output(kind: str, hidden_size: int, context_size: int, embed_dim: int, maxout_size: int) -> nn.Module:
+def make_output(kind: str, hidden_size: int, context_size: int, embed_dim: int, maxout_size: int) -> Output:
     """The output by its name.  Raises ValueError on another name."""
     if kind == "maxout":
         return MaxoutOutput(hidden_size, context_size, embed_dim, maxout_size)

@@ -1,4 +1,4 @@
-"""Scores of recurrent alignment models, and windows on them (Bahdanau et al. 2015; Luong et al. 2015, sec. 3)."""
+"""Weights of recurrent alignment models, and windows on them (Bahdanau et al. 2015; Luong et al. 2015, sec. 3)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ import math
 from torch import Tensor
 
 
-def additive_scores(query: Tensor, key: Tensor, weight: Tensor) -> Tensor:
-    """B T S: weight . tanh(query + key) for query B T K, key B S K (both projected) and weight K.
-
-    O(B T S K) time and memory.
-    """
-    return (query[:, :, None] + key[:, None]).tanh() @ weight
-
-
 def masked_softmax(scores: Tensor, visible: Tensor) -> Tensor:
-    """Softmax over the last axis of those visible (bool, of the same shape); rows that see nothing are zero."""
+    """Softmax over the last axis of those visible (bool, broadcast to the shape); rows that see nothing are zero."""
     blind = ~visible.any(-1, keepdim=True)
     scores = scores.masked_fill(~visible, -math.inf).masked_fill(blind, 0.0)
     return scores.softmax(-1).masked_fill(blind, 0.0)

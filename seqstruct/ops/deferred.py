@@ -1,49 +1,85 @@
-"""Products of one weight with inputs that become known one after another, whose weight gradient is one product.
+"""Gradients that wait until the backward pass of a whole loop is done.
 
-A loop of T small products has T small weight gradients to add up; here their inputs and gradients meet in one.
+A loop of T small products with one matrix has T gradients of that matrix to add up; here their factors meet in one
+product.  `Gathering` is how: its token goes into every step and carries no numbers, and its backward pass comes after
+those of all steps.
 """
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-class DeferredProducts:
-    """product(t, x_t) = addend_t + x_t weight, for t = 0, 1, ... in order, each once.
+class Tape(Protocol):
+    """What the backward passes of steps have left behind."""
 
-    addend: B T g; weight: K g.  Without gradients nothing is kept.  First derivatives only; the backward pass of any
-    step needs all T products to have been made.
+    def gradients(self) -> tuple[Tensor | None, ...]:
+        """Of the leaves, in their order; the tape is ready for another backward pass then."""
+
+
+class Gathering(torch.autograd.Function):
+    """apply(tape, *leaves) is a token of no numbers, of the first leaf's type."""
+
+    @staticmethod
+    def forward(ctx, tape: Tape, *leaves: Tensor) -> Tensor:
+        ctx.tape = tape
+        return leaves[0].new_zeros(())
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, _: Tensor):
+        return None, *ctx.tape.gradients()
+
+
+class DeferredProducts:
+    """product(x) = x weight, for any number of x.
+
+    weight: K g, for x n K; or B K g, a matrix for each sentence, for x B n K.  Products have the weight's type.
+    Without gradients nothing is kept.  First derivatives only.
     """
 
-    def __init__(self, addend: Tensor, weight: Tensor):
-        self.inputs: list[Tensor] | None = None
+    def __init__(self, weight: Tensor):
+        self.weight, self.token = weight, None
         if torch.is_grad_enabled() and weight.requires_grad:
-            self.inputs = []
-            addend = _WeightGradient.apply(addend, weight, self.inputs)
-        self.steps = addend.unbind(1)
-        self.weight = weight.detach()
+            self.weight, self.tape = weight.detach(), _Products()
+            self.token = Gathering.apply(self.tape, weight)
 
-    def __call__(self, t: int, x: Tensor) -> Tensor:
-        """B g for x B K.  Raises ValueError out of order."""
-        if self.inputs is not None:
-            if t != len(self.inputs):
-                raise ValueError(f"expected step {len(self.inputs)}, got step {t}")
-            self.inputs.append(x.detach())
-        return torch.addmm(self.steps[t], x, self.weight)
+    def __call__(self, x: Tensor) -> Tensor:
+        """... n g for x ... n K."""
+        with torch.autocast(x.device.type, enabled=False):
+            x = x.to(self.weight.dtype)
+            return x @ self.weight if self.token is None else _Product.apply(self.token, x, self.weight, self.tape)
 
 
-class _WeightGradient(torch.autograd.Function):
+class _Products:
+    """Factors, and gradients of products by the number of the product."""
+
+    def __init__(self) -> None:
+        self.factors: list[Tensor] = []
+        self.grads: dict[int, Tensor] = {}
+
+    def gradients(self) -> tuple[Tensor]:
+        grads = sorted(self.grads.items())
+        self.grads = {}
+        factors = torch.cat([self.factors[number] for number, _ in grads], -2)
+        return (factors.transpose(-2, -1) @ torch.cat([grad for _, grad in grads], -2),)
+
+
+class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, addend: Tensor, weight: Tensor, inputs: list[Tensor]) -> Tensor:
-        ctx.inputs = inputs
-        return addend.view_as(addend)
+    def forward(ctx, token: Tensor, x: Tensor, weight: Tensor, tape: _Products) -> Tensor:
+        ctx.tape, ctx.number = tape, len(tape.factors)
+        ctx.save_for_backward(token, weight)
+        tape.factors.append(x.detach())
+        return x @ weight
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        inputs = torch.stack(ctx.inputs).to(grad.dtype)  # T B K
-        if len(inputs) != grad.size(1):
-            raise ValueError(f"{grad.size(1)} products were announced and {len(inputs)} made")
-        return grad, inputs.flatten(0, 1).t() @ grad.transpose(0, 1).flatten(0, 1), None
+        token, weight = ctx.saved_tensors
+        ctx.tape.grads[ctx.number] = grad
+        return token, grad @ weight.transpose(-2, -1), None, None

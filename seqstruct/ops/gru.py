@@ -7,9 +7,13 @@ the source (appendix A.1.2) and in torch; the source's encoder applies it before
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.deferred import Gathering
 
 
 def gru_step(input_gates: Tensor, hidden_gates: Tensor, hidden: Tensor) -> Tensor:
@@ -40,6 +44,40 @@ def gru_sequence(input_gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tens
     return _GRUSequence.apply(input_gates, hidden, weight, bias)
 
 
+class GRUSteps:
+    """T steps of a GRU, one after another, whose inputs are known in part beforehand.
+
+    input_gates: B T 3h, what that part adds to the gates; of_rest: e 3h, from the rest of the input; weight: 3h h and
+    bias: 3h, from the state to the gates.  Computed in the widest of their types.  Backward, what follows from values
+    of the forward pass is computed for all steps at once, and gradients of weights are one product each.  First
+    derivatives only.  Raises ValueError if the shapes do not fit.
+    """
+
+    def __init__(self, input_gates: Tensor, of_rest: Tensor, weight: Tensor, bias: Tensor):
+        leaves, width = (input_gates, of_rest, weight, bias), bias.numel()
+        fits = input_gates.dim() == 3 and input_gates.size(2) == of_rest.size(-1) == width == 3 * weight.size(-1)
+        if not fits or weight.shape != (width, width // 3) or of_rest.dim() != 2:
+            shapes = [tuple(x.shape) for x in leaves]
+            raise ValueError("expected gates B T 3h, e 3h, weight 3h h and bias 3h, got {}, {}, {}, {}".format(*shapes))
+        dtype = functools.reduce(torch.promote_types, (x.dtype for x in leaves))
+        self.tape = _Tape(*(x.detach().to(dtype) for x in leaves))
+        self.token = Gathering.apply(self.tape, *leaves) if torch.is_grad_enabled() else None
+
+    def __call__(self, t: int, rest: Tensor, hidden: Tensor) -> Tensor:
+        """Hidden state B h after step t, from rest B e and the state before it; t = 0, 1, ... in order.
+
+        Raises ValueError out of order.
+        """
+        tape = self.tape
+        if t != tape.made:
+            raise ValueError(f"expected step {tape.made}, got step {t}")
+        tape.made += 1
+        with torch.autocast(rest.device.type, enabled=False):
+            if self.token is not None:
+                return _TapedStep.apply(self.token, rest, hidden, tape, t)
+            return tape.step(t, rest, hidden)
+
+
 def _advance(input_gates: Tensor, hidden_gates: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The state after the step, reset and update gates side by side, and the candidate."""
     size = hidden.size(1)
@@ -48,17 +86,17 @@ def _advance(input_gates: Tensor, hidden_gates: Tensor, hidden: Tensor) -> tuple
     return torch.lerp(candidate, hidden, gates[:, size:]), gates, candidate
 
 
-def _retreat(
-    grad: Tensor, gates: Tensor, candidate: Tensor, recurrent: Tensor, hidden: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Gradients of the gates, B 3h, as the input sees them and as the state's side of the candidate sees them, B h.
+def _slopes(gates: Tensor, candidate: Tensor, recurrent: Tensor, hidden: Tensor) -> Tensor:
+    """What the gradient of a step's result is multiplied by to give those of gates, for any number of steps: ... 4 h.
 
-    recurrent: B h, the state's side of the candidate; hidden: the state before the step.
+    In the order: the candidate as the state's side sees it, reset, update, the candidate as the input sees it.
+    gates: ... 2h; recurrent: ... h, the state's side of the candidate; hidden: ... h, before the step.
     """
-    reset, update = gates.chunk(2, 1)
-    of_candidate = grad * (1 - update) * (1 - candidate.square())
-    of_gates = torch.cat([of_candidate * recurrent, grad * (hidden - candidate)], 1) * (gates * (1 - gates))
-    return torch.cat([of_gates, of_candidate], 1), of_candidate * reset
+    reset, update = gates.chunk(2, -1)
+    of_reset, of_update = (gates * (1 - gates)).chunk(2, -1)
+    of_candidate = (1 - update) * (1 - candidate.square())
+    parts = of_candidate * reset, of_candidate * recurrent * of_reset, (hidden - candidate) * of_update, of_candidate
+    return torch.stack(parts, -2)
 
 
 class _GRUStep(torch.autograd.Function):
@@ -73,39 +111,97 @@ class _GRUStep(torch.autograd.Function):
     def backward(ctx, grad: Tensor):
         gates, candidate, hidden_gates, hidden = ctx.saved_tensors
         size = hidden.size(1)
-        of_input, of_candidate = _retreat(grad, gates, candidate, hidden_gates[:, 2 * size :], hidden)
-        of_hidden = torch.cat([of_input[:, : 2 * size], of_candidate], 1)
-        return of_input, of_hidden, grad * gates[:, size:]
+        slopes = _slopes(gates, candidate, hidden_gates[:, 2 * size :], hidden)
+        of_hidden, of_gates, of_input = (grad.unsqueeze(1) * slopes).split([1, 2, 1], 1)
+        of_gates = of_gates.flatten(1)
+        return (
+            torch.cat([of_gates, of_input.flatten(1)], 1),
+            torch.cat([of_gates, of_hidden.flatten(1)], 1),
+            grad * gates[:, size:],
+        )
+
+
+class _Tape:
+    """Values of the forward pass, time first, and gradients of gates in the order of `_slopes`."""
+
+    def __init__(self, input_gates: Tensor, of_rest: Tensor, weight: Tensor, bias: Tensor):
+        self.input_gates, self.of_rest, self.weight, self.bias = input_gates, of_rest, weight, bias
+        self.made, self.slopes = 0, None
+        (B, T, _), size = input_gates.shape, weight.size(1)
+        sizes = {"rest": len(of_rest), "states": size, "gates": 2 * size, "candidates": size, "recurrents": size}
+        self.kept = {name: weight.new_empty(T, B, n) for name, n in sizes.items()}
+
+    def step(self, t: int, rest: Tensor, hidden: Tensor) -> Tensor:
+        """The state after step t."""
+        kept, size = {name: x[t] for name, x in self.kept.items()}, hidden.size(1)
+        kept["states"].copy_(hidden)
+        input_gates = self.input_gates[:, t]
+        if rest.size(1):
+            input_gates = torch.addmm(input_gates, kept["rest"].copy_(rest), self.of_rest)
+        hidden_gates = torch.addmm(self.bias, kept["states"], self.weight.t())
+        after, gates, candidate = _advance(input_gates, hidden_gates, kept["states"])
+        kept["gates"].copy_(gates)
+        kept["candidates"].copy_(candidate)
+        kept["recurrents"].copy_(hidden_gates[:, 2 * size :])
+        return after
+
+    def begin(self) -> None:
+        """Make ready for the backward pass of all steps that were made."""
+        kept, size = {name: x[: self.made] for name, x in self.kept.items()}, self.weight.size(1)
+        self.slopes = _slopes(kept["gates"], kept["candidates"], kept["recurrents"], kept["states"])
+        self.grads = self.slopes.new_zeros(self.input_gates.size(1), len(self.input_gates), 4 * size)
+        self.back = self.weight.roll(size, 0)  # candidate, reset, update, as gradients stand
+
+    def step_back(self, t: int, grad: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of the rest of step t's input and of the state before it, from that of the state after it."""
+        if self.slopes is None:
+            self.begin()
+        written, size = self.grads[t], grad.size(1)
+        torch.mul(grad.unsqueeze(1), self.slopes[t], out=written.view(len(grad), 4, size))
+        before = torch.addmm(grad * self.kept["gates"][t, :, size:], written[:, : 3 * size], self.back)
+        return torch.mm(written[:, size:], self.of_rest.t()), before
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        """Of input_gates, of_rest, weight and bias."""
+        size, made, self.slopes = self.weight.size(1), slice(self.made), None
+        of_states, of_inputs = (x.flatten(0, 1) for x in (self.grads[made, :, : 3 * size], self.grads[made, :, size:]))
+        rest, states = (self.kept[name][made].flatten(0, 1) for name in ("rest", "states"))
+        return (
+            self.grads[..., size:].transpose(0, 1),
+            rest.t() @ of_inputs,
+            (of_states.t() @ states).roll(-size, 0),
+            of_states.sum(0).roll(-size),
+        )
+
+
+class _TapedStep(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, token: Tensor, rest: Tensor, hidden: Tensor, tape: _Tape, t: int) -> Tensor:
+        ctx.save_for_backward(token)
+        ctx.tape, ctx.t = tape, t
+        return tape.step(t, rest, hidden)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor):
+        return *ctx.saved_tensors, *ctx.tape.step_back(ctx.t, grad), None, None
 
 
 class _GRUSequence(torch.autograd.Function):
     @staticmethod
     def forward(ctx, input_gates: Tensor, hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        steps, size, transposed = input_gates.unbind(1), hidden.size(1), weight.t()
-        states = hidden.new_empty(len(steps) + 1, *hidden.shape)  # T+1 B h
-        states[0] = hidden
-        kept = []
-        for t, step in enumerate(steps):
-            hidden_gates = torch.addmm(bias, states[t], transposed)
-            states[t + 1], gates, candidate = _advance(step, hidden_gates, states[t])
-            kept += [gates, candidate, hidden_gates[:, 2 * size :]]
-        ctx.save_for_backward(states, weight, *kept)
-        return states[1:].transpose(0, 1)
+        ctx.tape = tape = _Tape(input_gates.detach(), bias.new_empty(0, len(bias)), weight.detach(), bias.detach())
+        states = [hidden]
+        for tape.made in range(1, input_gates.size(1) + 1):
+            states.append(tape.step(tape.made - 1, hidden[:, :0], states[-1]))
+        return torch.stack(states, 1)[:, 1:]
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad: Tensor):
-        states, weight, *kept = ctx.saved_tensors
-        length, size = len(states) - 1, states.size(2)
-        of_inputs = grad.new_empty(length, states.size(1), 3 * size)
-        of_states = torch.empty_like(of_inputs)
-        carried = torch.zeros_like(states[0])
-        for t in range(length - 1, -1, -1):
-            gates, candidate, recurrent = kept[3 * t : 3 * t + 3]
-            carried = carried + grad[:, t]
-            of_inputs[t], of_candidate = _retreat(carried, gates, candidate, recurrent, states[t])
-            of_states[t, :, : 2 * size] = of_inputs[t, :, : 2 * size]
-            of_states[t, :, 2 * size :] = of_candidate
-            carried = torch.addmm(carried * gates[:, size:], of_states[t], weight)
-        flat = of_states.flatten(0, 1)
-        return of_inputs.transpose(0, 1), carried, flat.t() @ states[:-1].flatten(0, 1), flat.sum(0)
+        tape, carried = ctx.tape, grad.new_zeros(len(grad), grad.size(2))
+        tape.begin()
+        for t in range(grad.size(1) - 1, -1, -1):
+            _, carried = tape.step_back(t, carried + grad[:, t])
+        of_inputs, _, of_weight, of_bias = tape.gradients()
+        return of_inputs, carried, of_weight, of_bias

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.lstm import lstm_slopes
+
 
 class StackTape(Protocol):
     """A stack that remembers its steps; they are counted from 0."""
@@ -118,11 +120,9 @@ class _StackLSTM(torch.autograd.Function):
         before, active, cells, bounded, recurrent, controls = ctx.saved_tensors
         tape, (T, B, size) = ctx.tape, bounded.shape
         read = tape.reading_size
-        enter, keep, new, show = active.split(size, 2)
-        slopes = active * (1 - active)
-        slopes[:, :, 2 * size : 3 * size] = 1 - new.square()
-        slopes = slopes.mul_(torch.cat([new, cells[:-1], enter, bounded], 2)).view(T, B, 4, size)
-        into_cells, into_gates, out_gates = (show * (1 - bounded.square())).unbind(0), slopes[:, :, :3], slopes[:, :, 3]
+        slopes, into_cells = lstm_slopes(active, cells[:-1], bounded)
+        slopes, keep = slopes.view(T, B, 4, size), active.narrow(2, size, size)
+        into_cells, into_gates, out_gates = into_cells.unbind(0), slopes[:, :, :3], slopes[:, :, 3]
         into_gates, out_gates, keep = into_gates.unbind(0), out_gates.unbind(0), keep.unbind(0)
         d_gates, d_controls = torch.empty_like(active), active.new_empty(T, B, controls.size(1))
         d_into, d_out = (x.unbind(0) for x in d_gates.view(T, B, 4, size).split([3, 1], 2))

@@ -1,4 +1,4 @@
-"""Scores and windows against loops over queries and keys."""
+"""Weights and windows against loops over queries and keys."""
 
 from __future__ import annotations
 
@@ -7,21 +7,11 @@ import math
 import pytest
 import torch
 
-from seqstruct.ops.alignment import additive_scores, gaussian, masked_softmax, within_window
+from seqstruct.ops.alignment import gaussian, masked_softmax, within_window
 
 
 def draw(generator: torch.Generator, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def test_additive_scores(generator):
-    query, key, weight = draw(generator, 2, 3, 5), draw(generator, 2, 4, 5), draw(generator, 5)
-    found = additive_scores(query, key, weight)
-    for b in range(2):
-        for t in range(3):
-            for s in range(4):
-                expected = sum(weight[k] * math.tanh(query[b, t, k] + key[b, s, k]) for k in range(5))
-                assert float(found[b, t, s]) == pytest.approx(float(expected), abs=1e-12)
 
 
 def test_masked_softmax_sees_what_is_visible(generator):

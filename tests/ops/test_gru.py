@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.gru import gru_sequence, gru_step
+from seqstruct.ops.gru import GRUSteps, gru_sequence, gru_step
 
 
 def draw(generator: torch.Generator, *shape: int) -> torch.Tensor:
@@ -54,3 +54,58 @@ def test_shapes_are_checked():
         gru_step(torch.zeros(2, 6), torch.zeros(2, 6), torch.zeros(2, 3))
     with pytest.raises(ValueError, match="weight 3h h and bias 3h"):
         gru_sequence(torch.zeros(2, 4, 6), torch.zeros(2, 2), torch.zeros(6, 3), torch.zeros(6))
+
+
+def leaves_of(generator: torch.Generator, batch: int, length: int) -> list[torch.Tensor]:
+    """Gates of the input, three parameters, what enters late at each step, and the state before the first one."""
+    shapes = (batch, length, 9), (2, 9), (9, 3), (9,), (length, batch, 2), (batch, 3)
+    return [draw(generator, *shape) for shape in shapes]
+
+
+def by_steps(taped: bool, gates, of_rest, weight, bias, rest, hidden):
+    """States of a network in which the state also joins what enters late at the next step."""
+    steps, found = GRUSteps(gates, of_rest, weight, bias) if taped else None, []
+    for t in range(gates.size(1)):
+        late = rest[t] + hidden[:, :2].tanh()
+        if taped:
+            hidden = steps(t, late, hidden)
+        else:
+            recurrent = torch.addmm(bias, hidden, weight.t())
+            hidden = gru_step(torch.addmm(gates[:, t], late, of_rest), recurrent, hidden)
+        found.append(hidden)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize(("batch", "length"), [(1, 1), (3, 4), (0, 2)])
+def test_taped_steps(batch, length, generator):
+    leaves = leaves_of(generator, batch, length)
+    found, expected = (by_steps(taped, *leaves) for taped in (True, False))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    weights = torch.randn_like(expected)
+    wanted = torch.autograd.grad(expected, leaves, weights)
+    for _ in range(2):  # the graph may be used again
+        again = torch.autograd.grad(found, leaves, weights, retain_graph=True)
+        for one, two in zip(again, wanted, strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=1e-13)
+    with torch.no_grad():
+        torch.testing.assert_close(by_steps(True, *leaves), expected, rtol=0, atol=1e-14)
+
+
+def test_taped_steps_gradcheck(generator):
+    assert torch.autograd.gradcheck(lambda *leaves: by_steps(True, *leaves), leaves_of(generator, 2, 3))
+
+
+def test_steps_that_were_not_made_add_nothing(generator):
+    *parameters, rest, hidden = leaves_of(generator, 2, 3)
+    after = GRUSteps(*parameters)(0, rest[0], hidden)
+    of_gates, *others = torch.autograd.grad(after.sum(), parameters)
+    assert of_gates[:, 0].abs().sum() > 0 and not of_gates[:, 1:].any()
+    assert all(other.isfinite().all() for other in others)
+
+
+def test_taped_steps_are_checked():
+    with pytest.raises(ValueError, match="expected gates B T 3h, e 3h, weight 3h h and bias 3h"):
+        GRUSteps(torch.zeros(2, 3, 6), torch.zeros(1, 6), torch.zeros(6, 3), torch.zeros(6))
+    steps = GRUSteps(torch.zeros(2, 3, 6), torch.zeros(1, 6), torch.zeros(6, 2), torch.zeros(6))
+    with pytest.raises(ValueError, match="expected step 0, got step 1"):
+        steps(1, torch.zeros(2, 1), torch.zeros(2, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.lstm import lstm_step
+from seqstruct.ops.lstm import LSTMSteps, lstm_step
 
 
 def test_equal_to_torch(generator):
@@ -25,3 +25,55 @@ def test_gradcheck(generator, batch):
 def test_shapes_are_checked():
     with pytest.raises(ValueError, match=r"expected gates B 4h and cell B h, got \(2, 8\) and \(2, 3\)"):
         lstm_step(torch.zeros(2, 8), torch.zeros(2, 3))
+
+
+def leaves_of(generator: torch.Generator, batch: int, length: int) -> list[torch.Tensor]:
+    """Gates, weight, what enters late at each step, and the state before the first one."""
+    shapes = (batch, length, 12), (5, 12), (length, batch, 2), (batch, 3), (batch, 3)
+    return [torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_() for shape in shapes]
+
+
+def by_steps(taped: bool, gates, weight, rest, hidden, cell):
+    """Hidden states and cells of a network in which the hidden state also joins what enters late at the next step."""
+    steps, found = LSTMSteps(gates, weight) if taped else None, []
+    for t in range(gates.size(1)):
+        late = rest[t] + hidden[:, :2].tanh()
+        if taped:
+            hidden, cell = steps(t, late, hidden, cell)
+        else:
+            hidden, cell = lstm_step(torch.addmm(gates[:, t], torch.cat([late, hidden], 1), weight), cell)
+        found += [hidden, cell]
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize(("batch", "length"), [(1, 1), (3, 4), (0, 2)])
+def test_taped_steps(generator, batch, length):
+    leaves = leaves_of(generator, batch, length)
+    found, expected = (by_steps(taped, *leaves) for taped in (True, False))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    weights = torch.randn_like(expected)
+    wanted = torch.autograd.grad(expected, leaves, weights)
+    for _ in range(2):  # the graph may be used again
+        again = torch.autograd.grad(found, leaves, weights, retain_graph=True)
+        for one, two in zip(again, wanted, strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=1e-13)
+    with torch.no_grad():
+        torch.testing.assert_close(by_steps(True, *leaves), expected, rtol=0, atol=1e-14)
+
+
+def test_taped_steps_gradcheck(generator):
+    assert torch.autograd.gradcheck(lambda *leaves: by_steps(True, *leaves), leaves_of(generator, 2, 3))
+
+
+def test_steps_that_were_not_made_add_nothing(generator):
+    gates, weight, rest, hidden, cell = leaves_of(generator, 2, 3)
+    hidden, _ = LSTMSteps(gates, weight)(0, rest[0], hidden, cell)
+    of_gates, of_weight = torch.autograd.grad(hidden.sum(), [gates, weight])
+    assert of_gates[:, 0].abs().sum() > 0 and not of_gates[:, 1:].any() and of_weight.isfinite().all()
+
+
+def test_taped_steps_are_checked():
+    with pytest.raises(ValueError, match="expected gates B T 4h and weight K 4h"):
+        LSTMSteps(torch.zeros(2, 3, 8), torch.zeros(3, 4))
+    with pytest.raises(ValueError, match="expected step 0, got step 1"):
+        LSTMSteps(torch.zeros(2, 3, 8), torch.zeros(3, 8))(1, torch.zeros(2, 1), torch.zeros(2, 2), torch.zeros(2, 2))
