@@ -15,10 +15,12 @@ from torch.nn import functional as F
 
 from seqstruct.attention import Choice
 from seqstruct.ops import pushdown_tape, superposition_tape
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled.pushdown_tape import CompiledPushdownTape
 from seqstruct.ops.lstm import lstm_step
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_step, transition_count
 from seqstruct.ops.pushdown_tape import PushdownTape
-from seqstruct.ops.stack_lstm import stack_lstm
+from seqstruct.ops.stack_lstm import StackTape, stack_lstm
 from seqstruct.ops.superposition_stack import ACTIONS, superposition_stack_step
 from seqstruct.ops.superposition_tape import SuperpositionTape
 
@@ -106,11 +108,12 @@ class NondeterministicController(StackController):
         """What a tape starts from: the bottom vectors, B m."""
         return self.bottom.sigmoid().expand(batch_size, -1)
 
-    def tape(self, start: Tensor, steps: int) -> PushdownTape:
+    def tape(self, start: Tensor, steps: int) -> StackTape:
         """A number of steps at once.  Raises ValueError if they are more than max_length."""
         if steps > self.max_length:
             raise ValueError(f"the stack was made for at most {self.max_length} steps (max_length), not for {steps}")
-        return PushdownTape(start, steps, sigmoid=self.sigmoid, **self.sizes)
+        kind = CompiledPushdownTape if usable(start) else PushdownTape
+        return kind(start, steps, sigmoid=self.sigmoid, **self.sizes)
 
     def initial(self, batch_size: int) -> Any:
         """The bottom element alone, in state 0."""

@@ -78,7 +78,7 @@ void product(Index rows, Index columns, Index depth, L a, Rows b, Real* c, Index
 }
 
 // to[i * stride + j] += the inner product of row i of a and row j of b, over whole vectors.
-void add_inner(Index count, const std::vector<const Real*>& a, const std::vector<const Real*>& b, Real* to) {
+inline void add_inner(Index count, const std::vector<const Real*>& a, const std::vector<const Real*>& b, Real* to) {
   constexpr Index M = 4, N = 3;
   const Index rows = a.size(), columns = b.size();
   for (Index i = 0; i < rows; i += M)
@@ -100,7 +100,7 @@ void add_inner(Index count, const std::vector<const Real*>& a, const std::vector
     }
 }
 
-void add_rows(Index count, const Real* x, Real* y) {
+inline void add_rows(Index count, const Real* x, Real* y) {
   for (Index j = 0; j < count; j += LANES) store(y + j, load(y + j) + load(x + j));
 }
 
