@@ -43,14 +43,22 @@ struct Row {
 // to[r] += sum over rows of factors[r] data, for columns from `begin` to `end`.
 template <int N, int R>
 inline void add_panel(Index begin, Index end, const Row* rows, Real* const* to) {
+  const Real* from[N];
+  Real* into[R];
+  Vector<Real> factors[N][R];
+  for (int r = 0; r < R; ++r) into[r] = to[r];
+  for (int i = 0; i < N; ++i) {
+    from[i] = rows[i].data;
+    for (int r = 0; r < R; ++r) factors[i][r] = Vector<Real>{} + rows[i].factors[r];
+  }
   for (Index j = begin; j < end; j += LANES) {
     Vector<Real> total[R];
-    for (int r = 0; r < R; ++r) total[r] = load(to[r] + j);
+    for (int r = 0; r < R; ++r) total[r] = load(into[r] + j);
     for (int i = 0; i < N; ++i) {
-      const Vector<Real> x = load(rows[i].data + j);
-      for (int r = 0; r < R; ++r) total[r] += rows[i].factors[r] * x;
+      const Vector<Real> x = load(from[i] + j);
+      for (int r = 0; r < R; ++r) total[r] += factors[i][r] * x;
     }
-    for (int r = 0; r < R; ++r) store(to[r] + j, total[r]);
+    for (int r = 0; r < R; ++r) store(into[r] + j, total[r]);
   }
 }
 

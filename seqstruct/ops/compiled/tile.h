@@ -57,12 +57,26 @@ inline void store(T* to, Vector<T> x) {
   std::memcpy(to, &x, BYTES);
 }
 
+// The sum of N lanes, a power of 2: one half is added to the other.
+template <class T, int N>
+inline T sum_of(const void* lanes) {
+  if constexpr (N == 1) {
+    T x;
+    std::memcpy(&x, lanes, sizeof(T));
+    return x;
+  } else {
+    typedef T Half __attribute__((vector_size(N / 2 * sizeof(T))));
+    Half low, high;
+    std::memcpy(&low, lanes, sizeof(Half));
+    std::memcpy(&high, static_cast<const char*>(lanes) + sizeof(Half), sizeof(Half));
+    low += high;
+    return sum_of<T, N / 2>(&low);
+  }
+}
+
 template <class T>
 inline T sum(Vector<T> x) {
-  T lanes[WIDTH<T>], total = 0;
-  store(lanes, x);
-  for (int i = 0; i < WIDTH<T>; ++i) total += lanes[i];
-  return total;
+  return sum_of<T, WIDTH<T>>(&x);
 }
 
 // Aligned memory, zero at first.
