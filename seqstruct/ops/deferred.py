@@ -3,6 +3,9 @@
 A loop of T small products with one matrix has T gradients of that matrix to add up; here their factors meet in one
 product.  `Gathering` is how: its token goes into every step and carries no numbers, and its backward pass comes after
 those of all steps.
+
+A graph can be gone through again with `retain_graph`.  A pass that asks for no gradient of a leaf leaves its factors
+behind, which count in a later pass over the same graph for steps that this one does not reach.
 """
 
 from __future__ import annotations

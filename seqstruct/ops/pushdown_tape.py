@@ -26,7 +26,7 @@ def reading_order(states: int, symbols: int, size: int) -> Tensor:
 
 
 class PushdownTape:
-    """A `StackTape`; readings B (S Q m), controls B A+m.
+    """A `StackTape`; readings B (S Q m), controls B A+m.  `CompiledPushdownTape` is the same in compiled form.
 
     table, gates: for every CHUNK times one tensor BS (times Q) columns, the columns of `pushdown_recurrence` and gp,
     each as wide as its last time needs; zero where a narrower time ends.  Adjoints replace the table's columns.
