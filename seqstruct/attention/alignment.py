@@ -163,7 +163,9 @@ class AlignmentAttention(Attention):
     ) -> Callable[[Tensor, Tensor | None], Reading]:
         """`read` from one memory; gradients of keys (where scores are dot products) and values are one product."""
         if state.padding.size(1) == 0:
-            return lambda query, _: Reading(torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0))
+            return lambda query, position=None: Reading(
+                torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0)
+            )
         values = DeferredProducts(state.value)
         source = Source(self.scores_of(state.key), values, state.padding, positions(state.padding))
 

@@ -36,7 +36,7 @@ class AttentionalOutput(Output):
 
     def repeated(self) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
         """The same function of B c, B h and B e, whose gradient of the matrix is one product for all steps."""
-        if not torch.is_grad_enabled():
+        if not self.training:  # the matrix may be one of 8 bits then
             return self
         combine = DeferredProducts(self.combination.weight.t())
         return lambda context, hidden, _: combine(torch.cat([context, hidden], -1)).tanh()

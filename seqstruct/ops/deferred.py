@@ -3,25 +3,36 @@
 A loop of T small products with one matrix has T gradients of that matrix to add up; here their factors meet in one
 product.  `Gathering` is how: its token goes into every step and carries no numbers, and its backward pass comes after
 those of all steps.
-
-A graph can be gone through again with `retain_graph`.  A pass that asks for no gradient of a leaf leaves its factors
-behind, which count in a later pass over the same graph for steps that this one does not reach.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 
-class Tape(Protocol):
-    """What the backward passes of steps have left behind."""
+class Tape(ABC):
+    """What the backward passes of steps leave behind for that of their leaves."""
 
+    task = -1
+
+    def enter(self) -> None:
+        """First in the backward pass of each step: what an earlier pass over the same graph left behind is dropped."""
+        task = torch._C._current_graph_task_id()
+        if task != self.task:
+            self.task = task
+            self.begin()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Make ready for a backward pass."""
+
+    @abstractmethod
     def gradients(self) -> tuple[Tensor | None, ...]:
-        """Of the leaves, in their order; the tape is ready for another backward pass then."""
+        """Of the leaves, in their order."""
 
 
 class Gathering(torch.autograd.Function):
@@ -58,16 +69,17 @@ class DeferredProducts:
             return x @ self.weight if self.token is None else _Product.apply(self.token, x, self.weight, self.tape)
 
 
-class _Products:
+class _Products(Tape):
     """Factors, and gradients of products by the number of the product."""
 
     def __init__(self) -> None:
         self.factors: list[Tensor] = []
+
+    def begin(self) -> None:
         self.grads: dict[int, Tensor] = {}
 
     def gradients(self) -> tuple[Tensor]:
         grads = sorted(self.grads.items())
-        self.grads = {}
         factors = torch.cat([self.factors[number] for number, _ in grads], -2)
         return (factors.transpose(-2, -1) @ torch.cat([grad for _, grad in grads], -2),)
 
@@ -84,5 +96,6 @@ class _Product(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad: Tensor):
         token, weight = ctx.saved_tensors
+        ctx.tape.enter()
         ctx.tape.grads[ctx.number] = grad
         return token, grad @ weight.transpose(-2, -1), None, None

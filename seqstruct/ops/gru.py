@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqstruct.ops.deferred import Gathering
+from seqstruct.ops.deferred import Gathering, Tape
 
 
 def gru_step(input_gates: Tensor, hidden_gates: Tensor, hidden: Tensor) -> Tensor:
@@ -121,12 +121,12 @@ class _GRUStep(torch.autograd.Function):
         )
 
 
-class _Tape:
+class _Tape(Tape):
     """Values of the forward pass, time first, and gradients of gates in the order of `_slopes`."""
 
     def __init__(self, input_gates: Tensor, of_rest: Tensor, weight: Tensor, bias: Tensor):
         self.input_gates, self.of_rest, self.weight, self.bias = input_gates, of_rest, weight, bias
-        self.made, self.slopes = 0, None
+        self.made = 0
         (B, T, _), size = input_gates.shape, weight.size(1)
         sizes = {"rest": len(of_rest), "states": size, "gates": 2 * size, "candidates": size, "recurrents": size}
         self.kept = {name: weight.new_empty(T, B, n) for name, n in sizes.items()}
@@ -154,8 +154,7 @@ class _Tape:
 
     def step_back(self, t: int, grad: Tensor) -> tuple[Tensor, Tensor]:
         """Gradients of the rest of step t's input and of the state before it, from that of the state after it."""
-        if self.slopes is None:
-            self.begin()
+        self.enter()
         written, size = self.grads[t], grad.size(1)
         torch.mul(grad.unsqueeze(1), self.slopes[t], out=written.view(len(grad), 4, size))
         before = torch.addmm(grad * self.kept["gates"][t, :, size:], written[:, : 3 * size], self.back)
@@ -163,7 +162,7 @@ class _Tape:
 
     def gradients(self) -> tuple[Tensor, ...]:
         """Of input_gates, of_rest, weight and bias."""
-        size, made, self.slopes = self.weight.size(1), slice(self.made), None
+        size, made = self.weight.size(1), slice(self.made)
         of_states, of_inputs = (x.flatten(0, 1) for x in (self.grads[made, :, : 3 * size], self.grads[made, :, size:]))
         rest, states = (self.kept[name][made].flatten(0, 1) for name in ("rest", "states"))
         return (
@@ -200,7 +199,7 @@ class _GRUSequence(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad: Tensor):
         tape, carried = ctx.tape, grad.new_zeros(len(grad), grad.size(2))
-        tape.begin()
+        tape.enter()
         for t in range(grad.size(1) - 1, -1, -1):
             _, carried = tape.step_back(t, carried + grad[:, t])
         of_inputs, _, of_weight, of_bias = tape.gradients()

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from seqstruct.ops.deferred import Gathering
+from seqstruct.ops.deferred import Gathering, Tape
 
 
 def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,7 +109,7 @@ def _retreat(
     return total * active[:, size : 2 * size]
 
 
-class _Tape:
+class _Tape(Tape):
     """Values of the forward pass, time first, and gradients of gates."""
 
     def __init__(self, gates: Tensor, weight: Tensor):
@@ -118,7 +118,6 @@ class _Tape:
         if torch.is_grad_enabled():
             self.before, self.active = gates.new_empty(T, B, K), gates.new_empty(T, B, width)
             self.bounded, self.cells = gates.new_empty(T, B, width // 4), gates.new_empty(T, B, width // 4)
-            self.slopes: Tensor | None = None
 
     def begin(self) -> None:
         """Make ready for the backward pass of all steps that were made."""
@@ -127,7 +126,6 @@ class _Tape:
         self.grad_gates = torch.zeros_like(self.active)
 
     def gradients(self) -> tuple[Tensor, Tensor]:
-        self.slopes = None
         grad = self.grad_gates[: self.made].flatten(0, 1)
         return self.grad_gates.transpose(0, 1), self.before[: self.made].flatten(0, 1).t() @ grad
 
@@ -149,8 +147,7 @@ class _TapedStep(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad_hidden: Tensor, grad_cell: Tensor):
         tape, t = ctx.tape, ctx.t
-        if tape.slopes is None:
-            tape.begin()
+        tape.enter()
         steps = tape.slopes[t], tape.into_cell[t], tape.active[t], tape.grad_gates[t]
         grad_before_cell = _retreat(grad_hidden, grad_cell, *steps)
         of_rest, of_hidden = torch.mm(tape.grad_gates[t], tape.weight.t()).tensor_split([ctx.size], 1)

@@ -40,6 +40,16 @@ def test_products_without_a_gradient_add_nothing(generator):
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
 
 
+def test_a_pass_that_leaves_the_weight_out_leaves_nothing_behind(generator):
+    weight, inputs = draw(generator, 5, 4), [draw(generator, 2, 5) for _ in range(2)]
+    product = DeferredProducts(weight)
+    one, two = (product(x) for x in inputs)
+    torch.autograd.grad((one + two).sum(), inputs, retain_graph=True)
+    (found,) = torch.autograd.grad(two.sum(), weight)
+    (expected,) = torch.autograd.grad((inputs[1] @ weight).sum(), weight)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
 def test_nothing_is_kept_without_gradients(generator):
     weight = draw(generator, 5, 4)
     with torch.no_grad():

@@ -98,6 +98,17 @@ def test_steps_that_were_not_made_add_nothing(generator):
     assert all(other.isfinite().all() for other in others)
 
 
+def test_a_pass_that_leaves_parameters_out_leaves_nothing_behind(generator):
+    *parameters, rest, hidden = leaves_of(generator, 2, 3)
+    steps = GRUSteps(*parameters)
+    first = steps(0, rest[0], hidden)
+    second = steps(1, rest[1], first)
+    torch.autograd.grad(second.sum(), hidden, retain_graph=True)
+    found = torch.autograd.grad(first.sum(), parameters)
+    expected = torch.autograd.grad(GRUSteps(*parameters)(0, rest[0], hidden).sum(), parameters)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
 def test_taped_steps_are_checked():
     with pytest.raises(ValueError, match="expected gates B T 3h, e 3h, weight 3h h and bias 3h"):
         GRUSteps(torch.zeros(2, 3, 6), torch.zeros(1, 6), torch.zeros(6, 3), torch.zeros(6))

@@ -67,6 +67,17 @@ def test_steps_that_were_not_made_add_nothing(generator):
     assert of_gates[:, 0].abs().sum() > 0 and not of_gates[:, 1:].any() and of_weight.isfinite().all()
 
 
+def test_a_pass_that_leaves_parameters_out_leaves_nothing_behind(generator):
+    gates, weight, rest, hidden, cell = leaves_of(generator, 2, 3)
+    steps = LSTMSteps(gates, weight)
+    first, after = steps(0, rest[0], hidden, cell)
+    second, _ = steps(1, rest[1], first, after)
+    torch.autograd.grad(second.sum(), hidden, retain_graph=True)
+    found = torch.autograd.grad(first.sum(), [gates, weight])
+    expected = torch.autograd.grad(LSTMSteps(gates, weight)(0, rest[0], hidden, cell)[0].sum(), [gates, weight])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+
+
 def test_taped_steps_are_checked():
     with pytest.raises(ValueError, match="expected gates B T 4h and weight K 4h"):
         LSTMSteps(torch.zeros(2, 3, 8), torch.zeros(3, 4))

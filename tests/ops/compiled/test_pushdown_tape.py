@@ -73,7 +73,8 @@ def test_threads_share_the_batch(compiled, generator):
 def test_rows_out_of_range_are_told(compiled, generator):
     compiled(True)
     assert not lose_all_weight(generator, CompiledPushdownTape).any()
-    tape, reading = CompiledPushdownTape(torch.rand(2, 3), 4, states=2, symbols=1, sigmoid=True), torch.empty(2, 6)
+    bottom, reading = torch.rand(2, 3, generator=generator), torch.empty(2, 6)
+    tape = CompiledPushdownTape(bottom, 4, states=2, symbols=1, sigmoid=True)
     for _ in range(4):
         controls = torch.zeros(2, 12 + 3)
         controls[1] = torch.nan
