@@ -15,6 +15,8 @@ from seqstruct.data.files import atomic_write
 
 PAPERS = ("stack_attention", "structured_attention", "peng_thesis", "nmt_lectures")
 SCALES = ("smoke", "small", "paper")
+OPTIONAL = ("series", "machine")
+DIRTY = "-dirty"  # follows a commit that the code differed from
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,8 @@ class Record:
     peak_memory: bytes resident at most in the training process.  versions: by name of package.
     series: optional, the metric split up, as {"axis": name, "points": [[x, value], ...]}; with the axis "seed" the
     numbers of several seeds that were trained as one, and `value` their mean.
+    machine: processor, instructions, threads, blas and kernels (see `provenance.machine`); empty in records that were
+    made before these were noted.
     """
 
     paper: str
@@ -47,11 +51,17 @@ class Record:
     versions: Mapping[str, str]
     command: str
     series: Mapping[str, Any] = field(default_factory=dict)
+    machine: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def dirty(self) -> bool:
+        """Whether the code that made it differed from the commit that it names."""
+        return self.versions.get("commit", "").endswith(DIRTY)
 
     def __post_init__(self) -> None:
         for name in ("table", "row", "metric", "unit", "dataset", "configuration_hash", "command"):
             _expect(isinstance(getattr(self, name), str), name, "a string", getattr(self, name))
-        for name in ("data_checksums", "versions", "series"):
+        for name in ("data_checksums", "versions", "series", "machine"):
             _expect(isinstance(getattr(self, name), Mapping), name, "an object", getattr(self, name))
         for name in ("seed", "peak_memory"):
             _expect(_is_number(getattr(self, name), int), name, "an integer", getattr(self, name))
@@ -70,7 +80,7 @@ class Record:
         if not isinstance(loaded, dict):
             raise ValueError(f"expected a JSON object, got {type(loaded).__name__}")
         known = {f.name for f in fields(cls)}
-        missing = sorted(known - {"series"} - loaded.keys())
+        missing = sorted(known - set(OPTIONAL) - loaded.keys())
         unknown = sorted(loaded.keys() - known)
         if missing or unknown:
             raise ValueError("; ".join(
@@ -80,10 +90,8 @@ class Record:
         return cls(**loaded)
 
     def to_json(self) -> str:
-        """One line without its newline; an empty series is left out."""
-        content = asdict(self)
-        if not self.series:
-            del content["series"]
+        """One line without its newline; what is optional and empty is left out."""
+        content = {name: value for name, value in asdict(self).items() if value or name not in OPTIONAL}
         return json.dumps(content, ensure_ascii=False, allow_nan=False)
 
 

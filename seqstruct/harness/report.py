@@ -54,7 +54,8 @@ class Table:
 class Line:
     """One line of a report: a row and metric as published, and our runs of one scale and configuration (or none).
 
-    average_best: the mean of the best values of the rows that the line is an average of.
+    average_best: the mean of the best values of the rows that the line is an average of.  dirty: how many of the runs
+    were made by code that differed from the commit that they name.
     """
 
     row: str
@@ -69,6 +70,14 @@ class Line:
     baseline: str | None = None
     p_value: float | None = None
     average_best: float | None = None
+    dirty: int = 0
+
+    @property
+    def runs(self) -> str:
+        """How many, and how many of them of uncommitted code."""
+        if not self.values:
+            return "not yet run"
+        return f"{len(self.values)} ({self.dirty} dirty)" if self.dirty else str(len(self.values))
 
     @property
     def best(self) -> float | None:
@@ -181,7 +190,7 @@ def _line(
     p_value = welch(list(values.values()), against[-1]) if against else None
     return Line(
         row, metric, next(iter(runs.values())).unit, entry.value if entry else None, entry.statement if entry else "",
-        scale, configuration, values, best_seed, baseline, p_value,
+        scale, configuration, values, best_seed, baseline, p_value, dirty=sum(r.dirty for r in runs.values()),
     )
 
 
@@ -265,7 +274,7 @@ def _columns(seeds: bool) -> list[tuple[str, Any]]:
         ("unit", lambda line: line.unit),
         ("paper", lambda line: line.statement if line.published is None else format_value(line.published)),
         ("scale", lambda line: line.scale),
-        ("runs", lambda line: str(len(line.values)) if line.values else "not yet run"),
+        ("runs", lambda line: line.runs),
         ("best by validation", lambda line: format_value(line.best)),
         ("mean", lambda line: format_value(line.mean)),
         ("deviation", lambda line: format_value(line.deviation)),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -16,11 +14,11 @@ from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 import seqstruct
-from seqstruct.bridge.versions import versions as packages
 from seqstruct.data.files import atomic_write, sha256
 from seqstruct.harness import logs
 from seqstruct.harness.process import Usage, fairseq, run_command
 from seqstruct.harness.progress import Progress
+from seqstruct.harness.provenance import machine, versions
 from seqstruct.harness.recipe import Cell, Measurement, Recipe
 from seqstruct.harness.records import Record, append_records
 from seqstruct.ops.compiled import VARIABLE
@@ -198,6 +196,7 @@ class Run:
                 data_checksums=checksums, parameters=training["parameters"], seconds=training["seconds"],
                 peak_memory=training["peak_memory"], versions=versions(), command=command_line(self.recipe, self.cell),
                 series={"axis": m.axis, "points": [list(point) for point in m.points]} if m.points else {},
+                machine=machine(self.threads),
             )
             for m in measurements
         ]
@@ -232,20 +231,6 @@ def mend_last_checkpoint(folder: Path) -> None:
         if best.exists() and zipfile.is_zipfile(best):
             shutil.copyfile(best, folder / "checkpoint_last.pt.copy")
             os.replace(folder / "checkpoint_last.pt.copy", last)
-
-
-def versions() -> dict[str, str]:
-    """Versions of what numbers may depend on, the platform, and the repository's commit if this is a checkout."""
-    found = {**packages(), "platform": platform.platform()}
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--exclude", "*"], cwd=PLUGIN, capture_output=True, text=True
-        )
-    except OSError:
-        return found
-    if described.returncode == 0:
-        found["commit"] = described.stdout.strip()
-    return found
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

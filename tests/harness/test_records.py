@@ -14,7 +14,7 @@ from seqstruct.harness.records import Record, append_records, latest, read_recor
 
 
 def test_a_record_has_the_keys_of_the_format_and_survives_the_round_trip(record):
-    one = record(series={"axis": "length", "points": [[40, 0.5]]})
+    one = record(series={"axis": "length", "points": [[40, 0.5]]}, machine={"threads": "1"})
     assert Record.from_json(one.to_json()) == one
     assert set(json.loads(record().to_json())) == {
         "paper", "table", "row", "metric", "value", "unit", "seed", "scale", "dataset", "configuration_hash",

@@ -11,7 +11,7 @@ import pytest
 
 from seqstruct.cli import main
 from seqstruct.harness.records import append_records
-from seqstruct.harness.report import lines_of, paper_folder, read_tables, welch
+from seqstruct.harness.report import Table, lines_of, paper_folder, read_tables, welch
 
 
 @pytest.fixture
@@ -144,3 +144,10 @@ def test_a_matrix_has_its_metrics_side_by_side(record, tmp_path, capsys):
         "| trained x | small | 31 (35.5) | 1.5 (0.5) |", "| trained z |  | not yet run (0.25) | not yet run |",
         "| trained y | small | 3 (2.5) |  |",
     ]  # fmt: skip
+
+
+def test_runs_of_uncommitted_code_are_counted(paper, record):
+    versions = {"commit": "ab12cd3-dirty"}
+    runs = [record(paper="stack_attention", row="one", seed=1), record(row="one", seed=2, versions=versions)]
+    table = Table("figure-2", "", None, "lower", ())
+    assert [line.runs for line in lines_of(table, runs, ["small"])] == ["2 (1 dirty)"]
