@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.registry import register_attention
@@ -27,6 +28,7 @@ from seqstruct.ops.pushdown import (
     pushdown_reading,
     pushdown_stack,
     pushdown_step,
+    pushed_vectors,
     transition_count,
 )
 
@@ -72,7 +74,7 @@ class NondeterministicStackAttention(Attention):
     def initial_state(self, batch_size: int) -> State:
         """The bottom element alone, in state 0."""
         automaton = pushdown_initial(
-            self.bottom.sigmoid(),
+            self.bottom.sigmoid().double(),
             batch_size,
             states=self.config.states,
             symbols=self.config.symbols,
@@ -102,7 +104,7 @@ class NondeterministicStackAttention(Attention):
         self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
         """The reading after the last step, the same for all T queries; extra as in `forward` if weights are needed."""
-        output = self.output_layer(pushdown_reading(state.automaton).to(self.output_layer.weight.dtype))
+        output = self._output(pushdown_reading(state.automaton), state.logits.dtype)
         output = output.masked_fill(~state.begun[:, None], 0.0)
         expand = (-1, query.size(1), -1)
         extra = {"actions": self._actions(state.logits).expand(expand)} if need_weights else {}
@@ -135,20 +137,24 @@ class NondeterministicStackAttention(Attention):
             states=self.config.states,
             symbols=self.config.symbols,
         )
-        output = self.output_layer(readings)
+        output = self._output(readings, logits.dtype)
         if padding_mask is not None:
             output = output.masked_fill(~started(padding_mask).unsqueeze(-1), 0.0)
         return Reading(output, None, {"actions": self._actions(logits)}), None
 
     def _inputs(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Log-weights B S A and pushed vectors B S m; a padded step keeps every configuration."""
+        """Log-weights B S A and pushed vectors B S m, float64; a padded step keeps every configuration."""
         check_padding_mask(padding_mask, key.size(0), key.size(1))
         logits = self.transition_layer(key)
-        pushed = self.pushed_layer(value)
-        pushed = pushed.sigmoid() if self.config.sigmoid else pushed.exp()
+        pushed = pushed_vectors(self.pushed_layer(value), padding_mask, sigmoid=self.config.sigmoid)
         if padding_mask is not None:
             logits = pad_pushdown_logits(logits, padding_mask, states=self.config.states, symbols=self.config.symbols)
         return logits, pushed
+
+    def _output(self, readings: Tensor, dtype: torch.dtype) -> Tensor:
+        """W_y of readings in float64, as another data type; what that cannot show is its largest number."""
+        largest = torch.finfo(dtype).max
+        return F.linear(readings, self.output_layer.weight.double()).clamp(-largest, largest).to(dtype)
 
     @torch.no_grad()
     def _actions(self, logits: Tensor) -> Tensor:

@@ -18,7 +18,14 @@ from seqstruct.ops import pushdown_tape, superposition_tape
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.compiled.pushdown_tape import CompiledPushdownTape
 from seqstruct.ops.lstm import lstm_step
-from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_step, transition_count
+from seqstruct.ops.pushdown import (
+    pushdown_initial,
+    pushdown_reading,
+    pushdown_step,
+    pushed_vectors,
+    transition_count,
+)
+from seqstruct.ops.pushdown_layout import LARGEST_READING
 from seqstruct.ops.pushdown_tape import PushdownTape
 from seqstruct.ops.stack_lstm import StackTape, stack_lstm
 from seqstruct.ops.superposition_stack import ACTIONS, superposition_stack_step
@@ -117,16 +124,16 @@ class NondeterministicController(StackController):
 
     def initial(self, batch_size: int) -> Any:
         """The bottom element alone, in state 0."""
-        return pushdown_initial(self.bottom.sigmoid(), batch_size, max_length=self.max_length, **self.sizes)
+        return pushdown_initial(self.bottom.sigmoid().double(), batch_size, max_length=self.max_length, **self.sizes)
 
     def read(self, stack: Any) -> Tensor:
-        """The reading, B QSm."""
-        return pushdown_reading(stack)
+        """The reading, B QSm, float64."""
+        return pushdown_reading(stack).clamp(max=LARGEST_READING)
 
     def step(self, stack: Any, controls: Tensor) -> Any:
         """The runs after one more step; controls: B A+m."""
         logits, pushed = self.split(controls)
-        return pushdown_step(stack, logits, pushed.sigmoid() if self.sigmoid else pushed.exp(), **self.sizes)
+        return pushdown_step(stack, logits, pushed_vectors(pushed, sigmoid=self.sigmoid), **self.sizes)
 
 
 CONTROLLERS = {

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.compiled.pushdown import CompiledRuns
-from seqstruct.ops.pushdown_layout import arrange, pad_pushdown_logits, scale, transition_count
+from seqstruct.ops.pushdown_layout import arrange, pad_pushdown_logits, pushed_vectors, scale, transition_count
 from seqstruct.ops.pushdown_log import pushdown_log
 from seqstruct.ops.pushdown_recurrence import SMALLEST_TOTAL
 from seqstruct.ops.pushdown_scaled import ScaledRuns
@@ -31,6 +31,7 @@ __all__ = [
     "pushdown_reading",
     "pushdown_stack",
     "pushdown_step",
+    "pushed_vectors",
     "transition_count",
 ]
 

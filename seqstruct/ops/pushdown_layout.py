@@ -12,6 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+LARGEST_EXPONENT = 600.0  # exp of it is in the range of float64 with room for sums and gradients
+LARGEST_READING = 2.0**60  # for gates of a recurrent network, which are open or shut long before; squares fit float32
+
 
 class Transitions(NamedTuple):
     """Weights, or log-weights, of all transitions, symbols slowest.
@@ -42,6 +45,17 @@ def pad_pushdown_logits(logits: Tensor, padding_mask: Tensor | None, states: int
     identity = logits.new_full((top, 2 * top + states), -torch.inf)
     identity[:, top : 2 * top].fill_diagonal_(0.0)
     return torch.where(padding_mask.unsqueeze(-1), identity.flatten(), logits)
+
+
+def pushed_vectors(inputs: Tensor, padding_mask: Tensor | None = None, *, sigmoid: bool = False) -> Tensor:
+    """What inputs of any shape .. m push, float64: exp of them, or their logistic function; zeros at padding.
+
+    padding_mask: .. bool or None.  Inputs above LARGEST_EXPONENT push what that one does, without gradient.
+    """
+    inputs = inputs.double()
+    if padding_mask is not None:
+        inputs = inputs.masked_fill(padding_mask.unsqueeze(-1), -torch.inf)
+    return inputs.sigmoid() if sigmoid else inputs.clamp(max=LARGEST_EXPONENT).exp()
 
 
 def arrange(logits: Tensor, states: int, symbols: int) -> Transitions:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqstruct.ops.pushdown_layout import transition_count
+from seqstruct.ops.pushdown_layout import LARGEST_READING, pushed_vectors, transition_count
 from seqstruct.ops.pushdown_recurrence import CHUNK, LARGEST_INNER, SMALLEST_TOTAL, step_order
 
 
@@ -91,10 +91,10 @@ class PushdownTape:
         now = self.length
         logits, pushed = controls.double().split([self.count, self.size], 1)
         torch.softmax(logits, 1, out=self.weights[now]).div_(self.totals[now].unsqueeze(1))
-        (torch.sigmoid if self.sigmoid else torch.exp)(pushed, out=self.pushed[now])
+        self.pushed[now].copy_(pushed_vectors(pushed, sigmoid=self.sigmoid))
         self._advance()
         torch.div(self.column.narrow(2, 1, self.size), self.totals[now + 1][:, None, None], out=self.readings[now])
-        reading.copy_(self.readings[now].flatten(1))
+        reading.copy_(self.readings[now].flatten(1).clamp(max=LARGEST_READING))
 
     def in_range(self) -> Tensor:
         """Rows whose totals were neither too small nor lost, and whose inner weights were not too large."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Callable
 
@@ -69,3 +70,61 @@ def test_the_sigmoid_of_equation_17(mechanism: str, generator: torch.Generator) 
     pushed = squashed.pushed_layer(x).sigmoid()
     plain.pushed_layer.forward = lambda _: pushed if mechanism == "superposition_stack" else pushed.log()
     torch.testing.assert_close(plain(x, x, x)[0].output, squashed(x, x, x)[0].output)
+
+
+LARGE = {torch.float32: 89.0, torch.float16: 12.0, torch.float64: 1000.0}  # exp of it leaves the type's range
+
+
+def at_rate(dtype: torch.dtype, large: float, generator: torch.Generator):
+    """A layer in a type and in float64, and an input B T C whose token 2 of row 0 has W_v x = large in front."""
+    attention = get_attention("nondeterministic_stack")(
+        make_config("nondeterministic_stack", {"states": 2, "symbols": 2, "size": 3}), Shape.of(Site.DECODER_SELF, 6)
+    )
+    with torch.no_grad():
+        for parameter in attention.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 4)
+        attention.pushed_layer.weight[0] = torch.eye(6)[0]
+        attention.transition_layer.weight[:, 0] = 0.0  # a large input chooses no transition
+    x = torch.randn(2, 7, 6, generator=generator)
+    x[0, 2, 0] = large
+    exact = copy.deepcopy(attention).double()
+    exact.load_state_dict(attention.to(dtype).state_dict())
+    return attention, exact, x.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", list(LARGE), ids=str)
+def test_a_large_input_is_pushed_as_in_float64(dtype: torch.dtype, generator: torch.Generator) -> None:
+    """What the type cannot show is its largest number, at its own position; others are as in float64."""
+    attention, exact, x = at_rate(dtype, LARGE[dtype], generator)
+    expected = exact(*[x.double()] * 3)[0].output
+    largest = torch.finfo(dtype).max
+    assert expected[0].abs().max() > (largest / 100 if dtype != torch.float64 else 1e200)
+    expected = expected.clamp(-largest, largest)
+    x.requires_grad_()
+    outputs = attention(x, x, x)[0].output
+    state, steps = attention.initial_state(2), []
+    for t in range(7):
+        state = attention.write(state, x[:, t : t + 1], x[:, t : t + 1])
+        steps.append(attention.read(state, x[:, t : t + 1]).output)
+    for output in (outputs, torch.cat(steps, 1)):
+        assert output.dtype == dtype
+        torch.testing.assert_close(output.double(), expected, rtol=20 * torch.finfo(dtype).eps, atol=1e-3)
+        grad = torch.autograd.grad((output * torch.finfo(dtype).tiny).sum(), x, retain_graph=True)[0]
+        assert grad.isfinite().all()
+
+
+def test_a_padded_input_is_not_pushed(generator: torch.Generator) -> None:
+    """Whatever W_v x is there: neither values nor gradients know it, in one pass and step by step."""
+    attention, _, x = at_rate(torch.float32, 1000.0, generator)
+    padding = torch.zeros(2, 7, dtype=torch.bool)
+    padding[0, 2] = True
+    results = []
+    for large in (1000.0, -1.0):
+        inputs = x.clone()
+        inputs[0, 2, 0] = large
+        inputs.requires_grad_()
+        whole = attention(inputs, inputs, inputs, padding)[0].output
+        resumed = attention(inputs, inputs, inputs, padding, attention.initial_state(2))[0].output
+        results.append([whole, resumed, *(torch.autograd.grad(y.sum(), inputs)[0] for y in (whole, resumed))])
+    for padded, plain in zip(*results, strict=True):
+        assert torch.equal(padded, plain)

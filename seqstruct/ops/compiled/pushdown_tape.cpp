@@ -10,6 +10,7 @@ namespace {
 
 constexpr int PANEL = 8;           // rows that are added at once
 constexpr Index SHARED = 1 << 15;  // numbers of a step's part of the table from which several threads are worth it
+constexpr Real LARGEST_EXPONENT = 600;  // as in pushdown_layout.py
 
 struct Tape {
   Index batch, states, symbols, size, steps;
@@ -124,7 +125,7 @@ void weigh(const Tape& s, const Real* controls, Real total, bool sigmoid, Real* 
   for (Index i = 0; i < count; ++i) all += weights[i] = std::exp(controls[i] - largest);
   for (Index i = 0; i < count; ++i) weights[i] /= all * total;
   for (Index j = 0; j < s.size; ++j)
-    pushed[j] = sigmoid ? 1 / (1 + std::exp(-controls[count + j])) : std::exp(controls[count + j]);
+    pushed[j] = sigmoid ? 1 / (1 + std::exp(-controls[count + j])) : std::exp(std::min(controls[count + j], LARGEST_EXPONENT));
 }
 
 void advance(const Tape& s, Index b, Index now, const Real* weights, const Real* pushed, Real* table, Real* links,

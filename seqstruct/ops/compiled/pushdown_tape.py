@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from seqstruct.ops.compiled import call
-from seqstruct.ops.pushdown_layout import transition_count
+from seqstruct.ops.pushdown_layout import LARGEST_READING, transition_count
 from seqstruct.ops.pushdown_recurrence import LARGEST_INNER, SMALLEST_TOTAL
 
 
@@ -47,7 +47,7 @@ class CompiledPushdownTape:
     def step(self, controls: Tensor, reading: Tensor) -> None:
         """Weights of the step sum to 1 over the last total; readings do not depend on what they sum to."""
         self._advance(controls.double().contiguous())
-        reading.copy_(self.readings[self.length - 1])
+        reading.copy_(self.readings[self.length - 1].clamp(max=LARGEST_READING))
 
     def _advance(self, controls: Tensor | None) -> None:
         """From one column to the next; without controls by the weights that the step had."""

@@ -55,6 +55,16 @@ def test_single_precision(compiled, generator):
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("large", [89.0, 1000.0])
+def test_vectors_beyond_single_precision(large, compiled, generator):
+    compiled(True)
+    inputs, run = network(generator, 2, 9, 2, 2, 3, sigmoid=False, dtype=torch.float32)
+    inputs[5].data[-1] = large
+    for ours, theirs in zip(run(CompiledPushdownTape), run(PushdownTape), strict=True):
+        assert ours.isfinite().all()
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
 def test_a_second_backward_pass_is_the_first_one_again(compiled, generator):
     compiled(True)
     inputs, _ = network(generator, 2, 9, 2, 2, 3)
