@@ -4,6 +4,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.plan import AttentionPlan, Choice, parse_choices
 from seqstruct.attention.registry import ATTENTIONS, get_attention, make_config, register_attention
 
@@ -20,6 +21,7 @@ __all__ = [
     "Site",
     "get_attention",
     "make_config",
+    "option",
     "parse_choices",
     "register_attention",
 ]

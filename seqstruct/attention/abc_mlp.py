@@ -18,8 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.bounded_memory import BoundedMemoryAttention, check_slots
+from seqstruct.attention.bounded_memory import BoundedMemoryAttention
 from seqstruct.attention.gate import Gate
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 ACTIVATIONS = ("exp", "sigmoid", "relu")
@@ -35,15 +36,10 @@ class LearnedControlAttention(BoundedMemoryAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, size of the memory; 1 or more
-        activation: str = "exp"  # exp, sigmoid or relu: what makes a weight of a token's score for a slot
+        slots: int = option(32, least=1)  # n, size of the memory
+        activation: str = option("exp", among=ACTIVATIONS)  # what makes a weight of a token's score for a slot
         gate: bool = False  # whether a learned gate decays the memory (eq. 4.8)
         empty_slots: bool = False  # whether slots without any weight take part in the softmax, with key and value 0
-
-        def __post_init__(self) -> None:
-            check_slots("abc_mlp", self.slots)
-            if self.activation not in ACTIVATIONS:
-                raise ValueError(f"abc_mlp: activation is one of {', '.join(ACTIVATIONS)}, not {self.activation!r}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.bounded_memory import BoundedMemoryAttention, check_slots, one_hot
+from seqstruct.attention.bounded_memory import BoundedMemoryAttention, one_hot
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 
@@ -27,14 +28,9 @@ class RandomControlAttention(BoundedMemoryAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, size of the memory; 1 or more
-        period: int = 1024  # positions that slots are drawn for; 1 or more
+        slots: int = option(32, least=1)  # n, size of the memory
+        period: int = option(1024, least=1)  # positions that slots are drawn for
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax
-
-        def __post_init__(self) -> None:
-            check_slots("abc_random", self.slots)
-            if self.period < 1:
-                raise ValueError(f"abc_random: period is 1 or more, not {self.period}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from seqstruct.attention.alignment import AdditiveScore, AlignmentAttention
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 
@@ -22,11 +23,8 @@ class AdditiveAttention(AlignmentAttention):
     class Config:
         """Options."""
 
-        size: int = 0  # K, of the hidden layer; 0 for the queries' size
+        size: int = option(0, least=0)  # K, of the hidden layer; 0 for the queries' size
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if the size is negative."""
         super().__init__(config, shape)
-        if config.size < 0:
-            raise ValueError(f"{self.name}: size is 0 or more, not {config.size}")
         self.score = AdditiveScore(shape.embed_dim, shape.key_dim, config.size or shape.embed_dim)

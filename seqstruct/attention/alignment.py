@@ -24,6 +24,9 @@ class AlignmentMemory(NamedTuple):
     padding: Tensor
 
 
+SCORES = ("dot", "general", "concat")
+
+
 class Source(NamedTuple):
     """What all readings of one memory share.
 
@@ -87,17 +90,15 @@ class AdditiveScore(nn.Module):
 
 
 def make_score(kind: str, shape: Shape) -> nn.Module:
-    """The score of Luong et al. (2015, sec. 3.1) by its name: dot, general or concat (additive, of the queries' size).
+    """The score of Luong et al. (2015, sec. 3.1) by its name in SCORES; concat is additive, of the queries' size.
 
-    Raises ValueError on another name, or where dot does not fit.
+    Raises ValueError where dot does not fit.
     """
     if kind == "dot":
         return DotScore(shape.embed_dim, shape.key_dim)
     if kind == "general":
         return GeneralScore(shape.embed_dim, shape.key_dim)
-    if kind == "concat":
-        return AdditiveScore(shape.embed_dim, shape.key_dim, shape.embed_dim)
-    raise ValueError(f"expected a score among dot, general, concat, got {kind!r}")
+    return AdditiveScore(shape.embed_dim, shape.key_dim, shape.embed_dim)
 
 
 class AlignmentAttention(Attention):

@@ -22,10 +22,7 @@ class ArcScorer(nn.Module):
     """
 
     def __init__(self, input_dim: int, hidden_size: int, score_size: int, bounded: bool, root: bool):
-        """Raises ValueError if a size is below 1."""
         super().__init__()
-        if min(hidden_size, score_size) < 1:
-            raise ValueError(f"hidden_size and score_size are 1 or more, not {hidden_size} and {score_size}")
         self.forward_lstm = nn.LSTM(input_dim, hidden_size, batch_first=True)
         self.backward_lstm = nn.LSTM(input_dim, hidden_size, batch_first=True)
         self.parent_layer = nn.Linear(2 * hidden_size, score_size)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Mapping, NamedTuple, Optional
 import torch
 from torch import Tensor, nn
 
+from seqstruct.attention.option import check_options
 from seqstruct.ops.masking import check_padding_mask
 
 
@@ -81,13 +82,14 @@ class Attention(nn.Module):
         """Options of the mechanism; none by default."""
 
     def __init__(self, config: Any, shape: Shape):
-        """config: this class's Config.  Raises ValueError at a site that the mechanism does not declare."""
+        """config: this class's Config.  Raises ValueError at a site not declared, or on an option out of range."""
         super().__init__()
         if shape.site not in self.sites:
             raise ValueError(
                 f"{self.name} does not work at {shape.site.value}; its sites: "
                 + ", ".join(sorted(site.value for site in self.sites))
             )
+        check_options(self.name, config)
         self.config = config
         self.shape = shape
 

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.blocks import BlockAttention, check_at_least
+from seqstruct.attention.blocks import BlockAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.block_attention import Layout, block_sparse_attention
 
@@ -29,16 +30,10 @@ class BigBirdAttention(BlockAttention):
     class Config:
         """Options."""
 
-        size: int = 64  # tokens of a block; 1 or more
-        window: int = 1  # neighbouring blocks seen on either side; 0 or more
-        global_blocks: int = 1  # blocks that see and are seen by all, from the first on; 0 or more
-        random: int = 3  # blocks seen at random; 0 or more
-
-        def __post_init__(self) -> None:
-            check_at_least(
-                "bigbird", size=(self.size, 1), window=(self.window, 0), global_blocks=(self.global_blocks, 0),
-                random=(self.random, 0),
-            )
+        size: int = option(64, least=1)  # tokens of a block
+        window: int = option(1, least=0)  # neighbouring blocks seen on either side
+        global_blocks: int = option(1, least=0)  # blocks that see and are seen by all, from the first on
+        random: int = option(3, least=0)  # blocks seen at random
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -51,10 +51,3 @@ class BlockAttention(MultiHeadAttention):
         if padding_mask is not None:
             output = output.masked_fill(padding_mask.unsqueeze(-1), 0.0)
         return Reading(output), None
-
-
-def check_at_least(name: str, **values: tuple[int, int]) -> None:
-    """Raise ValueError naming the first option whose value is below its least: option=(value, least)."""
-    for option, (value, least) in values.items():
-        if value < least:
-            raise ValueError(f"{name}: {option} is {least} or more, not {value}")

@@ -190,12 +190,6 @@ class BoundedMemoryAttention(MultiHeadAttention):
         return Reading(output.masked_fill(~seen.unsqueeze(-1), 0.0))
 
 
-def check_slots(name: str, slots: int) -> None:
-    """Raise ValueError unless there is a slot at least."""
-    if slots < 1:
-        raise ValueError(f"{name}: slots is 1 or more, not {slots}")
-
-
 def check_length(name: str, position: Tensor, length: int) -> None:
     """Raise ValueError if a position (any shape, from 0) lies at or beyond `length`."""
     most = int(position.max()) + 1 if position.numel() else 0

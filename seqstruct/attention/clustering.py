@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Reading, Shape, Site
-from seqstruct.attention.bounded_memory import BoundedMemoryAttention, SlotState, check_slots, one_hot
+from seqstruct.attention.bounded_memory import BoundedMemoryAttention, SlotState, one_hot
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 
@@ -32,12 +33,9 @@ class ClusteringAttention(BoundedMemoryAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, clusters; 1 or more
+        slots: int = option(32, least=1)  # n, clusters
         allow_short: bool = False  # whether an encoder may read fewer tokens than there are clusters
         empty_slots: bool = False  # whether empty clusters take part in the softmax, with key and value 0
-
-        def __post_init__(self) -> None:
-            check_slots("clustering", self.slots)
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from seqstruct.attention.arc_scorer import ArcScorer
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.tree_attention import Tree, TreeAttention
 from seqstruct.ops.dependency import projective_best_tree, projective_log_partition
@@ -34,21 +35,17 @@ class DependencyAttention(TreeAttention):
     class Config:
         """Options."""
 
-        hidden_size: int = 50  # of each direction of the scorer's LSTM; 1 or more
-        score_size: int = 50  # units of the layer of pairs, the length of the paper's s; 1 or more
+        hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
+        score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
         bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
         root_token: bool = False  # the first token of each sentence is the root symbol
         single_root: bool = False  # the root has exactly one dependent
-        gradient: str = "marginal"  # marginal, or the best tree with the gradient of SPIGOT: pipeline, ste or spigot
-        step_size: float = 1.0  # eta of spigot's update; above 0
+        gradient: str = option("marginal", among=GRADIENTS)  # marginal, or the best tree with the gradient of SPIGOT
+        step_size: float = option(1.0, above=0)  # eta of spigot's update
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if a size is below 1, value_dim is not embed_dim, or the gradient is unknown."""
+        """Raises ValueError if value_dim is not embed_dim."""
         super().__init__(config, shape)
-        if config.gradient not in GRADIENTS:
-            raise ValueError(f"{self.name}: gradient is one of {', '.join(GRADIENTS)}, not {config.gradient!r}")
-        if not config.step_size > 0:
-            raise ValueError(f"{self.name}: step_size is above 0, not {config.step_size}")
         self.scorer = ArcScorer(
             shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=not config.root_token
         )

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqstruct.attention.base import Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.attention.window import WindowAttention, check_window
+from seqstruct.attention.window import WindowAttention
 
 
 @register_attention("dilated_window", sites={Site.ENCODER_SELF, Site.DECODER_SELF})
@@ -22,14 +23,9 @@ class DilatedWindowAttention(WindowAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, tokens in the window; 1 or more
-        dilation: int = 2  # d, steps from one token of the window to the next; 1 or more
+        slots: int = option(32, least=1)  # n, tokens in the window
+        dilation: int = option(2, least=1)  # d, steps from one token of the window to the next
         empty_slots: bool = False  # whether slots before the first token take part in the softmax
-
-        def __post_init__(self) -> None:
-            check_window("dilated_window", self.slots)
-            if self.dilation < 1:
-                raise ValueError(f"dilated_window: dilation is 1 or more, not {self.dilation}")
 
     @property
     def dilation(self) -> int:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.base import Site
 from seqstruct.attention.dependency import word_heads
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.tree_attention import Tree, TreeAttention
 from seqstruct.ops.log_potentials import Rows
@@ -31,14 +32,8 @@ class HardParentsAttention(TreeAttention):
     class Config:
         """Options."""
 
-        without_heads: str = "refuse"  # or chain: where no heads are given, the parent is the token before
+        without_heads: str = option("refuse", among=WITHOUT_HEADS)  # chain: where no heads are given, the token before
         root_token: bool = False  # the first token of each sentence is the root symbol
-
-    def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if an option has no such value, or value_dim is not embed_dim."""
-        super().__init__(config, shape)
-        if config.without_heads not in WITHOUT_HEADS:
-            raise ValueError(f"{self.name}: without_heads is refuse or chain, not {config.without_heads!r}")
 
     def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> Tree:
         """The given trees.  Raises ValueError without heads, or if one is not a word of its row."""

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.bounded_memory import BoundedMemoryAttention, check_length, check_slots
+from seqstruct.attention.bounded_memory import BoundedMemoryAttention, check_length
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 
@@ -36,14 +37,9 @@ class LinformerAttention(BoundedMemoryAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, size of the memory; 1 or more
-        length: int = 1024  # N, tokens of the longest sequence; 1 or more
+        slots: int = option(32, least=1)  # n, size of the memory
+        length: int = option(1024, least=1)  # N, tokens of the longest sequence
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax
-
-        def __post_init__(self) -> None:
-            check_slots("linformer", self.slots)
-            if self.length < 1:
-                raise ValueError(f"linformer: length is 1 or more, not {self.length}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

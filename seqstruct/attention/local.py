@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.alignment import AlignmentAttention, Source, make_score
+from seqstruct.attention.alignment import SCORES, AlignmentAttention, Source, make_score
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.alignment import gaussian, masked_softmax, within_window
 
@@ -28,14 +29,12 @@ class LocalAttention(AlignmentAttention):
     class Config:
         """Options."""
 
-        score: str = "general"  # dot, general or concat
-        half_width: int = 10  # D, source positions on each side of the centre, 1 or more
+        score: str = option("general", among=SCORES)  # of a query and a key
+        half_width: int = option(10, least=1)  # D, source positions on each side of the centre
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if there is no such score, dot does not fit, or half_width is below 1."""
+        """Raises ValueError if the score dot does not fit."""
         super().__init__(config, shape)
-        if config.half_width < 1:
-            raise ValueError(f"{self.name}: half_width is 1 or more, not {config.half_width}")
         self.score = make_score(config.score, shape)
 
     def _in_window(self, source: Source, query: Tensor, center: Tensor) -> Tensor:

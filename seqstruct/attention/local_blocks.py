@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Site
-from seqstruct.attention.blocks import BlockAttention, check_at_least
+from seqstruct.attention.blocks import BlockAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.block_attention import Layout, block_sparse_attention
 
@@ -24,10 +25,7 @@ class LocalBlockAttention(BlockAttention):
     class Config:
         """Options."""
 
-        size: int = 64  # tokens of a block; 1 or more
-
-        def __post_init__(self) -> None:
-            check_at_least("local_blocks", size=(self.size, 1))
+        size: int = option(64, least=1)  # tokens of a block
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:
         """Each block by itself."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from seqstruct.attention.base import Site
-from seqstruct.attention.bounded_memory import BoundedMemoryAttention, check_slots, one_hot
+from seqstruct.attention.bounded_memory import BoundedMemoryAttention, one_hot
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 
@@ -26,14 +27,9 @@ class LocalToGlobalAttention(BoundedMemoryAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, global tokens; 1 or more
-        stride: int = 16  # tokens from one global token to the next; 1 or more
+        slots: int = option(32, least=1)  # n, global tokens
+        stride: int = option(16, least=1)  # tokens from one global token to the next
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax
-
-        def __post_init__(self) -> None:
-            check_slots("local_to_global", self.slots)
-            if self.stride < 1:
-                raise ValueError(f"local_to_global: stride is 1 or more, not {self.stride}")
 
     def control(self, key: Tensor, heads: Tensor, position: Tensor | None) -> Tensor:
         """One-hot at global tokens, zero elsewhere."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.alignment import AlignmentAttention, Source
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.alignment import masked_softmax
 
@@ -26,13 +27,10 @@ class LocationAttention(AlignmentAttention):
     class Config:
         """Options."""
 
-        length: int = 128  # source positions that have a score, 1 or more
+        length: int = option(128, least=1)  # source positions that have a score
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if length is below 1."""
         super().__init__(config, shape)
-        if config.length < 1:
-            raise ValueError(f"{self.name}: length is 1 or more, not {config.length}")
         self.position_proj = nn.Linear(shape.embed_dim, config.length, bias=False)
 
     def key_size(self) -> int:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from seqstruct.attention.base import Reading, Shape, Site
 from seqstruct.attention.dot_product import Cache, DotProductAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.dot_product import softmax_weights
 from seqstruct.ops.lsh import bucket_attention, hash_buckets, share_a_bucket
@@ -32,17 +33,13 @@ class LSHAttention(DotProductAttention):
     class Config:
         """Options."""
 
-        rounds: int = 4  # independent hashes; 1 or more
-        buckets: int = 16  # of each hash; even, 2 or more
-        chunk: int = 64  # positions compared at once, and the largest bucket treated exactly; 1 or more
+        rounds: int = option(4, least=1)  # independent hashes
+        buckets: int = option(16, least=2)  # of each hash; even
+        chunk: int = option(64, least=1)  # positions compared at once, and the largest bucket treated exactly
 
         def __post_init__(self) -> None:
-            if self.rounds < 1:
-                raise ValueError(f"lsh: rounds is 1 or more, not {self.rounds}")
-            if self.buckets < 2 or self.buckets % 2:
-                raise ValueError(f"lsh: buckets is even and 2 or more, not {self.buckets}")
-            if self.chunk < 1:
-                raise ValueError(f"lsh: chunk is 1 or more, not {self.chunk}")
+            if self.buckets % 2:
+                raise ValueError(f"lsh: buckets is even, not {self.buckets}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Reading, Shape, Site
-from seqstruct.attention.bounded_memory import check_slots
 from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.dot_product import softmax_attention, softmax_weights
 from seqstruct.ops.masking import check_padding_mask
@@ -32,10 +32,7 @@ class LunaAttention(MultiHeadAttention):
     class Config:
         """Options."""
 
-        slots: int = 16  # n, size of the memory; 1 or more
-
-        def __post_init__(self) -> None:
-            check_slots("luna", self.slots)
+        slots: int = option(16, least=1)  # n, size of the memory
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seqstruct.attention.alignment import AlignmentAttention, make_score
+from seqstruct.attention.alignment import SCORES, AlignmentAttention, make_score
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 
@@ -22,9 +23,9 @@ class LuongAttention(AlignmentAttention):
     class Config:
         """Options."""
 
-        score: str = "general"  # dot, general or concat
+        score: str = option("general", among=SCORES)  # of a query and a key
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if there is no such score, or dot does not fit."""
+        """Raises ValueError if the score dot does not fit."""
         super().__init__(config, shape)
         self.score = make_score(config.score, shape)

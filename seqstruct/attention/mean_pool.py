@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from seqstruct.attention.base import Site
-from seqstruct.attention.bounded_memory import BoundedMemoryAttention, check_length, check_slots, one_hot
+from seqstruct.attention.bounded_memory import BoundedMemoryAttention, check_length, one_hot
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 
 
@@ -28,14 +29,9 @@ class MeanPoolAttention(BoundedMemoryAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, size of the memory; 1 or more
-        stride: int = 16  # c, tokens that share a slot; 1 or more
+        slots: int = option(32, least=1)  # n, size of the memory
+        stride: int = option(16, least=1)  # c, tokens that share a slot
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax
-
-        def __post_init__(self) -> None:
-            check_slots("mean_pool", self.slots)
-            if self.stride < 1:
-                raise ValueError(f"mean_pool: stride is 1 or more, not {self.stride}")
 
     def control(self, key: Tensor, heads: Tensor, position: Tensor | None) -> Tensor:
         """1/stride in one slot.  Raises ValueError past the last."""

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import check_padding_mask, started
 from seqstruct.ops.pushdown import (
@@ -43,16 +44,11 @@ class NondeterministicStackAttention(Attention):
     class Config:
         """Options."""
 
-        states: int = 2  # |Q|, states of the automaton; 1 or more
-        symbols: int = 3  # |Gamma|, stack symbols, the bottom's among them; 1 or more
-        size: int = 5  # m, the size of a stack vector; 1 or more
+        states: int = option(2, least=1)  # |Q|, states of the automaton
+        symbols: int = option(3, least=1)  # |Gamma|, stack symbols, the bottom's among them
+        size: int = option(5, least=1)  # m, the size of a stack vector
         sigmoid: bool = False  # whether pushed vectors pass through the logistic function (eq. 17), not exp
-        max_length: int = 4096  # most steps in step-by-step decoding; its state grows with the square of the length
-
-        def __post_init__(self) -> None:
-            for option in ("states", "symbols", "size", "max_length"):
-                if getattr(self, option) < 1:
-                    raise ValueError(f"nondeterministic_stack: {option} is 1 or more, not {getattr(self, option)}")
+        max_length: int = option(4096, least=1)  # most steps in step-by-step decoding; its state grows with the square
 
     class State(NamedTuple):
         """automaton: the tables; begun: B bool, whether a real token was written; logits: B 1 A, of the last step."""

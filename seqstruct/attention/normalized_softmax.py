@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax import SoftmaxAttention
 
@@ -27,11 +28,7 @@ class NormalizedSoftmaxAttention(SoftmaxAttention):
     class Config:
         """Options."""
 
-        sigma: float = 1.0  # initial value of the learned sigma; above 0, larger is sharper
-
-        def __post_init__(self) -> None:
-            if self.sigma <= 0:
-                raise ValueError(f"normalized_softmax: sigma is above 0, not {self.sigma}")
+        sigma: float = option(1.0, above=0)  # initial value of the learned sigma; larger is sharper
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.kernel import KernelAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.feature_maps import FeatureMap, PositiveMap
 from seqstruct.ops.random_features import orthogonal_projection
@@ -33,18 +34,14 @@ class PerformerAttention(KernelAttention):
     class Config:
         """Options."""
 
-        features: int = 64  # N, size of a head's feature map; 1 or more, even for hyperbolic
+        features: int = option(64, least=1)  # N, size of a head's feature map; even for hyperbolic
         hyperbolic: bool = False  # whether features come in pairs, of w and -w
         orthogonal: bool = True  # whether random vectors are orthogonal in blocks; False draws them independently
-        redraw: int = 1000  # passes in training between draws; 0 keeps the first draw
+        redraw: int = option(1000, least=0)  # passes in training between draws; 0 keeps the first draw
 
         def __post_init__(self) -> None:
-            if self.features < 1:
-                raise ValueError(f"performer: features is 1 or more, not {self.features}")
             if self.hyperbolic and self.features % 2:
                 raise ValueError(f"performer: hyperbolic features come in pairs, not {self.features}")
-            if self.redraw < 0:
-                raise ValueError(f"performer: redraw is 0 or more passes, not {self.redraw}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

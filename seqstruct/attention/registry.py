@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any, Callable, Iterable, TypeVar
 
 from seqstruct.attention.base import Attention, Site
+from seqstruct.attention.option import check_option, default_of
 
 ATTENTIONS: dict[str, type[Attention]] = {}
 T = TypeVar("T", bound=type[Attention])
@@ -39,35 +40,18 @@ def get_attention(name: str) -> type[Attention]:
 
 
 def make_config(name: str, options: dict[str, Any]) -> Any:
-    """The mechanism's Config from literal options; ValueError on an unknown option or a value of another type."""
+    """The mechanism's Config from literal options.
+
+    Raises ValueError on an unknown or missing option, a value of another type, or one beyond the declared limits.
+    """
     config_class = get_attention(name).Config
     fields = {field.name: field for field in dataclasses.fields(config_class)}
     for option, value in options.items():
         if option not in fields:
             allowed = ", ".join(fields) or "none"
             raise ValueError(f"{name} has no option {option!r}; options: {allowed}")
-        default = _default(fields[option])
-        if default is dataclasses.MISSING or default is None:
-            continue
-        if not _same_kind(value, default):
-            raise ValueError(
-                f"{name}: option {option} takes {type(default).__name__} (default {default!r}), not {value!r}"
-            )
-    missing = [n for n, f in fields.items() if _default(f) is dataclasses.MISSING and n not in options]
+        check_option(name, fields[option], value)
+    missing = [n for n, f in fields.items() if default_of(f) is dataclasses.MISSING and n not in options]
     if missing:
         raise ValueError(f"{name} needs the option {missing[0]!r}")
     return config_class(**options)
-
-
-def _default(field: dataclasses.Field) -> Any:
-    if field.default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
-
-
-def _same_kind(value: Any, default: Any) -> bool:
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(value, bool) and isinstance(default, bool)
-    if isinstance(default, float):
-        return isinstance(value, (int, float))
-    return isinstance(value, type(default))

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.gate import Gate
 from seqstruct.attention.kernel import KernelAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.feature_maps import ArccosMap, FeatureMap, GaussianMap
 
@@ -42,27 +43,19 @@ class RandomFeatureAttention(KernelAttention):
     class Config:
         """Options."""
 
-        features: int = 64  # N, size of a head's feature map; 1 or more, even for gaussian (half are sines)
-        kernel: str = "gaussian"  # gaussian or arccos
-        sigma: float = 1.0  # initial value of the learned sigma; above 0, larger is sharper
+        features: int = option(64, least=1)  # N, size of a head's feature map; even for gaussian (half are sines)
+        kernel: str = option("gaussian", among=KERNELS)  # the kernel that the features approximate
+        sigma: float = option(1.0, above=0)  # initial value of the learned sigma; larger is sharper
         unit_norm: bool = True  # whether queries and keys are scaled to norm 1; False is eq. 4.10
         gate: bool = False  # whether a learned gate decays the memory (eq. 4.8)
-        pool: int = 200  # random matrices that training draws from; 1 or more
-        floor: float = 0.0  # denominators are at least this, where a key equal to the query weighs 1; 0 for none
+        pool: int = option(200, least=1)  # random matrices that training draws from
+        floor: float = option(0.0, least=0)  # under denominators, where a key equal to the query weighs 1; 0 for none
 
         def __post_init__(self) -> None:
-            if self.kernel not in KERNELS:
-                raise ValueError(f"rfa: kernel is one of {', '.join(KERNELS)}, not {self.kernel!r}")
-            if self.features < 1:
-                raise ValueError(f"rfa: features is 1 or more, not {self.features}")
             if self.kernel == "gaussian" and self.features % 2:
                 raise ValueError(f"rfa: gaussian features are sines and cosines, an even number, not {self.features}")
-            if self.sigma <= 0:
-                raise ValueError(f"rfa: sigma is above 0, not {self.sigma}")
-            if self.pool < 1:
-                raise ValueError(f"rfa: pool is 1 or more, not {self.pool}")
-            if self.floor < 0 or self.floor and not self.unit_norm:
-                raise ValueError(f"rfa: floor is 0, or above 0 with unit_norm; got {self.floor}")
+            if self.floor and not self.unit_norm:
+                raise ValueError(f"rfa: a floor above 0 needs unit_norm; got {self.floor}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Reading, Shape, Site
 from seqstruct.attention.dot_product import DotProductAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.dot_product import scaled_scores
 from seqstruct.ops.linear_chain import chain_best_path, chain_marginals
@@ -68,18 +69,12 @@ class SegmentationAttention(DotProductAttention):
         """Options."""
 
         normalize: bool = True  # divide the marginals by gamma, so that a query's weights sum to `total`
-        total: float = 2.0  # sum of a query's weights where they are normalised, the paper's lambda; above 0
-        pairwise_l2: float = 0.005  # penalty on the pairwise potentials: this times their sum of squares; 0 or more
-        score_l2: float = 0.0  # the same, on the weights and biases of query and key projections; 0 or more
+        total: float = option(2.0, above=0)  # sum of a query's weights where they are normalised, the paper's lambda
+        pairwise_l2: float = option(0.005, least=0)  # penalty: this times the pairwise potentials' sum of squares
+        score_l2: float = option(0.0, least=0)  # the same, on the weights and biases of query and key projections
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if an option is out of its range."""
         super().__init__(config, shape)
-        if not config.total > 0:
-            raise ValueError(f"{self.name}: total is above 0, not {config.total}")
-        for name in ("pairwise_l2", "score_l2"):
-            if not getattr(config, name) >= 0:
-                raise ValueError(f"{self.name}: {name} is 0 or more, not {getattr(config, name)}")
         self.pairwise = nn.Parameter(torch.zeros(shape.num_heads, 2, 2))
 
     def penalty(self) -> Tensor | None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from seqstruct.attention.base import Site
 from seqstruct.attention.dot_product import DotProductAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.dot_product import sigmoid_weights
 
@@ -26,7 +27,7 @@ class SigmoidAttention(DotProductAttention):
     class Config:
         """Options."""
 
-        bias: float = 0.0  # added to each score, in nats (log-odds); any real
+        bias: float = option(0.0)  # added to each score, in nats (log-odds); any finite number
 
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
         """B H T S, each in [0, 1]."""

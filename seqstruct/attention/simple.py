@@ -14,6 +14,7 @@ from torch import Tensor
 
 from seqstruct.attention.arc_scorer import ArcScorer
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.tree_attention import ArcAttention
 from seqstruct.ops.log_potentials import Rows
@@ -27,12 +28,12 @@ class SimpleAttention(ArcAttention):
     class Config:
         """Options."""
 
-        hidden_size: int = 50  # of each direction of the scorer's LSTM; 1 or more
-        score_size: int = 50  # units of the layer of pairs, the length of the paper's s; 1 or more
+        hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
+        score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
         bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if a size is below 1, or value_dim is not embed_dim."""
+        """Raises ValueError if value_dim is not embed_dim."""
         super().__init__(config, shape)
         self.scorer = ArcScorer(shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=False)
 

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.blocks import BlockAttention, check_at_least
+from seqstruct.attention.blocks import BlockAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.block_attention import Layout, sinkhorn
 from seqstruct.ops.dot_product import softmax_attention
@@ -29,14 +30,9 @@ class SinkhornAttention(BlockAttention):
     class Config:
         """Options."""
 
-        size: int = 64  # tokens of a block; 1 or more
-        rounds: int = 8  # of normalising rows and columns; 1 or more
-        temperature: float = 0.75  # of the logits; above 0, smaller is closer to a permutation
-
-        def __post_init__(self) -> None:
-            check_at_least("sinkhorn", size=(self.size, 1), rounds=(self.rounds, 1))
-            if self.temperature <= 0:
-                raise ValueError(f"sinkhorn: temperature is above 0, not {self.temperature}")
+        size: int = option(64, least=1)  # tokens of a block
+        rounds: int = option(8, least=1)  # of normalising rows and columns
+        temperature: float = option(0.75, above=0)  # of the logits, smaller is closer to a permutation
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from seqstruct.attention.base import Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.attention.window import WindowAttention, check_window
+from seqstruct.attention.window import WindowAttention
 
 
 @register_attention("sliding_window", sites={Site.ENCODER_SELF, Site.DECODER_SELF})
@@ -22,8 +23,5 @@ class SlidingWindowAttention(WindowAttention):
     class Config:
         """Options."""
 
-        slots: int = 32  # n, tokens in the window; 1 or more
+        slots: int = option(32, least=1)  # n, tokens in the window
         empty_slots: bool = False  # whether slots before the first token take part in the softmax
-
-        def __post_init__(self) -> None:
-            check_window("sliding_window", self.slots)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import check_padding_mask
 from seqstruct.ops.superposition_stack import pad_actions, superposition_stack
@@ -32,12 +33,8 @@ class SuperpositionStackAttention(Attention):
     class Config:
         """Options."""
 
-        size: int = 32  # m, the size of a stack element; 1 or more
+        size: int = option(32, least=1)  # m, the size of a stack element
         sigmoid: bool = False  # whether pushed vectors pass through the logistic function (eq. 17)
-
-        def __post_init__(self) -> None:
-            if self.size < 1:
-                raise ValueError(f"superposition_stack: size is 1 or more, not {self.size}")
 
     class State(NamedTuple):
         """stack: B h m, row 0 the top; actions: B 1 3, probabilities of the last step, (push, pop, no-op)."""

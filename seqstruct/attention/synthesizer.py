@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Reading, Shape, Site
-from seqstruct.attention.blocks import check_at_least
 from seqstruct.attention.bounded_memory import check_length
 from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.dot_product import weighted_values
 from seqstruct.ops.masking import check_padding_mask, positions
@@ -34,13 +34,8 @@ class SynthesizerAttention(MultiHeadAttention):
     class Config:
         """Options."""
 
-        kind: str = "dense"  # dense or random
-        length: int = 1024  # tokens of the longest sequence; 1 or more
-
-        def __post_init__(self) -> None:
-            check_at_least("synthesizer", length=(self.length, 1))
-            if self.kind not in KINDS:
-                raise ValueError(f"synthesizer: kind is one of {', '.join(KINDS)}, not {self.kind!r}")
+        kind: str = option("dense", among=KINDS)  # whether logits come from each query, or are parameters
+        length: int = option(1024, least=1)  # tokens of the longest sequence
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -15,6 +15,7 @@ from torch import nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.kernel import KernelAttention
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.feature_maps import FeatureMap, LearnedMap
 
@@ -27,11 +28,7 @@ class T2RAttention(KernelAttention):
     class Config:
         """Options."""
 
-        features: int = 32  # N, size of a head's feature map; 1 or more
-
-        def __post_init__(self) -> None:
-            if self.features < 1:
-                raise ValueError(f"t2r: features is 1 or more, not {self.features}")
+        features: int = option(32, least=1)  # N, size of a head's feature map
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

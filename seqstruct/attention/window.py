@@ -131,12 +131,6 @@ class WindowAttention(MultiHeadAttention):
         return Ring(key, ring_write(state.value, values.to(dtype), state.count, count), count)
 
 
-def check_window(name: str, slots: int) -> None:
-    """Raise ValueError if the window is empty."""
-    if slots < 1:
-        raise ValueError(f"{name}: slots, the tokens in the window, is 1 or more, not {slots}")
-
-
 def _select(x: Tensor, order: Tensor) -> Tensor:
     """x: B H T D with its positions in the order B T."""
     return x.gather(2, order[:, None, :, None].expand(-1, x.size(1), -1, x.size(3)))

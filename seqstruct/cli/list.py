@@ -1,7 +1,8 @@
 """`seqstruct list`: every mechanism with its sites, options and source, and what is registered with fairseq.
 
 Nothing is written twice: the summary and the source of a mechanism are the first sentence of its module's docstring,
-"Summary (Source): ...", and an option's help is the comment that stands on its line in `Config`.
+"Summary (Source): ...", and an option's help is the comment that stands on its line in `Config`, followed by the limits
+declared there.
 """
 
 from __future__ import annotations
@@ -21,11 +22,15 @@ CITATION = re.compile(r"\s*\(([^()]*\b(?:19|20)\d\d\b[^()]*)\)")
 
 
 class Option(NamedTuple):
-    """One option of a mechanism; default is its Python literal, "" if it must be given; help may be empty."""
+    """One option of a mechanism; default is its Python literal, "" if it must be given; help may be empty.
+
+    limits: what its value may be, in words, "" if nothing is declared.
+    """
 
     name: str
     default: str
     help: str
+    limits: str
 
 
 class Mechanism(NamedTuple):
@@ -55,12 +60,15 @@ def comments(cls: type) -> dict[str, str]:
 
 def options(config: type) -> tuple[Option, ...]:
     """The options of a mechanism's Config, in their order."""
+    from seqstruct.attention.option import default_of, limits_of
+
     helps = comments(config)
     found = []
     for field in dataclasses.fields(config):
-        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+        default = default_of(field)
         shown = "" if default is dataclasses.MISSING else repr(default)
-        found.append(Option(field.name, shown, field.metadata.get("help", helps.get(field.name, ""))))
+        said = field.metadata.get("help", helps.get(field.name, ""))
+        found.append(Option(field.name, shown, said, str(limits_of(field) or "")))
     return tuple(found)
 
 
@@ -129,7 +137,8 @@ def as_text(found: list[Mechanism]) -> str:
             lines.append(f"      paper: {mechanism.paper}")
         for option in mechanism.options:
             default = f"={option.default}" if option.default else " (must be given)"
-            lines.append(f"      {option.name}{default}" + (f"  {option.help}" if option.help else ""))
+            told = "; ".join(part for part in (option.help, option.limits) if part)
+            lines.append(f"      {option.name}{default}" + (f"  {told}" if told else ""))
     return "\n".join(lines)
 
 
@@ -149,7 +158,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "list",
         help="list mechanisms with options and paper, architectures, tasks and criterions",
-        description="List every attention mechanism with its sites, options, defaults and source, then the "
+        description="List every attention mechanism with its sites, options, defaults, limits and source, then the "
         "architectures, tasks and criterions that seqstruct registers with fairseq.",
     )
     parser.add_argument(

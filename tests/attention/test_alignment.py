@@ -105,17 +105,6 @@ def test_location_attention(generator: torch.Generator) -> None:
         assert not weights[:, rows:].any()
 
 
-@pytest.mark.parametrize(("name", "options", "message"), [
-    ("luong", {"score": "cosine"}, "a score among dot, general, concat, got 'cosine'"),
-    ("local_monotonic", {"half_width": 0}, "half_width is 1 or more, not 0"),
-    ("location", {"length": 0}, "length is 1 or more, not 0"),
-    ("additive", {"size": -1}, "size is 0 or more, not -1"),
-])  # fmt: skip
-def test_options_out_of_range(name: str, options: dict[str, Any], message: str, generator: torch.Generator) -> None:
-    with pytest.raises(ValueError, match=message):
-        build(name, generator, **options)
-
-
 def test_dot_needs_one_size() -> None:
     shape = Shape.of(Site.CROSS, 4, memory_dim=6)
     with pytest.raises(ValueError, match="'dot' needs keys of the queries' size, 4, not 6"):

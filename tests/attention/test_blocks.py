@@ -113,19 +113,3 @@ def test_synthetic_weights_end_at_the_longest_length(generator: torch.Generator)
         build("synthesizer", length=12)(x, x, x)
 
 
-@pytest.mark.parametrize(
-    "name, options, message",
-    [
-        ("local_blocks", {"size": 0}, "size is 1 or more"),
-        ("bigbird", {"size": 0}, "size is 1 or more"),
-        ("bigbird", {"random": -1}, "random is 0 or more"),
-        ("bigbird", {"window": -1}, "window is 0 or more"),
-        ("sinkhorn", {"rounds": 0}, "rounds is 1 or more"),
-        ("sinkhorn", {"temperature": 0.0}, "temperature is above 0"),
-        ("synthesizer", {"kind": "learned"}, "dense, random"),
-        ("synthesizer", {"length": 0}, "length is 1 or more"),
-    ],
-)
-def test_bad_options_are_refused(name: str, options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}: .*{message}"):
-        make_config(name, options)

@@ -182,22 +182,12 @@ def test_luna_attends_twice_and_hands_its_memory_on(generator) -> None:
         attention(x, x, x, carry=memory[:, :3])
 
 
-@pytest.mark.parametrize("name", ["sliding_window", "dilated_window"])
-def test_a_window_of_nothing_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}: slots, the tokens in the window, is 1 or more, not 0"):
-        make_config(name, {"slots": 0})
-
-
 def test_a_window_as_long_as_the_sequence_is_softmax_attention(generator) -> None:
     window, softmax, x = build("sliding_window", slots=40), build("softmax"), inputs(generator, 37)
     window.load_state_dict(softmax.state_dict())
     torch.testing.assert_close(output(window, x), output(softmax, x))
 
 
-@pytest.mark.parametrize("name, options", FAMILY)
-def test_no_slot_is_refused(name: str, options: dict) -> None:
-    with pytest.raises(ValueError, match=f"{name}: slots is 1 or more, not 0"):
-        make_config(name, {"slots": 0})
 
 
 @pytest.mark.parametrize(

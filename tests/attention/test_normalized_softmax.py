@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 import torch.nn.functional as F
 
@@ -33,8 +32,3 @@ def test_many_random_features_come_close_to_it(generator: torch.Generator) -> No
     x = torch.randn(2, 5, DIM, generator=generator, dtype=torch.float64)
     with torch.no_grad():
         torch.testing.assert_close(rough(x, x, x)[0].output, exact(x, x, x)[0].output, rtol=0, atol=0.02)
-
-
-def test_a_sigma_of_zero_is_refused() -> None:
-    with pytest.raises(ValueError, match="normalized_softmax: sigma is above 0"):
-        make_config("normalized_softmax", {"sigma": 0.0})

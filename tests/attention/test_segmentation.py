@@ -108,9 +108,3 @@ def test_what_is_no_number_is_refused_with_its_place(generator: torch.Generator)
         attention._heads(attention.q_proj(query)), attention._heads(attention.k_proj(memory)), ~mask[:, None, None]
     )
     assert masked.isfinite().all()
-
-
-@pytest.mark.parametrize("options", [{"total": 0.0}, {"pairwise_l2": -1.0}, {"score_l2": math.nan}])
-def test_options_out_of_range(options: dict, generator: torch.Generator) -> None:
-    with pytest.raises(ValueError, match=f"segmentation: {next(iter(options))}"):
-        build(generator, **options)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from seqstruct.attention import ATTENTIONS
+from seqstruct.attention import ATTENTIONS, option
 from seqstruct.cli import list as listing
 from seqstruct.cli import main
 
@@ -14,7 +14,7 @@ from seqstruct.cli import main
 class Options:
     """Options."""
 
-    size: int = 5  # size of the memory; 1 or more
+    size: int = option(5, least=1)  # size of the memory
     name: str = "a # b"
     wide: tuple[int, ...] = (
         1,
@@ -24,9 +24,9 @@ class Options:
 
 def test_options_are_documented_by_the_comment_on_their_line():
     assert listing.options(Options) == (
-        listing.Option("size", "5", "size of the memory; 1 or more"),
-        listing.Option("name", "'a # b'", ""),
-        listing.Option("wide", "(1, 2)", "widths"),
+        listing.Option("size", "5", "size of the memory", "1 or more"),
+        listing.Option("name", "'a # b'", "", ""),
+        listing.Option("wide", "(1, 2)", "widths", ""),
     )
 
 
@@ -49,8 +49,8 @@ def test_every_mechanism_says_what_it_is_and_documents_its_options(name):
     assert mechanism.summary
     assert mechanism.paper, f"{name}: the first sentence of the module's docstring cites no paper"
     assert mechanism.sites
-    for option in mechanism.options:
-        assert option.help, f"{name}: no comment stands beside the option {option.name}"
+    for found in mechanism.options:
+        assert found.help, f"{name}: no comment stands beside the option {found.name}"
 
 
 def test_text_and_markdown_name_every_mechanism(capsys):
@@ -61,6 +61,7 @@ def test_text_and_markdown_name_every_mechanism(capsys):
     text = capsys.readouterr().out
     for name in ATTENTIONS:
         assert f"\n  {name}: " in text
+    assert "\n      score='general'  of a query and a key; one of dot, general, concat\n" in text
 
 
 def test_registrations_are_ours_alone():
