@@ -7,7 +7,7 @@ Axis letters: B batch, T queries, S keys, C model size, H heads. Every tensor ha
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Mapping, NamedTuple, Optional
@@ -106,6 +106,12 @@ class Attention(nn.Module):
     def penalty(self) -> Tensor | None:
         """A loss on the parameters alone (scalar), added to the criterion's for each update; None if there is none."""
         return None
+
+    def check_saved(self, names: Collection[str]) -> None:
+        """Look at the names of a checkpoint's parameters at this place, before they are taken over as far as they fit.
+
+        Raises ValueError, saying why, where they are those of an earlier form that this one cannot stand for.
+        """
 
     def initial_state(self, batch_size: int) -> Any:
         """The empty memory: a NamedTuple of tensors with the batch first."""

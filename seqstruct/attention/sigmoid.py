@@ -2,8 +2,9 @@
 
 The weight of a key is p(z_s = 1) = sigmoid(q . k_s / sqrt(D) + bias): a linear-chain CRF over selections without
 pairwise potentials.  O(T S C) time, O(S C) state.
-Deviations: scaled products as the score, in place of the source's bilinear form; many heads; weights are not
-normalised over keys, so a negative `bias` (about -log S) keeps outputs small for long inputs.
+Deviations: scaled products as the score, where the source has a bilinear form (`segmentation(pairwise=False,
+normalize=False)`); many heads; weights are not normalised over keys, so a negative `bias` (about -log S) keeps outputs
+small for long inputs.
 """
 
 from __future__ import annotations

@@ -46,16 +46,17 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
     An adapter whose keys or shapes still differ was given another mechanism: it takes over parameters of the same name
     and shape, such as softmax attention's projections, and keeps its initial values for the others; a warning names it
     and says what comes of it without fine-tuning.
-    Raises ValueError if anything but attention differs.
+    Raises ValueError if anything but attention differs, or where the mechanism's `check_saved` does.
     """
     own = model.state_dict()
-    adapters = [f"{name}." for name, module in model.named_modules() if isinstance(module, AttentionAdapter)]
+    adapters = {f"{name}.": module for name, module in model.named_modules() if isinstance(module, AttentionAdapter)}
     swapped = []
-    for prefix in adapters:
+    for prefix, adapter in adapters.items():
         _move_stock_keys(state_dict, prefix)
         expected = {key: value.shape for key, value in own.items() if key.startswith(prefix)}
         found = {key: value.shape for key, value in state_dict.items() if key.startswith(prefix)}
         if found != expected:
+            adapter.mechanism.check_saved({key.removeprefix(f"{prefix}mechanism.") for key in found})
             swapped.append(prefix.rstrip("."))
             for key in found:
                 if found[key] != expected.get(key):

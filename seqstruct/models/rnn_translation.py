@@ -169,13 +169,18 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         )
 
     def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
-        """Take over checkpoints with another attention: its parameters of the same name and shape, and all else."""
+        """Take over checkpoints with another attention: its parameters of the same name and shape, and all else.
+
+        Raises ValueError where the attention's `check_saved` does.
+        """
         super().upgrade_state_dict_named(state_dict, name)
         if name:
             return
         own, prefix = self.state_dict(), "decoder.attention."
         expected = {key for key in own if key.startswith(prefix)}
         found = {key for key in state_dict if key.startswith(prefix)}
+        if self.decoder.attention is not None:
+            self.decoder.attention.check_saved({key.removeprefix(prefix) for key in found})
         new = {key for key in expected if key not in found or state_dict[key].shape != own[key].shape}
         for key in found - expected:
             del state_dict[key]

@@ -38,7 +38,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"hidden_size": 5, "score_size": 7, "bounded": False, "gradient": "spigot", "root_token": True},
     ],
     "hard_parents": [{"without_heads": "chain"}, {"without_heads": "chain", "root_token": True}],
-    "segmentation": [{}, {"normalize": False, "score_l2": 0.1}],
+    "segmentation": [{}, {"normalize": False, "score_l2": 0.1}, {"pairwise": False, "total": 3.0}],
     "simple": [{"hidden_size": 3, "score_size": 4}],
     "soft_children": [{"hidden_size": 3, "score_size": 4}, {"hidden_size": 3, "score_size": 5, "root_token": True}],
     "superposition_stack": [{"size": 3}, {"size": 5, "sigmoid": True}],

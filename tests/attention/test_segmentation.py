@@ -11,11 +11,9 @@ from torch import Tensor
 
 from seqstruct.attention import Shape, Site
 from seqstruct.attention.segmentation import SegmentationAttention
-from seqstruct.attention.sigmoid import SigmoidAttention
-from seqstruct.ops.dot_product import scaled_scores
 
-BATCH, QUERIES, SOURCE, DIM, MEMORY, HEADS = 2, 3, 5, 6, 7, 2
-SHAPE = Shape.of(Site.CROSS, DIM, HEADS, memory_dim=MEMORY)
+BATCH, QUERIES, SOURCE, DIM, MEMORY = 2, 3, 5, 6, 7
+SHAPE = Shape.of(Site.CROSS, DIM, memory_dim=MEMORY)
 
 
 def build(generator: torch.Generator, **options: object) -> SegmentationAttention:
@@ -32,7 +30,8 @@ def draw(generator: torch.Generator, source: int = SOURCE) -> tuple[Tensor, Tens
 
 
 def scores_of(attention: SegmentationAttention, query: Tensor, memory: Tensor) -> Tensor:
-    return scaled_scores(attention._heads(attention.q_proj(query)), attention._heads(attention.k_proj(memory)))
+    """h_s W h', written out."""
+    return torch.einsum("bsk,ck,btc->bts", memory, attention.score.key_proj.weight, query)
 
 
 def by_enumeration(score: Tensor, pairwise: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,28 +50,42 @@ def test_weights_and_structures_are_those_of_all_selections(
     query, memory = draw(generator, source)
     reading, _ = attention(query, memory, memory, need_weights=True)
     score = scores_of(attention, query, memory)
-    for b, h, t in itertools.product(range(BATCH), range(HEADS), range(QUERIES)):
-        marginals, best = by_enumeration(score[b, h, t], attention.pairwise[h])
-        torch.testing.assert_close(reading.extra["marginals"][b, t, h], marginals, rtol=1e-10, atol=1e-12)
-        assert torch.equal(reading.extra["best_selection"][b, t, h], best)
+    for b, t in itertools.product(range(BATCH), range(QUERIES)):
+        marginals, best = by_enumeration(score[b, t], attention.pairwise)
+        torch.testing.assert_close(reading.extra["marginals"][b, t, 0], marginals, rtol=1e-10, atol=1e-12)
+        assert torch.equal(reading.extra["best_selection"][b, t, 0], best)
         weights = marginals / marginals.sum() * 3.0 if normalize else marginals
-        torch.testing.assert_close(reading.weights[b, h, t], weights, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(reading.weights[b, 0, t], weights, rtol=1e-10, atol=1e-12)
+    context = attention.out_proj(reading.weights[:, 0] @ memory)
+    torch.testing.assert_close(reading.output, context, rtol=1e-10, atol=1e-12)
     assert attention(query, memory, memory)[0].extra == {}
     assert attention.train()(query, memory, memory, need_weights=True)[0].extra == {}
 
 
+def test_it_adds_four_parameters_to_one_bilinear_map() -> None:
+    """Section 4.2; where keys and values have the queries' size there is nothing else."""
+    attention = SegmentationAttention(SegmentationAttention.Config(), Shape.of(Site.CROSS, DIM, num_heads=2))
+    shapes = {name: tuple(parameter.shape) for name, parameter in attention.named_parameters()}
+    assert shapes == {"score.key_proj.weight": (DIM, DIM), "pairwise": (2, 2)}
+
+
 def test_without_pairwise_potentials_it_is_sigmoid_attention(generator: torch.Generator) -> None:
-    """And it takes a trained sigmoid model's parameters: all but the pairwise ones, which start at 0."""
-    sigmoid = SigmoidAttention(SigmoidAttention.Config(), SHAPE).double().eval()
+    """And a trained sigmoid model is a start for it: it lacks the pairwise potentials alone, which start at 0."""
+    options = {"normalize": False, "pairwise": False}
+    sigmoid = build(generator, **options)
     own = SegmentationAttention(SegmentationAttention.Config(normalize=False), SHAPE).double().eval()
     assert own.load_state_dict(sigmoid.state_dict(), strict=False) == (["pairwise"], [])
     query, memory = draw(generator)
     mask = torch.zeros(BATCH, SOURCE, dtype=torch.bool)
     mask[1, 3:] = True
     found, wanted = (a(query, memory, memory, mask, need_weights=True)[0] for a in (own, sigmoid))
-    torch.testing.assert_close(found.output, wanted.output, rtol=1e-12, atol=1e-12)
+    independent = scores_of(own, query, memory).sigmoid().masked_fill(mask[:, None], 0.0)[:, None]
+    torch.testing.assert_close(wanted.weights, independent, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(found.weights, wanted.weights, rtol=1e-12, atol=1e-12)
-    assert (found.extra["best_selection"][1, :, :, 3:] == -1).all()
+    torch.testing.assert_close(found.output, wanted.output, rtol=1e-12, atol=1e-12)
+    for reading in (found, wanted):
+        selected = (scores_of(own, query, memory) > 0).long().masked_fill(mask[:, None], -1)
+        assert torch.equal(reading.extra["best_selection"][:, :, 0], selected)
 
 
 def test_far_scores_stay_numbers(generator: torch.Generator) -> None:
@@ -89,22 +102,27 @@ def test_penalty(generator: torch.Generator) -> None:
     torch.testing.assert_close(pairwise.penalty(), 0.005 * pairwise.pairwise.square().sum())
     assert build(generator, pairwise_l2=0.0).penalty() is None
     both = build(generator, pairwise_l2=0.5, score_l2=0.25)
-    parts = [both.q_proj.weight, both.q_proj.bias, both.k_proj.weight, both.k_proj.bias]
-    expected = 0.5 * both.pairwise.square().sum() + 0.25 * sum(p.square().sum() for p in parts)
+    expected = 0.5 * both.pairwise.square().sum() + 0.25 * both.score.key_proj.weight.square().sum()
     torch.testing.assert_close(both.penalty(), expected)
+    assert build(generator, pairwise=False).penalty() is None
 
 
-def test_what_is_no_number_is_refused_with_its_place(generator: torch.Generator) -> None:
-    attention = build(generator)
+@pytest.mark.parametrize("pairwise", [True, False])
+def test_what_is_no_number_is_refused_with_its_place(pairwise: bool, generator: torch.Generator) -> None:
+    attention = build(generator, pairwise=pairwise)
     query, memory = draw(generator)
     memory[1, 3, 0] = math.nan
-    with pytest.raises(ValueError, match=r"the score is nan at \[row, head, query, key\] = \[1, 0, 0, 3\]"):
+    with pytest.raises(ValueError, match=r"the score is nan at \[row, query, key\] = \[1, 0, 3\]"):
         attention(query, memory, memory)
     mask = torch.zeros(BATCH, SOURCE, dtype=torch.bool)
     mask[1, 3:] = True
-    clean = memory.clone()
-    clean[1, 3] = 0.0
-    masked = attention.weights(
-        attention._heads(attention.q_proj(query)), attention._heads(attention.k_proj(memory)), ~mask[:, None, None]
-    )
-    assert masked.isfinite().all()
+    assert attention(query, memory, memory, mask, need_weights=True)[0].weights.isfinite().all()
+
+
+def test_a_checkpoint_of_scaled_products_is_refused(generator: torch.Generator) -> None:
+    attention = build(generator)
+    old = {f"{name}_proj.{kind}" for name in ("q", "k", "v", "out") for kind in ("weight", "bias")}
+    with pytest.raises(ValueError, match="has a bilinear map .*train the model anew"):
+        attention.check_saved(old | {"pairwise"})
+    attention.check_saved(old)  # of softmax: swapped, as any
+    attention.check_saved(attention.state_dict())

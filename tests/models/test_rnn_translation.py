@@ -273,6 +273,15 @@ def test_orthogonal_initialization() -> None:
         assert layer.weight_ih.abs().max() < 0.06
 
 
+def test_segmentation_by_scaled_products_is_refused() -> None:
+    """Rather than started anew from its initial values, with a warning, as another mechanism is."""
+    state = dict(build(cross_attention="softmax").state_dict())
+    build(cross_attention="segmentation").upgrade_state_dict(dict(state))
+    state["decoder.attention.pairwise"] = torch.zeros(1, 2, 2)
+    with pytest.raises(ValueError, match="checkpoint's segmentation scores by scaled products"):
+        build(cross_attention="segmentation").upgrade_state_dict(state)
+
+
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rnn")
@@ -294,7 +303,8 @@ def train(corpus: Path, save: Path, *options: object) -> list[float]:
 def test_trained_generated_and_given_another_attention(
     corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    losses = train(corpus, tmp_path / "sigmoid", "--cross-attention", "sigmoid(bias=-1.0)", "--input-feeding")
+    plan = "segmentation(pairwise=False, normalize=False)"
+    losses = train(corpus, tmp_path / "sigmoid", "--cross-attention", plan, "--input-feeding")
     assert len(losses) == 4 and losses[-1] < losses[0]
     best = tmp_path / "sigmoid" / "checkpoint_best.pt"
     text = fairseq(
@@ -304,8 +314,8 @@ def test_trained_generated_and_given_another_attention(
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 60
     assert len(re.findall(r"^A-\d+\t0-\d", text, re.MULTILINE)) > 0
     with caplog.at_level(logging.WARNING):
-        again = train(corpus, tmp_path / "structured", "--cross-attention", "segmentation", "--input-feeding",
-                      "--finetune-from-model", best)
+        again = train(corpus, tmp_path / "structured", "--cross-attention", "segmentation(normalize=False)",
+                      "--input-feeding", "--finetune-from-model", best)
     assert "initial values for decoder.attention.pairwise" in caplog.text
     assert again[0] < losses[0]
     assert "decoder.attention.pairwise" in load_checkpoint(tmp_path / "structured" / "checkpoint_last.pt")["model"]

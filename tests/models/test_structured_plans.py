@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+import torch
+
 from seqstruct.bridge.checkpoints import load_checkpoint
+from tests.models.building import dictionary_of, small_translation_model
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
 SIZES = [
@@ -38,3 +42,13 @@ def test_trees_below_and_segments_across(tmp_path: Path) -> None:
         for batches in (("--batch-size", 7), ("--batch-size", 1))
     ]
     assert len(beams[0]) == 30 and beams[0] == beams[1]
+
+
+def test_segmentation_by_scaled_products_is_refused() -> None:
+    """Rather than started anew from its initial values, with a warning, as another mechanism is."""
+    state = dict(small_translation_model(dictionary_of("abc")).state_dict())
+    model = small_translation_model(dictionary_of("abc"), cross_attention="segmentation")
+    model.upgrade_state_dict(dict(state))
+    state["decoder.layers.1.encoder_attn.mechanism.pairwise"] = torch.zeros(2, 2, 2)
+    with pytest.raises(ValueError, match="checkpoint's segmentation scores by scaled products"):
+        model.upgrade_state_dict(state)

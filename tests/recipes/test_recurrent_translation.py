@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from seqstruct.attention import Shape, Site
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
@@ -83,6 +84,22 @@ def test_footnote_6_starts_where_it_says(tmp_path, monkeypatch):
         other = Run(structured, Cell("words, sigmoid", 1, "small"), tmp_path, progress=progress)
     assert trained == [("words, sigmoid", []), ("words, from sigmoid", ["--finetune-from-model"])]
     assert other.folder.is_dir()
+
+
+def test_the_published_schedule_is_appendix_a_3s():
+    """Halved after every epoch from the first one without improvement on."""
+    for row in structured.rows:
+        words = module(structured).train_options(Cell(row, 1, "paper"))
+        given = {w: v for w, v in zip(words, words[1:], strict=False) if w.startswith("--")}
+        assert given["--lr-scheduler"] == "decay_from_plateau" and "--decay-after-epoch" not in given
+        assert (given["--lr"], given["--lr-shrink"], given["--batch-size"]) == ("1.0", "0.5", "128")
+
+
+def test_all_rows_score_by_the_same_bilinear_map():
+    """Appendix A.3; so that a row differs from another by its weights alone."""
+    for name, plan in module(structured).ATTENTIONS.items():
+        attention = parse_attention(plan).build(Shape.of(Site.CROSS, 6))
+        assert [n for n, _ in attention.named_parameters() if n != "pairwise"] == ["score.key_proj.weight"], name
 
 
 def test_the_licensed_corpus_is_asked_for(tmp_path, monkeypatch):
