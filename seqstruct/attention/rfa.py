@@ -12,8 +12,10 @@ pass (appendix A.2), otherwise head h has matrix h (modulo the pool).  A memory 
 segment to segment, is written and read with those fixed matrices, in training too.
 The estimate of the denominator is not positive by construction: sines and cosines may give small or negative ones
 where a query is far from all keys, and a query whose denominator is close to 0 has a reading and gradients without
-bound.  The option `floor` stands in for estimates below it; the thesis's equations have none, the released code
-(github.com/Noahs-ARK/RFA) has one that amounts to between 0.8 and 1.6, the weight of about one equal key.
+bound: training breaks.  `floor` stands in for estimates below it, by default that of the released code
+(github.com/Noahs-ARK/RFA), which holds denominators at 1 or more where one equal key weighs 0.64 or 1.28 (64 and 128
+frequencies); here one weighs 1 in Gaussian and, to begin with, 1/2 in arc-cosine features.  The thesis's equations have
+no floor: floor=0.
 O((T + S) N C) time, O(N C) state, N the size of the feature map.
 """
 
@@ -33,6 +35,7 @@ from seqstruct.attention.registry import register_attention
 from seqstruct.ops.feature_maps import ArccosMap, FeatureMap, GaussianMap
 
 KERNELS = ("gaussian", "arccos")
+FLOOR = 1.0  # the released code's; eq. 4.10 has none
 
 
 @register_attention("rfa", sites=Site)
@@ -49,13 +52,13 @@ class RandomFeatureAttention(KernelAttention):
         unit_norm: bool = True  # whether queries and keys are scaled to norm 1; False is eq. 4.10
         gate: bool = False  # whether a learned gate decays the memory (eq. 4.8)
         pool: int = option(200, least=1)  # random matrices that training draws from
-        floor: float = option(0.0, least=0)  # under denominators, where a key equal to the query weighs 1; 0 for none
+        floor: float = option(FLOOR, least=0)  # least denominator, 1 being the weight of an equal key; 0 for none
 
         def __post_init__(self) -> None:
             if self.kernel == "gaussian" and self.features % 2:
                 raise ValueError(f"rfa: gaussian features are sines and cosines, an even number, not {self.features}")
-            if self.floor and not self.unit_norm:
-                raise ValueError(f"rfa: a floor above 0 needs unit_norm; got {self.floor}")
+            if not self.unit_norm and self.floor not in (0, FLOOR):
+                raise ValueError(f"rfa: a floor of {self.floor} needs unit_norm; without it there is none")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
@@ -68,8 +71,8 @@ class RandomFeatureAttention(KernelAttention):
 
     @property
     def floor(self) -> float:
-        """The option of that name."""
-        return self.config.floor
+        """The option of that name; 0 without unit_norm, where weights have no common scale."""
+        return self.config.floor if self.config.unit_norm else 0.0
 
     @property
     def num_features(self) -> int:

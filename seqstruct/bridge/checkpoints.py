@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from seqstruct.bridge.adapter import AttentionAdapter
 from seqstruct.bridge.compat import prepare_fairseq
+from seqstruct.bridge.earlier_plans import keep_meaning
 from seqstruct.bridge.swapped_attention import warn
 
 
@@ -27,6 +28,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         state = _load(stream, path)
     if not isinstance(state, dict) or "model" not in state:
         raise ValueError(f"{path}: expected a fairseq checkpoint with a 'model' entry")
+    keep_meaning(state)
     return state
 
 

@@ -15,6 +15,7 @@ from typing import Any, Callable
 from fairseq import checkpoint_utils
 
 from seqstruct.bridge.dictionaries import mapped
+from seqstruct.bridge.earlier_plans import keep_meaning
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,8 @@ def changed(filename: str, overrides: Mapping[str, Any]) -> list[str]:
     asked = {name: overrides[name] for name in OPTIONS if name in overrides}
     if not asked:
         return []
-    model = ((mapped(filename) or {}).get("cfg") or {}).get("model") or {}
+    state = mapped(filename) or {}
+    keep_meaning(state)
+    model = (state.get("cfg") or {}).get("model") or {}
     own = model if isinstance(model, Mapping) else vars(model)
     return [f"{name}: {own[name]}, now {plan}" for name, plan in asked.items() if own.get(name, plan) != plan]

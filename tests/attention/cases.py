@@ -50,9 +50,9 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "performer": [{"features": 9}, {"features": 10, "hyperbolic": True, "orthogonal": False}],
     "rfa": [
         {"features": 16, "pool": 3},
-        {"features": 9, "kernel": "arccos", "pool": 1},
+        {"features": 9, "kernel": "arccos", "pool": 1, "floor": 0.0},
         {"features": 2048, "unit_norm": False, "pool": 3},
-        {"features": 16, "gate": True, "pool": 3},
+        {"features": 16, "gate": True, "pool": 3, "floor": 0.0},
         {"features": 2048, "gate": True, "unit_norm": False, "pool": 3},
     ],
     "sinkhorn": [{"size": 3}, {"size": 1, "rounds": 2}],

@@ -75,7 +75,7 @@ def test_parameters_of_softmax_attention_are_taken_over() -> None:
 @pytest.mark.parametrize("unit_norm", [True, False])
 def test_many_features_give_the_kernel_they_estimate(unit_norm: bool, generator) -> None:
     """Gaussian in sigma o (q - k) for unit vectors; the exponential of (sigma o q) . (sigma o k) by equation 4.10."""
-    attention = build("rfa", features=160000, pool=1, unit_norm=unit_norm)
+    attention = build("rfa", features=160000, pool=1, unit_norm=unit_norm, floor=0.0)
     with torch.no_grad():
         attention.sigma.uniform_(0.4, 1.2, generator=generator)
         x = inputs(generator, 5) / 2
@@ -153,7 +153,7 @@ def test_learned_features_are_a_layer_with_relu(generator) -> None:
 
 def test_the_gate_is_a_scalar_a_head_and_step(generator) -> None:
     """Equation 4.8, step by step."""
-    attention = build("rfa", gate=True)
+    attention = build("rfa", gate=True, floor=0.0)
     x = inputs(generator)
     gate = attention.gate_layer(x).sigmoid().transpose(1, 2)
     features = attention.feature_map(True)
@@ -168,6 +168,31 @@ def test_the_gate_is_a_scalar_a_head_and_step(generator) -> None:
         read = (query[:, :, t, None] @ memory).squeeze(2) / (query[:, :, t] * total).sum(-1, keepdim=True)
         expected.append(attention.out_proj(read.flatten(1)))
     torch.testing.assert_close(output(attention, x), torch.stack(expected, 1))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "arccos"])
+@pytest.mark.parametrize("site", [Site.DECODER_SELF, Site.ENCODER_SELF])
+def test_denominators_are_one_at_least_unless_told_otherwise(kernel: str, site: Site, generator) -> None:
+    """The released code's floor; equations 4.5 to 4.7 where it is 0."""
+    x = inputs(generator, 9 if site is Site.DECODER_SELF else 2)
+    for options, least in (({}, 1.0), ({"floor": 0.0}, 0.0), ({"floor": 2.5}, 2.5)):
+        attention = build("rfa", site, kernel=kernel, **options)
+        with torch.no_grad():
+            features = attention.feature_map(True)
+            query, key = (features(heads(layer(x)))[0] for layer in attention_layers(attention))
+            weights = query @ key.mT
+            weights = weights.tril() if site is Site.DECODER_SELF else weights
+            total = weights.sum(-1, keepdim=True)
+            assert (total < 1).any()
+            context = weights @ heads(attention.v_proj(x)) / (total.clamp(min=least) if least else total)
+            torch.testing.assert_close(output(attention, x), attention.out_proj(context.transpose(1, 2).flatten(2)))
+
+
+def test_without_unit_norm_there_is_no_floor(generator) -> None:
+    x = inputs(generator)
+    plain, same = (build("rfa", unit_norm=False, **options) for options in ({}, {"floor": 0.0}))
+    assert plain.floor == same.floor == 0
+    assert torch.equal(output(plain, x), output(same, x))
 
 
 def test_training_draws_from_the_pool_and_evaluation_does_not(generator) -> None:
@@ -205,7 +230,7 @@ def test_random_matrices_are_in_checkpoints(generator) -> None:
     "name, options, message",
     [
         ("rfa", {"features": 5}, "an even number"),
-        ("rfa", {"floor": 0.1, "unit_norm": False}, "needs unit_norm"),
+        ("rfa", {"floor": 2.0, "unit_norm": False}, "a floor of 2.0 needs unit_norm"),
         ("performer", {"features": 5, "hyperbolic": True}, "come in pairs"),
     ],
 )

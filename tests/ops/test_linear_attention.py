@@ -32,7 +32,9 @@ def load(golden, name: str) -> dict:
         return {k: torch.from_numpy(file[k]) if file[k].dtype.kind in "fib" else str(file[k]) for k in file.files}
 
 
-def attend(case: dict, query: Tensor, key: Tensor, value: Tensor, causal: bool, log_scale=None, log_gate=None):
+def attend(
+    case: dict, query: Tensor, key: Tensor, value: Tensor, causal: bool, log_scale=None, log_gate=None, floor=0.0
+):
     """Output, denominator and last memory; keys at or beyond key_lengths are not written."""
     batch, heads, length, features = key.shape
     if "key_lengths" in case:
@@ -43,9 +45,9 @@ def attend(case: dict, query: Tensor, key: Tensor, value: Tensor, causal: bool, 
     if log_scale is not None:
         key = key * plan.weight.unsqueeze(-1)
     if causal:
-        return causal_linear_attention(state, query, key, value, plan)
+        return causal_linear_attention(state, query, key, value, plan, floor=floor)
     state = write(state, key, value, plan)
-    return *read(state, query), state
+    return *read(state, query, None, floor), state
 
 
 def check_gradients(output: Tensor, case: dict, **leaves: Tensor) -> None:
@@ -284,7 +286,11 @@ def test_what_the_released_code_clamps_is_a_factor_of_ours(mode: str, golden) ->
         gaussian_features(x / (x.norm(dim=-1, keepdim=True) + 1e-3), projection) for x in (case["q"], case["k"])
     )
     output, denominator, _ = attend(case, query, key, case["v"], mode == "causal")
-    denominator = denominator * 0.1**2 * projection.size(1)
+    weight = 0.1**2 * projection.size(1)  # of an equal key, there
+    if mode == "causal":
+        floored = attend(case, query, key, case["v"], True, floor=1.0 / weight)[0]
+        torch.testing.assert_close(floored, case["out"], **EXACT)
+    denominator = denominator * weight
     torch.testing.assert_close(denominator, case["denominator"], **EXACT)
     held = denominator.clamp(min=1.0) if mode == "causal" else denominator.abs().clamp(min=1.0)
     for name, divisor in (("out", held), ("out_masked_path", denominator.abs().clamp(min=1e-3))):
