@@ -15,8 +15,11 @@ fail() {
     exit 1
 }
 
+# fits PYTHON: whether it is Python 3.10 to 3.13; what it answered into $answer, the last line of that into $version.
 fits() {
-    "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+    answer="$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>&1)" || return 1
+    version="${answer##*$'\n'}"
+    case "$version" in 3.10 | 3.11 | 3.12 | 3.13) ;; *) return 1 ;; esac
 }
 
 find_python() {
@@ -35,8 +38,8 @@ if [[ -z "$python" ]]; then
     [[ -n "$python" ]] || fail "no Python 3.10 to 3.13 was found: install one, or name it: make PYTHON=/path/to/python"
 fi
 command -v "$python" >/dev/null || fail "there is no $python: name a Python 3.10 to 3.13 with make PYTHON=..."
-fits "$python" || fail "$python is not Python 3.10 to 3.13: name one with make PYTHON=..."
-version="$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')"
+fits "$python" || fail "$python is not Python 3.10 to 3.13: asked for its version it answered \
+'$(echo "${answer:-nothing}" | tr -s '\n' ' ' | sed 's/ $//')'; name one with make PYTHON=..."
 
 "$python" -c 'import venv, ensurepip' 2>/dev/null ||
     fail "$python has no venv module: install it (Debian and Ubuntu: apt-get install python$version-venv)"

@@ -24,7 +24,7 @@ TEXT
 
 SPLIT.second.txt has the second text of each line of SPLIT.txt.
 DIR then holds {train,valid,test}.txt (a label and the bytes of a text a line), dict.txt and meta.json, for fairseq's
---task text_classification.  The environment variable PYTHON names the interpreter (default python3).
+--task text_classification.  The environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 

@@ -26,7 +26,7 @@ with train/train-1.txt to train-3.txt, dev/dev.txt and test/test.txt.
   --help            this text
 
 DIR then holds bin/ (for fairseq-train), raw/ (references for seqstruct score), text/ and corpus.json (settings,
-checksums, counts). The environment variable PYTHON names the interpreter (default python3).
+checksums, counts). The environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 
@@ -52,15 +52,6 @@ done
 [ -d "$from" ] || fail "$from is not a folder"
 case $units in characters | kytea | mecab) ;; *) fail "expected the units characters, kytea or mecab, got $units" ;; esac
 refuse_taken "$out"
-
-mkdir -p "$(dirname "$out")"
-partial=$(mktemp -d "$out.partial.XXXXXX")
-trap 'rm -rf "$partial"' EXIT
-
-"$python" -m seqstruct.data.aspec --from "$from" --out "$partial/pairs"
-"$python" -m seqstruct.data.word_pairs --train "$partial/pairs/train" --valid "$partial/pairs/valid" \
-  --test "$partial/pairs/test" --src ja --trg en --source-units "$units" --target-units moses \
-  --max-source 50 --max-target 50 --sample "$sample" --threshold "$threshold" --workers "$workers" \
-  --out "$partial/corpus"
-mv "$partial/corpus" "$out"
+run_python -m seqstruct.data.aspec --from "$from" --out "$out" --units "$units" --sample "$sample" \
+  --threshold "$threshold" --workers "$workers"
 echo "$out: ready"

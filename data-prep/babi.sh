@@ -23,7 +23,7 @@ Checksums are verified.
   --help          this text
 
 DIR then holds train.txt, valid.txt, test.txt and vocabulary.txt. The environment variable PYTHON names the interpreter
-(default python3).
+(default python3 or .venv's).
 TEXT
 }
 
@@ -50,19 +50,14 @@ refuse_taken "$out"
 [ -z "$from" ] || [ -d "$from" ] || fail "$from is not a folder"
 [ -n "$from" ] || [ ${#checksums[@]} -gt 0 ] || fail "--unchecked needs --from DIR"
 
-mkdir -p "$(dirname "$out")"
-partial=$(mktemp -d "$out.partial.XXXXXX")
-trap 'rm -rf "$partial"' EXIT
-
 if [ -z "$from" ]; then
-  downloads=${downloads:-$out.downloads}
+  unpack_into "${downloads:-${out%/}.downloads}"
   download "$archive" "$downloads/babi.tar.gz"
-  tar -xzf "$downloads/babi.tar.gz" -C "$partial" --strip-components=2 tasks_1-20_v1-2/en ||
+  tar -xzf "$downloads/babi.tar.gz" -C "$unpacked" --strip-components=2 tasks_1-20_v1-2/en ||
     fail "${archive##*/} is truncated or altered"
-  from=$partial
+  from=$unpacked
 fi
 
-"$python" -m seqstruct prepare babi --from "$from" --task "$task" --out "$partial/task" \
+run_python -m seqstruct prepare babi --from "$from" --task "$task" --out "$out" \
   ${checksums[@]+"${checksums[@]}"} ${options[@]+"${options[@]}"}
-mv "$partial/task" "$out"
 echo "$out: ready"

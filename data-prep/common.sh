@@ -1,9 +1,14 @@
 # What the scripts of this folder share: each sources it from its own place, so that it may be called from anywhere.
 # shellcheck shell=bash
-# shellcheck disable=SC2034  # python is used by who sources this
+# shellcheck disable=SC2034  # what is set here is used by who sources this
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-python=${PYTHON:-python3}
+python=''
+probe='import sys
+from importlib.util import find_spec
+needed = "numpy", "torch", "fairseq", "sacremoses", "subword_nmt", "sentencepiece"
+lacking = [name for name in needed if find_spec(name) is None]
+sys.exit("lacks " + ", ".join(lacking) if lacking else 0)'
 export PYTHONPATH="$here/..${PYTHONPATH:+:$PYTHONPATH}"
 
 # fail WORDS: one sentence on standard error, and the end.
@@ -12,16 +17,46 @@ fail() {
   exit 1
 }
 
-# download URL FILE: one file, if it is not there; a broken download goes on from FILE.part, and checksums are recorded.
-download() {
-  "$python" -m seqstruct.data.downloads "$1" "$2"
+# find_python: into $python PYTHON, or else the first of python3 and this clone's .venv that has what the scripts need.
+find_python() {
+  local candidate answer said='' candidates=("${PYTHON:-python3}")
+  [ -n "${PYTHON:-}" ] || candidates+=("${here%/*}/.venv/bin/python")
+  for candidate in "${candidates[@]}"; do
+    if ! command -v "$candidate" >/dev/null; then
+      answer='is not there'
+    elif answer=$("$candidate" -c "$probe" 2>&1); then
+      python=$candidate
+      return
+    fi
+    said="$said${said:+; }$candidate $(tail -n 1 <<<"$answer")"
+  done
+  fail "no Python with what is needed ($said): run make venv in ${here%/*}, or activate the environment that has" \
+    "seqstruct, or name its interpreter in the environment variable PYTHON"
 }
 
-# refuse_taken DIR: an empty folder of that name is taken away, anything else refused.
+# run_python WORDS: that interpreter with these arguments.
+run_python() {
+  [ -n "$python" ] || find_python
+  "$python" "$@"
+}
+
+# download URL FILE: one file, if it is not there; a broken download goes on from FILE.part, and checksums are recorded.
+download() {
+  run_python -m seqstruct.data.downloads "$1" "$2"
+}
+
+# refuse_taken DIR: anything of that name but an empty folder, or a link to one, is refused.
 refuse_taken() {
-  if [ -e "$1" ]; then
-    rmdir "$1" 2>/dev/null || fail "$1 is there already: remove it or name another folder"
-  fi
+  [ ! -e "$1" ] || { [ -d "$1" ] && [ -z "$(ls -A "$1")" ]; } ||
+    fail "$1 is there already: remove it or name another folder"
+}
+
+# unpack_into DIR: it becomes $downloads, and $unpacked an empty folder in it, which goes when the script ends.
+unpack_into() {
+  downloads=$1 unpacked=$1/unpacked
+  rm -rf "$unpacked"
+  mkdir -p "$unpacked"
+  trap 'rm -rf "$unpacked"' EXIT
 }
 
 # demand_out OPTIONS: --help ends here, and so does a call without --out.
@@ -41,7 +76,7 @@ prepare_corpus() {
   local module=$1 corpus=$2
   shift 2
   demand_out "$@"
-  "$python" -m "seqstruct.data.$module" "$corpus" "$@"
+  run_python -m "seqstruct.data.$module" "$corpus" "$@"
 }
 
 # take_option NAME DEFAULT OPTIONS: an option of the script itself into $taken, all others into the array $others.
@@ -89,7 +124,8 @@ TEXT
 result_of_pairs() {
   cat <<'TEXT'
 DIR then holds bin/ (for fairseq-train), raw/ (references for seqstruct score), text/ (subwords), the subword models and
-corpus.json (settings, checksums, counts).  The environment variable PYTHON names the interpreter (default python3).
+corpus.json (settings, checksums, counts).  The environment variable PYTHON names the interpreter (default python3 or
+.venv's).
 TEXT
 }
 
@@ -104,6 +140,6 @@ word_options() {
   --help             this text
 
 DIR then holds bin/ (for fairseq-train), text/ and corpus.json (settings, checksums, counts).  The environment variable
-PYTHON names the interpreter (default python3).
+PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }

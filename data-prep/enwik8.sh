@@ -21,7 +21,7 @@ TEXT
 If the address is gone: the text is described at http://mattmahoney.net/dc/textdata.html; name its folder by --from.
 DIR then holds bin/ (train, valid, test), for fairseq-train --task language_modeling --sample-break-mode none or --task
 stream_language_modeling, and corpus.json (counts, checksums).  Losses of base 2 are bits per byte.  The
-environment variable PYTHON names the interpreter (default python3).
+environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 

@@ -27,9 +27,9 @@ of the first download is recorded in SHA256SUMS beside it and verified from then
 
 DIR then holds bin/0, bin/1 (for fairseq-train as bin/0:bin/1, one validation each), raw/ (references for seqstruct
 score), text/, sentencepiece.model and corpus.json.  The environment variable PYTHON names the interpreter (default
-python3).
+python3 or .venv's).
 TEXT
 }
 
 demand_out "$@"
-"$python" -m seqstruct.data.europarl "$@"
+run_python -m seqstruct.data.europarl "$@"

@@ -30,7 +30,7 @@ If an address is gone: the archives are linked from https://gluebenchmark.com/ta
 with GPT-2, dict.txt with every checkpoint of RoBERTa that fairseq publishes; name their folder by --from.
 DIR then holds input0/, input1/ (not for sst-2), label/ and corpus.json (labels, counts): it is the data folder of
 fairseq-train --task sentence_prediction --init-token 0 --separator-token 2.  The environment variable PYTHON names the
-interpreter (default python3).
+interpreter (default python3 or .venv's).
 TEXT
 }
 

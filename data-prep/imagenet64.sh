@@ -25,7 +25,7 @@ TEXT
 
 DIR then holds bin/ (train, valid), for fairseq-train --task language_modeling --sample-break-mode none or --task
 stream_language_modeling, and corpus.json (counts, checksums).  Losses of base 2 are bits per dimension.  The
-environment variable PYTHON names the interpreter (default python3).
+environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 

@@ -25,7 +25,7 @@ TEXT
 If the address is gone: the archive is linked from https://ai.stanford.edu/~amaas/data/sentiment/; name its folder by
 --from.
 DIR then holds {train,valid,test}.txt (a label and the bytes of a text a line), dict.txt and meta.json, for fairseq's
---task text_classification.  The environment variable PYTHON names the interpreter (default python3).
+--task text_classification.  The environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 

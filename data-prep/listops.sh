@@ -24,9 +24,9 @@ downloaded.  A token is an operator with its bracket, a digit or a closing brack
   --help             this text
 
 DIR then holds {train,valid,test}.txt (a label and a formula a line), dict.txt and meta.json, for fairseq's --task
-text_classification.  The environment variable PYTHON names the interpreter (default python3).
+text_classification.  The environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 
 demand_out "$@"
-"$python" -m seqstruct prepare listops "$@"
+run_python -m seqstruct prepare listops "$@"

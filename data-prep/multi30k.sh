@@ -28,12 +28,13 @@ Without --from it downloads 1.3 MB from the data set's own repository, for resea
   --help             this text
 
 DIR then holds bin/ (for fairseq-train), raw/ (references for seqstruct score), text/ (subwords), the subword model and
-corpus.json (settings, checksums, counts). The environment variable PYTHON names the interpreter (default python3).
+corpus.json (settings, checksums, counts).  The environment variable PYTHON names the interpreter (default python3 or
+.venv's).
 If the address is gone: the files are data/task1/raw of https://github.com/multi30k/dataset; name them by --from.
 TEXT
 }
 
-out='' from='' downloads='' src=de trg=en workers=1 checksums=(--checksums "$here/multi30k.sha256") options=()
+out='' from='' downloads='' src=de trg=en checksums=(--checksums "$here/multi30k.sha256") options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
@@ -49,7 +50,6 @@ while [ $# -gt 0 ]; do
     --downloads) downloads=$2 ;;
     --src) src=$2 ;;
     --trg) trg=$2 ;;
-    --workers) workers=$2 ;;
     *) options+=("$1" "$2") ;;
   esac
   shift 2
@@ -62,12 +62,8 @@ for language in "$src" "$trg"; do
   case $language in de | en | fr) ;; *) fail "expected the languages de, en or fr, got $language" ;; esac
 done
 
-mkdir -p "$(dirname "$out")"
-partial=$(mktemp -d "$out.partial.XXXXXX")
-trap 'rm -rf "$partial"' EXIT
-
 if [ -z "$from" ]; then
-  from=${downloads:-$out.downloads}
+  from=${downloads:-${out%/}.downloads}
   for name in train val test_2016_flickr; do
     for language in "$src" "$trg"; do
       download "$base/$name.$language.gz" "$from/$name.$language.gz"
@@ -75,13 +71,5 @@ if [ -z "$from" ]; then
   done
 fi
 
-"$python" -m seqstruct.data.parallel --train "$from/train" --valid "$from/val" --test "$from/test_2016_flickr" \
-  --src "$src" --trg "$trg" --out "$partial/corpus" ${checksums[@]+"${checksums[@]}"} ${options[@]+"${options[@]}"}
-"$python" -m fairseq_cli.preprocess --source-lang "$src" --target-lang "$trg" --joined-dictionary \
-  --trainpref "$partial/corpus/text/train" --validpref "$partial/corpus/text/valid" \
-  --testpref "$partial/corpus/text/test" \
-  --destdir "$partial/corpus/bin" --workers "$workers" >"$partial/preprocess.log" 2>&1 ||
-  fail "fairseq-preprocess failed: $(tail -n 1 "$partial/preprocess.log")"
-rm -f "$partial/corpus/bin/preprocess.log"
-mv "$partial/corpus" "$out"
-echo "$out: ready"
+run_python -m seqstruct.data.parallel --train "$from/train" --valid "$from/val" --test "$from/test_2016_flickr" \
+  --src "$src" --trg "$trg" --out "$out" ${checksums[@]+"${checksums[@]}"} ${options[@]+"${options[@]}"}

@@ -10,7 +10,8 @@ usage() {
 Usage: data-prep/parallel.sh --train PREFIX --valid PREFIX --test PREFIX --src LANGUAGE --trg LANGUAGE --out DIR [options]
 
 Takes PREFIX.LANGUAGE or PREFIX.LANGUAGE.gz, UTF-8, one sentence a line, line N of one file being the translation of
-line N of the other.  Files of unlike length, empty lines and bytes that are no UTF-8 are refused with file and line.
+line N of the other.  Files of unlike length, empty lines, text that Moses's tokeniser has escaped (&apos; and the like)
+and bytes that are no UTF-8 are refused with file and line.
 
   --train PREFIX     to train on: the path without its language and .gz
   --valid PREFIX     to choose the checkpoint by
@@ -24,6 +25,8 @@ line N of the other.  Files of unlike length, empty lines and bytes that are no 
   --min-frequency N  uses in training that a piece of sentencepiece needs (default 1)
   --lowercase        lowercase both sides
   --max-length N     subwords in a sentence (default 250); longer training pairs are dropped
+  --drop-empty       leave out pairs with an empty side, and say how many
+  --deescape         undo Moses's escapes, in the references too; the text stays in tokens
   --max-ratio R      longer to shorter side (default 3); training pairs above it are dropped
   --checksums FILE   SHA-256 of the unpacked input, as sha256sum writes it
   --workers N        processes that binarise (default 1)
@@ -33,22 +36,17 @@ TEXT
   result_of_pairs
 }
 
-out='' src='' trg='' workers=1 missing='' options=()
+out='' missing='' options=()
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage; exit 0 ;;
-    --lowercase) options+=("$1"); shift; continue ;;
+    --lowercase | --drop-empty | --deescape) options+=("$1"); shift; continue ;;
     --train | --valid | --test | --src | --trg | --out | --subwords | --vocabulary | --min-frequency | --max-length | \
       --max-ratio | --checksums | --workers) [ $# -gt 1 ] || fail "$1 needs a value" ;;
     *) fail "unknown option $1 (see --help)" ;;
   esac
-  case $1 in
-    --out) out=$2 ;;
-    --workers) workers=$2 ;;
-    --src) src=$2; options+=("$1" "$2") ;;
-    --trg) trg=$2; options+=("$1" "$2") ;;
-    *) options+=("$1" "$2") ;;
-  esac
+  [ "$1" != --out ] || out=$2
+  options+=("$1" "$2")
   shift 2
 done
 for name in --train --valid --test --src --trg; do
@@ -57,22 +55,4 @@ done
 [ -n "$out" ] || missing="$missing --out"
 [ -z "$missing" ] || fail "missing:$missing (see --help)"
 refuse_taken "$out"
-
-joined=--joined-dictionary
-for word in "${options[@]}"; do
-  # two sizes mean two models, and so two dictionaries
-  case ${previous-} in --vocabulary) case $word in *,*) joined='' ;; esac ;; esac
-  previous=$word
-done
-
-mkdir -p "$(dirname "$out")"
-partial=$(mktemp -d "$out.partial.XXXXXX")
-trap 'rm -rf "$partial"' EXIT
-"$python" -m seqstruct.data.parallel --out "$partial/corpus" "${options[@]}"
-"$python" -m fairseq_cli.preprocess --source-lang "$src" --target-lang "$trg" ${joined:+"$joined"} \
-  --trainpref "$partial/corpus/text/train" --validpref "$partial/corpus/text/valid" \
-  --testpref "$partial/corpus/text/test" --destdir "$partial/corpus/bin" --workers "$workers" \
-  >"$partial/preprocess.log" 2>&1 || fail "fairseq-preprocess failed: $(tail -n 1 "$partial/preprocess.log")"
-rm -f "$partial/corpus/bin/preprocess.log"
-mv "$partial/corpus" "$out"
-echo "$out: ready"
+run_python -m seqstruct.data.parallel "${options[@]}"

@@ -27,7 +27,7 @@ treebank, take the same way: nltk's sample of it (treebank.zip), Brown (brown.zi
   --help                 this text
 
 DIR then holds bin/0, bin/1 (for fairseq-train as bin/0:bin/1, one validation each: every 20,000 sentences), text/ and
-corpus.json (counts, checksums).  The environment variable PYTHON names the interpreter (default python3).
+corpus.json (counts, checksums).  The environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 
@@ -50,4 +50,4 @@ done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
 [ -n "$from" ] || fail "nothing is downloaded: --from PATH is needed (see --help)"
 [ -e "$from" ] || fail "$from: no such file or folder"
-"$python" -m seqstruct.data.sentences "$corpus" --from "$from" --out "$out" ${options[@]+"${options[@]}"}
+run_python -m seqstruct.data.sentences "$corpus" --from "$from" --out "$out" ${options[@]+"${options[@]}"}

@@ -27,7 +27,7 @@ Parses of other text (WikiText-2, say) are train.mrg, valid.mrg and test.mrg, on
   --help               this text
 
 DIR then holds bin/ (for the task span_language_modeling), trees/ (for seqstruct parse), text/ and corpus.json.
-The environment variable PYTHON names the interpreter (default python3).
+The environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 
@@ -50,5 +50,5 @@ done
 [ -n "$out" ] || fail "--out DIR is needed (see --help)"
 [ -n "$from" ] || fail "the trees are licensed and are not downloaded: --from PATH is needed (see --help)"
 [ -e "$from" ] || fail "$from: no such file or folder"
-"$python" -m seqstruct.data.parsed_text "$corpus" --from "$from" --out "$out" \
+run_python -m seqstruct.data.parsed_text "$corpus" --from "$from" --out "$out" \
   ${options[@]+"${options[@]}"}

@@ -27,9 +27,9 @@ source's Stanford dependencies: version 3.3), https://stanfordnlp.github.io/Core
 DIR then holds {dm,psd,pas}.{train,dev,id,ood}.sdp, ptb.{train,dev,test}.conllu and corpus.json, as --from of
 recipes/peng_thesis/syntax_then_graph_published.py wants them.  Free stand-ins need no preparation of their own:
 seqstruct prepare parsing reads the files of Universal Dependencies.  The environment variable PYTHON names the
-interpreter (default python3).
+interpreter (default python3 or .venv's).
 TEXT
 }
 
 demand_out "$@"
-"$python" -m seqstruct.data.sdp2015 "$@"
+run_python -m seqstruct.data.sdp2015 "$@"

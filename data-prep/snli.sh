@@ -26,7 +26,7 @@ from their authors' site. Pairs on which the annotators did not agree (label "-"
   --help          this text
 
 DIR then holds {train,valid,test}.jsonl, vocabulary.txt, nli.json (labels and counts) and vectors.npy. The environment
-variable PYTHON names the interpreter (default python3).
+variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 
@@ -56,19 +56,16 @@ refuse_taken "$out"
 [ -n "$from" ] || [ "$corpus" = snli ] || fail "--corpus rte needs --from DIR"
 [ -z "$vectors" ] || [ -f "$vectors" ] || fail "$vectors is not a file"
 
-mkdir -p "$(dirname "$out")"
-partial=$(mktemp -d "$out.partial.XXXXXX")
-trap 'rm -rf "$partial"' EXIT
-
 # fetch URL MEMBER: a member of a .zip archive.
 fetch() {
-  download "$1" "${downloads:-$out.downloads}/${1##*/}"
-  unzip -q -j -d "$partial" "${downloads:-$out.downloads}/${1##*/}" "$2" || fail "${1##*/} is truncated or altered"
+  download "$1" "$downloads/${1##*/}"
+  unzip -q -j -d "$unpacked" "$downloads/${1##*/}" "$2" || fail "${1##*/} is truncated or altered"
 }
 
 if [ -z "$from" ]; then
+  unpack_into "${downloads:-${out%/}.downloads}"
   fetch "$snli" 'snli_1.0/*.jsonl'
-  from=$partial
+  from=$unpacked
   if [ -z "$vectors" ] && [ "$wanted" = yes ]; then
     fetch "$glove" glove.840B.300d.txt
   fi
@@ -79,6 +76,5 @@ if [ -z "$vectors" ] && [ "$wanted" = yes ] && [ "$corpus" = snli ]; then
 fi
 [ -z "$vectors" ] || options+=(--vectors "$vectors")
 
-"$python" -m seqstruct prepare nli "$corpus" --from "$from" --out "$partial/corpus" ${options[@]+"${options[@]}"}
-mv "$partial/corpus" "$out"
+run_python -m seqstruct prepare nli "$corpus" --from "$from" --out "$out" ${options[@]+"${options[@]}"}
 echo "$out: ready"

@@ -29,7 +29,7 @@ one file *25k-train*tok* with its *25k-train*.cat, and one *test*tok* with its *
   --seed N           of the random splits (default 1)
   --help             this text
 
-The environment variable PYTHON names the interpreter (default python3).
+The environment variable PYTHON names the interpreter (default python3 or .venv's).
 TEXT
 }
 
@@ -58,4 +58,4 @@ if [ -z "$given" ]; then
   done
   set -- --from "$from" "$@"
 fi
-"$python" -m seqstruct prepare text_classification "$corpus" "$@"
+run_python -m seqstruct prepare text_classification "$corpus" "$@"

@@ -87,7 +87,12 @@ def fake_python(folder, body):
 @pytest.mark.parametrize(
     "body, said",
     [
-        ("exit 1", "is not Python 3.10 to 3.13"),
+        ("exit 1", "is not Python 3.10 to 3.13: asked for its version it answered 'nothing'; name one"),
+        (
+            "echo 'pyenv: python3.12: command not found' >&2; echo >&2; echo 'try 3.11' >&2; exit 127",
+            "asked for its version it answered 'pyenv: python3.12: command not found try 3.11'; name one",
+        ),
+        ("echo 3.9", "is not Python 3.10 to 3.13: asked for its version it answered '3.9'; name one"),
         (
             'case "$2" in *ensurepip*) exit 1;; *version*) echo 3.12;; esac',
             "has no venv module: install it (Debian and Ubuntu: apt-get install python3.12-venv)",

@@ -1,7 +1,8 @@
 """ASPEC-JE (Nakazawa et al. 2016) from its distributed files to aligned text.
 
 A line of train/train-N.txt has five fields between "|||": similarity, document, sentence, Japanese, English; a line of
-dev/dev.txt and test/test.txt has four, without the similarity.  `python -m seqstruct.data.aspec --help`.
+dev/dev.txt and test/test.txt has four, without the similarity.  `python -m seqstruct.data.aspec --help` is what
+data-prep/aspec.sh calls; it cuts the text into words and binarises it as `word_pairs` does.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from seqstruct.data.files import atomic_write
-from seqstruct.data.parallel import read_lines
+from seqstruct.data import word_pairs
+from seqstruct.data.aligned import read_lines
+from seqstruct.data.command import exit_status
+from seqstruct.data.files import atomic_write, new_folder
 
 LANGUAGES = ("ja", "en")
 FILES = {
@@ -57,15 +60,24 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.data.aspec", description=__doc__.split("\n")[0])
     parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="the unpacked corpus")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    parser.add_argument("--units", choices=("characters", "kytea", "mecab"), default="characters", help="of Japanese")
+    parser.add_argument("--sample", type=int, default=500_000, metavar="N", help="training pairs drawn (0: all)")
+    parser.add_argument("--threshold", type=int, default=10, metavar="N", help="occurrences that a token needs")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
     args = parser.parse_args(argv)
-    try:
-        counts = extract(args.source, args.out)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.aspec: {error}", file=sys.stderr)
-        return 1
-    print(", ".join(f"{split}: {count} pairs" for split, count in counts.items()))
-    return 0
+
+    def run() -> None:
+        options = word_pairs.Options(
+            LANGUAGES, (args.units, "moses"), max_source=50, max_target=50, sample=args.sample, threshold=args.threshold
+        )
+        with new_folder(args.out) as folder:
+            pairs = folder.parent / "pairs"
+            counts = extract(args.source, pairs)
+            word_pairs.prepare({split: pairs / split for split in FILES}, options, folder, args.workers)
+        print(", ".join(f"{split}: {count} pairs" for split, count in counts.items()))
+
+    return exit_status("aspec", run)
 
 
 if __name__ == "__main__":

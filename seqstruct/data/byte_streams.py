@@ -20,7 +20,6 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -150,11 +149,10 @@ def prepare(
         raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
     if min(train_images, valid_images) < 0:
         raise ValueError(f"numbers of images: expected 0 or more, got {train_images} and {valid_images}")
-    out = Path(out)
-    with new_folder(out) as folder, TemporaryDirectory(prefix=f".{out.name}.", dir=folder.parent) as scratch:
+    with new_folder(out) as folder:
         if corpus == "enwik8":
-            raw = raw_folder([ENWIK8], source, downloads or f"{out}.downloads", manual=MANUAL, checked=checked)
-            path = collect(raw, {"enwik8": ["enwik8"]}, Path(scratch, "unpacked"), MANUAL)["enwik8"]
+            raw = raw_folder([ENWIK8], source, downloads or f"{Path(out)}.downloads", manual=MANUAL, checked=checked)
+            path = collect(raw, {"enwik8": ["enwik8"]}, folder.parent / "unpacked", MANUAL)["enwik8"]
             if checked:
                 verify(path, ENWIK8_MD5)
             splits = text_splits(path)

@@ -274,7 +274,7 @@ def main(argv: list[str] | None = None) -> int:
         remotes = [REMOTES[args.corpus]] if args.corpus in REMOTES else []
         if args.source is None and not remotes:
             raise ValueError("the text is licensed and is not downloaded: --from DIR is needed (see --help)")
-        source = raw_folder(remotes, args.source, args.downloads or f"{args.out}.downloads",
+        source = raw_folder(remotes, args.source, args.downloads or f"{Path(args.out)}.downloads",
                             manual=MANUAL.format(ARCHIVES[args.corpus]), checked=not args.unchecked)
         summary = prepare(args.corpus, source, args.out, options, not args.unchecked)
         for split, counts in summary["counts"].items():

@@ -19,12 +19,11 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from seqstruct.data import parallel, shards
 from seqstruct.data.command import exit_status
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import atomic_write, write_json
+from seqstruct.data.files import atomic_write, new_folder, write_json
 from seqstruct.data.segments import read_news
 from seqstruct.data.subwords import normalize_spaces
 
@@ -118,16 +117,12 @@ def prepare(
     out: as of `parallel.prepare`, and bin/0, bin/1 ..., one for each 50,000 training pairs (see `shards`).
     Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
     """
-    out = Path(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"{out}: expected a new or empty folder")
     if min(pairs, vocabulary, min_frequency) < 1:
         raise ValueError("pairs, vocabulary and min_frequency: expected 1 or more each")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
-        raw, corpus = Path(scratch, "raw"), Path(scratch, "corpus")
-        found = raw_folder(REMOTES, source, downloads or f"{out}.downloads", manual=MANUAL)
-        write_raw(collect(found, WANTED, Path(scratch, "unpacked"), MANUAL), raw, pairs, seed)
+    with new_folder(out) as corpus:
+        raw = corpus.parent / "raw"
+        found = raw_folder(REMOTES, source, downloads or f"{Path(out)}.downloads", manual=MANUAL)
+        write_raw(collect(found, WANTED, corpus.parent / "unpacked", MANUAL), raw, pairs, seed)
         options = parallel.Options(
             LANGUAGES, "sentencepiece-bpe", vocabulary, min_frequency, max_length=1000, max_ratio=1000.0
         )
@@ -136,7 +131,6 @@ def prepare(
         count = shards.shard_count(summary["counts"]["train"]["pairs"], VALIDATE_EVERY)
         shards.binarise(corpus / "text", corpus / "bin", count, LANGUAGES)
         write_json(corpus / "corpus.json", summary)
-        os.replace(corpus, out)
     return summary
 
 

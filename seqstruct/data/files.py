@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import glob
 import gzip
 import hashlib
 import json
@@ -17,9 +19,10 @@ from typing import IO, Iterator
 def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     """A file that appears under its name only when it is whole; on any error nothing is left behind.
 
-    mode: "w" (UTF-8 text) or "wb".  Raises OSError (a full disk, say) with the old file untouched.
+    mode: "w" (UTF-8 text) or "wb".  A symbolic link is followed.
+    Raises OSError (a full disk, say) with the old file untouched.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     encoding = None if "b" in mode else "utf-8"
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -39,19 +42,42 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
 def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     """A folder to fill, which appears under its name only when the block ends; on any error nothing is left behind.
 
+    It is filled in a hidden folder beside the name; that one, `folder.parent` to the block, may hold scratch files too
+    and goes with them in the end.  What a killed call for the same name left behind goes first; the hidden folder of a
+    living one is locked and stays.  path: a symbolic link is followed, to an empty folder or to nothing.
     Raises ValueError if the name is taken, by anything but an empty folder.
     """
-    path = Path(path).absolute()
+    path = Path(os.path.realpath(path))
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise ValueError(f"{path} exists and is not empty; choose another folder or remove it")
-    beside = path.parent / f".{path.name}.{os.getpid()}"
-    beside.mkdir(parents=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for left in path.parent.glob(f".{glob.escape(path.name)}.partial-{'?' * 8}"):
+        if (lock := _lock(left)) is not None:
+            shutil.rmtree(left, ignore_errors=True)
+            os.close(lock)
+    beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
+    lock = _lock(beside)
     try:
-        yield beside
-        os.replace(beside, path)
-    except BaseException:
+        made = beside / "made"
+        made.mkdir()
+        yield made
+        os.replace(made, path)
+    finally:
         shutil.rmtree(beside, ignore_errors=True)
-        raise
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """A descriptor that holds the folder's lock until it is closed or its process ends; None if another holds it, or
+    the file system has no locks."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def write_json(path: str | os.PathLike, value: object) -> None:

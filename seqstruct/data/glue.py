@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from seqstruct.data.binarise import write_lines
 from seqstruct.data.command import add_source_arguments, exit_status
@@ -169,15 +168,15 @@ def prepare(
     """
     if name not in TASKS:
         raise ValueError(f"expected a task of {', '.join(TASKS)}, got {name!r}")
-    task, out = TASKS[name], Path(out)
-    with new_folder(out) as folder, TemporaryDirectory(prefix=f".{out.name}.", dir=folder.parent) as scratch:
-        remotes, kept = [task.remote, *ENCODING], downloads or f"{out}.downloads"
+    task = TASKS[name]
+    with new_folder(out) as folder:
+        remotes, kept = [task.remote, *ENCODING], downloads or f"{Path(out)}.downloads"
         raw = raw_folder(remotes, source, kept, manual=MANUAL, checked=checked)
         wanted = {split: [f"{task.folder}/{file}.tsv"] for split, file in task.splits.items()}
         wanted |= {remote.file: [remote.file] for remote in ENCODING}
-        files = collect(raw, wanted, Path(scratch, "unpacked"), MANUAL)
+        files = collect(raw, wanted, folder.parent / "unpacked", MANUAL)
         encode = load_encoding(files["encoder.json"], files["vocab.bpe"])
-        counts = write_parts(task, files, encode, folder, Path(scratch))
+        counts = write_parts(task, files, encode, folder, folder.parent)
         if checked:
             check_counts(name, counts, task.counts, "lines", 0.001)
         summary = {"corpus": name, "labels": list(task.labels), "counts": counts}

@@ -130,7 +130,8 @@ def prepare(
         raise ValueError(f"max_length: expected 1 or more, got {max_length}")
     if source is None and not REMOTES[corpus]:
         raise ValueError(f"{corpus} is not downloaded, --from DIR is needed: {MANUAL[corpus]}")
-    raw = raw_folder(REMOTES[corpus], source, downloads or f"{out}.downloads", manual=MANUAL[corpus], checked=checked)
+    kept = downloads or f"{Path(out)}.downloads"
+    raw = raw_folder(REMOTES[corpus], source, kept, manual=MANUAL[corpus], checked=checked)
     info = {"corpus": corpus, "max_length": max_length}
     dictionary = dict.fromkeys(SYMBOLS, 1)
     if corpus == "aan":

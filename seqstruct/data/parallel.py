@@ -1,30 +1,36 @@
 """Parallel text to subwords: read two aligned files, tokenise, learn one segmentation for both sides, apply, filter.
 
-`python -m seqstruct.data.parallel --help` is what the scripts in `data-prep/` call; what it writes is ready for
-`fairseq-preprocess --joined-dictionary`.  Text is streamed; only the word counts (or SentencePiece's sample) are held.
+`python -m seqstruct.data.parallel --help` is what the scripts in `data-prep/` call; it binarises, too.  Text is
+streamed; only the word counts (or SentencePiece's sample) are held.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
-import hashlib
 import os
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from seqstruct.data import subwords
+from seqstruct.data.aligned import (
+    clean_pairs,
+    content_sha256,
+    find_text,
+    read_checksums,
+    read_lines,
+    read_pairs,
+    survey,
+)
+from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.command import exit_status
-from seqstruct.data.files import atomic_write, open_text, write_json
+from seqstruct.data.files import atomic_write, new_folder, write_json
 from seqstruct.data.truecase import learn_truecase, load_truecase
 
-UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 SPLITS = ("train", "valid", "test")
+ESCAPES = ("keep", "refuse", "undo")
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,9 @@ class Options:
     truecase: whether Moses tokens are truecased, as training has them.
     max_length: subwords in a sentence, 1 or more; longer training pairs are dropped, longer ones elsewhere an error.
     max_ratio: of the longer to the shorter side in subwords, 1 or more; training pairs above it are dropped.
+    drop_empty: whether pairs with an empty side are left out, of all splits, or an error.
+    escapes: whether the XML entities of Moses's tokeniser (`&apos;` and the like) are kept as text, refused, or undone,
+    in the references too.
     """
 
     languages: tuple[str, str]
@@ -50,6 +59,8 @@ class Options:
     max_length: int = 250
     max_ratio: float = 3.0
     truecase: bool = False
+    drop_empty: bool = False
+    escapes: str = "keep"
 
     def __post_init__(self) -> None:
         if self.languages[0] == self.languages[1]:
@@ -59,6 +70,8 @@ class Options:
                 raise ValueError(f"subwords: expected one of {', '.join(subwords.KINDS)}, got {kind!r}")
         if self.kinds[0] != self.kinds[1] and len(self.vocabularies) == 1:
             raise ValueError("vocabulary: expected two sizes for two kinds of subwords, got one")
+        if self.escapes not in ESCAPES:
+            raise ValueError(f"escapes: expected one of {', '.join(ESCAPES)}, got {self.escapes!r}")
         for size in self.vocabularies:
             if size < 1:
                 raise ValueError(f"vocabulary: expected 1 or more, got {size}")
@@ -80,82 +93,6 @@ class Options:
     def vocabularies(self) -> tuple[int, ...]:
         """One size for a joint model, or two."""
         return (self.vocabulary,) if isinstance(self.vocabulary, int) else self.vocabulary
-
-
-def find_text(prefix: str | os.PathLike, language: str) -> Path:
-    """The file `prefix.language` or `prefix.language.gz`.  Raises ValueError if there is neither."""
-    plain = Path(f"{prefix}.{language}")
-    for path in (plain, Path(f"{plain}.gz")):
-        if path.is_file():
-            return path
-    raise ValueError(f"{plain}: no such file, nor {plain.name}.gz")
-
-
-def read_lines(path: str | os.PathLike) -> Iterator[str]:
-    """The lines of a UTF-8 file, plain or .gz, without their newlines.
-
-    Raises ValueError naming file and line if the file is truncated, is no gzip file or is not UTF-8.
-    """
-    number = 0
-    try:
-        with open_text(path) as stream:
-            for line in stream:
-                number += 1
-                yield line.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: not UTF-8 after line {number}: {error.reason}") from None
-    except UNPACKING_ERRORS as error:
-        raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
-
-
-def read_pairs(
-    source: str | os.PathLike, target: str | os.PathLike, empty: bool = False
-) -> Iterator[tuple[str, str]]:
-    """The aligned lines of two files, in order.
-
-    empty: whether a line may be.  Raises ValueError naming file and line where one is and may not, or has no
-    counterpart, and what `read_lines` raises.
-    """
-    paths = (source, target)
-    sides = [read_lines(path) for path in paths]
-    number = 0
-    while True:
-        number += 1
-        pair = [next(side, None) for side in sides]
-        if pair[0] is None and pair[1] is None:
-            break
-        for here, there, line in zip(paths, reversed(paths), pair, strict=True):
-            if line is None:
-                raise ValueError(f"{there}: line {number} has no counterpart: {here} ends after line {number - 1}")
-            if not (empty or line.strip()):
-                raise ValueError(f"{here}: line {number} is empty")
-        yield pair[0], pair[1]
-    if number == 1:
-        raise ValueError(f"{source}: the file is empty")
-
-
-def content_sha256(path: str | os.PathLike) -> str:
-    """Hexadecimal SHA-256 of a file's text, after unpacking if it ends in .gz, so that both forms agree."""
-    digest, number = hashlib.sha256(), 0
-    try:
-        with open_text(path) as stream:
-            while block := stream.buffer.read1(1 << 16):
-                digest.update(block)
-                number += block.count(b"\n")
-    except UNPACKING_ERRORS as error:
-        raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
-    return digest.hexdigest()
-
-
-def read_checksums(path: str | os.PathLike) -> dict[str, str]:
-    """SHA-256 by file name from lines of `checksum  name`, the format of sha256sum."""
-    found = {}
-    for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if len(fields) != 2 or len(fields[0]) != 64:
-            raise ValueError(f"{path}: line {number}: expected a SHA-256 and a file name, got {line!r}")
-        found[fields[1]] = fields[0]
-    return found
 
 
 def within(lengths: tuple[int, int], options: Options) -> bool:
@@ -251,34 +188,38 @@ def prepare(
     `sentencepiece.model` or `words.txt` (with the language before the dot where each has its own), `truecase.LANGUAGE`
     if wanted, and `corpus.json`: the options, the input's checksums and the counts, which also come back.
     The folder appears when all of it is there.
-    Raises ValueError for what is missing, truncated, altered, empty or not aligned, or if `out` holds files already.
+    Raises ValueError for what is missing, truncated, altered, empty, escaped or not aligned, or if `out` holds files
+    already.
     """
     missing = [split for split in SPLITS if split not in prefixes]
     if missing:
         raise ValueError(f"prefixes: expected {', '.join(SPLITS)}; missing: {', '.join(missing)}")
-    out = Path(out)
-    if out.exists() and any(out.iterdir()):
-        raise ValueError(f"{out}: expected a new or empty folder")
     files = {split: [find_text(prefixes[split], language) for language in options.languages] for split in SPLITS}
     found = {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair}
     for name, digest in found.items():
         if checksums is not None and checksums.get(name) != digest:
             raise ValueError(f"{name}: SHA-256 {digest}, expected {checksums.get(name)}: truncated or altered")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
-        corpus = Path(scratch, "corpus")
-        summary = {"options": asdict(options), "sha256": found}
-        summary["counts"] = _build(files, options, Path(scratch), corpus)
+    with new_folder(out) as corpus:
+        empty = survey(files, options.drop_empty, options.escapes != "refuse")
+        counts = _build(files, options, corpus.parent, corpus)
+        summary = {
+            "options": asdict(options),
+            "sha256": found,
+            "counts": {split: {**counts[split], "empty": empty[split]} for split in SPLITS},
+        }
         write_json(corpus / "corpus.json", summary)
-        os.replace(corpus, out)
     return summary
 
 
 def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path, out: Path) -> dict:
     """Words in `scratch`, all the rest in `out`; returns the counts by split."""
     words = {split: [scratch / f"{split}.{language}" for language in options.languages] for split in SPLITS}
+
+    def pairs(split: str) -> Iterator[tuple[str, str]]:
+        return clean_pairs(files[split], options.escapes == "undo")
+
     for split in SPLITS:
-        tokenise(read_pairs(*files[split]), options, words[split])
+        tokenise(pairs(split), options, words[split])
     if options.truecase:
         for side, language in enumerate(options.languages):
             learn_truecase(read_lines(words["train"][side]), out / f"truecase.{language}")
@@ -293,9 +234,9 @@ def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path,
         into = [out / "text" / f"{split}.{language}" for language in options.languages]
         counts[split] = segment(words[split], apply, split, options, into)
     for split in ("valid", "test"):
-        for path, language in zip(files[split], options.languages, strict=True):
+        for side, language in enumerate(options.languages):
             with atomic_write(out / "raw" / f"{split}.{language}") as stream:
-                stream.writelines(line + "\n" for line in read_lines(path))
+                stream.writelines(pair[side] + "\n" for pair in pairs(split))
     return counts
 
 
@@ -334,6 +275,10 @@ def build_parser() -> argparse.ArgumentParser:
                         help="subwords in a sentence (default %(default)s)")
     parser.add_argument("--max-ratio", type=float, default=Options.max_ratio, metavar="R",
                         help="longer to shorter side of a training pair (default %(default)s)")
+    parser.add_argument("--drop-empty", action="store_true", help="leave out pairs with an empty side")
+    parser.add_argument("--deescape", action="store_true",
+                        help="undo the XML entities that Moses's tokeniser writes (&apos; and the like)")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
     parser.add_argument("--checksums", metavar="FILE", help="SHA-256 of the unpacked input, as sha256sum writes it")
     return parser
 
@@ -344,11 +289,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def run() -> None:
         options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
-                          args.max_length, args.max_ratio)
+                          args.max_length, args.max_ratio, drop_empty=args.drop_empty,
+                          escapes="undo" if args.deescape else "refuse")
         checksums = read_checksums(args.checksums) if args.checksums else None
-        summary = prepare({split: getattr(args, split) for split in SPLITS}, options, args.out, checksums)
+        with new_folder(args.out) as folder:
+            summary = prepare({split: getattr(args, split) for split in SPLITS}, options, folder, checksums)
+            preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
+                             workers=args.workers)
         for split, counts in summary["counts"].items():
-            print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped")
+            empty = f", {counts['empty']} with an empty side left out" if args.drop_empty else ""
+            print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped"
+                  + empty)
+        print(f"{args.out}: ready")
 
     return exit_status("parallel", run)
 

@@ -23,12 +23,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from seqstruct.data import corpora
-from seqstruct.data.files import atomic_write, sha256, write_json
+from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
 from seqstruct.data.sentences import SAMPLE_ENDS
 from seqstruct.data.trees import (
     Span,
@@ -154,18 +153,12 @@ def prepare(
     training has 3 times.  longest, leave_out_longer: of gold spans, as of `split_bits`.
     Raises ValueError on what is missing or damaged, spans that are too long, or if `out` holds files already.
     """
-    out = Path(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"{out}: expected a new or empty folder")
     options = corpora.Options(vocabulary=vocabulary or 0, min_count=3) if corpus == "parses" else corpora.Options(
         vocabulary=10_000 if vocabulary is None else vocabulary, lowercase=True
     )
-    splits = read_splits(corpus, source)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
-        folder = Path(scratch, "corpus")
+    with new_folder(out) as folder:
         counts = {}
-        for split, trees in splits.items():
+        for split, trees in read_splits(corpus, source).items():
             bits, left_out = split_bits(trees, longest, leave_out_longer, f"{source}: {split}")
             text = [normalise(words(tree), options) for tree in trees]
             _write(folder / "text" / f"{split}.txt", (" ".join(line) for line in text))
@@ -177,7 +170,6 @@ def prepare(
         summary = {"corpus": corpus, "options": {**asdict(options), "longest": longest}, "counts": counts}
         summary["sha256"] = {f"{split}.mrg": sha256(folder / "trees" / f"{split}.mrg") for split in SPLITS}
         write_json(folder / "corpus.json", summary)
-        os.replace(folder, out)
     return summary
 
 

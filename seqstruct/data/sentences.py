@@ -22,11 +22,10 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 
 from seqstruct.data import corpora, shards
 from seqstruct.data.command import exit_status
-from seqstruct.data.files import atomic_write, sha256, write_json
+from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
 from seqstruct.data.trees import read_tree_files, remove_empty, words
 
 CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2")
@@ -196,17 +195,12 @@ def prepare(
     train_sentences: the first ones of training alone, 0: all.  Else as of `read_sentences`.
     Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
     """
-    out = Path(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise ValueError(f"{out}: expected a new or empty folder")
     if train_sentences < 0:
         raise ValueError(f"train_sentences: expected 0 or more, got {train_sentences}")
-    splits = read_sentences(corpus, source, validation=validation, checked=checked)
-    if train_sentences:
-        splits["train"] = splits["train"][:train_sentences]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
-        folder = Path(scratch, "corpus")
+    with new_folder(out) as folder:
+        splits = read_sentences(corpus, source, validation=validation, checked=checked)
+        if train_sentences:
+            splits["train"] = splits["train"][:train_sentences]
         types = write_text(splits, folder / "text")
         count = shards.shard_count(len(splits["train"]), VALIDATE_EVERY)
         shards.binarise(folder / "text", folder / "bin", count)
@@ -216,7 +210,6 @@ def prepare(
             "sha256": {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS},
         }
         write_json(folder / "corpus.json", summary)
-        os.replace(folder, out)
     return summary
 
 

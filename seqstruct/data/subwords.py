@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from seqstruct.data.files import atomic_write
 
@@ -35,10 +37,28 @@ BEGIN, MIDDLE, END = "<B>", "<M>", "<E>"  # before the characters of a word that
 BPE_MARKER = "@@"
 SENTENCEPIECE_SPACE = "\u2581"
 
+_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
+_ESCAPES = {"&bar;": "|", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&lt;": "<", "&gt;": ">", "&quot;": '"',
+            "&apos;": "'", "&amp;": "&"}  # fmt: skip
+_ESCAPE = re.compile("|".join(_ESCAPES))
+# "&amp;" alone is no proof: it is what remains of HTML in text that no tokeniser has seen
+MOSES_ESCAPE = re.compile("|".join(escape for escape in _ESCAPES if escape != "&amp;"))
+
 
 def normalize_spaces(line: str) -> str:
     """The line with each run of Unicode white space as one space and none at its ends."""
     return " ".join(line.split())
+
+
+def tidy(line: str) -> str:
+    """The line with each run of white space and control characters, which Moses deletes, as one space and none at its
+    ends; empty where there is nothing to tokenise."""
+    return normalize_spaces(line.translate(_CONTROLS))
+
+
+def deescape(line: str) -> str:
+    """The line with the characters that Moses's tokeniser writes as XML entities (`&apos;` and the like)."""
+    return _ESCAPE.sub(lambda found: _ESCAPES[found[0]], line)
 
 
 def moses_tokenizer(language: str) -> Callable[[str], str]:
@@ -67,8 +87,10 @@ def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) ->
     merge.  Learning stops earlier when no pair of symbols occurs twice.
     Raises ValueError if the characters alone exceed it, or if there is nothing to learn from.
     """
-    from subword_nmt.learn_bpe import learn_bpe as learn_merges
+    from subword_nmt import learn_bpe as learner
+    from tqdm import tqdm
 
+    learner.tqdm = partial(tqdm, disable=None)  # a bar on a terminal alone: elsewhere each step of it is a line
     words = Counter(word for line in lines for word in line.split())
     characters = {(c, i + 1 == len(word)) for word in words for i, c in enumerate(word)}
     if all(len(word) == 1 for word in words):
@@ -77,7 +99,7 @@ def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) ->
         raise ValueError(f"vocabulary: expected more than the text's {len(characters)} characters, got {vocabulary}")
     with atomic_write(path) as codes:
         counted = (f"{word} {count}" for word, count in words.items())
-        learn_merges(counted, codes, vocabulary - len(characters), is_dict=True)
+        learner.learn_bpe(counted, codes, vocabulary - len(characters), is_dict=True)
 
 
 def load_bpe(path: str | os.PathLike) -> Callable[[str], str]:

@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from seqstruct.data import parallel
 from seqstruct.data.binarise import preprocess_pairs
@@ -27,14 +26,13 @@ from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, write_json
-from seqstruct.data.subwords import KINDS, normalize_spaces
+from seqstruct.data.subwords import KINDS, tidy
 
 SPLITS = parallel.SPLITS
 CORPORA = ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "iwslt14-de-en", "iwslt14-de-en-joint", "iwslt14-es-en",
            "iwslt15-en-vi", "kftt", "kftt-tokenised")
 
 Pair = tuple[str, str]
-_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
 
 
 @dataclass(frozen=True)
@@ -93,15 +91,12 @@ def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[s
 
 
 def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
-    """Those of which no side is empty once it is tidy, and the bounds of documents.
-
-    Control characters, which Moses deletes, and runs of white space become one space, and none at the ends.
-    """
+    """Those of which no side is empty, both as `subwords.tidy` leaves them, and the bounds of documents."""
     for pair in pairs:
         if pair is None:
             yield None
             continue
-        source, target = (normalize_spaces(side.translate(_CONTROLS)) for side in pair)
+        source, target = map(tidy, pair)
         if source and target:
             yield source, target
 
@@ -125,26 +120,23 @@ def prepare(
     """
     corpus = get_corpus(name)
     options = corpus.options if options is None else options
-    out = Path(out)
-    with new_folder(out) as folder, TemporaryDirectory(prefix=f".{out.name}.", dir=folder.parent) as scratch:
-        raw = raw_folder(corpus.remotes, source, downloads or f"{out}.downloads", manual=corpus.manual, checked=checked)
-        files = collect(raw, corpus.wanted, Path(scratch, "unpacked"), corpus.manual)
-        text = Path(scratch, "raw")
+    with new_folder(out) as folder:
+        kept = downloads or f"{Path(out)}.downloads"
+        raw = raw_folder(corpus.remotes, source, kept, manual=corpus.manual, checked=checked)
+        files = collect(raw, corpus.wanted, folder.parent / "unpacked", corpus.manual)
+        text = folder.parent / "raw"
         counts = write_raw(corpus.read(files), corpus.options.languages, text)
         if checked:
             pairs = {split: found["pairs"] for split, found in counts.items()}
             check_counts(name, pairs, corpus.counts, "pairs", corpus.tolerance)
-        made = Path(scratch, "corpus")
-        summary = parallel.prepare({split: text / split for split in SPLITS}, options, made)
+        summary = parallel.prepare({split: text / split for split in SPLITS}, options, folder)
         summary = {"corpus": name, **summary}
         for split, found in counts.items():
             if found["documents"]:
-                _write_documents(made / "text" / f"{split}.docs", split, found["documents"], summary)
-        preprocess_pairs(made / "text", made / "bin", options.languages, joined=len(options.vocabularies) == 1,
+                _write_documents(folder / "text" / f"{split}.docs", split, found["documents"], summary)
+        preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
                          workers=workers)
-        write_json(made / "corpus.json", summary)
-        for path in made.iterdir():
-            os.replace(path, folder / path.name)
+        write_json(folder / "corpus.json", summary)
     return summary
 
 

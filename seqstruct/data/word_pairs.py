@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryFile
 
 from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.command import exit_status
@@ -121,9 +121,9 @@ def prepare(
         "sha256": {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair},
         "counts": {},
     }
-    with new_folder(out) as corpus, TemporaryDirectory(dir=corpus.parent) as scratch:
+    with new_folder(out) as corpus:
         for split in SPLITS:
-            words = [Path(scratch, f"{split}.{language}") for language in options.languages]
+            words = [corpus.parent / f"{split}.{language}" for language in options.languages]
             for path, into, unit, language in zip(files[split], words, options.units, options.languages, strict=True):
                 with atomic_write(into) as stream:
                     lines = (line.lower() if options.lowercase else line for line in read_lines(path))

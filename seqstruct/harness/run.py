@@ -7,14 +7,13 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import threading
 import zipfile
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
 import seqstruct
-from seqstruct.data.files import atomic_write, sha256
+from seqstruct.data.files import atomic_write, new_folder, sha256
 from seqstruct.harness import logs
 from seqstruct.harness.process import Usage, fairseq, run_command
 from seqstruct.harness.progress import Progress
@@ -91,18 +90,12 @@ class Run:
         folder = self.root / "data" / slug(name)
         if folder.exists():
             return folder
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
         try:
-            make(beside)
-            beside.chmod(0o755)
-            try:
-                beside.rename(folder)
-            except OSError:
-                if not folder.exists():
-                    raise
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            with new_folder(folder) as made:
+                make(made)
+        except (OSError, ValueError):
+            if not folder.exists():
+                raise
         return folder
 
     def command(self, words: Sequence[str | os.PathLike], log: str = "output.log") -> Usage:
@@ -164,7 +157,7 @@ class Run:
         """
         if self.done:
             return [Measurement(**m) for m in read_json(self.folder / "done.json")["measurements"]]
-        self.folder.mkdir(parents=True, exist_ok=True)
+        os.makedirs(os.path.realpath(self.folder), exist_ok=True)  # a link on the way may lead to what is not there yet
         data = self.recipe.prepare(self)
         checkpoint = self.recipe.train(self, data)
         with _evaluating:

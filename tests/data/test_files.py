@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from seqstruct.data.files import atomic_write, open_text, sha256, verify
+from seqstruct.data.files import atomic_write, new_folder, open_text, sha256, verify
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,3 +47,58 @@ def test_text_lines_end_at_newlines_alone(tmp_path: Path) -> None:
     for name in ("x.txt", "x.gz"):
         with open_text(tmp_path / name) as stream:
             assert list(stream) == ["a\u2028b\r\n", "c\n"]
+
+
+KILLED = """
+import os, signal, sys
+from seqstruct.data.files import new_folder
+with new_folder(sys.argv[1]) as folder:
+    (folder / "part").write_text("x")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_call_left_goes_and_what_is_at_work_stays(tmp_path: Path) -> None:
+    out = tmp_path / "out[1]"
+    subprocess.run([sys.executable, "-c", KILLED, out], check=False)
+    (left,) = tmp_path.iterdir()
+    with new_folder(out) as folder:
+        assert not left.exists()
+        with pytest.raises(OSError, match="not empty"):  # another call for the same name, which ends first
+            with new_folder(out) as other:
+                assert folder.exists()
+                (other / "x").touch()
+                (folder / "y").touch()
+                out.mkdir()
+                (out / "z").touch()
+        (out / "z").unlink()
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+    assert [path.name for path in out.iterdir()] == ["y"]
+
+
+def test_scratch_goes_and_so_does_all_after_an_error(tmp_path: Path) -> None:
+    with new_folder(tmp_path / "deep" / "out") as folder:
+        (folder.parent / "scratch").touch()
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+    with pytest.raises(KeyError):
+        with new_folder(tmp_path / "deep" / "other"):
+            raise KeyError
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_links_are_followed(tmp_path: Path, there: bool) -> None:
+    target = tmp_path / "disk" / "data"
+    if there:
+        target.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(target)
+    with new_folder(tmp_path / "link") as folder:
+        (folder / "x").touch()
+    assert (tmp_path / "link").is_symlink() and [path.name for path in target.iterdir()] == ["x"]
+    with pytest.raises(ValueError, match="exists and is not empty"):
+        with new_folder(tmp_path / "link"):
+            pass
+    (tmp_path / "file").symlink_to(target / "new" / "text")
+    with atomic_write(tmp_path / "file") as stream:
+        stream.write("x")
+    assert (tmp_path / "file").is_symlink() and (target / "new" / "text").read_text() == "x"

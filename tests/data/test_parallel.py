@@ -142,6 +142,15 @@ def break_empty_line(folder):
     (folder / "val.en").write_text("".join(f"{'  ' if i == 2 else 'x y'}\n" for i in range(7)))
 
 
+def break_many_empty_lines(folder):
+    (folder / "test.de").write_text("\n" * 5)
+    (folder / "val.en").write_text("x\n" + " \x07\n" * 6)
+
+
+def break_escaped(folder):
+    (folder / "val.en").write_text("He said : &quot; I &apos;m here &quot; .\n" * 7)
+
+
 def break_short(folder):
     (folder / "val.en").write_text("x y\n" * 6)
 
@@ -167,7 +176,9 @@ BREAKS = {
     break_missing: r"test\.en: no such file, nor test\.en\.gz",
     break_truncated: r"train\.de\.gz: the compressed file is truncated or altered after line \d+:",
     break_not_gzip: r"train\.de\.gz: the compressed file is truncated or altered after line 0: Not a gzipped file",
-    break_empty_line: r"val\.en: line 3 is empty",
+    break_empty_line: r"val\.en: 1 line empty \(3\); --drop-empty leaves out such pairs$",
+    break_many_empty_lines: r"val\.en: 6 lines empty \(2, 3, 4, 5, 6 \.\.\.\), .*test\.de: 5 lines empty \(1, .*5\);",
+    break_escaped: r"val\.en: 7 lines with escapes of Moses such as &apos; \(1, .*; --deescape undoes them$",
     break_short: r"val\.de: line 7 has no counterpart: .*val\.en ends after line 6",
     break_long: r"val\.en: line 8 has no counterpart: .*val\.de ends after line 7",
     break_encoding: r"test\.de: not UTF-8",
@@ -179,13 +190,46 @@ BREAKS = {
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda f: f.__name__)
 def test_bad_input_is_one_sentence_and_leaves_nothing(corpus, tmp_path, broken, capsys):
     broken(corpus)
-    status = parallel.main([f"--{s}={p}" for s, p in prefixes(corpus).items()]
-                           + ["--src=de", "--trg=en", "--vocabulary=50", f"--out={tmp_path / 'out'}"])
+    status = parallel.main(command(corpus, f"--out={tmp_path / 'out'}"))
     message = capsys.readouterr().err.splitlines()[-1]
     assert status == 1
     with pytest.raises(ValueError, match=BREAKS[broken]):
         raise ValueError(message)
     assert [p.name for p in tmp_path.iterdir()] == ["from"]
+
+
+def command(folder, *words):
+    return [f"--{s}={p}" for s, p in prefixes(folder).items()] + ["--src=de", "--trg=en", "--vocabulary=50", *words]
+
+
+def test_empty_pairs_are_left_out_and_counted(corpus, tmp_path, capsys):
+    break_many_empty_lines(corpus)
+    (corpus / "test.de").write_text("Der Hund.\n\n  \nDer Ball.\n\u00a0\n")
+    assert parallel.main(command(corpus, "--drop-empty", f"--out={tmp_path / 'out'}")) == 0
+    assert json.loads((tmp_path / "out/corpus.json").read_text())["counts"]["test"]["empty"] == 3
+    assert "test: 2 pairs, " in (printed := capsys.readouterr().out) and "3 with an empty side left out" in printed
+    for folder, line in (("text", "D"), ("raw", "Der Hund.")):
+        sides = [lines(tmp_path / "out" / folder / f"test.{language}") for language in ("de", "en")]
+        assert [len(side) for side in sides] == [2, 2] and sides[0][0].startswith(line)
+    assert lines(tmp_path / "out/raw/test.en") == [pair[1] for i, pair in enumerate(toy_pairs(5)) if i in (0, 3)]
+    assert lines(tmp_path / "out/raw/valid.en") == ["x"]
+
+
+def test_escapes_of_moses_are_undone(corpus, tmp_path):
+    escaped = "the dog &apos;s ball &amp;apos; &#91; a &amp; b &#93;\n"
+    (corpus / "test.en").write_text(escaped * 5)
+    assert parallel.main(command(corpus, "--deescape", f"--out={tmp_path / 'out'}")) == 0
+    text = lines(tmp_path / "out/raw/test.en")[0]
+    assert text == "the dog 's ball &apos; [ a & b ]"
+    assert subwords.undo_bpe(lines(tmp_path / "out/text/test.en")[0]) == "the dog ' s ball & apos ; [ a & b ]"
+    assert (tmp_path / "out/bin/test.de-en.en.bin").exists()
+    summary = parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=50), tmp_path / "kept")
+    assert summary["options"]["escapes"] == "keep" and lines(tmp_path / "kept/raw/test.en")[0] + "\n" == escaped
+
+
+def test_what_html_left_is_no_escape(corpus, tmp_path):
+    (corpus / "test.en").write_text("a gas station named m&amp;h\n" * 5)
+    assert parallel.main(command(corpus, f"--out={tmp_path / 'out'}")) == 0
 
 
 def test_checksums_are_of_the_unpacked_text(corpus, tmp_path):
@@ -207,7 +251,7 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path):
 
 
 def test_a_folder_with_files_is_not_written_over(corpus, tmp_path):
-    with pytest.raises(ValueError, match="expected a new or empty folder"):
+    with pytest.raises(ValueError, match="exists and is not empty"):
         parallel.prepare(prefixes(corpus), Options(("de", "en")), corpus)
 
 

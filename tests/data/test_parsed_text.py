@@ -92,7 +92,7 @@ def test_bad_input_is_refused_and_leaves_nothing(tmp_path, capsys):
         read_splits("wsj", folder)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("")
-    with pytest.raises(ValueError, match="new or empty"):
+    with pytest.raises(ValueError, match="exists and is not empty"):
         prepare("treebank-sample", folder, tmp_path / "full")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +84,7 @@ def test_trees_are_converted_and_split(graphs: Path, trees: Path, tmp_path: Path
 def test_the_script(graphs: Path, trees: Path, tmp_path: Path) -> None:
     command = [str(SCRIPT), "--from", str(graphs), "--out", str(tmp_path / "out"), "--unchecked"]
     command += ["--trees", str(trees), "--corenlp", "x.jar", "--java", java(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHON": sys.executable})
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "ptb: train 46, dev 2, test 2"), done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[:4] == [
         "corpus.json", "dm.dev.sdp", "dm.id.sdp", "dm.ood.sdp"

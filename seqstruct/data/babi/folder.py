@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
 from seqstruct.data.babi.stories import find_task, read_questions, vocabulary_of
-from seqstruct.data.files import atomic_write, verify
+from seqstruct.data.files import new_folder, verify
 from seqstruct.data.parallel import read_lines
 
 VOCABULARY = "vocabulary.txt"
@@ -57,9 +56,6 @@ def write_folder(
     checksums: SHA-256 by file name; where given, both files must be listed and agree.
     Raises ValueError for what `read_questions` refuses, a missing or altered file, or if `out` holds files already.
     """
-    out = Path(out)
-    if out.exists() and any(out.iterdir()):
-        raise ValueError(f"{out}: expected a new or empty folder")
     official = {split: find_task(source, task, split) for split in ("train", "test")}
     for path in official.values() if checksums is not None else ():
         if path.name not in checksums:
@@ -67,10 +63,9 @@ def write_folder(
         verify(path, checksums[path.name])
     questions = [question for path in official.values() for question in read_questions(path)]
     train, valid = split_stories(official["train"], 0.1, split_seed)
-    files = {"train": train, "valid": valid, "test": list(read_lines(official["test"]))}
-    for split, lines in files.items():
-        with atomic_write(out / f"{split}.txt") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
-    with atomic_write(out / VOCABULARY) as stream:
-        stream.writelines(f"{word}\n" for word in vocabulary_of(questions))
-    return {split: sum("\t" in line for line in lines) for split, lines in files.items()}
+    splits = {"train": train, "valid": valid, "test": list(read_lines(official["test"]))}
+    files = {f"{split}.txt": lines for split, lines in splits.items()} | {VOCABULARY: vocabulary_of(questions)}
+    with new_folder(out) as folder:
+        for name, lines in files.items():
+            (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {split: sum("\t" in line for line in lines) for split, lines in splits.items()}

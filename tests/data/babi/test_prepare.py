@@ -47,7 +47,7 @@ def test_the_folder_has_the_vocabulary_of_all_files(official, tmp_path):
     words = (tmp_path / "out" / "vocabulary.txt").read_text().splitlines()
     assert {"n,w", "blue", "bathroom"} <= set(words)
     assert len(read_questions(tmp_path / "out" / "train.txt")) == counts["train"]
-    with pytest.raises(ValueError, match="expected a new or empty folder"):
+    with pytest.raises(ValueError, match="exists and is not empty"):
         write_folder(official, 19, tmp_path / "out")
 
 
