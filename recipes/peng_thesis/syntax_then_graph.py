@@ -3,7 +3,9 @@ dependency tree as features of a semantic dependency parser, and how the one tra
 
 The corpora are free stand-ins, never to be compared with the published figures, which syntax_then_graph_published.py
 is for: UD English ParTUT for trees, and for graphs the enhanced dependencies of UD English EWT, whose development file
-is split for training.  Scale paper takes the published model and training, with these corpora.
+is split for training.  Scale paper takes the published model, training and eta (1), with these corpora.  At the others
+each row first tries the same learning rates, and where it has an eta the same etas with each of them; the labeled F1 of
+the validation graphs after a few epochs decides, and all seeds of the row are trained with what it chose.
 
 The three kinds of change of section 2.5 are counted on the validation graphs, against the pipeline's run of the same
 seed, which is made first if it is not there.
@@ -11,11 +13,12 @@ seed, which is made first if it is not there.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqstruct.data.conllu import read_conllu
 from seqstruct.data.parsing.folder import Corpus, Options, write_folder
@@ -25,6 +28,7 @@ from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import PLUGIN, Run
+from seqstruct.harness.search import try_settings
 from seqstruct.scoring.intermediate import compare_trees
 
 METHODS = {"no syntax": "none", "PIPELINE": "pipeline", "SA": "marginal", "STE": "ste", "SPIGOT": "spigot"}
@@ -39,19 +43,46 @@ HALVED = ("--lr-scheduler", "fixed", "--lr", ",".join(f"{0.001 * 0.5 ** (epoch /
 
 @dataclass(frozen=True)
 class Setting:
-    """What a scale chooses.  options: of fairseq-train, for sizes and the optimizer."""
+    """What a scale chooses.  options: of fairseq-train, for sizes and the optimizer.
+
+    rates, etas: what is tried for search_epochs; nothing where there are none.
+    """
 
     epochs: int
     options: tuple[str, ...]
+    rates: tuple[float, ...] = ()
+    etas: tuple[float, ...] = ()
+    search_epochs: int = 0
 
 
-_SMALL = ("--arch", "joint_parser_small", "--batch-size", "16", "--lr", "0.004", "--lr-scheduler", "inverse_sqrt",
-          "--warmup-updates", "500", "--word-dim", "64", "--lemma-dim", "0", "--tag-dim", "32")  # fmt: skip
+SMALL = ("--arch", "joint_parser_small", "--batch-size", "16", "--lr", "0.004", "--lr-scheduler", "inverse_sqrt",
+         "--warmup-updates", "500", "--word-dim", "64", "--lemma-dim", "0", "--tag-dim", "32")  # fmt: skip
 SETTINGS = {
-    "smoke": Setting(2, (*_SMALL, "--lstm-size", "16", "--mlp-size", "16")),
-    "small": Setting(16, _SMALL),
+    "smoke": Setting(2, (*SMALL, "--lstm-size", "16", "--mlp-size", "16"), (0.004,), (0.1, 1.0), 1),
+    "small": Setting(12, SMALL, (0.002, 0.004), (0.03, 0.1, 0.3, 1.0), 5),
     "paper": Setting(30, ("--arch", "joint_parser", "--batch-size", "16", "--prune-below", "0.001", *HALVED)),
 }
+
+
+class Point(NamedTuple):
+    """One setting of a search.  eta: None for a method that has none."""
+
+    rate: float
+    eta: float | None
+
+    def __str__(self) -> str:
+        return f"rate {self.rate:g}" + ("" if self.eta is None else f", eta {self.eta:g}")
+
+    @property
+    def options(self) -> list[str]:
+        """fairseq-train's."""
+        return ["--lr", f"{self.rate:g}", *([] if self.eta is None else ["--step-size", f"{self.eta:g}"])]
+
+
+def points(method: str, setting: Setting) -> list[Point]:
+    """What is tried for a method."""
+    etas = setting.etas if METHODS[method] in ("ste", "spigot") else (None,)
+    return [Point(rate, eta) for rate, eta in itertools.product(setting.rates, etas)]
 
 
 def method_options(method: str) -> list[str]:
@@ -102,7 +133,21 @@ class SyntaxThenGraph(Recipe):
     def train(self, run: Run, data: Path) -> Path:
         setting = SETTINGS[run.cell.scale]
         options = [*COMMON, *setting.options, *method_options(self.method(run.cell))]
+        searched = self.search(run, data)
+        if searched:
+            options += max(searched, key=searched.__getitem__).options
         return run.fairseq_train(data, options, epochs=setting.epochs)
+
+    def search(self, run: Run, data: Path) -> dict[Point, float]:
+        """The validation labeled F1 of each setting tried."""
+        setting, method = SETTINGS[run.cell.scale], self.method(run.cell)
+        tried = points(method, setting)
+        if not tried:
+            return {}
+        options = [*COMMON, *setting.options, *method_options(method)]
+        settings = {str(point): [*options, *point.options] for point in tried}
+        found = try_settings(run, data, settings, epochs=setting.search_epochs, metric="labeled_f1")
+        return {point: found[str(point)] for point in tried}
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
         method = self.method(run.cell)
@@ -117,7 +162,7 @@ class SyntaxThenGraph(Recipe):
             found.append(Measurement("test_trees_uas", test["uas"], "%"))
         if method in ("STE", "SPIGOT"):
             found += self._changes(run, data, checkpoint)
-        return found
+        return [*found, *searched_measurements(self.search(run, data))]
 
     def _changes(self, run: Run, data: Path, checkpoint: Path) -> list[Measurement]:
         """Table 2.3 and the kinds of change, against the pipeline's run of the same seed."""
@@ -130,6 +175,21 @@ class SyntaxThenGraph(Recipe):
         graphs = next(name for name in read_names(data) if name != "trees")
         both = compare_trees(data, graphs, "valid", self.train(pipeline, data), checkpoint)
         return [Measurement(name, value, unit, table=f"2.3{self.table[3:]}") for name, value, unit in both]
+
+
+def searched_measurements(searched: Mapping[Point, float]) -> list[Measurement]:
+    """What was chosen, and the validation labeled F1 that decided: for each rate the best, and by eta."""
+    if not searched:
+        return []
+    best = max(searched, key=searched.__getitem__)
+    found = [Measurement("chosen_learning_rate", best.rate, "rate")]
+    if best.eta is not None:
+        found.append(Measurement("chosen_eta", best.eta, "eta"))
+    for rate in dict.fromkeys(point.rate for point in searched):
+        of_rate = [(point.eta, f1) for point, f1 in searched.items() if point.rate == rate]
+        series = {} if best.eta is None else {"axis": "eta", "points": of_rate}
+        found.append(Measurement(f"search_f1_at_rate_{rate:g}", max(f1 for _, f1 in of_rate), "%", **series))
+    return found
 
 
 def read_names(data: Path) -> list[str]:

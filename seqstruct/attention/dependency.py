@@ -41,7 +41,7 @@ class DependencyAttention(TreeAttention):
         root_token: bool = False  # the first token of each sentence is the root symbol
         single_root: bool = False  # the root has exactly one dependent
         gradient: str = option("marginal", among=GRADIENTS)  # marginal, or the best tree with the gradient of SPIGOT
-        step_size: float = option(1.0, above=0)  # eta of spigot's update
+        step_size: float = option(1.0, above=0)  # eta of spigot's update and of ste's
 
     def __init__(self, config: Config, shape: Shape):
         """Raises ValueError if value_dim is not embed_dim."""

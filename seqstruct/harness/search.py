@@ -1,11 +1,19 @@
-"""Random search: what a run draws for itself, decided by its seed alone."""
+"""Searches: settings tried on the validation set, and random ones that a run draws for itself from its seed alone."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from seqstruct.harness.run import PLUGIN, Run, read_json, slug, write_json
+from seqstruct.harness.trainings import run_trainings
+
+SEED = 1  # of all trainings of a search
 
 
 class SearchSpace(NamedTuple):
@@ -29,3 +37,33 @@ def draw(space: SearchSpace, seed: int) -> dict[str, float]:
     if space.max_tokens is not None:
         drawn["max_tokens"] = int(generator.integers(space.max_tokens[0], space.max_tokens[1] + 1))
     return drawn
+
+
+def try_settings(
+    run: Run, data: str | PathLike, settings: Mapping[str, Sequence[str]], *, epochs: int, metric: str
+) -> dict[str, float]:
+    """What each of several settings reaches on the validation set: the greatest value of a statistic over the epochs.
+
+    settings: fairseq-train's options, by the setting's name.  They are tried once for a row and its configuration,
+    with `SEED`, whatever the run's seed is; search.json among the paper's data keeps what came of them.
+    Raises ValueError if a training never says the statistic, or as no finite number alone.
+    """
+
+    def make(folder: Path) -> None:
+        run.progress.say(f"{run.cell.row}: {len(settings)} settings, {epochs} epochs each")
+        common = [
+            "--user-dir", str(PLUGIN), "--no-save", "--max-epoch", str(epochs), "--update-epoch-batch-itr", "True",
+            "--seed", str(SEED), "--log-format", "json", "--log-interval", "1000", "--num-workers", "0",
+            *([] if run.cell.scale == "paper" else ["--cpu"]),
+        ]  # fmt: skip
+        logs = run_trainings([[str(data), *options, *common] for options in settings.values()], folder, run.threads)
+        found = {}
+        for name, entries in zip(settings, logs, strict=True):
+            values = [entry.statistics.get(f"valid_{metric}", math.nan) for entry in entries]
+            if not any(map(math.isfinite, values)):
+                raise ValueError(f"{run.cell.row}, {name}: expected finite values of {metric}, found none")
+            found[name] = max(filter(math.isfinite, values))
+        write_json(folder / "search.json", found)
+
+    name = f"search-{slug(run.cell.row)}-{run.cell.scale}-{run.configuration_hash[:8]}"
+    return read_json(run.prepared(name, make) / "search.json")

@@ -43,7 +43,7 @@ class JointParserConfig(FairseqDataclass):
         default="spigot", metadata={"help": "how the end task trains the intermediate parser: pipeline (not at all), "
                                             "ste, spigot, or marginal (of trees)"}
     )
-    step_size: float = field(default=1.0, metadata={"help": "eta of SPIGOT's update, > 0"})
+    step_size: float = field(default=1.0, metadata={"help": "eta of SPIGOT's update and of ste's, > 0"})
     word_dim: int = field(default=100, metadata={"help": "size of word embeddings, 1 or more"})
     lemma_dim: int = field(default=50, metadata={"help": "size of lemma embeddings, 0 for none"})
     tag_dim: int = field(default=50, metadata={"help": "size of embeddings of part-of-speech tags, 0 for none"})

@@ -4,8 +4,9 @@ The forward pass decodes: it gives the 0/1 vector of the best structure's parts.
 so the backward pass takes a surrogate:
 
 * "pipeline": no gradient at all;
-* "ste": the gradient of the output, as if the layer were the identity (straight-through, Hinton 2012);
-* "spigot": z - proj(z - step_size * gradient), eq. 2.4: the straight-through step, kept within the relaxed polytope;
+* "ste": step_size times the gradient of the output, as if the layer were the identity (straight-through, Hinton 2012,
+  at a step size of 1);
+* "spigot": z - proj(z - step_size * gradient), eq. 2.4: the same step, kept within the relaxed polytope;
 * "marginal": no argmax, but the marginals of all structures with their exact gradient (Kim et al. 2017).
 
 A new structure needs a decoder and a projection.  Choosing k of n, say, with scores B n:
@@ -52,7 +53,7 @@ def structured_argmax(
     scores: any shape, log space, one for each part.  decode: scores -> 0/1 parts; it sees them detached.
     gradient: one of GRADIENTS.  project: the Euclidean projection onto the relaxed polytope, for "spigot".
     marginals: scores -> probabilities of the parts, differentiable, for "marginal" (whose output is not 0/1).
-    step_size: eta of eq. 2.4, above 0.  The decoder's and the projection's own cost, no more.
+    step_size: eta of eq. 2.4, above 0, of "ste" too.  The decoder's and the projection's own cost, no more.
     Raises ValueError if the gradient is unknown, what it needs is missing, the step size is not above 0, or the decoder
     returns another shape.
     """
@@ -114,6 +115,6 @@ class _Surrogate(torch.autograd.Function):
     @once_differentiable
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None, None]:
         if ctx.project is None:
-            return grad, None, None, None
+            return ctx.step_size * grad, None, None, None
         (parts,) = ctx.saved_tensors
         return parts - ctx.project(parts - ctx.step_size * grad), None, None, None

@@ -40,6 +40,7 @@ def test_each_gradient():
     scores, upstream = drawn(5, 7), drawn(5, 7, seed=2)
     assert not gradient_of(scores, upstream, gradient="pipeline").any()
     assert torch.equal(gradient_of(scores, upstream, gradient="ste"), upstream)
+    assert torch.equal(gradient_of(scores, upstream, gradient="ste", step_size=0.3), 0.3 * upstream)
     z = one_hot(scores).double()
     torch.testing.assert_close(
         gradient_of(scores, upstream, gradient="spigot", step_size=0.3), z - project_simplex(z - 0.3 * upstream)
@@ -57,7 +58,7 @@ def test_within_the_polytope_spigot_is_a_step_of_the_straight_through_gradient()
     upstream = z - share
     for step_size in (0.1, 0.5):
         found = gradient_of(scores, upstream, gradient="spigot", step_size=step_size)
-        expected = step_size * gradient_of(scores, upstream, gradient="ste")
+        expected = gradient_of(scores, upstream, gradient="ste", step_size=step_size)
         torch.testing.assert_close(found, expected, atol=1e-15, rtol=0)
 
 

@@ -1,6 +1,7 @@
 """The recipes of SPIGOT's tables: rows of paper.json, options, and what is said where corpora are missing."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,29 @@ def test_each_method_is_an_option():
     assert found["SPIGOT"][-6:] == ["--intermediate", "tree", "--gradient", "spigot", "--tree-loss", "hinge"]
     assert found["SA"][-3:] == ["marginal", "--tree-loss", "likelihood"]
     assert found["no syntax"][-2:] == ["--intermediate", "none"]
+
+
+def test_all_rows_try_the_same_rates_and_those_with_an_eta_the_same_etas(tmp_path, monkeypatch):
+    recipe = load_recipe(FOLDER / "syntax_then_graph.py")
+    module = sys.modules[type(recipe).__module__]
+    setting = module.SETTINGS["small"]
+    tried = {row: module.points(row, setting) for row in recipe.rows}
+    assert all({point.rate for point in found} == set(setting.rates) for found in tried.values())
+    assert tried["STE"] == tried["SPIGOT"] and {point.eta for point in tried["STE"]} == set(setting.etas)
+    assert all(point.eta is None for row in ("no syntax", "PIPELINE", "SA") for point in tried[row])
+    assert not module.points("SPIGOT", module.SETTINGS["paper"])
+
+    values = {str(point): float(number) for number, point in enumerate(tried["STE"])}
+    chosen = []
+    monkeypatch.setattr(module, "try_settings", lambda run, data, settings, **_: values)
+    monkeypatch.setattr(Run, "fairseq_train", lambda run, data, options, *, epochs: chosen.append(options))
+    with Progress() as progress:
+        run = Run(recipe, Cell("STE", 2, "small"), tmp_path, progress=progress)
+        recipe.train(run, tmp_path)
+        found = {m.metric: m for m in module.searched_measurements(recipe.search(run, tmp_path))}
+    assert chosen[0][-4:] == tried["STE"][-1].options == ["--lr", "0.004", "--step-size", "1"]
+    assert (found["chosen_learning_rate"].value, found["chosen_eta"].value) == (0.004, 1.0)
+    assert found["search_f1_at_rate_0.002"].points == [(0.03, 0.0), (0.1, 1.0), (0.3, 2.0), (1.0, 3.0)]
 
 
 @pytest.mark.parametrize("name, row", [("syntax_then_graph", "SPIGOT"), ("syntax_then_graph_published", "DM SPIGOT"),
