@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from seqstruct.data.listops.formulas import DIGITS, SYMBOLS, Options, draw_distinct
+from seqstruct.data.listops.formulas import DIGITS, SYMBOLS, Options, check_cost, draw_distinct
 from seqstruct.data.text_classification.folder import SPLITS, Sentence, write_sentences
 
 
@@ -19,11 +19,12 @@ def write_folder(
 
     counts: formulas by split, 1 or more each.  No formula is in two splits, or twice in one.  The test set is drawn
     first, then the validation set: more training data with the same seed leaves both as they are.
-    Raises ValueError on counts below one, on a folder that holds files, and as `draw_distinct` does.
+    Raises ValueError on counts below one, on a folder that holds files, and as `check_cost` and `draw_distinct` do.
     """
     for split in SPLITS:
         if counts[split] < 1:
             raise ValueError(f"{split}: expected 1 formula or more, got {counts[split]}")
+    check_cost(options, sum(counts[split] for split in SPLITS))
     generator, seen = random.Random(seed), set()
 
     def sentences(count: int) -> Iterator[Sentence]:

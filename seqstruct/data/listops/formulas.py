@@ -19,12 +19,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+import numpy as np
+
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 END = "]"
 DIGITS = tuple(str(digit) for digit in range(10))
 SYMBOLS = (*DIGITS, *OPERATORS, END)
 OPERATION_PROBABILITY = 0.25
 MOST_REJECTED = 1_000_000
+MOST_FORMULAS = 10_000_000  # each leaves a digest in memory
+MOST_SYMBOLS = 10_000_000_000  # drawn, the rejected ones too: some hours
+LIMITS = {"lengths": 100_000, "max_depth": 100, "max_args": 1000}
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,8 @@ class Options:
     """Which formulas are drawn.
 
     lengths: least and greatest number of tokens, both included.  The arena's own bounds, 500 and 2,000, are excluded
-    there: 501 and 1,999 here.  max_depth: of nesting, 1 or more.  max_args: of an operation, 2 or more.
+    there: 501 and 1,999 here.  max_depth: of nesting, 1 or more.  max_args: of an operation, 2 or more.  `LIMITS` are
+    the greatest of each.
     """
 
     lengths: tuple[int, int] = (501, 1999)
@@ -47,6 +53,9 @@ class Options:
             raise ValueError(f"max_depth: expected 1 or more, got {self.max_depth}")
         if self.max_args < 2:
             raise ValueError(f"max_args: expected 2 or more, got {self.max_args}")
+        for name, value in (("lengths", most), ("max_depth", self.max_depth), ("max_args", self.max_args)):
+            if value > LIMITS[name]:
+                raise ValueError(f"{name}: expected {LIMITS[name]} or less, got {value}")
 
 
 def operate(operator: str, values: Sequence[int]) -> int:
@@ -104,6 +113,41 @@ def draw(options: Options, generator: random.Random) -> tuple[list[str], int] | 
 
     value = grow(1)
     return (tokens, value) if len(tokens) <= most else None
+
+
+def length_shares(options: Options) -> np.ndarray:
+    """The share of draws that have n tokens, for n = 0 .. the greatest length; together they fall short of 1 by the
+    share of those that are longer.  Exact up to 1e-9.
+
+    The shares are the coefficients of the power series F with F = z at the greatest depth and, one less deep,
+    F = 3/4 z + 1/4 z^2 mean(F^2 .. F^max_args); they are read off its values on a circle in the unit disc, small enough
+    for the coefficients beyond to vanish.
+    """
+    most = options.lengths[1]
+    size = 2 * (most + 1)
+    radius = 1e-12 ** (1 / size)
+    z = radius * np.exp(-2j * np.pi * np.arange(size) / size)
+    f = z
+    for _ in range(options.max_depth - 1):
+        mean = (f**2 - f ** (options.max_args + 1)) / (1 - f) / (options.max_args - 1)
+        f = (1 - OPERATION_PROBABILITY) * z + OPERATION_PROBABILITY * z**2 * mean
+    return np.fft.ifft(f).real[: most + 1] / radius ** np.arange(most + 1)
+
+
+def check_cost(options: Options, count: int) -> None:
+    """Raises ValueError if `count` formulas are too many to hold or, by expectation, to draw."""
+    if count > MOST_FORMULAS:
+        raise ValueError(f"expected {MOST_FORMULAS:,} formulas or fewer in all, got {count:,}")
+    least, most = options.lengths
+    shares = length_shares(options)
+    wanted = float(shares[least:].sum())
+    each = float(shares @ np.arange(most + 1)) + most * max(0.0, 1 - float(shares.sum()))
+    if wanted < 1e-9 or count * each / wanted > MOST_SYMBOLS:
+        rare = f"one draw in {1 / wanted:,.0f}" if wanted > 1e-9 else "not one draw in a billion"
+        raise ValueError(
+            f"{rare} gives a formula of {least} to {most} tokens with depth {options.max_depth} and "
+            f"{options.max_args} arguments: too rare to draw {count:,} of them; widen the lengths or ask for fewer"
+        )
 
 
 def draw_distinct(

@@ -24,6 +24,7 @@ from seqstruct.data.tree_transduction.formula import (
     Formula,
     depth,
     infix,
+    mean_symbols,
     parse_prefix,
     prefix,
     sample,
@@ -34,6 +35,7 @@ SIDES = ("prefix", "infix")
 SYMBOLS = {"prefix": PREFIX_SYMBOLS, "infix": INFIX_SYMBOLS}
 META = "meta.json"
 TRIES = 1000
+MOST_SYMBOLS = 50_000_000  # in prefix notation: all formulas are held
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Request:
     test_seed: int = 0
 
     def check(self) -> None:
-        """Raises ValueError on numbers out of range."""
+        """Raises ValueError on numbers out of range, and on more formulas than can be held."""
         for name, least in (("train", 1), ("valid", 1), ("test", 1), ("seed", 0), ("test_seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
@@ -65,6 +67,13 @@ class Request:
             raise ValueError(
                 "an operator has 2 or more expressions, and nesting is a probability, not "
                 f"{self.branching.expressions} and {self.branching.nesting}"
+            )
+        counts = ((self.train + self.valid, self.depths), (self.test, self.test_depths))
+        symbols = sum(n * mean_symbols(d, self.branching) for n, (low, high) in counts for d in range(low, high + 1))
+        if symbols > MOST_SYMBOLS:
+            raise ValueError(
+                f"such formulas have some {symbols:,.0f} symbols together, expected {MOST_SYMBOLS:,} or fewer: ask for "
+                "fewer of them, less depth, fewer expressions or less nesting"
             )
 
 

@@ -57,6 +57,16 @@ def sample(depth: int, branching: Branching, generator: np.random.Generator) -> 
     return Formula(OPERATORS[generator.integers(len(OPERATORS))], tuple(expressions))
 
 
+def mean_symbols(depth: int, branching: Branching) -> float:
+    """The expected number of symbols in the prefix form of a `sample` of this depth, 1 or more."""
+    others = (branching.expressions + 2) / 2 - 1
+    means: list[float] = []
+    for deep in range(depth):
+        nested = branching.nesting * sum(means) / deep + 1 - branching.nesting if deep else 1.0
+        means.append(3 + (means[-1] if deep else 1.0) + others * nested)
+    return 1 + means[-1]
+
+
 def depth(formula: Formula | str) -> int:
     """The depth of a formula, 0 of a number."""
     return 0 if isinstance(formula, str) else 1 + max(map(depth, formula.expressions))

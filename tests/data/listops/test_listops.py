@@ -7,12 +7,24 @@ import random
 import re
 import statistics
 
+import numpy as np
 import pytest
 
 from seqstruct.cli import main
 from seqstruct.data.listops import formulas
 from seqstruct.data.listops.folder import write_folder
-from seqstruct.data.listops.formulas import END, OPERATORS, SYMBOLS, Options, draw, draw_distinct, evaluate, operate
+from seqstruct.data.listops.formulas import (
+    END,
+    OPERATORS,
+    SYMBOLS,
+    Options,
+    check_cost,
+    draw,
+    draw_distinct,
+    evaluate,
+    length_shares,
+    operate,
+)
 from seqstruct.data.text_classification.folder import read_meta, read_split
 
 
@@ -102,6 +114,44 @@ def test_a_folder_is_read_by_the_task(tmp_path, capsys):
 def test_what_is_no_formula(tokens, message):
     with pytest.raises(ValueError, match=message):
         evaluate(tokens.split())
+
+
+@pytest.mark.parametrize("options", [
+    Options((3, 12), max_depth=2, max_args=4), Options((5, 9), max_depth=3, max_args=2), Options((1, 1), max_depth=1),
+    Options((1, 40), max_depth=4, max_args=3),
+])
+def test_shares_of_lengths(options):
+    """Against sums of products of shares, one depth after another."""
+    most = options.lengths[1]
+    expected = digit = np.eye(most + 1)[1]
+    for _ in range(options.max_depth - 1):
+        powers = [expected]
+        for _ in range(2, options.max_args + 1):
+            powers.append(np.convolve(powers[-1], expected)[: most + 1])
+        mean = sum(powers[1:]) / (options.max_args - 1)
+        expected = 0.75 * digit + 0.25 * np.concatenate([[0, 0], mean])[: most + 1]
+    np.testing.assert_allclose(length_shares(options), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    ("--lengths 2:3", "not one draw in a billion gives a formula of 2 to 3 tokens with depth 10 and 10 arguments"),
+    ("--lengths 1999:1999 --train 1000000", "one draw in 56,313 gives .* too rare to draw 1,004,000 of them; widen"),
+    ("--lengths 90000:100000 --max-depth 9", "not one draw in a billion"),
+    ("--train 1000000000", "expected 10,000,000 formulas or fewer in all, got 1,000,004,000"),
+    ("--lengths 5:1000000", "lengths: expected 100000 or less, got 1000000"),
+    ("--max-depth 5000", "max_depth: expected 100 or less, got 5000"),
+    ("--max-args 100000", "max_args: expected 1000 or less, got 100000"),
+    ("--lengths 1:1 --train 11 --valid 1 --test 1", "draws brought no new formula of 1 to 1 tokens"),
+])
+def test_what_cannot_be_drawn_is_refused_and_leaves_nothing(words, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(formulas, "MOST_REJECTED", 500)
+    assert main(["prepare", "listops", *words.split(), "--out", str(tmp_path / "out")]) == 1
+    assert re.search(message, capsys.readouterr().err)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_arena_is_far_from_the_bounds():
+    check_cost(Options(), 50 * 100_000)
 
 
 def test_wrong_options(tmp_path, capsys, monkeypatch):

@@ -97,6 +97,9 @@ def test_altered_and_missing_files(tmp_path: Path) -> None:
         (Request(depths=(4, 2)), "depths are from 1 to 50"),
         (Request(branching=Branching(1, 0.2)), "2 or more expressions"),
         (Request(branching=Branching(4, 1.5)), "nesting is a probability"),
+        (Request(train=10**9), "symbols together, expected 50,000,000 or fewer"),
+        (Request(test_depths=(2, 50), branching=Branching(4, 1.0)), "symbols together"),
+        (Request(depths=(2, 9), branching=Branching(10**6, 0.2)), "ask for fewer of them, less depth"),
         (Request(train=2000, depths=(1, 1), branching=Branching(2, 0.0)), "depth 1 in a row were there already"),
     ],
 )

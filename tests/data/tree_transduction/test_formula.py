@@ -13,6 +13,7 @@ from seqstruct.data.tree_transduction.formula import (
     Formula,
     depth,
     infix,
+    mean_symbols,
     parse_prefix,
     prefix,
     sample,
@@ -39,6 +40,13 @@ def test_samples(wanted: int) -> None:
         assert set(prefix(formula)) <= set(PREFIX_SYMBOLS) and set(infix(formula)) <= set(INFIX_SYMBOLS)
         counts.add(len(formula.expressions))
     assert counts == {2, 3, 4}
+
+
+@pytest.mark.parametrize("wanted, branching", [(1, Branching(5, 0.9)), (4, Branching()), (5, Branching(3, 0.6))])
+def test_the_mean_number_of_symbols(wanted: int, branching: Branching) -> None:
+    generator = np.random.default_rng(1)
+    lengths = [len(prefix(sample(wanted, branching, generator))) for _ in range(4000)]
+    assert abs(np.mean(lengths) - mean_symbols(wanted, branching)) < 4 * np.std(lengths) / 4000**0.5
 
 
 def test_infix_values_are_those_of_the_formula() -> None:
