@@ -29,7 +29,7 @@ from torch.autograd.function import once_differentiable
 from seqstruct.ops.linear_chain_log import LogChain, chain_total, log_chain, log_chain_tangent
 from seqstruct.ops.linear_chain_scaled import scaled_chain, scaled_chain_tangent
 from seqstruct.ops.linear_chain_scan import ScanSpace
-from seqstruct.ops.log_potentials import Rows, refuse_what_is_no_number
+from seqstruct.ops.log_potentials import Rows, level_, refuse_what_is_no_number
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
 from seqstruct.ops.workspace import Loan
 
@@ -65,14 +65,27 @@ def chain_marginals(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = N
 
 
 def chain_entropy(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> Tensor:
-    """Entropy of the distribution over paths, B, in nats; differentiable once; 0 where no path is possible."""
+    """Entropy of the distribution over paths, B, in nats; differentiable once; 0 where no path is possible.
+
+    The sum of the entropies of the first state and of each state given the one before: no term is negative, and large
+    potentials cost no digits.
+    """
     rows, *potentials = _aligned(unary.double(), edge.double(), padding_mask)
-    entropy = _LogPartition.apply(*potentials, rows)
-    impossible = entropy == -torch.inf
-    for marginals, potential in zip(_Marginals.apply(*potentials, rows), potentials, strict=True):
-        terms = marginals * potential.masked_fill(marginals.detach() == 0, 0.0)
-        entropy = entropy - terms.flatten(1).sum(1)
-    return entropy.masked_fill(impossible, 0.0).to(unary.dtype)
+    node, pair = _Marginals.apply(*potentials, rows)
+    if node.size(1) == 0:
+        return unary.new_zeros(len(unary))
+    # Its derivative by the marginals is the surprisal: what that adds changes no sum over a state's successors.
+    first, later = node[:, 0] * _surprisal(node[:, 0]), pair * _surprisal(pair)
+    return (first.sum(1) + later.sum((1, 2, 3))).to(unary.dtype)
+
+
+def _surprisal(weights: Tensor) -> Tensor:
+    """-log of each weight's share in the sum over the last axis, to full relative precision; 0 for no weight."""
+    weights = weights.detach()
+    others = weights @ (1 - torch.eye(weights.size(-1), dtype=weights.dtype, device=weights.device))
+    rest = others / (others + weights)
+    found = torch.where(rest < 0.5, -torch.log1p(-rest), (others + weights).log() - weights.log())
+    return found.masked_fill_(weights == 0, 0.0)
 
 
 def chain_best_path(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None) -> BestPath:
@@ -95,20 +108,21 @@ def chain_sample(
     return states.unflatten(0, (count, unary.size(0)))
 
 
-def chain_potentials(unary: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor]:
-    """One vector and N-1 matrices whose product is the sum over paths: start B C and steps B N-1 C C, log space.
+def chain_potentials(unary: Tensor, edge: Tensor, real: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """One vector and N-1 matrices whose product is the sum over paths: start B C and steps B N-1 C C, log space, to
+    whose columns are added those of the states that they lead to, entering B N-1 C.
 
-    The unary potential of a position is part of the step that leads to it.  real: B N bool, no padding in front, or
-    None; a padded step does nothing.
+    real: B N bool, no padding in front, or None; a padded step does nothing.
     """
-    start, steps = unary[:, 0], edge + unary[:, 1:].unsqueeze(2)
+    start, steps, entering = unary[:, 0], edge, unary[:, 1:]
     if real is None:
-        return start, steps
+        return start, steps, entering
     C = unary.size(2)
     nothing = unary.new_full((C, C), -torch.inf).fill_diagonal_(0.0)
     one_of_all = unary.new_full((C,), -torch.inf)
     one_of_all[0] = 0.0
-    return torch.where(real[:, :1], start, one_of_all), torch.where(real[:, 1:, None, None], steps, nothing)
+    start, steps = torch.where(real[:, :1], start, one_of_all), torch.where(real[:, 1:, None, None], steps, nothing)
+    return start, steps, entering.masked_fill(~real[:, 1:, None], 0.0)
 
 
 def _aligned(unary: Tensor, edge: Tensor, padding_mask: Tensor | None) -> tuple[Rows, Tensor, Tensor]:
@@ -126,18 +140,21 @@ def _structure(
     unary: Tensor, edge: Tensor, padding_mask: Tensor | None, semiring: LogSemiring
 ) -> tuple[Tensor, Tensor]:
     """The path that the gradient of a semiring's total points out, B N, and that total, B."""
-    rows, potential, edge = _aligned(unary.detach().double(), edge.detach().double(), padding_mask)
+    rows, *aligned = _aligned(unary.detach().double(), edge.detach().double(), padding_mask)
     if unary.size(1) == 0:
         return unary.new_zeros(unary.shape[:2], dtype=torch.long), unary.new_zeros(unary.size(0))
+    # Both kinds are brought to a maximum of 0 before they meet, lest digits are lost in a great number.
+    nodes, steps = (x.clone() for x in _masked(*aligned, rows.real))
+    scale = level_(nodes, 2).sum(1) + level_(steps, 2, 3).sum(1)
     with torch.enable_grad():
-        potential = potential.requires_grad_()
-        total = chain_total(*chain_potentials(potential, edge, rows.real), semiring)
-        (indicator,) = torch.autograd.grad(total.sum(), potential)
-    _refuse(total, potential.detach(), edge, rows)
+        total = chain_total(*chain_potentials(nodes.requires_grad_(), steps, rows.real), semiring)
+        (indicator,) = torch.autograd.grad(total.sum(), nodes)
+    total = total.detach() + scale
+    _refuse(total, *aligned, rows)
     states = indicator.argmax(2).masked_fill((total == -torch.inf).unsqueeze(1), -1)
     if rows.real is not None:
         states = states.masked_fill(~rows.real, -1)
-    return rows.back(states, 1), total.detach().to(unary.dtype)
+    return rows.back(states, 1), total.to(unary.dtype)
 
 
 def _refuse(log_partition: Tensor, unary: Tensor, edge: Tensor, rows: Rows) -> None:
@@ -165,19 +182,16 @@ class _Pass(NamedTuple):
 
 def _infer(unary: Tensor, edge: Tensor, positions: Rows, need_total: bool) -> _Pass:
     real = positions.real
+    parts = chain_potentials(unary, edge, real)
     if edge.size(1) == 0:
-        chain, node, pair = log_chain(*chain_potentials(unary.double(), edge.double(), real))
+        chain, node, pair = log_chain(*(x.double() for x in parts))
         log_partition, rows, kept = chain.log_partition, torch.arange(len(unary), device=unary.device), tuple(chain)
         loan = None
     else:
-        parts = (unary[:, 0], edge, unary[:, 1:])
-        if real is not None:
-            parts = (*chain_potentials(unary.double(), edge.double(), real), None)
         node, pair, log_partition, exact, kept, loan = scaled_chain(*parts, need_total)
         rows = NO_ROWS if bool(exact.all()) else (~exact).nonzero().squeeze(1)
         if len(rows):
-            some = unary[rows].double(), edge[rows].double(), None if real is None else real[rows]
-            chain, *marginals = log_chain(*chain_potentials(*some))
+            chain, *marginals = log_chain(*(x[rows].double() for x in parts))
             found, exceptions = (node, pair, log_partition), (*marginals, chain.log_partition)
             node, pair, log_partition = (x.index_copy(0, rows, y) for x, y in zip(found, exceptions, strict=True))
             kept = (*chain, *kept)
@@ -208,11 +222,9 @@ def _tangent(
     if not len(rows):
         return _masked(*scaled_chain_tangent(kept, loan, *parts), real)
     exceptions = LogChain(*kept[:FIELDS_OF_LOG_CHAIN])
-    some = edge[rows].double()
-    start = some.new_zeros(len(rows), edge.size(2))
-    if node is not None:
-        start, some = node[rows, 0].double(), some + node[rows, 1:].unsqueeze(2)
-    d_rows = log_chain_tangent(exceptions, start, some)
+    if node is None:
+        node = edge.new_zeros(len(edge), edge.size(1) + 1, edge.size(2))
+    d_rows = log_chain_tangent(exceptions, *(x[rows].double() for x in (node[:, 0], edge, node[:, 1:])))
     if len(rows) == len(edge):
         return _masked(*d_rows, real)
     d_node, d_edge = scaled_chain_tangent(kept[FIELDS_OF_LOG_CHAIN:], loan, *parts)

@@ -1,7 +1,7 @@
 """Linear chains in log space: one recursion over any semiring, and marginals that are exact for any potentials.
 
-start: B C and steps: B M C C are log potentials, M = N - 1 steps; a step that does nothing is the identity matrix of
-the log semiring.  steps[b, t, i, j] scores state i followed by state j.
+start: B C, steps: B M C C and entering: B M C are log potentials, M = N - 1 steps; a step that does nothing is the
+identity matrix of the log semiring.  steps[b, t, i, j] + entering[b, t, j] scores state i followed by state j.
 """
 
 from __future__ import annotations
@@ -11,73 +11,77 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.semiring import LogSemiring
+from seqstruct.ops.log_potentials import add_exactly
+from seqstruct.ops.semiring import LogSemiring, shares
 
 
-def chain_total(start: Tensor, steps: Tensor, semiring: LogSemiring) -> Tensor:
+def chain_total(start: Tensor, steps: Tensor, entering: Tensor, semiring: LogSemiring) -> Tensor:
     """What the semiring says of all paths, B.  O(B N C^2), one step after the other."""
     forward = semiring.lift(start)
-    matrices = semiring.lift(steps)
+    matrices, states = semiring.lift(steps), semiring.lift(entering)
     for t in range(steps.size(1)):
         forward = semiring.sum(semiring.times(forward.unsqueeze(-1), matrices[:, :, t]), -2)
+        forward = semiring.times(forward, states[:, :, t])
     return semiring.value(semiring.sum(forward, -1))
 
 
 class LogChain(NamedTuple):
     """What the second pass needs of the first, time first.
 
-    steps: M B C C; forward, backward: N B C, logarithms; log_partition: B.
+    shares: M B C C, [t, b, i, j] the probability of state i at t, given that j follows and nothing of what comes later;
+    node: N B C, marginals; log_partition: B.
     """
 
-    steps: Tensor
-    forward: Tensor
-    backward: Tensor
+    shares: Tensor
+    node: Tensor
     log_partition: Tensor
 
 
-def log_chain(start: Tensor, steps: Tensor) -> tuple[LogChain, Tensor, Tensor]:
-    """Forward-backward: also the marginals of nodes B N C and of steps B M C C; zeros where no path is possible."""
-    M = steps.size(1)
-    steps = steps.transpose(0, 1)
-    forward, backward = [start], [torch.zeros_like(start)]
-    for t in range(M):
-        forward.append(torch.logsumexp(forward[t].unsqueeze(2) + steps[t], 1))
-        backward.append(torch.logsumexp(backward[t].unsqueeze(1) + steps[M - 1 - t], 2))
-    alpha, beta = torch.stack(forward), torch.stack(backward[::-1])
-    total = alpha[M].logsumexp(1)
-    chain = LogChain(steps, alpha, beta, total)
-    limit = _finite(total)
-    node = (alpha + beta - limit.unsqueeze(1)).exp()
-    return chain, node.transpose(0, 1), _step_marginals(chain).transpose(0, 1)
+def log_chain(start: Tensor, steps: Tensor, entering: Tensor) -> tuple[LogChain, Tensor, Tensor]:
+    """Also the marginals of nodes B N C and of steps B M C C; zeros where no path is possible.
+
+    Sums over prefixes, as the score of one path each and what all paths add to it: the scores of paths lose no digits,
+    however large they are.  Then probabilities from the end on, by which all paths together have exactly 1.
+    """
+    path, rest, found = start, torch.zeros_like(start), []
+    for step, state in zip(steps.unbind(1), entering.unbind(1), strict=True):
+        path, rest, share = _choice(path.unsqueeze(2), rest.unsqueeze(2), step)
+        path, lost = add_exactly(path, state)
+        rest = rest + lost
+        found.append(share)
+    path, rest, share = _choice(path, rest, torch.zeros_like(path))
+    node, pair = [share], []
+    for share in reversed(found):
+        pair.append(share * node[-1].unsqueeze(1))
+        node.append(pair[-1].sum(2))
+    nodes = torch.stack(node[::-1])
+    chain = LogChain(torch.stack(found) if found else steps.transpose(0, 1), nodes, path + rest)
+    return chain, nodes.transpose(0, 1), torch.stack(pair[::-1], 1) if pair else torch.zeros_like(steps)
 
 
-def log_chain_tangent(chain: LogChain, start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals, B N C and B M C C, in a direction start B C, steps B M C C.
+def log_chain_tangent(chain: LogChain, start: Tensor, steps: Tensor, entering: Tensor) -> tuple[Tensor, Tensor]:
+    """Derivatives of the marginals, B N C and B M C C, in a direction start B C, steps B M C C, entering B M C.
 
     The tangent of a logarithm is a mean, over what leads to it, of tangents: nothing grows and no sign is lost.
     """
-    M = len(chain.steps)
-    steps = steps.transpose(0, 1)
-    forward, backward = [start], [torch.zeros_like(start)]
-    for t in range(M):
-        share = (chain.forward[t].unsqueeze(2) + chain.steps[t] - _finite(chain.forward[t + 1]).unsqueeze(1)).exp()
-        forward.append((share * (forward[t].unsqueeze(2) + steps[t])).sum(1))
-        s = M - 1 - t
-        share = (chain.backward[s + 1].unsqueeze(1) + chain.steps[s] - _finite(chain.backward[s]).unsqueeze(2)).exp()
-        backward.append((share * (backward[t].unsqueeze(1) + steps[s])).sum(2))
-    alpha, beta = torch.stack(forward), torch.stack(backward[::-1])
-    limit = _finite(chain.log_partition).unsqueeze(1)
-    total = ((chain.forward[M] - limit).exp() * alpha[M]).sum(1).unsqueeze(1)
-    node = (chain.forward + chain.backward - limit).exp() * (alpha + beta - total)
-    step = _step_marginals(chain) * (alpha[:-1].unsqueeze(3) + steps + beta[1:].unsqueeze(2) - total.unsqueeze(2))
-    return node.transpose(0, 1), step.transpose(0, 1)
+    tangent, changes = start, []
+    for share, step, state in zip(chain.shares, steps.unbind(1), entering.unbind(1), strict=True):
+        terms = tangent.unsqueeze(2) + step
+        mean = (share * terms).sum(1)
+        changes.append(terms - mean.unsqueeze(1))
+        tangent = mean + state
+    last = chain.node[-1]
+    node, pair = [last * (tangent - (last * tangent).sum(1, keepdim=True))], []
+    for t in range(len(chain.shares) - 1, -1, -1):
+        flow = node[-1].unsqueeze(1) + changes[t] * chain.node[t + 1].unsqueeze(1)
+        pair.append(chain.shares[t] * flow)
+        node.append(pair[-1].sum(2))
+    return torch.stack(node[::-1], 1), torch.stack(pair[::-1], 1) if pair else torch.zeros_like(steps)
 
 
-def _step_marginals(chain: LogChain) -> Tensor:
-    around = chain.forward[:-1].unsqueeze(3) + chain.backward[1:].unsqueeze(2)
-    return (around + chain.steps - _finite(chain.log_partition).view(-1, 1, 1)).exp()
-
-
-def _finite(logarithm: Tensor) -> Tensor:
-    """With a finite number for -inf, so that -inf minus it stays -inf."""
-    return logarithm.clamp(min=-1e300)
+def _choice(path: Tensor, rest: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The sum over axis 1 of exp(path + rest + step) as a path and its rest, and the share of each term."""
+    score, lost = add_exactly(path, step)
+    best = score.amax(1)
+    terms = (score - best.unsqueeze(1) + (rest + lost)).masked_fill_(score == -torch.inf, -torch.inf)
+    return best, *shares(terms, 1)

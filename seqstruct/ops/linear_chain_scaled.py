@@ -2,7 +2,8 @@
 
 The scan is `linear_chain_scan`.  In the sweep every matrix of a step is divided by its greatest entry, the forward
 vector by its sum at every step and the backward one by the same, so that their product sums to 1; where no backward
-entry is above RANGE_OF_SWEEP and no sum below its inverse, nothing was lost that matters.
+entry is above RANGE_OF_SWEEP and no sum below its inverse, nothing was lost that matters.  A row with potentials too
+large to be added up without loss is not exact either.
 `exact` says for which rows a form can be trusted.  Derivatives are taken along a centred direction in both.
 """
 
@@ -13,7 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.linear_chain_scan import SMALLEST_TOTAL, ScanSpace, log_scale, scan, scan_tangent
+from seqstruct.ops.linear_chain_scan import LARGEST_POTENTIAL, ScanSpace, scan, scan_tangent
+from seqstruct.ops.log_potentials import level_
 from seqstruct.ops.workspace import Loan
 
 RANGE_OF_SWEEP = 1e140
@@ -34,19 +36,16 @@ class ScaledChain(NamedTuple):
     loan: Loan[ScanSpace] | None
 
 
-def scaled_chain(start: Tensor, steps: Tensor, entering: Tensor | None = None, need_total: bool = True) -> ScaledChain:
-    """From log potentials start B C, steps B M C C, M >= 1, and, to be added to these, entering B M C or None.
+def scaled_chain(start: Tensor, steps: Tensor, entering: Tensor, need_total: bool = True) -> ScaledChain:
+    """From log potentials start B C, steps B M C C, M >= 1, and, to be added to these, entering B M C.
 
     need_total: whether the log-partition is wanted; without it, that field may say nothing.
     O(B N C^3) time for few states, O(B N C^2) for many.
     """
-    if start.size(1) <= MOST_STATES_OF_SCAN:
-        return _scan(start, steps, entering, need_total)
-    return _sweep(start.double(), _together(steps, entering))
-
-
-def _together(steps: Tensor, entering: Tensor | None) -> Tensor:
-    return steps.double() if entering is None else steps.double() + entering.unsqueeze(2)
+    if start.size(1) > MOST_STATES_OF_SCAN:
+        return _sweep(start, steps, entering)
+    node, step, exact, log_partition, loan, kept = scan(start, steps, entering, need_total)
+    return ScaledChain(node.permute(2, 1, 0), step.permute(3, 2, 0, 1), log_partition, exact, kept, loan)
 
 
 def scaled_chain_tangent(
@@ -54,38 +53,29 @@ def scaled_chain_tangent(
     loan: Loan[ScanSpace] | None,
     start: Tensor | None,
     steps: Tensor,
-    entering: Tensor | None = None,
+    entering: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals, B N C and B M C C, in a direction start (or None for 0), steps and entering."""
+    """Derivatives of the marginals, B N C and B M C C, in a direction start, steps and entering, None for 0."""
     if loan is None:
         start = steps.new_zeros(len(steps), steps.size(2)) if start is None else start
-        return _sweep_tangent(kept, start.double(), _together(steps, entering))
+        steps = steps.double() if entering is None else steps.double() + entering.unsqueeze(2)
+        return _sweep_tangent(kept, start.double(), steps)
     node, step = scan_tangent(loan, kept, start, steps, entering)
     return node.permute(2, 1, 0), step.permute(3, 2, 0, 1)
-
-
-def _scaled(log_potentials: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """exp of the log potentials less their maximum, and that maximum."""
-    highest = log_potentials.amax(dims, keepdim=True).clamp_(min=-1e300)
-    return (log_potentials - highest).exp_(), highest
 
 
 def _centred(direction: Tensor, marginals: Tensor, dims: tuple[int, ...]) -> Tensor:
     return direction - (direction * marginals).sum(dims, keepdim=True)
 
 
-def _scan(start: Tensor, steps: Tensor, entering: Tensor | None, need_total: bool) -> ScaledChain:
-    node, step, partition, highest, loan, kept = scan(start, steps, entering)
-    log_partition = partition.log() + log_scale(start, highest) if need_total else partition
-    node, step = node.permute(2, 1, 0), step.permute(3, 2, 0, 1)
-    return ScaledChain(node, step, log_partition, partition >= SMALLEST_TOTAL, kept, loan)
-
-
-def _sweep(start: Tensor, steps: Tensor) -> ScaledChain:
+def _sweep(start: Tensor, steps: Tensor, entering: Tensor) -> ScaledChain:
     """Forward, then backward, a batched product a step."""
     M = steps.size(1)
-    matrices, highest = _scaled(steps, (2, 3))  # B M C C
-    first, lowest = _scaled(start, (1,))
+    first, matrices, states = (x.to(torch.float64, copy=True) for x in (start, steps, entering))
+    scale = level_(first, 1) + level_(matrices, 2, 3).sum(1) + level_(states, 2).sum(1)
+    of_both = level_(matrices.add_(states.unsqueeze(2)), 2, 3)  # B M
+    matrices.exp_()
+    first.exp_()
     totals = [first.sum(1, keepdim=True)]
     forward, backward = [first / totals[0]], [torch.ones_like(first)]
     for t in range(M):
@@ -99,8 +89,9 @@ def _sweep(start: Tensor, steps: Tensor) -> ScaledChain:
     step = alpha[:, :-1].unsqueeze(3) * matrices * beta[:, 1:].unsqueeze(2)
     node = alpha * beta
     sums = torch.cat(totals, 1)
-    log_partition = sums.log().sum(1) + highest.sum((1, 2, 3)) + lowest.squeeze(1)
+    log_partition = sums.log().sum(1) + of_both.sum(1) + scale
     exact = (beta.amax((1, 2)) <= RANGE_OF_SWEEP) & (sums.amin(1) >= 1 / RANGE_OF_SWEEP)
+    exact &= of_both.amin(1) >= -LARGEST_POTENTIAL
     return ScaledChain(node, step, log_partition, exact, (matrices, alpha, beta, step, node), None)
 
 

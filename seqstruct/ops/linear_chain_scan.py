@@ -1,13 +1,16 @@
 """Marginals of linear chains of few states by a scan, in scaled probability space, float64.
 
-Products of neighbouring matrices up a tree, then vectors down it, both directions of the chain at once.  Matrices are
-divided by their greatest entry and by the number of states, so that no product exceeds 1; what underflows is below
-1e-290 of a partition function above SMALLEST_TOTAL.
+Products of neighbouring matrices up a tree, then vectors down it, both directions of the chain at once.  The matrices
+of steps, and on every RESCALED-th level their products too, are divided by their greatest entry times the number of
+states, so that no product exceeds 1 and none shrinks with the length of the chain.  What underflows at some place is at
+most 1e-300 where all paths together, at the scale of that place, have the weight of the two vectors around it and the
+matrix between them.  At no place is that weight less than it is around a step, because no divisor exceeds 1: so a row
+is exact where it is above SMALLEST_TOTAL around each of its steps.
 
 The derivative of a vector along a direction is that of the vector before it, times the matrix, plus the vector times
 the derivative of the matrix: an affine recursion over the same matrices, so its scan goes over vectors alone.  With the
 direction centred, so that its expectation under the marginals is 0 at every step, the partition function does not
-change along it and nothing cancels; the marginals' derivative is the same.
+change along it and nothing cancels; the marginals' derivative is the same.  Divisors are constants to it.
 """
 
 from __future__ import annotations
@@ -20,9 +23,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from seqstruct.ops.log_potentials import level_
 from seqstruct.ops.workspace import Loan, Pool
 
 SMALLEST_TOTAL = 1e-285
+LARGEST_POTENTIAL = 2.0**20  # beyond it float64 tells weights apart by less than 1e-10 of them
+RESCALED = 3
 POOL = Pool()
 
 
@@ -44,35 +50,42 @@ def _orders(steps: int, device: torch.device) -> tuple[int, Tensor, Tensor, Tens
 class _Tree:
     """One buffer of leaves, levels and vectors of a scan, and the views of them that are multiplied.
 
-    leaves: C C P B in time order.  levels: 2 C C P B, both directions in bit-reversed order, so that the even and the
-    odd ones of each level are its halves; then half as many, down to 2.  vectors: 2 C P B.
+    leaves: C C P B in time order; middle: the time at which the two matrices of the last level meet.  levels: 2 C C P
+    B, both directions in bit-reversed order, so that the even and the odd ones of each level are its halves; then half
+    as many, down to 2.  divisors: 2 P B, of the rescaled levels, of as many products as each has.  vectors: 2 C P B.
     """
 
     def __init__(self, buffer: Tensor, M: int, C: int, B: int) -> None:
         P, self.rev, self.turned, self.before, self.behind = _orders(M, buffer.device)
+        self.middle = P // 2
         widths = [P]
         while widths[-1] > 2:
             widths.append(widths[-1] // 2)
-        sizes = [C * C * P * B, 2 * C * P * B, *(2 * C * C * width * B for width in widths)]
-        parts = buffer.split(sizes)
-        self.all_leaves = parts[0].view(C, C, P, B)
+        rescaled = widths[RESCALED::RESCALED]
+        sizes = [C * C * P * B, 2 * C * P * B]
+        sizes += [2 * C * C * width * B for width in widths] + [2 * width * B for width in rescaled]
+        leaves, vectors, *parts = buffer.split(sizes)
+        self.all_leaves = leaves.view(C, C, P, B)
         self.leaves = self.all_leaves[:, :, :M]
         self.all_leaves.zero_()[:, :, M:].diagonal(0, 0, 1).fill_(1.0)
-        self.vectors = parts[1].view(2, C, P, B)
+        self.vectors = vectors.view(2, C, P, B)
         self.first, self.last = self.vectors[0, :, 0], self.vectors[1, :, 0]
-        self.levels = [part.view(2, C, C, width, B) for part, width in zip(parts[2:], widths, strict=True)]
+        self.levels = [part.view(2, C, C, width, B) for part, width in zip(parts[: len(widths)], widths, strict=True)]
         self.directions = self.levels[0].unbind(0)
-        # For each product of levels: the result, and for each inner state the even and the odd factor.
+        self.divisors = [part.view(2, width, B) for part, width in zip(parts[len(widths) :], rescaled, strict=True)]
+        # For each product of levels: the result, for each inner state the even and the odd factor, and the divisors.
         self.up = []
-        for level, out in zip(self.levels[:-1], self.levels[1:], strict=True):
+        for depth, (level, out) in enumerate(zip(self.levels[:-1], self.levels[1:], strict=True), 1):
             even, odd = level.chunk(2, 3)
-            self.up.append((out, [(even[:, :, k].unsqueeze(2), odd[:, k].unsqueeze(1)) for k in range(C)]))
+            pairs = [(even[:, :, k].unsqueeze(2), odd[:, k].unsqueeze(1)) for k in range(C)]
+            self.up.append((out, pairs, None if depth % RESCALED else self.divisors[depth // RESCALED - 1]))
         self.down = _down(self.vectors, self.levels)
 
     @staticmethod
     def size(P: int, C: int, B: int) -> int:
         """Numbers in the buffer."""
-        return B * (C * C * P + 2 * C * P + C * C * (4 * P - 4))
+        rescaled = sum(P >> depth for depth in range(RESCALED, P.bit_length() - 1, RESCALED))
+        return B * (C * C * P + 2 * C * P + C * C * (4 * P - 4) + 2 * rescaled)
 
     def leaves_to_levels(self) -> None:
         """The leaves in the order of the scan, the second direction turned round."""
@@ -112,15 +125,18 @@ class _Tangent:
         self.first = self.vectors[0, :, 0]
         self.levels = [torch.empty_like(level[:, 0]) for level in tree.levels]
         self.directions = self.levels[0].unbind(0)
-        # For each level: the result, what the odd half adds, and for each state what the even half adds and the matrix.
+        # For each level: the result, what the odd half adds, for each state what the even half adds and the matrix, and
+        # the divisors of the result.
         self.up = []
-        for level, matrices, out in zip(self.levels[:-1], tree.levels[:-1], self.levels[1:], strict=True):
+        for level, matrices, out, (*_, divisor) in zip(
+            self.levels[:-1], tree.levels[:-1], self.levels[1:], tree.up, strict=True
+        ):
             (even, odd), after = level.chunk(2, 2), matrices.chunk(2, 3)[1].unbind(1)
             pairs = [(v.unsqueeze(1), m) for v, m in zip(even.unbind(1), after, strict=True)]
-            self.up.append((out, odd, pairs))
+            self.up.append((out, odd, pairs, None if divisor is None else divisor.unsqueeze(1)))
         # For each level from the top: the vectors that come out, what is added, and the products.
         self.down = [
-            (out, level.chunk(2, 2)[0], pairs)
+            (out, level.chunk(2, 2)[0], pairs, None)
             for level, (out, pairs) in zip(reversed(self.levels), _down(self.vectors, tree.levels), strict=True)
         ]
 
@@ -144,45 +160,68 @@ class ScanSpace:
 
 
 class Scan(NamedTuple):
-    """node: C N B and step: C C M B, marginals; partition: B; highest: M B, log of what matrices were divided by.
+    """node: C N B and step: C C M B, marginals; exact: B bool; log_partition: B, any numbers where it is not wanted.
 
     loan: holds the tree; kept: tensors that the tangent needs.
     """
 
     node: Tensor
     step: Tensor
-    partition: Tensor
-    highest: Tensor
+    exact: Tensor
+    log_partition: Tensor
     loan: Loan[ScanSpace]
     kept: tuple[Tensor, ...]
 
 
-def scan(start: Tensor, steps: Tensor, entering: Tensor | None = None) -> Scan:
+def scan(start: Tensor, steps: Tensor, entering: Tensor, need_total: bool) -> Scan:
     """From log potentials start B C, steps B M C C and entering B M C, M >= 1, of any floating type.
 
-    entering: of the state that each step leads to, to be added to the steps, or None.
+    entering: of the state that each step leads to, to be added to the steps; need_total: whether the log-partition is
+    wanted.
     O(B M C^3) time, O(B M C^2) memory.
     """
     B, M, C = steps.shape[:3]
     loan = POOL.borrow((M, C, B, steps.device), lambda: ScanSpace(M, C, B, steps.device))
     space, tree = loan.space, loan.space.values
-    _by_time(steps, entering, tree.leaves)
-    highest = tree.leaves.amax((0, 1)).clamp_(min=-1e300).add_(math.log(C))  # M B
-    tree.leaves.sub_(highest).exp_()
+    # Each kind of potentials is brought to a maximum of 0 before they meet, lest digits are lost in a great number.
+    highest = level_(tree.leaves.copy_(steps.permute(2, 3, 1, 0)), 0, 1)  # M B
+    states = entering.permute(2, 1, 0).to(torch.float64, copy=True)  # C M B
+    highest += level_(states, 0)
+    of_both = tree.leaves.add_(states).amax((0, 1)).clamp_(min=-1e300)
+    exact = of_both.amin(0) >= -LARGEST_POTENTIAL
+    of_both += math.log(C)
+    tree.leaves.sub_(of_both).exp_()
     tree.first.copy_(start.softmax(1, dtype=torch.float64).t())
-    tree.leaves_to_levels()
-    for out, pairs in (*tree.up, *tree.down):
-        _sum_of_products(pairs, out)
+    _fill(tree, C)
     alpha, beta = tree.in_time(tree.vectors)
-    end = alpha.select(1, M)
-    partition = end.sum(0)
-    inverse = partition.clamp(min=SMALLEST_TOTAL).reciprocal_()
-    beta.mul_(inverse)  # and with it, below, its derivative
     step = (tree.leaves * alpha.narrow(1, 0, M).unsqueeze(1)).mul_(beta)
-    node = alpha.new_empty(C, M + 1, B)
-    torch.sum(step, 1, out=node.narrow(1, 0, M))
-    torch.mul(end, inverse, out=node.select(1, M))
-    return Scan(node, step, partition, highest, loan, (space.buffer, step, node, alpha, beta, inverse))
+    around = step.sum((0, 1))  # M B
+    exact &= around.amin(0) >= SMALLEST_TOTAL
+    log_partition = highest[0]
+    if need_total:
+        middle = tree.middle
+        log_partition = (alpha[:, middle] * beta[:, middle - 1]).sum(0).log() + (highest + of_both).sum(0)
+        log_partition += start.double().logsumexp(1) + sum(divisor[0].log().sum(0) for divisor in tree.divisors)
+    inverse = around.clamp_(min=SMALLEST_TOTAL).reciprocal_()
+    step.mul_(inverse)
+    return Scan(_nodes(step), step, exact, log_partition, loan, (space.buffer, step, alpha, beta, inverse))
+
+
+def _fill(tree: _Tree, states: int) -> None:
+    """Levels and vectors from leaves and first vectors."""
+    tree.leaves_to_levels()
+    for out, pairs, divisor in tree.up:
+        _sum_of_products(pairs, out)
+        if divisor is not None:
+            torch.amax(out, (1, 2), out=divisor)
+            out.div_(divisor.mul_(states).clamp_(min=1e-300)[:, None, None])
+    for out, pairs in tree.down:
+        _sum_of_products(pairs, out)
+
+
+def _nodes(step: Tensor) -> Tensor:
+    """C M+1 B, of every state what C C M B says of the step that leaves it, of the last one of the step before it."""
+    return torch.cat([step.sum(1), step.select(2, step.size(2) - 1).sum(0).unsqueeze(1)], 1)
 
 
 def scan_tangent(
@@ -190,15 +229,15 @@ def scan_tangent(
     kept: tuple[Tensor, ...],
     start: Tensor | None,
     steps: Tensor,
-    entering: Tensor | None = None,
+    entering: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals, C N B and C C M B, in a direction start B C (or None for 0), steps and entering as
-    in `scan`.
-    """
-    _, step, node, alpha, beta, inverse = kept
+    """Derivatives of the marginals, C N B and C C M B, in a direction as of the arguments of `scan`, None for 0."""
+    _, step, alpha, beta, inverse = kept
     tree, tangent = loan.space.values, loan.space.tangent
     M, C, B = loan.space.sizes
-    direction = _by_time(steps, entering, step.new_empty(C, C, M, B))
+    direction = step.new_empty(C, C, M, B).copy_(steps.permute(2, 3, 1, 0))
+    if entering is not None:
+        direction.add_(entering.permute(2, 1, 0))
     direction.sub_((direction * step).sum((0, 1)))
     change = tree.leaves * direction
     _sum_of_products(zip(alpha.narrow(1, 0, M).unsqueeze(1), change, strict=True), tangent.leaves[0])
@@ -207,20 +246,19 @@ def scan_tangent(
         tangent.first.zero_()
     else:
         start = start.t().double()
-        torch.mul(tree.first, start - (start * node.select(1, 0)).sum(0), out=tangent.first)
+        torch.mul(tree.first, start - (start * step[:, :, 0].sum(1)).sum(0), out=tangent.first)
     for added, order, out in zip(tangent.added, (tree.rev, tree.turned), tangent.directions, strict=True):
         torch.index_select(added, 1, order, out=out)
-    for out, added, ((vector, matrix), *others) in (*tangent.up, *tangent.down):
+    for out, added, ((vector, matrix), *others), divisor in (*tangent.up, *tangent.down):
         torch.addcmul(added, vector, matrix, out=out)
         for vector, matrix in others:
             out.addcmul_(vector, matrix)
+        if divisor is not None:
+            out.div_(divisor)
     d_alpha, d_beta = tree.in_time(tangent.vectors)
     d_step = (d_alpha.narrow(1, 0, M).unsqueeze(1) * beta).addcmul_(alpha.narrow(1, 0, M).unsqueeze(1), d_beta)
-    d_step.mul_(tree.leaves).addcmul_(step, direction)
-    d_node = alpha.new_empty(alpha.shape)
-    torch.sum(d_step, 1, out=d_node.narrow(1, 0, M))
-    torch.mul(d_alpha.select(1, M), inverse, out=d_node.select(1, M))
-    return d_node, d_step
+    d_step.mul_(tree.leaves).mul_(inverse).addcmul_(step, direction)
+    return _nodes(d_step), d_step
 
 
 def _sum_of_products(pairs: Iterable[tuple[Tensor, Tensor]], out: Tensor) -> None:
@@ -228,14 +266,3 @@ def _sum_of_products(pairs: Iterable[tuple[Tensor, Tensor]], out: Tensor) -> Non
     torch.mul(left, right, out=out)
     for left, right in others:
         out.addcmul_(left, right)
-
-
-def _by_time(steps: Tensor, entering: Tensor | None, out: Tensor) -> Tensor:
-    """steps B M C C and what is to be added to each state that they lead to, B M C, as out C C M B."""
-    out.copy_(steps.permute(2, 3, 1, 0))
-    return out if entering is None else out.add_(entering.permute(2, 1, 0))
-
-
-def log_scale(start: Tensor, highest: Tensor) -> Tensor:
-    """B: log of what the partition function of a scan has to be multiplied by."""
-    return start.double().logsumexp(1) + highest.sum(0)

@@ -78,6 +78,20 @@ def _roll(x: Tensor, shift: Tensor, dims: tuple[int, ...], root: bool) -> Tensor
     return x
 
 
+def level_(log_potentials: Tensor, *dims: int) -> Tensor:
+    """Subtract the maximum over some axes, in place; what was subtracted, without these axes, finite."""
+    highest = log_potentials.amax(dims, keepdim=True).clamp_(min=-1e300)
+    log_potentials.sub_(highest)
+    return highest.squeeze(dims)
+
+
+def add_exactly(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """x + y and what rounding took from it (Knuth's two-sum), 0 where the sum is -inf."""
+    total = x + y
+    part = total - x
+    return total, ((x - (total - part)) + (y - part)).masked_fill_(total == -torch.inf, 0.0)
+
+
 def refuse_what_is_no_number(name: str, log_potentials: Tensor) -> None:
     """Raise ValueError, naming the first place, if a log potential is NaN or +inf."""
     wrong = ~(log_potentials < torch.inf)

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.pushdown_layout import arrange
+from seqstruct.ops.semiring import shares
 
 FLOOR = -1e300  # stands for -inf where it is subtracted, so that -inf - FLOOR stays -inf
 
@@ -40,8 +41,8 @@ def pushdown_log(logits: Tensor, pushed: Tensor, bottom: Tensor, states: int, sy
         if t:
             popped = columns[t][:, : t * states].transpose(1, 2) + torch.cat(alphas[:t], 1).unsqueeze(1)
             terms.append(popped.reshape(B, top, t * states))
-        alpha, shares = _share(torch.cat(terms, 2))
-        push, replace, popped = shares.split([top, top, t * states], 2)
+        alpha, share = shares(torch.cat(terms, 2), 2)
+        push, replace, popped = share.split([top, top, t * states], 2)
         new = push.sum(2, keepdim=True) * pushed[:, t : t + 1] + torch.bmm(replace, mean)
         if t:
             popped = popped.reshape(B * symbols, states, t * states)
@@ -49,17 +50,9 @@ def pushdown_log(logits: Tensor, pushed: Tensor, bottom: Tensor, states: int, sy
         mean = new
         alphas.append(alpha.view(B * symbols, states))
         means.append(mean.view(B * symbols, states, size))
-        weighted = _share(alpha)[1].unsqueeze(2) * mean
+        weighted = shares(alpha, 1)[1].unsqueeze(2) * mean
         readings.append(weighted.unflatten(1, (symbols, states)).transpose(1, 2))
     return torch.stack(readings, 1)
-
-
-def _share(terms: Tensor) -> tuple[Tensor, Tensor]:
-    """Logsumexp and softmax over the last axis; -inf and zeros, without gradient, where every term is -inf."""
-    none = terms.amax(-1, keepdim=True) == -torch.inf
-    possible = terms.masked_fill(none, 0.0)
-    total = possible.logsumexp(-1).masked_fill(none.squeeze(-1), -torch.inf)
-    return total, possible.softmax(-1).masked_fill(none, 0.0)
 
 
 def log_tables(

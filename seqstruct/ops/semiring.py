@@ -112,6 +112,14 @@ def log_sum(terms: Tensor, dim: int) -> Tensor:
     return terms.masked_fill(none, 0.0).logsumexp(dim).masked_fill(none.squeeze(dim), -torch.inf)
 
 
+def shares(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Logsumexp and softmax over an axis; where all terms are -inf, -inf and zeros with derivatives 0."""
+    none = (terms == -torch.inf).all(dim, keepdim=True)
+    possible = terms.masked_fill(none, 0.0)
+    total = possible.logsumexp(dim).masked_fill(none.squeeze(dim), -torch.inf)
+    return total, possible.softmax(dim).masked_fill(none, 0.0)
+
+
 class _DrawnSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, terms: Tensor, dim: int, generator: torch.Generator) -> Tensor:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
 import torch
 
+from seqstruct.ops import linear_chain
 from seqstruct.ops.linear_chain import (
     chain_best_path,
     chain_entropy,
@@ -38,6 +40,22 @@ def enumerate_paths(unary, edge):
     paths = torch.tensor(list(itertools.product(range(C), repeat=N)))
     scores = unary[torch.arange(N), paths].sum(1)
     return paths, scores + edge[torch.arange(N - 1), paths[:, :-1], paths[:, 1:]].sum(1)
+
+
+def exactly(unary, edge):
+    """All paths P N and their scores P less the greatest, of one row, added up as fractions."""
+    paths = list(itertools.product(range(unary.size(1)), repeat=len(unary)))
+    unary, edge = unary.tolist(), edge.tolist()
+
+    def score(path):
+        parts = [unary[t][c] for t, c in enumerate(path)]
+        parts += [edge[t][i][j] for t, (i, j) in enumerate(itertools.pairwise(path))]
+        return None if -INF in parts else sum(map(Fraction, parts))
+
+    scores = [score(path) for path in paths]
+    best = max(x for x in scores if x is not None)
+    less = torch.tensor([-INF if x is None else float(x - best) for x in scores], dtype=torch.float64)
+    return torch.tensor(paths), less, float(best)
 
 
 def indicators(paths, C):
@@ -126,10 +144,10 @@ def test_backward_pass_of_the_paper(generator, N, C):
 
 @pytest.mark.parametrize(("N", "C"), [(2, 2), (5, 2), (9, 3), (4, 7), (50, 2)])
 def test_scaled_form_equals_log_space(generator, N, C):
-    start, steps = chain_potentials(*draw(generator, 3, N, C, spread=2.0), None)
+    parts = chain_potentials(*draw(generator, 3, N, C, spread=2.0), None)
     direction = chain_potentials(*draw(generator, 3, N, C), None)
-    scaled = scaled_chain(start, steps)
-    chain, node, pair = log_chain(start, steps)
+    scaled = scaled_chain(*parts)
+    chain, node, pair = log_chain(*parts)
     assert scaled.exact.all()
     torch.testing.assert_close(scaled.log_partition, chain.log_partition)
     torch.testing.assert_close(scaled.node, node, rtol=0, atol=1e-12)
@@ -190,8 +208,7 @@ def test_rows_out_of_range_go_to_log_space(generator, N, C, spread):
     unary[1, 0, 0] += 100 * spread  # draws the scale of each step away from what counts in the end
     edge[1, :, 0, 1:] -= 50 * spread
     edge[1, -1, 0, :] -= 100 * spread
-    start, steps = chain_potentials(unary, edge, None)
-    chain, expected, pair = log_chain(start, steps)
+    chain, expected, pair = log_chain(*chain_potentials(unary, edge, None))
     unary.requires_grad_(), edge.requires_grad_()
     node, found = chain_marginals(unary, edge)
     torch.testing.assert_close(node, expected, rtol=0, atol=1e-9)
@@ -203,13 +220,109 @@ def test_rows_out_of_range_go_to_log_space(generator, N, C, spread):
     torch.testing.assert_close(chain_log_partition(unary, edge), chain.log_partition, rtol=1e-13, atol=1e-9)
 
 
+@pytest.mark.parametrize(("N", "C"), [(700, 2), (700, 5), (2048, 3), (2048, 7), (4096, 2), (4096, 3), (4096, 5)])
+def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, N, C):
+    """Spreads 1 to 6, impossible steps, padding on either side; the truth is log space, to which all rows are sent."""
+    unary, edge = draw(generator, 5, N, C)
+    unary, edge = (x * torch.tensor([1.0, 3.0, 6.0, 3.0, 3.0]).view(5, *[1] * (x.dim() - 1)) for x in (unary, edge))
+    blocked = torch.rand(edge[0].shape, generator=generator) < 0.3
+    edge[3].masked_fill_(blocked & ~torch.eye(C, dtype=torch.bool), -INF)
+    mask = torch.zeros(5, N, dtype=torch.bool)
+    mask[2, : N // 3], mask[4, N - N // 5 :] = True, True
+    unary.requires_grad_(), edge.requires_grad_()
+    weights = draw(generator, 5, N, C)
+    calls = []
+    monkeypatch.setattr(linear_chain, "log_chain", lambda *x: calls.append(len(x[0])) or log_chain(*x))
+
+    def results():
+        node, pair = chain_marginals(unary, edge, mask)
+        grads = torch.autograd.grad((node * weights[0]).sum() + (pair * weights[1]).sum(), (unary, edge))
+        return chain_log_partition(unary, edge, mask), node, pair, *grads
+
+    found = results()
+    assert not calls
+    monkeypatch.setattr(linear_chain, "scaled_chain", lambda *x: (y := scaled_chain(*x))._replace(exact=~y.exact))
+    truth = results()
+    assert calls == [5, 5]
+    torch.testing.assert_close(found[0], truth[0], rtol=1e-13, atol=0)
+    torch.testing.assert_close(found[1:], truth[1:], rtol=0, atol=1e-11)
+
+
+def masked_everywhere(generator, C, mask):
+    """Rows whose paths all carry the mask: at one place, at two, at a step or at its end, at different places."""
+    unary, edge = draw(generator, 5, 4, C)
+    unary[0, 2] = mask
+    edge[1, 1], unary[1, 3] = mask, mask
+    unary[2, 0], unary[2, 3] = mask, 2 * mask
+    edge[3, 1, 0], edge[3, 1, 1:] = mask, -INF
+    edge[3, 1, 1:, -1] = 0.5
+    unary[3, 2, -1] = mask
+    unary[4, 1, 0], unary[4, 2, 1:] = mask, mask
+    edge[4, 1, 0, 1:], edge[4, 1, 1:, 0] = -INF, -INF
+    return unary, edge
+
+
+@pytest.mark.parametrize("mask", [-1e30, -1e16, 1e30, -1e9])
+@pytest.mark.parametrize("C", [2, 3, 6])
+def test_every_path_carries_a_mask(generator, C, mask):
+    unary, edge = masked_everywhere(generator, C, mask)
+    unary.requires_grad_(), edge.requires_grad_()
+    node, pair = chain_marginals(unary, edge)
+    entropy, log_partition = chain_entropy(unary, edge), chain_log_partition(unary, edge)
+    samples = chain_sample(unary, edge, count=1000, generator=generator)
+    best = chain_best_path(unary, edge)
+    torch.testing.assert_close(node.sum(2), torch.ones(5, 4, dtype=torch.float64), rtol=0, atol=1e-14)
+    torch.testing.assert_close(pair.sum((2, 3)), torch.ones(5, 3, dtype=torch.float64), rtol=0, atol=1e-14)
+    for b in range(5):
+        paths, scores, greatest = exactly(unary[b], edge[b])
+        p, (one, two) = scores.softmax(0), indicators(paths, C)
+        torch.testing.assert_close(node[b], torch.einsum("p,pnc->nc", p, one), rtol=0, atol=1e-13)
+        torch.testing.assert_close(pair[b], torch.einsum("p,pncd->ncd", p, two), rtol=0, atol=1e-13)
+        torch.testing.assert_close(entropy[b], torch.special.entr(p).sum(), rtol=1e-12, atol=0)
+        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
+        if b < 3:
+            assert torch.equal(best.states[b], paths[scores.argmax()])
+            seen = torch.nn.functional.one_hot(samples[:, b], C).double().mean(0)
+            torch.testing.assert_close(seen, node[b].detach(), rtol=0, atol=0.05)
+        (grad,) = torch.autograd.grad(node[b, 1, 0], unary, retain_graph=True)
+        expected = torch.einsum("p,pnc->nc", p * one[:, 1, 0], one) - node[b, 1, 0] * node[b]
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("magnitude", [30.0, 1e4, 1e8])
+@pytest.mark.parametrize("C", [2, 3, 6])
+def test_entropy_keeps_its_digits(generator, C, magnitude):
+    """Two best paths that differ by little, or by much, and everything else far away."""
+    unary, edge = draw(generator, 6, 4, C, spread=magnitude)
+    for b, gap in enumerate([0.0, 1.0, 20.0, 40.0, 300.0, 700.0]):
+        edge[b] *= 0.01
+        unary[b, 2, 1] = unary[b, 2].max() + 3 * magnitude
+        unary[b, 2, 0] = unary[b, 2, 1] - gap
+        edge[b, 1, :, 0], edge[b, 2, 0] = edge[b, 1, :, 1], edge[b, 2, 1]
+    unary.requires_grad_(), edge.requires_grad_()
+    found = chain_entropy(unary, edge)
+    grads = torch.autograd.grad(found.sum(), (unary, edge))
+    for b in range(6):
+        paths, scores, _ = exactly(unary[b], edge[b])
+        shares = scores.softmax(0)
+        likely = shares.argmax()
+        others = shares.index_fill(0, likely, 0.0)
+        expected = torch.special.entr(others).sum() - shares[likely] * torch.log1p(-others.sum())
+        torch.testing.assert_close(found[b], expected, rtol=1e-9, atol=1e-20)
+        weight = (-shares * (scores - scores.logsumexp(0) + expected)).nan_to_num()
+        for grad, indicator in zip(grads, indicators(paths, C), strict=True):
+            expected_grad = torch.einsum("p,p...->...", weight, indicator)
+            torch.testing.assert_close(grad[b], expected_grad, rtol=1e-6, atol=1e-12)
+    assert (found >= 0).all()
+
+
 def test_underflow_is_found():
     """All but 1e-400 of the weight of each first step leads to a state that the second leaves by 1e-500."""
-    start = torch.zeros(1, 2, dtype=torch.float64)
+    unary = torch.zeros(1, 3, 2, dtype=torch.float64)
     steps = torch.zeros(1, 2, 2, 2, dtype=torch.float64)
     steps[0, 0, :, 1], steps[0, 1, 0] = -920.0, -1150.0
-    assert not scaled_chain(start, steps).exact.any()
-    assert chain_marginals(torch.zeros(1, 3, 2, dtype=torch.float64), steps).node[0, 1, 1] > 0.999
+    assert not scaled_chain(*chain_potentials(unary, steps, None)).exact.any()
+    assert chain_marginals(unary, steps).node[0, 1, 1] > 0.999
 
 
 @pytest.mark.parametrize("spread", [1.0, 100.0, 1e4])
