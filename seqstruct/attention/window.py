@@ -11,7 +11,7 @@ from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.dot_product import softmax_attention
 from seqstruct.ops.local_attention import ring_positions, ring_unrolled, ring_write, window_attention
-from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.masking import check_padding_mask, reordered
 
 
 class Ring(NamedTuple):
@@ -56,7 +56,7 @@ class WindowAttention(MultiHeadAttention):
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
         if padding_mask is not None:
             order = padding_mask.long().argsort(dim=1, stable=True)
-            keys, values = (_select(x, order) for x in (keys, values))
+            keys, values = (reordered(x, order) for x in (keys, values))
         return self._put(state, keys, values, padding_mask)
 
     def read(
@@ -97,7 +97,7 @@ class WindowAttention(MultiHeadAttention):
         )
         if padding_mask is not None:
             order = padding_mask.long().argsort(dim=1, stable=True)
-            queries, keys, values = (_select(x, order) for x in (queries, keys, values))
+            queries, keys, values = (reordered(x, order) for x in (queries, keys, values))
         reach = self.cells - 1
         past = [ring_unrolled(x, state.count, reach).to(keys.dtype) for x in (state.key, state.value)]
         before = torch.arange(-reach, 0, device=key.device) >= -state.count.unsqueeze(1)
@@ -110,7 +110,7 @@ class WindowAttention(MultiHeadAttention):
             torch.ones_like(before) if self.config.empty_slots else before,
         )
         if padding_mask is not None:
-            output = _select(output, order.argsort(1))
+            output = reordered(output, order.argsort(1))
         output = self.out_proj(output.transpose(1, 2).flatten(2))
         if resumed or padding_mask is not None:
             state = self._put(state, keys, values, padding_mask)
@@ -129,8 +129,3 @@ class WindowAttention(MultiHeadAttention):
         dtype = state.key.dtype
         key = ring_write(state.key, keys.to(dtype), state.count, count)
         return Ring(key, ring_write(state.value, values.to(dtype), state.count, count), count)
-
-
-def _select(x: Tensor, order: Tensor) -> Tensor:
-    """x: B H T D with its positions in the order B T."""
-    return x.gather(2, order[:, None, :, None].expand(-1, x.size(1), -1, x.size(3)))

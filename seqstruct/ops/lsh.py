@@ -1,7 +1,16 @@
 """Softmax attention inside the buckets of a locality-sensitive hash (Kitaev et al. 2020, sec. 2).
 
-Two positions may attend to each other if some round of hashing puts both into one bucket.
-Axis letters: B batch, H heads, R rounds, T positions, D size of a head.
+In a round of hashing a query meets the positions of its own bucket that lie at most `chunk` places from it, counted
+within the bucket (behind it alone where causal); it attends to those met in any round.  To itself it attends only where
+it meets nothing else (there, "Causal masking for shared-QK attention").  Which positions meet depends on their own
+hashes and on what stands between them, never on what comes later.  `meetings` is the definition, `bucket_attention` the
+same in sorted chunks.
+
+Buckets follow the length: a hash has twice as many whenever the tokens outgrow chunk / 2 for each bucket, the paper's
+ratio.  Its code is that of the finest buckets, and coarser ones forget the lowest bits; where causal, a query uses the
+buckets of its own position.
+
+Axis letters: B batch, H heads, R rounds, T queries, S keys, D size of a head.
 """
 
 from __future__ import annotations
@@ -12,65 +21,105 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seqstruct.ops.dot_product import scaled_scores, weighted_values
 
-def hash_buckets(x: Tensor, rotations: Tensor) -> Tensor:
-    """B H R T long: argmax of [x M, -x M] for x B H T D and the rotations M, H R D N/2 for N buckets."""
-    rotated = x.detach().to(rotations.dtype).unsqueeze(2) @ rotations  # B H R T N/2
-    return torch.cat([rotated, -rotated], -1).argmax(-1)
+NOWHERE = -(2**30)  # a place far from all
+ALONE = -1e30  # the logit of a position with itself: nothing beside any other, everything where there is no other
 
 
-def share_a_bucket(first: Tensor, second: Tensor) -> Tensor:
-    """B H T S long: in how many rounds the positions of B H R T and B H R S meet."""
-    return (first.unsqueeze(-1) == second.unsqueeze(-2)).sum(2)
+def hash_codes(x: Tensor, rotations: Tensor, halvings: Tensor) -> Tensor:
+    """B H R T long for x B H T D: the argmax of [x M, -x M], then one bit for each sign of x N.
+
+    rotations: M, H R D n/2 for n buckets; halvings: N, H R D L, each of which halves all of them.
+    """
+    x = x.detach().to(rotations.dtype).unsqueeze(2)
+    rotated = x @ rotations  # B H R T n/2
+    codes = torch.cat([rotated, -rotated], -1).argmax(-1)
+    bits = (x @ halvings > 0).long()
+    for i in range(bits.size(-1)):
+        codes = 2 * codes + bits[..., i]
+    return codes
+
+
+def limits(buckets: int, chunk: int, most: int) -> list[int]:
+    """The most tokens for which `buckets` suffice, then for twice as many and so on, `most` times."""
+    return [(buckets * chunk // 2) << i for i in range(most)]
+
+
+def meetings(codes: Tensor, asked: Tensor, coarser: Tensor, chunk: int, causal: bool, padding: Tensor) -> Tensor:
+    """B H T S long: in how many rounds the last T of the S positions meet each.
+
+    codes: B H R S; asked: B H R T, those of the queries; coarser: B T, the bits that each query forgets; padding: B S
+    bool, True = padding, which meets nothing.  O(R T S) time and memory: the definition.
+    """
+    queries, keys = asked.size(3), codes.size(3)
+    apart = (asked.unsqueeze(-1) ^ codes.unsqueeze(-2)) >> coarser[:, None, None, :, None]  # B H R T S
+    same = (apart == 0) & ~padding[:, None, None, None]
+    own = torch.arange(keys - queries, keys, device=codes.device)
+    place = same.cumsum(-1)  # within the bucket
+    ages = place[..., torch.arange(queries, device=codes.device), own].unsqueeze(-1) - place
+    if causal:
+        same = same & (torch.arange(keys, device=codes.device) <= own.unsqueeze(1))
+    return (same & (ages.abs() <= chunk) & ~padding[:, None, None, own, None]).sum(2)
+
+
+def met_weights(query: Tensor, key: Tensor, met: Tensor) -> Tensor:
+    """B H T S, float32 at least: softmax over the keys B H S D that the last T positions, B H T D, met (B H T S bool).
+
+    Rows sum to 1, or are zero where nothing is met, itself included.
+    """
+    own = torch.ones_like(met[0, 0]).tril(met.size(3) - met.size(2)).triu(met.size(3) - met.size(2))
+    logits = scaled_scores(query, key).masked_fill(own, ALONE).masked_fill(~met, -math.inf)
+    blind = ~met.any(-1, keepdim=True)
+    return logits.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
 
 
 def bucket_attention(
-    query: Tensor, key: Tensor, value: Tensor, buckets: Tensor, chunk: int, causal: bool, padding: Tensor | None = None
+    query: Tensor, key: Tensor, value: Tensor, codes: Tensor, chunk: int, causal: bool, padding: Tensor,
+    dropout: float = 0.0,
 ) -> Tensor:
-    """B H T D: softmax over the keys that share a bucket with the query in some round (s <= t where causal).
+    """B H T D: softmax over what each position meets in some round, by one kind of buckets; 0 at padding.
 
-    query, key, value: B H T D; buckets: B H R T; padding: B T bool, True = padding.
-    In each round positions are sorted by bucket and cut into chunks, and a query sees its own chunk and the one before
-    (and the one after, unless causal): exact where no bucket is larger than `chunk`, otherwise the farthest keys of a
-    large bucket are missed.  O(R T chunk D) time and O(R T (chunk + D)) memory.
+    query, key, value: B H T D; codes: B H R T, of the buckets; padding: B T bool, True = padding; dropout: of weights,
+    in each round by itself.
+    Positions are sorted by bucket in each round and cut into chunks; one meets no other than those of its own chunk,
+    the one before and, unless causal, the one after.  O(R T chunk (D + R)) time, O(R T (chunk R + D)) memory.
     """
-    batch, heads, rounds, length = buckets.shape
-    pad = torch.zeros(batch, length, dtype=torch.bool, device=query.device) if padding is None else padding
+    length, rounds = query.size(2), codes.size(2)
     tail = -length % chunk
-    count = (length + tail) // chunk
-    pad = F.pad(pad, (0, tail), value=True)
-    query, key, value = (F.pad(x, (0, 0, 0, tail)) for x in (query, key, value))
-    beyond = int(buckets.max()) + 1
-    buckets = F.pad(buckets, (0, tail)).masked_fill(pad[:, None, None], beyond)
+    padding = F.pad(padding, (0, tail), value=True)
+    nothing = padding[:, None, :, None]
+    query, key, value = (F.pad(x, (0, 0, 0, tail)).masked_fill(nothing, 0) for x in (query, key, value))
+    last = torch.iinfo(codes.dtype).max
+    codes = F.pad(codes, (0, tail)).masked_fill(padding[:, None, None], last)
+    sorted_codes, order = codes.sort(dim=-1, stable=True)
+    back = order.argsort(-1)
+    # Places in the sorted sequence, with more than a chunk between two buckets.
+    bucket = F.pad(sorted_codes[..., 1:] != sorted_codes[..., :-1], (1, 0)).cumsum(-1)
+    index = torch.arange(length + tail, device=query.device)
+    places = (index + (chunk + 1) * bucket).gather(3, back).int()  # B H R T
     outputs, totals = [], []
     for r in range(rounds):
-        order = buckets[:, :, r].sort(dim=-1, stable=True).indices  # B H T
-        sorted_q, sorted_k, sorted_v = (_chunks(_take(x, order), count) for x in (query, key, value))
-        place, ids = _chunks(order, count), buckets.gather(3, order.unsqueeze(2).expand(-1, -1, rounds, -1))
-        ids = ids.unflatten(3, (count, chunk))  # B H R J chunk
-        near_k, near_v = (_with_neighbours(x, 2, causal) for x in (sorted_k, sorted_v))
-        near_place = _with_neighbours(place, 2, causal, fill=-1)
-        meet = (ids.unsqueeze(-1) == _with_neighbours(ids, 3, causal, fill=-1).unsqueeze(-2)).int()
-        visible = (meet[:, :, r] > 0) & (near_place >= 0).unsqueeze(-2)
-        if causal:
-            visible &= near_place.unsqueeze(-2) <= place.unsqueeze(-1)
-        logits = (sorted_q * query.size(-1) ** -0.5) @ near_k.transpose(-1, -2)
+        by_bucket = order[:, :, r]  # B H T
+        sorted_q, sorted_k, sorted_v = (_take(x, by_bucket).unflatten(2, (-1, chunk)) for x in (query, key, value))
+        own = places.gather(3, by_bucket.unsqueeze(2).expand(-1, -1, rounds, -1)).unflatten(3, (-1, chunk))
+        ages = own.unsqueeze(-1) - _with_neighbours(own, 3, causal, fill=NOWHERE).unsqueeze(-2)  # B H R J chunk keys
+        met = (ages >= 0) & (ages <= chunk) if causal else ages.abs() <= chunk
         # A pair that meets in several rounds has its weight shared out among them.
-        logits = (logits - meet.sum(2).clamp(min=1).to(logits.dtype).log()).masked_fill(~visible, -math.inf)
-        total = logits.logsumexp(-1)  # B H J chunk
-        back = order.argsort(-1)
-        outputs.append(_take(((logits - total.unsqueeze(-1)).exp() @ near_v).flatten(2, 3), back))
-        totals.append(total.flatten(2, 3).gather(2, back))
+        offset = -met.sum(2, dtype=torch.promote_types(query.dtype, torch.float32)).log()
+        offset.masked_fill_(ages[:, :, r] == 0, ALONE).masked_fill_(~met[:, :, r], -math.inf)
+        logits = scaled_scores(sorted_q, _with_neighbours(sorted_k, 2, causal)) + offset
+        total = logits.logsumexp(-1, keepdim=True)  # B H J chunk 1
+        read = weighted_values((logits - total).exp(), _with_neighbours(sorted_v, 2, causal), dropout)
+        outputs.append(_take(read.flatten(2, 3), back[:, :, r]))
+        totals.append(total.flatten(2).gather(2, back[:, :, r]))
     shares = torch.stack(totals).softmax(0).unsqueeze(-1)  # R B H T 1
-    return (torch.stack(outputs) * shares).sum(0)[:, :, :length]
+    output = (torch.stack(outputs) * shares.to(value.dtype)).sum(0)
+    return output.masked_fill(nothing, 0)[:, :, :length]
 
 
 def _take(x: Tensor, order: Tensor) -> Tensor:
     return x.gather(2, order.unsqueeze(-1).expand(-1, -1, -1, x.size(-1)))
-
-
-def _chunks(x: Tensor, count: int) -> Tensor:
-    return x.unflatten(2, (count, -1))
 
 
 def _with_neighbours(x: Tensor, dim: int, causal: bool, fill: int = 0) -> Tensor:

@@ -36,3 +36,8 @@ def positions(padding_mask: Tensor) -> Tensor:
 def started(padding_mask: Tensor) -> Tensor:
     """B S bool: whether a real token stands at or before each cell."""
     return (~padding_mask).cummax(1).values if padding_mask.size(1) else ~padding_mask
+
+
+def reordered(x: Tensor, order: Tensor) -> Tensor:
+    """x: B H T D with its positions in the order B T."""
+    return x.gather(2, order[:, None, :, None].expand(-1, x.size(1), -1, x.size(3)))
