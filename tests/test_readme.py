@@ -130,6 +130,7 @@ def test_the_mechanism_shown_is_one_file_and_inherits_the_contract(tmp_path):
     listed = run("-m", "seqstruct", "list", "--format", "markdown")
     row = f"| `{MECHANISM}` | Linear attention with one head: the memory is a sum of outer products | encoder self,"
     assert row in listed.stdout
-    tested = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/attention/test_contract.py", "-k", MECHANISM)
+    laws = (f"tests/attention/{name}.py" for name in ("test_contract", "test_contract_range"))
+    tested = run("-m", "pytest", "-q", "-p", "no:cacheprovider", *laws, "-k", MECHANISM)
     assert tested.returncode == 0, tested.stdout
     assert re.search(r"^\d{2,} passed", tested.stdout.splitlines()[-1]), tested.stdout

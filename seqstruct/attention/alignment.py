@@ -13,7 +13,7 @@ from seqstruct.attention.base import Attention, Reading, Shape
 from seqstruct.ops.additive_scores import additive_scores
 from seqstruct.ops.alignment import masked_softmax
 from seqstruct.ops.deferred import DeferredProducts
-from seqstruct.ops.masking import check_padding_mask, positions
+from seqstruct.ops.masking import clear_padding, positions
 
 
 class AlignmentMemory(NamedTuple):
@@ -145,7 +145,7 @@ class AlignmentAttention(Attention):
         self, state: AlignmentMemory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
     ) -> AlignmentMemory:
         """Append keys and values."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        key, value = clear_padding(padding_mask, key, value)
         if padding_mask is None:
             padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
         added = AlignmentMemory(self.prepare(key), value, padding_mask)

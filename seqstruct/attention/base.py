@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.option import check_options
-from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.masking import bound_padding, clear_padding
 
 
 class Site(str, Enum):
@@ -156,6 +156,7 @@ class Attention(nn.Module):
         order: B long, the rows of the old state to go on from, as beam search chooses them; None for all, as they are.
         Overridden where one pass over the memory can do all three.
         """
+        query, key, value = self.cleared(padding_mask, query, key, value)
         state = state if order is None else select_rows(state, order)
         state = self.write(state, key, value, padding_mask)
         return self.read(state, query, need_weights=need_weights), state
@@ -179,7 +180,7 @@ class Attention(nn.Module):
         successor comes back).  carry: the previous layer's `Reading.carry`.
         This default loops over `write` and `read`: right for every streaming mechanism, fast for none.
         """
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        query, key, value = self.cleared(padding_mask, query, key, value)
         resumed = state is not None
         if state is None:
             state = self.initial_state(query.size(0))
@@ -197,6 +198,18 @@ class Attention(nn.Module):
             at = None if position is None else position[:, now]
             readings.append(self.read(state, query[:, now], at, need_weights=need_weights))
         return self._concatenate(readings, query), state if resumed else None
+
+    def cleared(
+        self, padding_mask: Tensor | None, query: Tensor, key: Tensor, value: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The inputs of `forward`: keys and values zero at padding and, where they are the same tokens, queries finite.
+
+        Whatever stands at padding, NaN or not, neither values nor gradients know it.
+        """
+        key, value = clear_padding(padding_mask, key, value)
+        if self.shape.site is not Site.CROSS and padding_mask is not None and query.shape[:2] == key.shape[:2]:
+            query = bound_padding(padding_mask, query)
+        return query, key, value
 
     def _concatenate(self, readings: list[Reading], query: Tensor) -> Reading:
         """Readings of single steps, joined along T; weights are dropped since each step saw another S."""

@@ -8,7 +8,6 @@ from torch import Tensor
 from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.block_attention import Layout, from_blocks, layout, to_blocks
-from seqstruct.ops.masking import check_padding_mask
 
 
 class BlockAttention(MultiHeadAttention):
@@ -37,7 +36,7 @@ class BlockAttention(MultiHeadAttention):
         carry: object = None,
     ) -> tuple[Reading, None]:
         """All tokens at once."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        query, key, value = self.cleared(padding_mask, query, key, value)
         if key.size(1) == 0:
             return Reading(query.new_zeros(query.shape)), None
         pad = padding_mask

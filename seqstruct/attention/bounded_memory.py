@@ -22,7 +22,7 @@ from seqstruct.ops.bounded_memory import (
     write,
 )
 from seqstruct.ops.bounded_memory import step as step_memory
-from seqstruct.ops.masking import check_padding_mask, positions
+from seqstruct.ops.masking import clear_padding, positions
 
 
 class SlotState(NamedTuple):
@@ -70,6 +70,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
 
     def write(self, state: SlotState, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> SlotState:
         """Write keys and values B S C into their slots; padding writes nothing and decays nothing."""
+        key, value = clear_padding(padding_mask, key, value)
         written, position = self._written(state, key, value, padding_mask)
         with torch.autocast(key.device.type, enabled=False):
             memory = write(state.memory, written.key, written.value, written.control, self.means)
@@ -96,6 +97,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         need_weights: bool = False,
     ) -> tuple[Reading, SlotState]:
         """One pass over the slots, where kernels are compiled."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
         position = state.position if order is None else state.position.index_select(0, order)
         written, count = self._written(state._replace(position=position), key, value, padding_mask)
         queries = self._heads(self.q_proj(query))
@@ -120,6 +122,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         carry: object = None,
     ) -> tuple[Reading, SlotState | None]:
         """All queries at once; left to right in chunks."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
         resumed = state is not None
         if state is None:
             state = self.initial_state(query.size(0))
@@ -141,7 +144,6 @@ class BoundedMemoryAttention(MultiHeadAttention):
     def _written(
         self, state: SlotState, key: Tensor, value: Tensor, padding_mask: Tensor | None
     ) -> tuple[Written, Tensor]:
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
         place, count = None, state.position
         if self.positional:

@@ -10,7 +10,7 @@ from torch import Tensor
 from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.dot_product import weighted_values
-from seqstruct.ops.masking import causal_mask, check_padding_mask, left_to_right_visible
+from seqstruct.ops.masking import causal_mask, clear_padding, left_to_right_visible
 
 
 class Cache(NamedTuple):
@@ -54,7 +54,7 @@ class DotProductAttention(MultiHeadAttention):
 
     def write(self, state: Cache, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Cache:
         """Append keys and values B S C; in place beyond `length` where no gradient is recorded."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        key, value = clear_padding(padding_mask, key, value)
         new_key, new_value = self._keys_and_values(key, value, padding_mask, state)
         if padding_mask is None:
             padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
@@ -95,7 +95,7 @@ class DotProductAttention(MultiHeadAttention):
         carry: object = None,
     ) -> tuple[Reading, Cache | None]:
         """All queries at once."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        query, key, value = self.cleared(padding_mask, query, key, value)
         if state is not None:
             return self._forward_from(state, query, key, value, padding_mask, need_weights)
         keys, values = self._keys_and_values(key, value, padding_mask, None)

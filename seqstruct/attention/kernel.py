@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
@@ -14,7 +14,7 @@ from seqstruct.ops.linear_attention import LOWEST, Memory, Schedule, causal_line
 from seqstruct.ops.linear_attention import schedule as make_schedule
 from seqstruct.ops.linear_attention import step as step_memory
 from seqstruct.ops.linear_attention import write as write_memory
-from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.masking import clear_padding
 
 
 class Keys(NamedTuple):
@@ -64,6 +64,10 @@ class KernelAttention(MultiHeadAttention):
         """log g and 1 - g, each B H S, for inputs B S C: what of the memory stays and of the key enters (eq. 4.8)."""
         return None
 
+    def projected(self, layer: nn.Linear, x: Tensor) -> Tensor:
+        """Queries or keys B H T D of inputs B T C."""
+        return self._heads(layer(x))
+
     def initial_state(self, batch_size: int) -> Memory:
         """The empty memory."""
         dim = self.shape.embed_dim // self.shape.num_heads
@@ -71,6 +75,7 @@ class KernelAttention(MultiHeadAttention):
 
     def write(self, state: Memory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Memory:
         """Add keys and values B S C; padding adds nothing and decays nothing."""
+        key, value = clear_padding(padding_mask, key, value)
         feature_map = self.feature_map(True)
         keys = self._keys(state, key, value, padding_mask, feature_map, key.size(1) == 1)
         return self._write(state, keys, feature_map)
@@ -93,6 +98,7 @@ class KernelAttention(MultiHeadAttention):
         need_weights: bool = False,
     ) -> tuple[Reading, Memory]:
         """One pass over the memory, where kernels are compiled."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
         feature_map = self.feature_map(True)
         level = state.level if order is None else state.level.index_select(0, order)
         keys = self._keys(state._replace(level=level), key, value, padding_mask, feature_map, True)
@@ -116,6 +122,7 @@ class KernelAttention(MultiHeadAttention):
         carry: object = None,
     ) -> tuple[Reading, Memory | None]:
         """All queries at once; left to right in chunks."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
         resumed = state is not None
         feature_map = self.feature_map(resumed)
         if state is None:
@@ -135,7 +142,7 @@ class KernelAttention(MultiHeadAttention):
 
     def _queries(self, query: Tensor, keys: Keys, feature_map: FeatureMap) -> tuple[Tensor, FeatureMap | None]:
         """Queries as the keys are, vectors or features, and the map that is left to do."""
-        queries = self._heads(self.q_proj(query))
+        queries = self.projected(self.q_proj, query)
         with torch.autocast(query.device.type, enabled=False):
             queries = wide(queries)
             return (feature_map(queries)[0], None) if keys.mapped else (queries, feature_map)
@@ -150,8 +157,7 @@ class KernelAttention(MultiHeadAttention):
         by_chunk: bool = False,
     ) -> Keys:
         """by_chunk: whether a chunked map is left to whoever writes the keys."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
-        keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        keys, values = self.projected(self.k_proj, key), self._heads(self.v_proj(value))
         with torch.autocast(key.device.type, enabled=False):
             keys = wide(keys)
             mapped = not (by_chunk and feature_map.chunked)
@@ -175,7 +181,7 @@ class KernelAttention(MultiHeadAttention):
             return write_memory(state, keys.key, keys.value, keys.plan, features, keys.weight)
 
     def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
-        queries = self._heads(self.q_proj(query))
+        queries = self.projected(self.q_proj, query)
         with torch.autocast(query.device.type, enabled=False):
             output, denominator = read(state, wide(queries), feature_map, self.floor)
         return self._join(output, denominator, query.dtype)

@@ -24,7 +24,7 @@ from seqstruct.attention.dot_product import Cache, DotProductAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.lsh import bucket_attention, hash_codes, limits, meetings, met_weights
-from seqstruct.ops.masking import check_padding_mask, reordered
+from seqstruct.ops.masking import reordered
 
 HALVINGS = 16  # times that buckets can be halved
 
@@ -74,7 +74,7 @@ class LSHAttention(DotProductAttention):
         carry: object = None,
     ) -> tuple[Reading, Cache | None]:
         """All queries at once; in chunks where there are more than `chunk`, no state and no weights to show."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        query, key, value = self.cleared(padding_mask, query, key, value)
         if state is not None:
             return self._forward_from(state, query, key, value, padding_mask, need_weights)
         padding = padding_mask

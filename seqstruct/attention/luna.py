@@ -19,7 +19,6 @@ from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.dot_product import softmax_attention, softmax_weights
-from seqstruct.ops.masking import check_padding_mask
 
 
 @register_attention("luna", sites={Site.ENCODER_SELF})
@@ -64,7 +63,7 @@ class LunaAttention(MultiHeadAttention):
         carry: Tensor | None = None,
     ) -> tuple[Reading, None]:
         """Both attentions; carry: B n C from the layer below.  Raises ValueError on a carry of another shape."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        query, key, value = self.cleared(padding_mask, query, key, value)
         expected = (query.size(0), self.config.slots, self.shape.embed_dim)
         if carry is None:
             carry = self.tied.weight.expand(expected)

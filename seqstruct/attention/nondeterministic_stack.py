@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.masking import check_padding_mask, started
+from seqstruct.ops.masking import clear_padding, started
 from seqstruct.ops.pushdown import (
     PushdownState,
     pad_pushdown_logits,
@@ -140,7 +140,7 @@ class NondeterministicStackAttention(Attention):
 
     def _inputs(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Log-weights B S A and pushed vectors B S m, float64; a padded step keeps every configuration."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        key, value = clear_padding(padding_mask, key, value)
         logits = self.transition_layer(key)
         pushed = pushed_vectors(self.pushed_layer(value), padding_mask, sigmoid=self.config.sigmoid)
         if padding_mask is not None:

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.gate import Gate
-from seqstruct.attention.kernel import KernelAttention
+from seqstruct.attention.kernel import KernelAttention, wide
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.feature_maps import ArccosMap, FeatureMap, GaussianMap
@@ -92,6 +92,13 @@ class RandomFeatureAttention(KernelAttention):
         if self.config.kernel == "arccos":
             return ArccosMap(projection, self.config.unit_norm)
         return GaussianMap(projection, self.config.unit_norm, sigma)
+
+    def projected(self, layer: nn.Linear, x: Tensor) -> Tensor:
+        """In float32 at least with `unit_norm=False`: denominators are small differences there of large numbers."""
+        if self.config.unit_norm:
+            return super().projected(layer, x)
+        with torch.autocast(x.device.type, enabled=False):
+            return self._heads(F.linear(wide(x), wide(layer.weight), wide(layer.bias)))
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor] | None:
         """log g and 1 - g, B H S; None without the option."""

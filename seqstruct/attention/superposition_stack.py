@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.superposition_stack import pad_actions, superposition_stack
 
 
@@ -99,7 +99,7 @@ class SuperpositionStackAttention(Attention):
 
     def _inputs(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """actions B S 3 and pushed vectors B S m; a padded step is a no-op."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        key, value = clear_padding(padding_mask, key, value)
         actions = self.action_layer(key).softmax(-1)
         pushed = self.pushed_layer(value)
         if self.config.sigmoid:

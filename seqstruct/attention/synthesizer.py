@@ -19,7 +19,7 @@ from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.dot_product import weighted_values
-from seqstruct.ops.masking import check_padding_mask, positions
+from seqstruct.ops.masking import positions
 
 KINDS = ("dense", "random")
 
@@ -61,7 +61,7 @@ class SynthesizerAttention(MultiHeadAttention):
         carry: object = None,
     ) -> tuple[Reading, None]:
         """All tokens at once.  Raises ValueError past the last position."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        query, key, value = self.cleared(padding_mask, query, key, value)
         if key.size(1) == 0:
             return Reading(query.new_zeros(query.shape)), None
         pad = padding_mask

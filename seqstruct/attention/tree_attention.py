@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 from seqstruct.attention.base import Attention, Reading, Shape
 from seqstruct.ops.dot_product import weighted_values
 from seqstruct.ops.log_potentials import Rows
+from seqstruct.ops.masking import clear_padding
 
 
 class Tree(NamedTuple):
@@ -65,6 +66,7 @@ class ArcAttention(Attention):
             raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; they are the same tokens")
         if key.size(1) == 0:
             return Reading(query.new_zeros(query.shape), carry=carry), None
+        key, value = clear_padding(padding_mask, key, value)
         need_heads = need_weights and not self.training
         key, value = rows.to_front(key, 1), rows.to_front(value, 1)
         weights, output, extra = self.attend(key, value, rows, carry, need_heads)

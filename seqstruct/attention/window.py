@@ -11,7 +11,7 @@ from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.dot_product import softmax_attention
 from seqstruct.ops.local_attention import ring_positions, ring_unrolled, ring_write, window_attention
-from seqstruct.ops.masking import check_padding_mask, reordered
+from seqstruct.ops.masking import clear_padding, reordered
 
 
 class Ring(NamedTuple):
@@ -52,7 +52,7 @@ class WindowAttention(MultiHeadAttention):
 
     def write(self, state: Ring, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Ring:
         """Put keys and values B S C in the place of the oldest; padding is passed over."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        key, value = clear_padding(padding_mask, key, value)
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
         if padding_mask is not None:
             order = padding_mask.long().argsort(dim=1, stable=True)
@@ -86,7 +86,7 @@ class WindowAttention(MultiHeadAttention):
         carry: object = None,
     ) -> tuple[Reading, Ring | None]:
         """All queries at once, in blocks."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        query, key, value = self.cleared(padding_mask, query, key, value)
         if query.size(1) != key.size(1):
             raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
         resumed = state is not None

@@ -50,7 +50,7 @@ class AttentionAdapter(nn.Module):
         Raises ValueError where causality asked for is not the mechanism's own.
         """
         need_weights = need_weights or need_head_weights
-        query = query.transpose(0, 1)  # B T C
+        query, key, value = _batch_first(query, key, value)
         if incremental_state is not None and self.mechanism.shape.site.value != "encoder_self":
             reading = self._step(
                 query, key, value, key_padding_mask, incremental_state, static_kv, need_weights or collecting()
@@ -61,8 +61,8 @@ class AttentionAdapter(nn.Module):
             stream = memories() if self.mechanism.shape.site is Site.DECODER_SELF else None
             reading, state = self.mechanism(
                 query,
-                key.transpose(0, 1),
-                value.transpose(0, 1),
+                key,
+                value,
                 padding_mask,
                 None if stream is None else stream[self.layer],
                 need_weights=need_weights or collecting(),
@@ -95,8 +95,8 @@ class AttentionAdapter(nn.Module):
         if state is None or not static_kv:
             state = self.mechanism.initial_state(query.size(0)) if state is None else state
             padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
-            new = key.transpose(0, 1), value.transpose(0, 1), padding_mask
-            if not static_kv and query.size(1) == key.size(0) == 1:
+            new = key, value, padding_mask
+            if not static_kv and query.size(1) == key.size(1) == 1:
                 reading, state = self.mechanism.step(state, query, *new, order=order, need_weights=need_weights)
             else:
                 state = state if order is None else select_rows(state, order)
@@ -139,6 +139,12 @@ class AttentionAdapter(nn.Module):
         if not _is_identity(new_order, size):
             order = new_order if order is None else order.index_select(0, new_order)
             incremental_state[self._key] = {**saved, "order": order}
+
+
+def _batch_first(*inputs: Tensor | None) -> list[Tensor | None]:
+    """T B C to B T C; one tensor given twice stays one."""
+    turned = {id(x): x if x is None else x.transpose(0, 1) for x in inputs}
+    return [turned[id(x)] for x in inputs]
 
 
 def attention_penalty(model: nn.Module) -> Tensor | None:

@@ -28,7 +28,7 @@ from seqstruct.models.rnn_encoder import EncoderOutput
 from seqstruct.models.rnn_layers import CellState
 from seqstruct.models.rnn_output import AttentionalOutput
 from seqstruct.models.structured_transformer_lm import PLAN_HELP, set_default
-from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.masking import clear_padding
 
 STRUCTURED = "dependency(hidden_size=50, root_token=True)"
 SIMPLE = "simple(hidden_size=50)"
@@ -83,7 +83,7 @@ class BilinearAttention(Attention):
         self, state: BilinearMemory, key: Tensor, value: Tensor, padding_mask: Optional[Tensor] = None
     ) -> BilinearMemory:
         """Append keys and values B S M."""
-        check_padding_mask(padding_mask, key.size(0), key.size(1))
+        key, value = clear_padding(padding_mask, key, value)
         if padding_mask is None:
             padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
         added = self.key_layer(key), value, padding_mask

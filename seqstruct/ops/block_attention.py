@@ -59,7 +59,8 @@ def block_sparse_attention(
     everything.  O(J M P^2 D) time, M the largest number of neighbours of a block beyond those.
     """
     batch, _, count, size, _ = query.shape
-    most = max(1, int(neighbours[:, whole:].sum(2).max())) if count > whole else 1
+    seen = neighbours[:, whole:].sum(2)
+    most = max(1, int(seen.max())) if seen.numel() else 1
     present, ids = neighbours.to(torch.uint8).topk(min(most, count), dim=2)  # B J M
     rows = torch.arange(batch, device=query.device)[:, None, None]
     near = [x.transpose(1, 2)[rows, ids].transpose(2, 3).flatten(3, 4).flatten(0, 1) for x in (key, value)]

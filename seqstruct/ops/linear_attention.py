@@ -126,7 +126,7 @@ def read(
         return read_one(state.memory, state.total, query, features, floor)
     query = query if features is None else features(query)[0]
     denominator = _flushed(query @ state.total.unsqueeze(-1))
-    return query @ state.memory * _inverse(denominator, floor), denominator.squeeze(-1)
+    return query @ state.memory / _divisor(denominator, floor), denominator.squeeze(-1)
 
 
 def step(
@@ -196,9 +196,9 @@ def _flushed(x: Tensor) -> Tensor:
     return x.masked_fill(x.abs() < limits.tiny / limits.eps, 0.0)
 
 
-def _inverse(x: Tensor, floor: float) -> Tensor:
-    """1/x, or 1/floor where x is below it; without a floor 0 where x is 0."""
-    return x.clamp(min=floor).reciprocal() if floor else x.masked_fill(x == 0, math.inf).reciprocal()
+def _divisor(x: Tensor, floor: float) -> Tensor:
+    """x, or the floor where x is below it; without a floor infinity where x is 0."""
+    return x.clamp(min=floor) if floor else x.masked_fill(x == 0, math.inf)
 
 
 class _Decays(NamedTuple):
@@ -244,7 +244,7 @@ class _CausalLinearAttention(torch.autograd.Function):
                 decayed = memory * decays.whole, total * decays.whole
             den = _flushed(scores.sum(2, keepdim=True).baddbmm_(q, total.transpose(1, 2)))
             denominator[:, now] = den
-            torch.mul(torch.bmm(scores, v).baddbmm_(q, memory), _inverse(den, floor), out=output[:, now])
+            torch.div(torch.bmm(scores, v).baddbmm_(q, memory), _divisor(den, floor), out=output[:, now])
             before = (memory, total) if log_decay is None else decayed
             memory = torch.baddbmm(before[0], k.transpose(1, 2), v)
             total = before[1] + k.sum(1, keepdim=True)
@@ -280,7 +280,7 @@ class _CausalLinearAttention(torch.autograd.Function):
             plain = k
             if weight is not None:
                 k = k * weight[:, now, None]
-            d_num = d_output[:, now] * _inverse(denominator[:, now], ctx.floor)
+            d_num = d_output[:, now] / _divisor(denominator[:, now], ctx.floor)
             d_den = (d_num * output[:, now]).sum(2, keepdim=True).neg_()
             if ctx.floor:
                 d_den.masked_fill_(denominator[:, now] < ctx.floor, 0.0)

@@ -16,6 +16,23 @@ def check_padding_mask(padding_mask: Tensor | None, batch: int, length: int) -> 
         raise ValueError(f"padding_mask: expected {batch} x {length}, got {' x '.join(map(str, padding_mask.shape))}")
 
 
+def clear_padding(padding_mask: Tensor | None, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """Inputs B S C with zeros at padding; one tensor given twice stays one.  Raises as `check_padding_mask`."""
+    check_padding_mask(padding_mask, *inputs[0].shape[:2])
+    if padding_mask is None:
+        return inputs
+    cleared = {id(x): x for x in inputs}
+    cleared = {name: x.masked_fill(padding_mask.unsqueeze(-1), 0.0) for name, x in cleared.items()}
+    return tuple(cleared[id(x)] for x in inputs)
+
+
+def bound_padding(padding_mask: Tensor, x: Tensor) -> Tensor:
+    """x: B S C with zeros at padding where what stands there is so large that products of it may not be finite."""
+    most = min(1e4, torch.finfo(x.dtype).max ** 0.5)
+    ordinary = x.detach().abs().amax(-1, keepdim=True) <= most  # not where it is NaN
+    return x.masked_fill(padding_mask.unsqueeze(-1) & ~ordinary, 0.0)
+
+
 def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> Tensor:
     """T S bool, True where query t sees key s; the last query sees all keys (keys >= queries)."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

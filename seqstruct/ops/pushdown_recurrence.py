@@ -51,7 +51,7 @@ def step_weights(logits: Tensor, totals: Tensor, states: int, symbols: int) -> T
     """
     order = step_order(states, symbols, logits.device)[0]
     weights = torch.softmax(logits.index_select(1, order), 1)
-    return weights.div_(totals.unsqueeze(1)).view(len(logits), -1, states * symbols)
+    return weights.div_(totals.unsqueeze(1)).unflatten(1, (-1, states * symbols))
 
 
 def next_column(
@@ -70,8 +70,8 @@ def next_column(
     column = torch.cat([moved[:, :top], weights[:, top + states :]], 2)
     gates = moved.new_zeros(B * symbols, states, 0)
     if width > narrow:
-        inner = moved[:, top : top + states, narrow:].view(B, states, -1, symbols, states)
-        gates = inner.permute(0, 3, 1, 2, 4).reshape(B * symbols, states, -1)  # (B y) r (k t)
+        inner = moved[:, top : top + states, narrow:].unflatten(2, (-1, symbols, states))
+        gates = inner.permute(0, 3, 1, 2, 4).flatten(3).flatten(0, 1)  # (B y) r (k t)
         new = column.view(B * symbols, states, width + top)
         for first, after, part in rows:
             new[:, :, : part.size(2)].baddbmm_(gates[:, :, first * states : after * states], part)
@@ -93,7 +93,7 @@ def next_column(
 def read_column(column: Tensor, totals: Tensor, size: int, symbols: int) -> Tensor:
     """Readings B (Q S m) of a column B SQ (1 + m + ..)."""
     shares = column[:, :, 1 : 1 + size] / totals[:, None, None]
-    return shares.view(len(shares), symbols, -1, size).transpose(1, 2).flatten(1)
+    return shares.unflatten(1, (symbols, -1)).transpose(1, 2).flatten(1)
 
 
 class _Rows:
@@ -111,10 +111,11 @@ class _Rows:
         """values: B SQ w, w no more than the width at that time."""
         place, at = divmod(time, CHUNK)
         while len(self.chunks) <= place:
-            width = self.narrow + ((len(self.chunks) + 1) * CHUNK - 1) * self.more
-            self.chunks.append(self.like.new_zeros(*self.sizes, width, dtype=torch.float64))
+            most = self.narrow + ((len(self.chunks) + 1) * CHUNK - 1) * self.more
+            self.chunks.append(self.like.new_zeros(*self.sizes, most, dtype=torch.float64))
         batch, symbols, _, states = self.sizes
-        self.chunks[place][:, :, at, :, : values.size(-1)] = values.view(batch, symbols, states, -1)
+        width = values.size(-1)
+        self.chunks[place][:, :, at, :, :width] = values.view(batch, symbols, states, width)
 
     def get(self, time: int) -> Tensor:
         """The matrices of one time, B SQ w."""
@@ -123,12 +124,12 @@ class _Rows:
 
     def parts(self, first: int, after: int) -> Iterator[Part]:
         """Times first .. after-1, chunk by chunk, each as wide as its last time here."""
-        batch, symbols, _, states = self.sizes
+        states = self.sizes[3]
         while first < after:
             place, at = divmod(first, CHUNK)
             stop = min(after, (place + 1) * CHUNK)
             width = self.narrow + (stop - 1) * self.more
-            part = self.chunks[place].view(batch * symbols, CHUNK * states, -1)
+            part = self.chunks[place].flatten(2, 3).flatten(0, 1)
             yield first, stop, part[:, at * states : (at + stop - first) * states, :width]
             first = stop
 
@@ -243,7 +244,7 @@ class _Step(torch.autograd.Function):
 def _add_reading_gradient(adjoint: Tensor, grad: Tensor, reading: Tensor, totals: Tensor, chain: Recurrence) -> None:
     """Of F's columns, in place: reading = F[:, 1:] / total."""
     grad = grad / totals.unsqueeze(1)
-    vectors = grad.view(-1, chain.states, chain.symbols, chain.size).transpose(1, 2).flatten(1, 2)
+    vectors = grad.unflatten(1, (chain.states, chain.symbols, chain.size)).transpose(1, 2).flatten(1, 2)
     adjoint[:, :, 1 : 1 + chain.size].add_(vectors)
     adjoint[:, :, 0].sub_((grad * reading).sum(1, keepdim=True))
 
@@ -265,7 +266,7 @@ def _step_adjoint(
     moved[:, :top] = adjoint[:, :, :width]
     moved[:, top:, :narrow] = 0.0
     inner = moved[:, top:, narrow:].unflatten(2, (time - 1, symbols, states))
-    d_new = adjoint.view(B * symbols, states, -1)
+    d_new = adjoint.unflatten(1, (symbols, states)).flatten(0, 1)
     for first, after, part in chain.table.parts(0, time - 1):
         d_gates = torch.bmm(d_new[:, :, : part.size(2)], part.transpose(1, 2))
         inner[:, :, first:after] = d_gates.view(B, symbols, states, after - first, states).permute(0, 2, 3, 1, 4)

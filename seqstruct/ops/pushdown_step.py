@@ -78,7 +78,7 @@ class _Layout(NamedTuple):
     def chunk(self, table: Tensor, place: int) -> Tensor:
         """BS (CHUNK Q) columns."""
         first, width = self.room(place), self.width((place + 1) * CHUNK - 1)
-        return table.view(-1, table.size(2)).narrow(1, first, self.room(place + 1) - first).unflatten(1, (-1, width))
+        return table.flatten(0, 1).narrow(1, first, self.room(place + 1) - first).unflatten(1, (-1, width))
 
     def column(self, table: Tensor, time: int) -> Tensor:
         """BS Q columns, of one time."""
@@ -256,14 +256,14 @@ def _written_step(
     else:
         weights, vectors = inputs.split([logits.size(1), size], 1)
         column, totals, _, scaled = next_column(
-            layout.column(table, done).reshape(B, states * symbols, -1),
+            layout.column(table, done).unflatten(0, (B, symbols)).flatten(1, 2),
             layout.parts(table, done),
             step_weights(weights, state.total, states, symbols),
             vectors,
             state.scaled,
             symbols,
         )
-        layout.column(table, done + 1).copy_(column.view(B * symbols, states, -1))
+        layout.column(table, done + 1).copy_(column.unflatten(1, (symbols, states)).flatten(0, 1))
         reading = read_column(column, totals, size, symbols)
     return PushdownState(
         table,

@@ -118,3 +118,10 @@ def inputs(case: Case, generator: torch.Generator, batch: int = BATCH, length: i
         return Inputs(query, query)
     memory = torch.randn(batch, SOURCE, MEMORY_DIM, generator=generator, dtype=torch.float64)
     return Inputs(query, memory.requires_grad_())
+
+
+def in_type(case: Case, generator: torch.Generator, dtype: torch.dtype, times: float = 1.0) -> Inputs:
+    """Inputs of a type, which require gradients."""
+    query, memory = inputs(case, generator)
+    scaled = (times * query.detach()).to(dtype).requires_grad_()
+    return Inputs(scaled, scaled if memory is query else (times * memory.detach()).to(dtype).requires_grad_())

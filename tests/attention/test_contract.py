@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.attention import Attention, Site
+from seqstruct.attention import Attention, Reading, Site
 from seqstruct.attention.base import select_rows
 from seqstruct.bridge.adapter import AttentionAdapter, reorder_state
-from tests.attention.cases import BATCH, LENGTH, Case, build, cases, inputs
+from tests.attention.cases import BATCH, LENGTH, Case, build, cases, in_type, inputs
 
 ALL = pytest.mark.parametrize("case", cases(), ids=str)
 STREAMING = pytest.mark.parametrize("case", cases(streaming=True), ids=str)
@@ -153,6 +156,41 @@ def test_a_fully_padded_row_reads_zeros(case: Case, stepwise: bool, generator: t
         assert gradient.isfinite().all()
 
 
+def forms(attention: Attention) -> list[Callable[..., tuple[Reading, object]]]:
+    """`forward`; and step by step and going on from a state, if the mechanism has these."""
+    whole = [type(attention).forward]
+    return [*whole, Attention.forward, resumed] if attention.streaming else whole
+
+
+def resumed(
+    attention: Attention, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
+) -> tuple[Reading, object]:
+    """`forward` from the empty state."""
+    return attention(query, key, value, padding_mask, attention.initial_state(query.size(0)))
+
+
+@ALL
+def test_what_stands_at_padding_is_invisible(case: Case, generator: torch.Generator) -> None:
+    """Enormous or no number at all: readings of tokens and all gradients are exactly those over zeros."""
+    attention = build(case, generator, torch.float32)
+    query, memory = in_type(case, generator, torch.float32)
+    standing = torch.zeros(memory.shape[:2])
+    standing[0, :2], standing[1, -3:], standing[2], standing[3, -1:] = 1e30, math.inf, math.nan, -math.inf
+    mask = standing != 0
+
+    def results(form: Callable, fill: Tensor) -> list[Tensor]:
+        filled = torch.where(mask.unsqueeze(-1), fill.unsqueeze(-1), memory.detach()).requires_grad_()
+        queries = filled if query is memory else query
+        result = form(attention, queries, filled, filled, mask)[0].output
+        if query is memory:
+            result = result.masked_fill(mask.unsqueeze(-1), 0.0)
+        return [result, *gradients(result, attention, *distinct(queries, filled))]
+
+    for form in forms(attention):
+        for found, wanted in zip(results(form, standing), results(form, 0 * mask), strict=True):
+            assert torch.equal(found, wanted)
+
+
 @ALL
 def test_rows_of_a_batch_are_independent(case: Case, generator: torch.Generator) -> None:
     attention = build(case, generator)
@@ -274,15 +312,23 @@ def test_the_empty_sequence(case: Case, generator: torch.Generator) -> None:
 
 
 @ALL
-def test_bfloat16_autocast_stays_finite_and_close(case: Case, generator: torch.Generator) -> None:
-    attention = build(case, generator, torch.float32)
-    query, memory = (x.detach().float() for x in inputs(case, generator))
-    memory = query if case.site is not Site.CROSS else memory
-    exact = output(attention, query, memory)
-    with torch.autocast("cpu", torch.bfloat16):
-        rough = output(attention, query, memory)
-    assert rough.isfinite().all()
-    assert (rough.float() - exact).abs().max() < 0.1 * exact.abs().max().clamp_min(1.0)
+def test_an_empty_batch(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    full = inputs(case, generator)
+    query = full.query[:0]
+    memory = query if full.memory is full.query else full.memory[:0]
+    for mask in (None, torch.zeros(memory.shape[:2], dtype=torch.bool)):
+        for form in forms(attention):
+            with torch.no_grad():
+                assert form(attention, query, memory, memory, mask)[0].output.shape == query.shape
+            assert form(attention, query, memory, memory, mask)[0].output.shape == query.shape
+        for gradient in gradients(output(attention, query, memory, mask), attention, query):
+            assert torch.equal(gradient, torch.zeros_like(gradient))
+    if attention.streaming:
+        nothing = torch.zeros(0, dtype=torch.long)
+        state = reorder_state(attention.write(attention.initial_state(BATCH), full.memory, full.memory), nothing)
+        reading, state = attention.step(state, query[:, :1], memory[:, :1], memory[:, :1], order=nothing)
+        assert reading.output.shape == attention.read(state, query[:, :1]).output.shape == (0, 1, query.size(2))
 
 
 @ALL

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -61,6 +63,23 @@ def test_bfloat16_parameters_keep_a_float32_memory(name: str, options: dict, gen
     reading, state = attention(x, x, x, state=attention.initial_state(2))
     assert reading.output.dtype == torch.bfloat16
     assert all(part.dtype == torch.float32 for part in state)
+
+
+@pytest.mark.parametrize("site", [Site.ENCODER_SELF, Site.DECODER_SELF])
+@pytest.mark.parametrize("autocast", [False, True])
+def test_features_without_unit_norm_survive_bfloat16(site: Site, autocast: bool, generator) -> None:
+    """Readings are quotients of small differences, which queries and keys rounded to 8 bits would make noise."""
+    torch.manual_seed(0)
+    shape = Shape.of(site, 64, 4)
+    rfa = get_attention("rfa")(make_config("rfa", {"features": 512, "unit_norm": False, "floor": 0.0}), shape).eval()
+    x = torch.randn(3, 50, 64, generator=generator).bfloat16()
+    exact = copy.deepcopy(rfa.bfloat16()).double()
+    expected = output(exact, x.double())
+    if autocast:
+        rfa, x = exact.float(), x.float()
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        found = output(rfa, x)
+    assert (found.double() - expected).abs().max() < 0.05 * expected.abs().max()
 
 
 def test_parameters_of_softmax_attention_are_taken_over() -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.masking import causal_mask, check_padding_mask, left_to_right_visible, positions, started
+from seqstruct.ops.masking import (
+    bound_padding,
+    causal_mask,
+    check_padding_mask,
+    clear_padding,
+    left_to_right_visible,
+    positions,
+    started,
+)
 
 MASK = torch.tensor([[1, 1, 0, 0, 0], [0, 0, 0, 1, 1], [1, 1, 1, 1, 1], [0, 1, 0, 1, 0]], dtype=torch.bool)
 
@@ -37,3 +45,24 @@ def test_a_mask_that_does_not_fit_is_refused() -> None:
         check_padding_mask(MASK, 4, 6)
     with pytest.raises(ValueError, match="expected bool"):
         check_padding_mask(MASK.float(), 4, 5)
+
+
+def test_padding_is_cleared_and_one_tensor_stays_one() -> None:
+    x = torch.arange(1.0, 41.0).view(4, 5, 2)
+    x[MASK] = torch.nan
+    first, second, other = clear_padding(MASK, x, x, x + 1)
+    assert first is second
+    for cleared, given in ((first, x), (other, x + 1)):
+        assert torch.equal(cleared[~MASK], given[~MASK])
+        assert not cleared[MASK].any()
+    assert clear_padding(None, x, x)[1] is x
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_padding_is_bounded_where_it_is_large_or_no_number(dtype: torch.dtype) -> None:
+    x = torch.full((4, 5, 2), 6e4, dtype=dtype)
+    x[0, 0], x[0, 1, 1], x[1, 3] = -200.0, torch.nan, -torch.inf
+    bounded = bound_padding(MASK, x)
+    assert torch.equal(bounded[~MASK], x[~MASK])
+    assert torch.equal(bounded[0, 0], x[0, 0])
+    assert bounded[MASK].count_nonzero() == 2
