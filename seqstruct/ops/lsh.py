@@ -68,7 +68,7 @@ def met_weights(query: Tensor, key: Tensor, met: Tensor) -> Tensor:
 
     Rows sum to 1, or are zero where nothing is met, itself included.
     """
-    own = torch.ones_like(met[0, 0]).tril(met.size(3) - met.size(2)).triu(met.size(3) - met.size(2))
+    own = met.new_ones(met.shape[2:]).tril(met.size(3) - met.size(2)).triu(met.size(3) - met.size(2))
     logits = scaled_scores(query, key).masked_fill(own, ALONE).masked_fill(~met, -math.inf)
     blind = ~met.any(-1, keepdim=True)
     return logits.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
