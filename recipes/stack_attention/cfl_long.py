@@ -6,12 +6,15 @@ there are 12 epochs (published: up to 200), five to ten minutes of one thread wi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from cfl import PILOT_LEARNING_RATE, SETTINGS, ContextFreeLanguages, Setting
 
 from seqstruct.harness.command import main
-from seqstruct.harness.recipe import Cell, Estimate
+from seqstruct.harness.recipe import Cell, Estimate, Measurement
+from seqstruct.harness.run import Run
 
 EPOCHS = 12
 
@@ -30,6 +33,10 @@ class PublishedLengths(ContextFreeLanguages):
             return SETTINGS[cell.scale]
         _, model = self.language_and_model(cell)
         return replace(SETTINGS["paper"], epochs=EPOCHS, learning_rate=(PILOT_LEARNING_RATE[model],) * 2)
+
+    def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
+        """Without the parameters, which table 5 has from cfl.py."""
+        return [m for m in super().evaluate(run, data, checkpoint) if m.metric != "parameters"]
 
     def estimate(self, cell: Cell) -> Estimate:
         whole = super().estimate(cell)
