@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.files import atomic_write
+from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
@@ -135,6 +136,12 @@ class Multi30k(Recipe):
     smoke_rows = ("Tf+Sup",)
     seeds = {"smoke": 1, "small": 1, "paper": 5}
     licence = "Multi30k: for research; made-up sentences at the smoke scale: none needed"
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"copy": "Tf"}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        return measure("copy", data, languages=(SOURCE, TARGET))
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]

@@ -6,7 +6,7 @@ The corpora are what data-prep makes, named by --from; scores are SacreBLEU and,
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -56,6 +56,14 @@ class PublishedTable(TranslationRecipe):
         found = super().cells(scale, seeds)
         self.system(found[0])
         return found
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        """A copy of the source for each pair of languages."""
+        if scale == "small":
+            return {}
+        rows = self.smoke_rows or self.rows[:1] if scale == "smoke" else self.rows
+        pairs = {self.published(row, 1).corpus.languages: row for row in rows}
+        return {f"{'-'.join(pair)} copy" if len(pairs) > 1 else "copy": row for pair, row in pairs.items()}
 
     def system(self, cell: Cell) -> System:
         if cell.scale == "small":

@@ -18,6 +18,7 @@ from typing import Any
 
 from seqstruct.data.parallel import read_lines
 from seqstruct.data.subwords import KINDS
+from seqstruct.harness.baselines import measure
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.recipe import Cell, Measurement, Recipe
@@ -95,6 +96,18 @@ class TranslationRecipe(Recipe):
     @abstractmethod
     def system(self, cell: Cell) -> System:
         """What the cell is.  Raises ValueError if there is no such cell."""
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"copy": self.rows[0]}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        system = self.system(run.cell)
+        languages = system.corpus.languages
+        metrics = ("tokenized_bleu", "bleu", "chrf") if system.tokenized else ("bleu", "chrf")
+        found = measure("copy", data, languages=languages, metrics=metrics)
+        if system.lowercase:
+            found += measure("copy", data, languages=languages, metrics=("tokenized_bleu", "bleu"), lowercase=True)
+        return found
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         system = self.system(cell)

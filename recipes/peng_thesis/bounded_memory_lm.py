@@ -15,6 +15,7 @@ from typing import Any
 
 from efficient_lm import ADAPTIVE, BLOCK, SETTINGS, describe, perplexity, prepare_text
 
+from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
@@ -79,6 +80,16 @@ class BoundedMemoryLanguageModels(Recipe):
         if scale == "small":
             raise ValueError("tables 5.4a and 5.4b have scales smoke and paper; at scale small see efficient_lm.py")
         return super().cells(scale, seeds)
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {} if scale == "small" else dict.fromkeys(ORDERS, self.rows[0])
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        """Whatever the context of the models, n-grams have their own."""
+        return [
+            m._replace(metric=f"{m.metric}_{context}" if len(contexts) > 1 else m.metric, table=table)
+            for m in super().baseline(run, data, row) for table, contexts, _ in TABLES.values() for context in contexts
+        ]
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         return {"train_options": train_options(cell.row, cell.scale)}

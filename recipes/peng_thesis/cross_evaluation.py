@@ -16,6 +16,7 @@ from typing import Any
 
 import efficient_translation as translation
 
+from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
@@ -34,10 +35,19 @@ class CrossEvaluation(Recipe):
 
     paper = "peng_thesis"
     table = "4.6"
+    stand_in = "4.6-stand-in"
     family = "efficient attention translation"
     rows = tuple(f"trained {attention}" for attention in MODELS)
     smoke_rows = ("trained S-attn",)
     licence = translation.recipe.licence
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"copy": self.rows[0]}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        languages = translation.languages(self._cell(run.cell).row, run.cell.scale)
+        (bleu,) = measure("copy", data, languages=languages, metrics=("bleu",), splits=("valid",))
+        return [bleu._replace(metric=f"bleu_evaluated_{attention}") for attention in MODELS]
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         return {
@@ -64,7 +74,6 @@ class CrossEvaluation(Recipe):
         return checkpoint
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
-        table = "4.6" if run.cell.scale == "paper" else "4.6-stand-in"
         languages = translation.languages(self._cell(run.cell).row, run.cell.scale)
         found = []
         for attention in MODELS:
@@ -73,7 +82,7 @@ class CrossEvaluation(Recipe):
                 overrides = translation.plans(model_of(attention, run.cell.scale), run.cell.scale)
             options = self._decode_options(run.cell)
             bleu = corpus_scores(run, data, checkpoint, languages, options, attention, overrides)[0].value
-            found.append(Measurement(f"bleu_evaluated_{attention}", bleu, "BLEU", table=table))
+            found.append(Measurement(f"bleu_evaluated_{attention}", bleu, "BLEU"))
         return found
 
     def _cell(self, cell: Cell) -> Cell:

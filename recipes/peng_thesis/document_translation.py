@@ -21,6 +21,7 @@ import efficient_translation as translation
 from seqstruct.bridge.averaging import average_checkpoints
 from seqstruct.data.files import atomic_write
 from seqstruct.data.parallel import find_text, read_lines
+from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
@@ -97,6 +98,7 @@ class DocumentTranslation(Recipe):
 
     paper = "peng_thesis"
     table = "5.5b"
+    stand_in = "5.5b-stand-in"
     family = "efficient attention translation"
     rows = tuple(dict.fromkeys((*SMALL, *PUBLISHED)))
     smoke_rows = ("ABC-MLP 32-16",)
@@ -106,6 +108,13 @@ class DocumentTranslation(Recipe):
         """The published rows at scale paper, the stand-ins at the others."""
         rows = PUBLISHED if scale == "paper" else SMALL
         return [cell for cell in super().cells(scale, seeds) if cell.row in rows]
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"copy": "BASE"}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        languages_of = languages(run.cell.scale)
+        return measure("copy", data, languages=languages_of, metrics=("bleu",), splits=("valid", "test"))
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         return {**asdict(SETTINGS[cell.scale]), "train_options": train_options(cell.row, cell.scale),
@@ -149,7 +158,6 @@ class DocumentTranslation(Recipe):
         )
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
-        table = "5.5b" if run.cell.scale == "paper" else "5.5b-stand-in"
         if run.cell.scale == "paper":
             kept = (run.folder / "checkpoints").glob("checkpoint_*_*.pt")
             average_checkpoints(sorted(kept, key=lambda path: int(path.stem.split("_")[2])), run.folder / "averaged.pt")
@@ -158,11 +166,11 @@ class DocumentTranslation(Recipe):
         for subset, name in (("valid", "validation"), ("test", "test")):
             options = (*DECODE, "--gen-subset", subset)
             bleu = corpus_scores(run, data, checkpoint, languages(run.cell.scale), options, subset)[0].value
-            found.append(Measurement(f"{name}_bleu", bleu, "BLEU", table=table))
+            found.append(Measurement(f"{name}_bleu", bleu, "BLEU"))
         return [
             *found,
-            Measurement("validation_perplexity", validation_perplexity(run), "perplexity", table=table),
-            Measurement("parameters", run.parameters, "parameters", table=table),
+            Measurement("validation_perplexity", validation_perplexity(run), "perplexity"),
+            Measurement("parameters", run.parameters, "parameters"),
         ]
 
 

@@ -25,6 +25,7 @@ from typing import Any
 from seqstruct.bridge.averaging import average_checkpoints
 from seqstruct.data import corpora, subwords
 from seqstruct.data.files import atomic_write
+from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
 from seqstruct.harness.process import fairseq
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -127,6 +128,7 @@ class EfficientLanguageModels(Recipe):
 
     paper = "peng_thesis"
     table = "4.3"
+    stand_in = "4.3-stand-in"
     family = "efficient attention language models"
     rows = (*STAND_INS, *(f"{size} {model}" for size in SIZES for model in TABLE_4_3))
     smoke_rows = ("ABC-MLP", "RFA-GATE-Gaussian-Stateful")
@@ -137,6 +139,9 @@ class EfficientLanguageModels(Recipe):
     def cells(self, scale: str, seeds: Sequence[int] | None = None) -> list[Cell]:
         """WikiText-103 at scale paper, the stand-ins at the others."""
         return [cell for cell in super().cells(scale, seeds) if (cell.row in STAND_INS) == (scale != "paper")]
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return dict.fromkeys(ORDERS, "small BASE" if scale == "paper" else "BASE")
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]
@@ -157,7 +162,6 @@ class EfficientLanguageModels(Recipe):
         return run.fairseq_train(data / "bin", train_options(run.cell.row, setting), epochs=setting.epochs)
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
-        table = "4.3" if run.cell.scale == "paper" else "4.3-stand-in"
         found = []
         for subset, contexts in SETTINGS[run.cell.scale].context.items():
             if not (data / "bin" / f"{subset}.bin").exists():
@@ -165,12 +169,12 @@ class EfficientLanguageModels(Recipe):
             for context in contexts[:1] if stateful(run.cell.row) else contexts:
                 value = perplexity(run, data, checkpoint, subset, context, carried=stateful(run.cell.row))
                 suffix = f"_context_{context}" if context else ""
-                found.append(Measurement(f"{SUBSETS[subset]}_perplexity{suffix}", value, "perplexity", table=table))
+                found.append(Measurement(f"{SUBSETS[subset]}_perplexity{suffix}", value, "perplexity"))
         if run.cell.scale != "paper":
             average_checkpoints(every_so_often(checkpoint.parent), run.folder / "averaged.pt")
             value = perplexity(run, data, run.folder / "averaged.pt", "test", 0, carried=stateful(run.cell.row))
-            found.append(Measurement("test_perplexity_averaged", value, "perplexity", table=table))
-        return [*found, Measurement("parameters", run.parameters, "parameters", table=table)]
+            found.append(Measurement("test_perplexity_averaged", value, "perplexity"))
+        return [*found, Measurement("parameters", run.parameters, "parameters")]
 
 
 def perplexity(

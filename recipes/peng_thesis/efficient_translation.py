@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.bridge.averaging import average_checkpoints
+from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -202,6 +203,17 @@ class EfficientTranslation(Recipe):
         """The published rows at scale paper, the stand-ins at the others."""
         return [cell for cell in super().cells(scale, seeds)
                 if (tables(cell.row, scale) if scale == "paper" else cell.row in STAND_INS)]
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {f"{corpus} copy": f"{corpus} BASE" for corpus in CORPORA} if scale == "paper" else {"copy": "BASE"}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        languages_of = languages(run.cell.row, run.cell.scale)
+        valid, test = measure("copy", data, languages=languages_of, metrics=("bleu",), splits=("valid", "test"))
+        if run.cell.scale != "paper":
+            return [m._replace(table="4.4-stand-in") for m in (valid, test)]
+        more = ("5.5a", "5.7", *GREEDY_TABLES) if row == "WMT14 en-de copy" else ()
+        return [test, *((valid if table in GREEDY_TABLES else test)._replace(table=table) for table in more)]
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         options = {"train_options": train_options(cell.row, cell.scale),

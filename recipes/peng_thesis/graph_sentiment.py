@@ -60,6 +60,13 @@ class GraphSentiment(Recipe):
     licence = "SST: for research; UD English EWT (CC BY-SA); at paper LDC2016T10; made-up sentences at smoke: none"
     progress_metric = "accuracy"
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return dict.fromkeys(("majority", "previous word", "next word"), "BiLSTM")
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        found = super().baseline(run, data, row)
+        return found if row == "majority" else [found[0]._replace(metric="graphs_labeled_f1")]
+
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         return {**asdict(SETTINGS[cell.scale]), "gradient": METHODS[cell.row], "common": COMMON}
 

@@ -52,6 +52,10 @@ class LatentTrees(Recipe):
     licence = "SST: for research; formulas and the sentences of the smoke scale are made"
     progress_metric = "loss"
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        formulas = {f"transduction {name}": "transduction marginal" for name in ("copy", "constant")}
+        return {"SST majority": "SST marginal", **formulas}
+
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         return {**asdict(SETTINGS[cell.scale]), "common": COMMON, "row": cell.row}
 

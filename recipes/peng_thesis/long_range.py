@@ -4,34 +4,28 @@ Scale paper has the arena's models and training; ListOps is drawn by its own gen
 --from DIR is the folder that data-prep/imdb.sh or aan.sh made: texts byte by byte, pairs of them for AAN, cut after
 4,000.
 RFA has D = 64 on IMDb and 128 elsewhere, as the thesis; sizes of the other mechanisms are ours: blocks of 64 tokens,
-256 slots and features.  Speed (training steps per second) and memory (the most that one step's new tensors take) are
-measured on made-up texts of 1,000 to 4,000 tokens, in turns with softmax, and recorded with the rows of IMDb.
+256 slots and features.  No row drops attention weights, which most mechanisms do not have; residual dropout is that
+of the architecture.  The table's speed and memory are measured by long_range_speed.py.
 The rows of table 4.5-stand-in, at scales small and smoke, are ListOps with formulas of 100 to 300 tokens (10 to 30),
-two layers of size 64, a few epochs; a mechanism's sizes are a quarter, and ABC-MLP is one row more.  Speed and memory
-are theirs.
+two layers of size 64, a few epochs; a mechanism's sizes are a quarter, and ABC-MLP is one row more.
 """
 
 from __future__ import annotations
 
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import text_classification
-import torch
-from fairseq.data import Dictionary
 
-from seqstruct.benchmarks.timing import Contestant, Place, audit, measure
 from seqstruct.data.listops.folder import write_folder
-from seqstruct.data.listops.formulas import SYMBOLS, Options
+from seqstruct.data.listops.formulas import Options
 from seqstruct.data.text_classification.folder import read_meta
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
-from seqstruct.models.structured_classifier import StructuredClassifier, StructuredClassifierConfig
 
 BASE = "Transformer"
 PLANS = {  # n: slots and features; length: of the longest text, the token put before it included
@@ -49,7 +43,6 @@ PLANS = {  # n: slots and features; length: of the longest text, the token put b
 }
 STAND_INS = tuple(f"ListOps {model}" for model in PLANS)
 PUBLISHED = tuple(f"{task} {model}" for task in ("ListOps", "IMDb", "AAN") for model in PLANS if model != "ABC-MLP")
-LENGTHS = (1000, 2000, 3000, 4000)
 
 
 @dataclass(frozen=True)
@@ -58,7 +51,7 @@ class Setting:
 
     formulas: of ListOps to train on, validate and test each on a tenth (2,000 at scale paper).  lengths: of formulas,
     and the longest text.  sizes: layers, size, inner size, heads.  tied: whether layers share their parameters.
-    rate: at its peak, after `warm_up` updates.  timed: lengths whose speed is measured, with `batch` texts.
+    rate: at its peak, after `warm_up` updates.
     """
 
     formulas: int
@@ -73,18 +66,14 @@ class Setting:
     features: int
     n: int
     block: int
-    timed: tuple[int, ...]
-    batch: int
 
 
 SETTINGS = {
-    "smoke": Setting(200, (10, 30), (1, 16, 32, 2), False, 2, 14, 0.003, 2, 0.01, 8, 4, 4, (40, 80), 2),
-    "small": Setting(8000, (100, 300), (2, 64, 128, 4), False, 5, 1250, 0.002, 125, 0.01, 64, 64, 16, LENGTHS, 2),
-    "ListOps": Setting(96000, (501, 1999), (6, 512, 2048, 8), True, 2, 5000, 0.05 / 1000**0.5, 1000, 0.1, 256, 256, 64,
-                       (), 32),
-    "IMDb": Setting(0, (1, 4000), (4, 256, 1024, 4), False, 30, 20000, 0.05 / 8000**0.5, 8000, 0.1, 128, 256, 64,
-                    LENGTHS, 32),
-    "AAN": Setting(0, (1, 4000), (4, 128, 512, 4), False, 2, 5000, 0.05 / 8000**0.5, 8000, 0.1, 256, 256, 64, (), 32),
+    "smoke": Setting(200, (10, 30), (1, 16, 32, 2), False, 2, 14, 0.003, 2, 0.01, 8, 4, 4),
+    "small": Setting(8000, (100, 300), (2, 64, 128, 4), False, 5, 1250, 0.002, 125, 0.01, 64, 64, 16),
+    "ListOps": Setting(96000, (501, 1999), (6, 512, 2048, 8), True, 2, 5000, 0.05 / 1000**0.5, 1000, 0.1, 256, 256, 64),
+    "IMDb": Setting(0, (1, 4000), (4, 256, 1024, 4), False, 30, 20000, 0.05 / 8000**0.5, 8000, 0.1, 128, 256, 64),
+    "AAN": Setting(0, (1, 4000), (4, 128, 512, 4), False, 2, 5000, 0.05 / 8000**0.5, 8000, 0.1, 256, 256, 64),
 }  # fmt: skip
 
 
@@ -107,7 +96,7 @@ def train_options(cell: Cell) -> list[str]:
         "--task", "text_classification", "--max-length", str(longest), "--criterion", "classification_cross_entropy",
         "--arch", "structured_transformer_classifier", "--encoder-self-attention", plan(model, setting, longest),
         "--encoder-layers", str(layers), "--encoder-embed-dim", str(size), "--encoder-ffn-embed-dim", str(inner),
-        "--encoder-attention-heads", str(heads), "--max-source-positions", str(longest + 1),
+        "--encoder-attention-heads", str(heads), "--attention-dropout", "0", "--max-source-positions", str(longest + 1),
         *(["--tie-layers"] if setting.tied else []), "--batch-size", "32", "--required-batch-size-multiple", "1",
         "--optimizer", "adam", "--adam-betas", "(0.9, 0.98)", "--adam-eps", "1e-9",
         "--weight-decay", f"{setting.weight_decay:g}", "--lr", f"{setting.rate:.6g}", "--lr-scheduler", "inverse_sqrt",
@@ -121,6 +110,7 @@ class LongRange(Recipe):
 
     paper = "peng_thesis"
     table = "4.5"
+    stand_in = "4.5-stand-in"
     family = "efficient attention classifiers"
     rows = tuple(dict.fromkeys((*STAND_INS, *PUBLISHED)))
     smoke_rows = ("ListOps ABC-MLP",)
@@ -131,6 +121,10 @@ class LongRange(Recipe):
         """The published rows at scale paper, those of ListOps at the others."""
         rows = PUBLISHED if scale == "paper" else STAND_INS
         return [cell for cell in super().cells(scale, seeds) if cell.row in rows]
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        tasks = ("ListOps", "IMDb", "AAN") if scale == "paper" else ("ListOps",)
+        return {f"{task} {name}": f"{task} {BASE}" for task in tasks for name in ("majority", "first token")}
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         return {**asdict(setting_of(cell)), "train_options": train_options(cell)}
@@ -172,53 +166,13 @@ class LongRange(Recipe):
         return run.fairseq_train(data, train_options(run.cell), epochs=setting_of(run.cell).epochs)
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
-        table = "4.5" if run.cell.scale == "paper" else "4.5-stand-in"
         log = run.folder / "train.log"
         best = text_classification.best_epoch(parse_lines(log.read_text(encoding="utf-8").splitlines()))
-        found = [
-            Measurement("validation_accuracy", best["valid"], "%", table=table),
-            Measurement("test_accuracy", best["test"], "%", table=table),
+        return [
+            Measurement("validation_accuracy", best["valid"], "%"),
+            Measurement("test_accuracy", best["test"], "%"),
+            Measurement("parameters", run.parameters, "parameters"),
         ]
-        if setting_of(run.cell).timed:
-            run.progress.say(f"{run.cell}: measuring speed and memory")
-            found += [Measurement(*values, table=table) for values in speed_and_memory(run.cell)]
-        return [*found, Measurement("parameters", run.parameters, "parameters", table=table)]
-
-
-def speed_and_memory(cell: Cell) -> list[tuple[str, float, str]]:
-    """Metrics of training steps by length, in times the Transformer's."""
-    setting = setting_of(cell)
-    gpu = cell.scale == "paper" and torch.cuda.is_available()
-    place = Place.of("cuda" if gpu else "cpu", "float32")
-    found = []
-    for length in setting.timed:
-        models = dict.fromkeys((BASE, cell.row.partition(" ")[2]))
-        steps = {model: _step(model, setting, length, place) for model in models}
-        timings = measure(steps, repeats=3, warm_up=1)
-        peaks = {model: audit(step).peak for model, step in steps.items()}
-        own, name = list(models)[-1], f"{length // 1000}k" if length >= 1000 else str(length)
-        found.append((f"speed_{name}", timings[BASE].both / timings[own].both, "times Transformer"))
-        found.append((f"memory_{name}", peaks[own] / peaks[BASE], "times Transformer"))
-    return found
-
-
-def _step(model: str, setting: Setting, length: int, place: Place) -> Contestant:
-    layers, size, inner, heads = setting.sizes
-    config = StructuredClassifierConfig(
-        encoder_self_attention=plan(model, setting, length), encoder_layers=layers, encoder_embed_dim=size,
-        encoder_ffn_embed_dim=inner, encoder_attention_heads=heads, max_source_positions=length + 1,
-        tie_layers=setting.tied,
-    )  # fmt: skip
-    dictionary = Dictionary()
-    for symbol in SYMBOLS:
-        dictionary.add_symbol(symbol)
-    task = types.SimpleNamespace(source_dictionary=dictionary, labels=list(range(10)), pairs=False)
-    built = StructuredClassifier.build_model(config, task).to(place.device)
-    generator = torch.Generator().manual_seed(1)
-    texts = torch.randint(4, len(dictionary), (setting.batch, length), generator=generator).to(place.device)
-    lengths = torch.full((setting.batch,), length, device=place.device)
-    target = torch.randint(10, (setting.batch,), generator=generator).to(place.device)
-    return place.training_step(built, lambda: torch.nn.functional.cross_entropy(built(texts, lengths), target))
 
 
 recipe = LongRange()

@@ -116,11 +116,17 @@ def tuning_options(row: str, scale: str) -> list[str]:
     ]  # fmt: skip
 
 
+def task_folder(cell: Cell, data: Path) -> Path:
+    """The labelled sentences of a row."""
+    return data / (cell.row.split(" ")[0].lower() if cell.scale == "paper" else "task")
+
+
 class MaskedLanguageModels(Recipe):
     """Validation accuracy after fine-tuning; masked perplexity after continuing."""
 
     paper = "peng_thesis"
     table = "5.6"
+    stand_in = "5.6-stand-in"
     family = "efficient attention classifiers"
     rows = (*SMALL, *PUBLISHED)
     smoke_rows = ("ABC-MLP 16",)
@@ -131,6 +137,12 @@ class MaskedLanguageModels(Recipe):
         """The published rows at scale paper, the stand-ins at the others."""
         rows = PUBLISHED if scale == "paper" else SMALL
         return [cell for cell in super().cells(scale, seeds) if cell.row in rows]
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {f"{task} majority": f"{task} BASE" for task in TASKS} if scale == "paper" else {"majority": "BASE"}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        return super().baseline(run, task_folder(run.cell, data), row)
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]
@@ -175,9 +187,7 @@ class MaskedLanguageModels(Recipe):
     def train(self, run: Run, data: Path) -> Path:
         setting = SETTINGS[run.cell.scale]
         options = tuning_options(run.cell.row, run.cell.scale)
-        task = data / "task"
-        if run.cell.scale == "paper":
-            task = data / run.cell.row.split(" ")[0].lower()
+        task = task_folder(run.cell, data)
         start = self.continued(run, data)
         return run.fairseq_train(task, [*options, "--finetune-from-model", str(start)], epochs=setting.epochs)
 
@@ -195,14 +205,13 @@ class MaskedLanguageModels(Recipe):
         return stage(run, f"continued-{model_of(run.cell.row)}", text, options)
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
-        table = "5.6" if run.cell.scale == "paper" else "5.6-stand-in"
         accuracies = _statistics(run.folder / "train.log", "valid_accuracy")
-        found = [Measurement("validation_accuracy", max(accuracies), "%", table=table)]
+        found = [Measurement("validation_accuracy", max(accuracies), "%")]
         if not run.cell.row.endswith(NOT_CONTINUED):
             log = self.continued(run, data).parent / "train.log"
             masked = _statistics(log, "valid_ppl")[-1]
-            found.append(Measurement("masked_perplexity", masked, "perplexity", table=table))
-        return [*found, Measurement("parameters", run.parameters, "parameters", table=table)]
+            found.append(Measurement("masked_perplexity", masked, "perplexity"))
+        return [*found, Measurement("parameters", run.parameters, "parameters")]
 
     @staticmethod
     def _published(run: Run) -> Path:

@@ -27,6 +27,7 @@ class Branching(Recipe):
 
     paper = "peng_thesis"
     table = "3.4"
+    stand_in = "3.4-stand-in"
     family = "branching baselines"
     rows = (*BRANCHING, UNTRAINED)
     smoke_rows = ("Right branching", UNTRAINED)
@@ -67,7 +68,7 @@ class Branching(Recipe):
             options = ["--branching", BRANCHING[run.cell.row], "--seed", str(run.cell.seed)]
             found = parse_measurements(run, trees, options)
             if run.cell.row == "Gold":
-                return [m for m in found if m.table == "3.4"]
+                return [m for m in found if m.table == self.table_of(run.cell)]
             return found + more_parse_measurements(run, trees, options, left=False)
         words = shlex.join([str(data / "bin"), *train_options("PaLM-U", SETTINGS[run.cell.scale])])
         return parse_measurements(run, trees, ["--untrained", words, "--seed", str(run.cell.seed), "--lowercase"])

@@ -17,6 +17,7 @@ from typing import Any
 import palm
 
 from seqstruct.data.parsed_text import prepare
+from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
@@ -39,10 +40,14 @@ class PaLMWikiText2(Recipe):
 
     paper = "peng_thesis"
     table = "3.2"
+    stand_in = "3.2-stand-in"
     family = "parsing language models"
     rows = tuple(MODELS)
     smoke_rows = ("PaLM-S",)
     licence = "WikiText-2: CC BY-SA; nltk's sample of the treebank: non-commercial; smoke: none needed"
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return dict.fromkeys(ORDERS, "AWD-LSTM")
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -42,6 +43,15 @@ class RandomFeatures(Recipe):
     smoke_rows = ("z = 1", "unit norm, sigma 1, 64 frequencies")
     seeds = {"smoke": 1, "small": 3, "paper": 3}
     licence = "none needed, inputs are random"
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        ways = tuple(WAYS)[:1] if scale == "smoke" else WAYS
+        return {f"{way}, mean of the values": f"{way}, 64 frequencies" for way in ways}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        """How far the mean of all values is from the exact output."""
+        value = distance(*WAYS[row.rsplit(", ", 1)[0]], 0, torch.Generator().manual_seed(run.cell.seed))
+        return [Measurement("median_output_error", value, "exact output", table="A.1-unit-norm")]
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         return {"draws": DRAWS[cell.scale], "frequencies": FREQUENCIES, "dim": DIM, "keys": KEYS}
@@ -84,8 +94,22 @@ def variance(z: float, draws: int, generator: torch.Generator) -> float:
 
 
 def distance(normed: bool, sigma: float, frequencies: int, generator: torch.Generator) -> float:
-    """The median error over the root mean square of the exact output, at 8 heads with draws of their own."""
+    """The median error over the root mean square of the exact output, at 8 heads with draws of their own.
+
+    Without frequencies, that of the mean of the values.
+    """
     query, key, value = (torch.randn(1, 8, KEYS, DIM, generator=generator, dtype=torch.float64) for _ in range(3))
+    estimate = value.mean(2, keepdim=True)
+    if frequencies:
+        estimate = _estimate(query, key, value, normed, sigma, frequencies, generator)
+    if normed:
+        query, key = (torch.nn.functional.normalize(x, dim=-1) for x in (query, key))
+    exact = (sigma**2 * query @ key.mT).softmax(-1) @ value
+    return float((estimate - exact).abs().median() / exact.square().mean().sqrt())
+
+
+def _estimate(query: Tensor, key: Tensor, value: Tensor, normed: bool, sigma: float, frequencies: int,
+              generator: torch.Generator) -> Tensor:  # fmt: skip
     rows = torch.full((8, DIM), sigma, dtype=torch.float64)
     projection = torch.randn(8, frequencies, DIM, generator=generator, dtype=torch.float64) * sigma
     features = GaussianMap(projection, normed, rows)
@@ -93,11 +117,7 @@ def distance(normed: bool, sigma: float, frequencies: int, generator: torch.Gene
     made, log_scale = features(key)
     plan = schedule(state.level, log_scale, None)
     made = made if plan is None else made * plan.weight.unsqueeze(-1)
-    estimate, _ = read(write(state, made, value, plan), features(query)[0])
-    if normed:
-        query, key = (torch.nn.functional.normalize(x, dim=-1) for x in (query, key))
-    exact = (sigma**2 * query @ key.mT).softmax(-1) @ value
-    return float((estimate - exact).abs().median() / exact.square().mean().sqrt())
+    return read(write(state, made, value, plan), features(query)[0])[0]
 
 
 def _batches(total: int, most: int) -> list[int]:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from seqstruct.data.files import atomic_write
+from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq
@@ -96,12 +97,16 @@ class RationalLanguageModels(Recipe):
 
     paper = "peng_thesis"
     table = "6.3"
+    stand_in = "6.3-stand-in"
     family = "rational language models"
     rows = ROWS
     smoke_rows = ("RRNN(F) 2 layers 10M",)
     seeds = {"smoke": 1, "small": 1, "paper": 1}
     licence = "Penn Treebank: LDC; Brown: non-commercial; made-up sentences at the smoke scale: none needed"
     progress_metric = "ppl"
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return dict.fromkeys(ORDERS, "LSTM 2 layers 10M")
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]

@@ -22,6 +22,7 @@ from efficient_lm import recipe as language_models
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.harness import logs
+from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
 from seqstruct.harness.process import fairseq
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -70,6 +71,12 @@ class SoftmaxTransfer(Recipe):
         if scale == "paper":
             raise ValueError("figure-4.4 has scales smoke and small; for translation see cross_evaluation.py")
         return super().cells(scale, seeds)
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {} if scale == "paper" else dict.fromkeys(ORDERS, "softmax")
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        return super().baseline(run, data, row)[:1]
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         options = [] if cell.row == "softmax" else fine_tuning_options(cell.row, cell.scale)

@@ -106,6 +106,9 @@ class SyntaxThenGraph(Recipe):
     licence = "UD English ParTUT (CC BY-NC-SA), UD English EWT (CC BY-SA); made-up sentences at smoke: none needed"
     progress_metric = "labeled_f1"
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return dict.fromkeys(("previous word", "next word"), "no syntax")
+
     def method(self, cell: Cell) -> str:
         """The row's method."""
         return cell.row

@@ -9,7 +9,7 @@ smoke scale runs the same code on made-up sentences; syntax_then_graph.py has fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from syntax_then_graph import COMMON, SETTINGS, SyntaxThenGraph, method_options, validated, write_made_up
@@ -18,6 +18,7 @@ from seqstruct.data.conllu import read_conllu
 from seqstruct.data.parsing.folder import Corpus, write_folder
 from seqstruct.data.parsing.sentence import graph_of_sdp, tree_of
 from seqstruct.data.sdp import read_sdp
+from seqstruct.harness.baselines import measure, name_of
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Measurement
 from seqstruct.harness.run import Run
@@ -32,6 +33,14 @@ class Published(SyntaxThenGraph):
     rows = tuple(f"{formalism} {method}" for formalism in ("DM", "PSD") for method in ROWS)
     smoke_rows = ("DM FREDA3",)
     licence = "LDC2016T10 (SDP 2015) and LDC99T42 (Penn Treebank)"
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {f"{formalism} {name}": f"{formalism} PIPELINE"
+                for formalism in ("DM", "PSD") for name in ("previous word", "next word")}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        found = measure(name_of(row), data, splits={"test": "in_domain", "ood": "out_of_domain"})
+        return [m for m in found if "domain" in m.metric]
 
     def method(self, cell: Cell) -> str:
         return {"NEURBOPARSER": "no syntax", "FREDA3": "no syntax"}.get(cell.row.split()[1], cell.row.split()[1])

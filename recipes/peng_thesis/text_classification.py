@@ -128,6 +128,10 @@ class TextClassification(Recipe):
     licence = "SST, subj, CR, Amazon reviews: for research; GloVe: PDDL; smoke: none needed, the sentences are made up"
     progress_metric = "accuracy"
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        corpora = ("SST",) if scale == "smoke" else CORPORA
+        return {f"{corpus} majority": f"{corpus} LSTM" for corpus in corpora}
+
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]
         drawn = [draw(cell.row, number, setting) for number in range(setting.draws)]

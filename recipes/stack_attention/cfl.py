@@ -120,6 +120,10 @@ class ContextFreeLanguages(Recipe):
         """fairseq-train's options for the learning rate after its start, and for stopping."""
         return PUBLISHED_SCHEDULE
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        languages = dict.fromkeys(row.split()[0] for row in (self.smoke_rows if scale == "smoke" else self.rows))
+        return {f"{language} 5-gram": f"{language} Tf" for language in languages}
+
     def draws(self, cell: Cell) -> Mapping[str, float]:
         return draw(SearchSpace(self.setting(cell).learning_rate), cell.seed)
 

@@ -24,6 +24,7 @@ from typing import Any
 from seqstruct.data import sentences
 from seqstruct.data.files import atomic_write
 from seqstruct.data.shards import data_path
+from seqstruct.harness.baselines import ORDERS, measure, name_of
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq
@@ -130,6 +131,14 @@ class LanguageModeling(Recipe):
         """All rows, but those of Table 2 not at scale small."""
         return [cell for cell in super().cells(scale, seeds) if scale != "small" or cell.row not in MODELS]
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        corpora = [f"{corpus} " for corpus in STAND_INS]
+        corpora = {"smoke": [""], "small": corpora, "paper": ["", *corpora]}[scale]
+        return {f"{corpus}{name}": f"{corpus}Tf" for corpus in corpora for name in ORDERS}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        return measure(name_of(row), data, sentences=True)
+
     def draws(self, cell: Cell) -> Mapping[str, float]:
         return draw(SETTINGS[cell.scale].space, cell.seed)
 
@@ -184,14 +193,15 @@ class LanguageModeling(Recipe):
         options += ["--lr", f"{drawn['learning_rate']:.8g}", "--max-tokens", str(drawn["max_tokens"])]
         return run.fairseq_train(data_path(data / "bin"), options, epochs=setting.epochs)
 
+    def table_of(self, cell: Cell) -> str:
+        return self.table if corpus_and_model(cell.row)[0] == "ptb" else "2-stand-ins"
+
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
-        corpus, _ = corpus_and_model(run.cell.row)
-        table = self.table if corpus == "ptb" else "2-stand-ins"
         found = perplexities(run, data, checkpoint)
         return [
-            Measurement("validation_perplexity", found["valid"], "perplexity", table=table),
-            Measurement("test_perplexity", found["test"], "perplexity", table=table),
-            Measurement("parameters", run.parameters, "parameters", table=table),
+            Measurement("validation_perplexity", found["valid"], "perplexity"),
+            Measurement("test_perplexity", found["test"], "perplexity"),
+            Measurement("parameters", run.parameters, "parameters"),
         ]
 
 

@@ -6,7 +6,7 @@ the one that cfl.py takes for that model in all languages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,12 @@ class Pilot(ContextFreeLanguages):
     rows = tuple(f"{model} lr={rate:g}" for model in MODELS for rate in LEARNING_RATES)
     smoke_rows = ("LSTM lr=0.006",)
     seeds = {"smoke": 1, "small": 1, "paper": 1}
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"5-gram": self.rows[0]}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        return super().baseline(run, data, row)[:1]
 
     def language_and_model(self, cell: Cell) -> tuple[str, str]:
         return LANGUAGE, cell.row.split()[0]

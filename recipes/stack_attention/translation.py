@@ -24,6 +24,7 @@ from typing import Any
 from seqstruct.data.europarl import CORPUS, LANGUAGES, NEWS
 from seqstruct.data.parallel import read_lines
 from seqstruct.data.shards import data_path
+from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -114,6 +115,12 @@ class Europarl(Recipe):
         found = super().cells(scale, seeds)
         self.setting(found[0])
         return found
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"copy": self.rows[0]} if scale in SETTINGS else {}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        return measure("copy", data, languages=LANGUAGES)
 
     def setting(self, cell: Cell) -> Setting:
         """What the cell's scale chooses.  Raises ValueError at scale small, which there is not."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from seqstruct.data.parallel import read_lines
 from seqstruct.harness import plot
+from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -105,6 +106,7 @@ class Translation(Recipe):
 
     paper = "structured_attention"
     table = "3"
+    stand_in = "3-stand-in"
     family = "recurrent translation"
     rows = (
         *(f"{units}, {attention}" for units in UNITS for attention in ("simple", "sigmoid", "structured")),
@@ -116,6 +118,12 @@ class Translation(Recipe):
         "paper: ASPEC, by application at https://jipsti.jst.go.jp/aspec/; small: Multi30k, for research; "
         "smoke: none needed"
     )
+
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"copy": "words, simple"}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        return measure("copy", data, languages=languages(run.cell))
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = {**asdict(SETTINGS[cell.scale]), "train_options": train_options(cell), "decode_options": DECODE}

@@ -78,6 +78,9 @@ class TreeTransduction(Recipe):
     threads = {"smoke": 1, "small": 1, "paper": 1}
     licence = "none needed, the formulas are sampled"
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        return {"copy": "Structured", "constant": "Structured"}
+
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]
         options = train_options(cell.row, setting)

@@ -22,6 +22,8 @@ from seqstruct.harness.recipe import Cell, Measurement, Recipe
 from seqstruct.harness.records import SCALES, format_value
 from seqstruct.harness.run import Run, recipe_script
 
+BASELINE_MINUTES = 0.2
+
 
 def main(recipe: Recipe, argv: Sequence[str] | None = None) -> int:
     """Run what the options ask for; the exit status comes back, and an error is one sentence on standard error."""
@@ -99,21 +101,25 @@ def interrupt_on_sigterm() -> None:
 def select(
     recipe: Recipe, scale: str, *, rows: Sequence[str] | None = None, seeds: Sequence[int] | None = None
 ) -> list[Cell]:
-    """The cells of a scale whose rows match one of the patterns (all if None).
+    """The cells of a scale whose rows match one of the patterns (all if None), baselines among them.
 
-    Rows named outright are found at the smoke scale too where it would leave them out.
+    Rows named outright are found at the smoke scale too where it would leave them out.  A baseline has one seed unless
+    some are given with its row.
     Raises ValueError if a pattern matches no row.
     """
+    baselines = recipe.baselines(scale)
     if not rows:
-        return recipe.cells(scale, seeds)
-    chosen = []
+        return recipe.cells(scale, seeds) + [Cell(row, 1, scale) for row in baselines]
+    known, chosen = (*recipe.rows, *baselines), []
     for pattern in rows:
-        matching = [row for row in recipe.rows if fnmatchcase(row, pattern) or row == pattern]
+        matching = [row for row in known if fnmatchcase(row, pattern) or row == pattern]
         if not matching:
-            raise ValueError(f"no row matches {pattern!r}; rows: {', '.join(recipe.rows)}")
+            raise ValueError(f"no row matches {pattern!r}; rows: {', '.join(known)}")
         chosen += [row for row in matching if row not in chosen]
-    numbers = range(1, recipe.seeds[scale] + 1) if seeds is None else seeds
-    return [Cell(row, seed, scale) for row in chosen for seed in numbers]
+    return [
+        Cell(row, seed, scale) for row in chosen
+        for seed in seeds or range(1, 2 if row in baselines else recipe.seeds[scale] + 1)
+    ]
 
 
 def records_folder(recipe: Recipe, scale: str, runs: str, records: str | None) -> Path:
@@ -168,6 +174,8 @@ def _print_list(recipe: Recipe, cells: Sequence[Cell], runs: str) -> None:
 
 def _print_draws(recipe: Recipe, cells: Sequence[Cell]) -> None:
     for cell in cells:
+        if recipe.data_cell(cell) != cell:
+            continue
         drawn = {"table": recipe.table, "row": cell.row, "seed": cell.seed, "scale": cell.scale, **recipe.draws(cell)}
         print(json.dumps(drawn))
 
@@ -181,7 +189,10 @@ def _print_estimate(recipe: Recipe, cells: Sequence[Cell], runs: str) -> None:
     minutes = disk = download = 0.0
     for row in dict.fromkeys(cell.row for cell in open_cells):
         of_row = [cell for cell in open_cells if cell.row == row]
-        each = recipe.estimate(of_row[0])
+        data = recipe.data_cell(of_row[0])
+        each = recipe.estimate(data)
+        if data != of_row[0]:
+            each = each._replace(minutes=min(each.minutes, BASELINE_MINUTES))
         minutes += each.minutes * len(of_row)
         disk += each.disk * len(of_row)
         download = max(download, each.download)

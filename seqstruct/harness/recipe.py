@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping, NamedTuple, Sequence
 
@@ -43,7 +43,7 @@ class Measurement(NamedTuple):
 
     axis, points: the number split up along something (string length), as pairs (x, value); empty if it is not.
     Where several seeds train as one, the axis is "seed", the points are the seeds' numbers and the value their mean.
-    table: where it is recorded, if not in the recipe's table.
+    table: where it is recorded, if not in the cell's table.
     """
 
     metric: str
@@ -57,7 +57,8 @@ class Measurement(NamedTuple):
 class Recipe(ABC):
     """One row group of a table.  A subclass sets the class attributes and defines the methods without a default.
 
-    paper, table: as in `Record`.  family: of models; continuous integration runs one recipe of each.
+    paper, table: as in `Record`.  stand_in: the table of what is not at scale paper, where its data are others; a
+    measurement may name another table.  family: of models; continuous integration runs one recipe of each.
     rows: names as in paper.json.  licence: of the data, with where it comes from.
     smoke_rows: the rows run at the smoke scale, all by default.  seeds: how many seeds each scale has.
     max_minutes: wall-clock limit of training one cell, None for no limit.  threads: for each process, None for
@@ -70,6 +71,7 @@ class Recipe(ABC):
     family: ClassVar[str]
     rows: ClassVar[Sequence[str]]
     licence: ClassVar[str]
+    stand_in: ClassVar[str] = ""
     smoke_rows: ClassVar[Sequence[str]] = ()
     seeds: ClassVar[Mapping[str, int]] = {"smoke": 1, "small": 1, "paper": 1}
     max_minutes: ClassVar[Mapping[str, float | None]] = {"smoke": 2.0, "small": 30.0, "paper": None}
@@ -104,6 +106,28 @@ class Recipe(ABC):
         """What the cell draws at random for itself (see `search`), by name: nothing unless a recipe says so."""
         return {}
 
+    def baselines(self, scale: str) -> Mapping[str, str]:
+        """Rows that the data alone decide, each with the row whose data it takes: none unless a recipe says so.
+
+        Their names end in one of those of `seqstruct.harness.baselines`.  They are no part of `rows`: settings,
+        dataset, estimate and prepare are asked of the other row.
+        """
+        return {}
+
+    def baseline(self, run: Run, data: Path, row: str) -> Sequence[Measurement]:
+        """The numbers of a baseline's row.  run: of the row whose data it takes, in the baseline's folder."""
+        from seqstruct.harness.baselines import measure, name_of
+
+        return measure(name_of(row), data)
+
+    def table_of(self, cell: Cell) -> str:
+        """The table that a cell's numbers stand in."""
+        return self.stand_in if self.stand_in and cell.scale != "paper" else self.table
+
+    def data_cell(self, cell: Cell) -> Cell:
+        """The cell whose data a cell takes: its own, or for a baseline those of the row that `baselines` names."""
+        return replace(cell, row=self.baselines(cell.scale).get(cell.row, cell.row))
+
     def cells(self, scale: str, seeds: Sequence[int] | None = None) -> list[Cell]:
         """The cells of a scale, in the order of the rows; seeds count from 1 unless given.
 
@@ -116,8 +140,10 @@ class Recipe(ABC):
         return [Cell(row, seed, scale) for row in rows for seed in chosen]
 
     def configuration_hash(self, cell: Cell) -> str:
-        """Sixteen hexadecimal digits of SHA-256 over paper, table, row, scale and settings."""
-        whole = [self.paper, self.table, cell.row, cell.scale, self.settings(cell)]
+        """Sixteen hexadecimal digits of SHA-256 over paper, table, row, scale and settings, a baseline's data."""
+        data = self.data_cell(cell)
+        settings = self.settings(cell) if data == cell else self.dataset(data)
+        whole = [self.paper, self.table, cell.row, cell.scale, settings]
         return hashlib.sha256(json.dumps(whole, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

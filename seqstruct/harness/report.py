@@ -7,7 +7,7 @@ import io
 import json
 import shutil
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Mapping, Sequence
@@ -39,7 +39,8 @@ class Published:
 class Table:
     """One table of the source.  selection: the metric that chooses the best run.  better: "lower" or "higher".
 
-    layout: "lines", one for each row and metric, or "matrix": metrics side by side.
+    layout: "lines", one for each row and metric, or "matrix": metrics side by side.  baselines, theirs: patterns (as in
+    a shell) of rows that data alone decide, and of systems of other authors, which no recipe runs.
     """
 
     name: str
@@ -48,6 +49,15 @@ class Table:
     better: str
     published: tuple[Published, ...]
     layout: str = "lines"
+    baselines: tuple[str, ...] = ()
+    theirs: tuple[str, ...] = ()
+
+    def kind(self, row: str) -> str:
+        """"baseline", "theirs", or nothing for a model of ours."""
+        for kind, patterns in (("baseline", self.baselines), ("theirs", self.theirs)):
+            if any(fnmatchcase(row, pattern) for pattern in patterns):
+                return kind
+        return ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class Line:
     """One line of a report: a row and metric as published, and our runs of one scale and configuration (or none).
 
     average_best: the mean of the best values of the rows that the line is an average of.  dirty: how many of the runs
-    were made by code that differed from the commit that they name.
+    were made by code that differed from the commit that they name.  kind: as of `Table.kind`.
     """
 
     row: str
@@ -71,13 +81,19 @@ class Line:
     p_value: float | None = None
     average_best: float | None = None
     dirty: int = 0
+    kind: str = ""
 
     @property
     def runs(self) -> str:
         """How many, and how many of them of uncommitted code."""
         if not self.values:
-            return "not yet run"
+            return self.missing
         return f"{len(self.values)} ({self.dirty} dirty)" if self.dirty else str(len(self.values))
+
+    @property
+    def missing(self) -> str:
+        """What stands where there is no run."""
+        return "not ours" if self.kind == "theirs" else "not yet run"
 
     @property
     def best(self) -> float | None:
@@ -120,7 +136,8 @@ def read_tables(folder: Path) -> list[Table]:
         content = json.loads(path.read_text(encoding="utf-8"))
         return [
             Table(name, table["title"], table.get("selection"), table.get("better", "lower"),
-                  tuple(Published(**entry) for entry in table["rows"]), table.get("layout", "lines"))
+                  tuple(Published(**entry) for entry in table["rows"]), table.get("layout", "lines"),
+                  tuple(table.get("baselines", ())), tuple(table.get("theirs", ())))
             for name, table in content["tables"].items()
         ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -145,7 +162,7 @@ def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> 
             if not of_line and entry is not None:
                 averages = _averages(table, entry, found, scales) if entry.average_of else []
                 found += averages or [Line(row, metric, entry.unit, entry.value, entry.statement)]
-    return found
+    return [replace(line, kind=table.kind(line.row)) for line in found]
 
 
 def _averages(table: Table, entry: Published, lines: Sequence[Line], scales: Sequence[str]) -> list[Line]:
@@ -256,20 +273,21 @@ def _matrix(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
         line.row for line in lines)}  # fmt: skip
     rows = []
     for row, ran in runs.items():
-        published = {line.metric: line.published for line in lines if line.row == row}
+        of_row = [line for line in lines if line.row == row]
+        published = {line.metric: line.published for line in of_row}
         for scale, configuration in dict.fromkeys((line.scale, line.configuration_hash) for line in ran) or [("", "")]:
             ours = {line.metric: line.mean for line in ran if line.configuration_hash == configuration}
             given = [format_value(published.get(metric)) for metric in metrics]
-            blanks = ["" if ours and not paper else "not yet run" for paper in given]
+            blanks = ["" if ours and not paper else of_row[0].missing for paper in given]
             cells = [format_value(ours.get(metric)) or blank for metric, blank in zip(metrics, blanks, strict=True)]
             shown = [f"{cell} ({paper})" if paper else cell for cell, paper in zip(cells, given, strict=True)]
-            rows.append([row, scale, *shown])
+            rows.append([_name(of_row[0]), scale, *shown])
     return ["row", "scale", *(metric.replace("_", " ") for metric in metrics)], rows
 
 
 def _columns(seeds: bool) -> list[tuple[str, Any]]:
     columns: list[tuple[str, Any]] = [
-        ("row", lambda line: line.row),
+        ("row", _name),
         ("metric", lambda line: line.metric.replace("_", " ")),
         ("unit", lambda line: line.unit),
         ("paper", lambda line: line.statement if line.published is None else format_value(line.published)),
@@ -283,6 +301,10 @@ def _columns(seeds: bool) -> list[tuple[str, Any]]:
     if seeds:
         columns.append(("seeds", lambda line: " ".join(f"{s}:{format_value(v)}" for s, v in line.values.items())))
     return columns
+
+
+def _name(line: Line) -> str:
+    return f"{line.row} (baseline)" if line.kind == "baseline" else line.row
 
 
 def _cells(line: Line, seeds: bool) -> list[str]:

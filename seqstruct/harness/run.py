@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import zipfile
+from copy import copy
 from pathlib import Path
 from typing import Any, Callable, Mapping, Sequence
 
@@ -158,17 +159,26 @@ class Run:
         if self.done:
             return [Measurement(**m) for m in read_json(self.folder / "done.json")["measurements"]]
         os.makedirs(os.path.realpath(self.folder), exist_ok=True)  # a link on the way may lead to what is not there yet
-        data = self.recipe.prepare(self)
-        checkpoint = self.recipe.train(self, data)
-        with _evaluating:
-            measurements = list(self.recipe.evaluate(self, data, checkpoint))
+        data_cell = self.recipe.data_cell(self.cell)
+        if data_cell == self.cell:
+            data = self.recipe.prepare(self)
+            checkpoint = self.recipe.train(self, data)
+            with _evaluating:
+                measurements = list(self.recipe.evaluate(self, data, checkpoint))
+            settings, draws = self.recipe.settings(self.cell), self.recipe.draws(self.cell)
+        else:
+            beside = copy(self)
+            beside.cell = data_cell
+            data = self.recipe.prepare(beside)
+            measurements = list(self.recipe.baseline(beside, data, self.cell.row))
+            settings, draws = {}, {}
         if records is not None:
             append_records(records, self._records(data, measurements))
         write_json(self.folder / "done.json", {
             "configuration_hash": self.configuration_hash,
-            "settings": self.recipe.settings(self.cell),
+            "settings": settings,
             "seed": self.cell.seed,
-            "draws": self.recipe.draws(self.cell),
+            "draws": draws,
             "measurements": [m._asdict() for m in measurements],
         })
         return measurements
@@ -178,14 +188,15 @@ class Run:
         training: Mapping[str, Any] = (
             read_json(trained) if trained.exists() else {"seconds": 0.0, "peak_memory": 0, "parameters": None}
         )
+        data_cell = self.recipe.data_cell(self.cell)
         checksums = {
             str(path.relative_to(data)): sha256(path) for path in sorted(data.rglob("*")) if path.is_file()
         }
         return [
             Record(
-                paper=self.recipe.paper, table=m.table or self.recipe.table, row=self.cell.row, metric=m.metric,
-                value=m.value, unit=m.unit, seed=self.cell.seed, scale=self.cell.scale,
-                dataset=self.recipe.dataset(self.cell), configuration_hash=self.configuration_hash,
+                paper=self.recipe.paper, table=m.table or self.recipe.table_of(data_cell), row=self.cell.row,
+                metric=m.metric, value=m.value, unit=m.unit, seed=self.cell.seed, scale=self.cell.scale,
+                dataset=self.recipe.dataset(data_cell), configuration_hash=self.configuration_hash,
                 data_checksums=checksums, parameters=training["parameters"], seconds=training["seconds"],
                 peak_memory=training["peak_memory"], versions=versions(), command=command_line(self.recipe, self.cell),
                 series={"axis": m.axis, "points": [list(point) for point in m.points]} if m.points else {},

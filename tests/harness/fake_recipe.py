@@ -24,6 +24,12 @@ class Fake(Recipe):
     licence = "public domain"
     width = 7
 
+    def baselines(self, scale):
+        return {} if scale == "paper" else {"copy": "plain"}
+
+    def baseline(self, run, data, row):
+        return [Measurement("times", len((data / "train.txt").read_text()), f"{row} of {run.cell.row}")]
+
     def settings(self, cell):
         return {"width": self.width, "row": cell.row}
 

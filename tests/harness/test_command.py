@@ -40,7 +40,10 @@ def call(recipe, tmp_path, capsys):
 def test_cells_are_rows_by_seeds(recipe):
     assert [(c.row, c.seed) for c in select(recipe, "small", rows=["plain", "st*"])] == [
         ("plain", 1), ("plain", 2), ("stack + gate", 1), ("stack + gate", 2)]
-    assert select(recipe, "smoke") == [Cell("plain", 1, "smoke")]
+    assert select(recipe, "smoke") == [Cell("plain", 1, "smoke"), Cell("copy", 1, "smoke")]
+    assert select(recipe, "paper")[-1] == Cell("fail", 3, "paper")
+    assert select(recipe, "small", rows=["c*"]) == [Cell("copy", 1, "small")]
+    assert select(recipe, "small", rows=["copy"], seeds=[4]) == [Cell("copy", 4, "small")]
     assert select(recipe, "smoke", rows=["stack + gate"], seeds=[5]) == [Cell("stack + gate", 5, "smoke")]
 
 
@@ -72,6 +75,24 @@ def test_another_configuration_is_another_run(call, recipe, tmp_path):
     assert len(hashes) == 2
 
 
+def test_a_baseline_takes_a_row_s_data_and_trains_nothing(call, recipe, tmp_path):
+    status, _, shown = call("--row", "copy")
+    assert status == 0 and "copy, seed 1: times 6 copy of plain" in shown
+    (record,) = read_folder(tmp_path / "records")
+    assert record.parameters is None and record.seconds == 0 and record.dataset == "counts"
+    assert record.data_checksums == {"train.txt": hashlib.sha256(b"1 2 3\n").hexdigest()}
+    assert '--scale small --row "copy" --seed 1' in record.command
+    assert not list((tmp_path / "runs").rglob("trained.txt"))
+    assert call("--row", "copy")[2].startswith("copy, seed 1 (finished before)")
+    hashes = [recipe.configuration_hash(Cell(row, 1, "small")) for row in ("copy", "plain")]
+    recipe.width = 9
+    try:  # of the model's settings nothing matters
+        assert recipe.configuration_hash(Cell("copy", 1, "small")) == hashes[0] == record.configuration_hash
+        assert recipe.configuration_hash(Cell("plain", 1, "small")) != hashes[1]
+    finally:
+        del recipe.width
+
+
 def test_jobs_run_side_by_side(call, tmp_path):
     assert call("--row", "plain", "--seeds", "1", "2", "3", "4", "5", "--jobs", "3")[0] == 0
     assert sorted(r.seed for r in read_folder(tmp_path / "records") if r.metric == "seed") == [1, 2, 3, 4, 5]
@@ -87,22 +108,24 @@ def test_a_failing_command_is_named_with_its_last_lines_and_leaves_no_record(cal
 def test_estimate_and_list_do_no_work(call, tmp_path):
     status, shown, _ = call("--estimate")
     assert status == 0
-    assert "0 of 6 cells are finished" in shown
-    assert "time: 9 minutes; disk: 12 MiB; download: 30 MiB; licence: public domain" in shown
+    assert "0 of 7 cells are finished" in shown
+    assert "time: 9 minutes; disk: 14 MiB; download: 30 MiB; licence: public domain" in shown
     status, shown, _ = call("--list")
-    assert status == 0 and shown.count("not yet run") == 6
+    assert status == 0 and shown.count("not yet run") == 7 and "1.5  copy, seed 1  small  not yet run" in shown
+    status, shown, _ = call("--draws")
+    assert status == 0 and len(shown.splitlines()) == 6
     assert os.listdir(tmp_path) == []
 
 
 def test_records_of_a_smoke_run_stay_among_the_runs(recipe, tmp_path):
     assert main(recipe, ["--scale", "smoke", "--runs", str(tmp_path)]) == 0
-    assert len(read_folder(tmp_path / "nmt_lectures" / "records")) == 2
+    assert len(read_folder(tmp_path / "nmt_lectures" / "records")) == 3
     assert not (SCRIPT.parent / "records").exists()
 
 
 def test_bad_options_are_one_sentence(call):
     assert call("--row", "nothing*") == (1, "", "fake_recipe.py: no row matches 'nothing*'; "
-                                         "rows: plain, stack + gate, fail\n")
+                                         "rows: plain, stack + gate, fail, copy\n")
     for options in (["--scale", "large"], ["--max-minutes", "-1"], ["--jobs", "0"]):
         with pytest.raises(SystemExit) as caught:
             call(*options)
@@ -161,7 +184,7 @@ def test_the_script_runs_by_itself(tmp_path):
         env={**os.environ, "PYTHONPATH": str(run.PLUGIN.parent)},
     )
     assert done.returncode == 0, done.stderr
-    state = json.loads(next(Path(tmp_path).rglob("done.json")).read_text())
+    state = json.loads(next(Path(tmp_path).rglob("plain-*/done.json")).read_text())
     assert state["seed"] == 1 and state["settings"] == {"width": 7, "row": "plain"}
 
 

@@ -36,13 +36,13 @@ def paper(record, tmp_path):
     return folder
 
 
-def rows(text):
+def rows_of(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_csv_has_runs_best_mean_deviation_and_blank_rows(paper, capsys):
     assert main(["report", str(paper), "figure-2", "--format", "csv", "--seeds"]) == 0
-    found = {(r["row"], r["metric"]): r for r in rows(capsys.readouterr().out)}
+    found = {(r["row"], r["metric"]): r for r in rows_of(capsys.readouterr().out)}
     plain = found["dyck Tf", "difference"]
     assert plain["runs"] == "3" and plain["paper"] == "worst" and plain["seeds"] == "1:0.5 2:0.25 3:0.75"
     assert float(plain["best by validation"]) == 0.25
@@ -64,7 +64,8 @@ def test_better_may_be_higher(record, paper):
 
 def test_scales_are_lines_of_their_own(paper, capsys):
     assert main(["report", str(paper), "figure-2", "--format", "csv", "--scale", "smoke", "small"]) == 0
-    scales = [r["scale"] for r in rows(capsys.readouterr().out) if (r["row"], r["metric"]) == ("dyck Tf", "difference")]
+    found = rows_of(capsys.readouterr().out)
+    scales = [r["scale"] for r in found if (r["row"], r["metric"]) == ("dyck Tf", "difference")]
     assert sorted(scales) == ["small", "smoke"]
 
 
@@ -144,6 +145,23 @@ def test_a_matrix_has_its_metrics_side_by_side(record, tmp_path, capsys):
         "| trained x | small | 31 (35.5) | 1.5 (0.5) |", "| trained z |  | not yet run (0.25) | not yet run |",
         "| trained y | small | 3 (2.5) |  |",
     ]  # fmt: skip
+
+
+def test_baselines_and_other_authors_systems_are_marked(record, tmp_path, capsys):
+    folder = tmp_path / "marked"
+    folder.mkdir()
+    rows = [{"row": row, "metric": "bleu", "unit": "BLEU", "value": 30.0} for row in ("ours", "Cho et al.", "x copy")]
+    table = {"title": "T", "rows": rows, "baselines": ["* copy"], "theirs": ["* et al."]}
+    (folder / "paper.json").write_text(json.dumps({"tables": {"4": table, "5": {**table, "layout": "matrix"}}}))
+    append_records(folder / "records", [record(table="4", row="de copy", metric="bleu", unit="BLEU", value=2.0)])
+    assert main(["report", str(folder), "--format", "csv"]) == 0
+    found = {(r["table"], r["row"]): r["runs"] for r in rows_of(capsys.readouterr().out) if r["table"] == "4"}
+    assert found == {("4", "ours"): "not yet run", ("4", "Cho et al."): "not ours",
+                     ("4", "x copy (baseline)"): "not yet run", ("4", "de copy (baseline)"): "1"}  # fmt: skip
+    assert main(["report", str(folder), "5", "--format", "markdown"]) == 0
+    assert capsys.readouterr().out.split("\n")[4:7] == [
+        "| ours |  | not yet run (30) |", "| Cho et al. |  | not ours (30) |",
+        "| x copy (baseline) |  | not yet run (30) |"]  # fmt: skip
 
 
 def test_runs_of_uncommitted_code_are_counted(paper, record):

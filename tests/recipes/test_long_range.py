@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER, CONFIGS = ROOT / "recipes" / "peng_thesis", ROOT / "configs" / "peng_thesis"
 RECIPE = load_recipe(FOLDER / "long_range.py")
 MODULE = sys.modules[type(RECIPE).__module__]
+SPEED = load_recipe(FOLDER / "long_range_speed.py")
+STEPS = sys.modules[type(SPEED).__module__]
 
 
 @pytest.mark.parametrize("scale, table", [("small", "4.5-stand-in"), ("paper", "4.5")])
@@ -44,11 +46,34 @@ def test_plans_are_read_and_configurations_differ(scale):
 
 @pytest.mark.parametrize("model", MODULE.PLANS)
 def test_every_mechanism_is_measured(model):
-    found = {metric: value for metric, value, _ in MODULE.speed_and_memory(Cell(f"ListOps {model}", 1, "smoke"))}
+    found = {m.metric: m.value for m in SPEED.evaluate(RefusedRun(f"ListOps {model}", "smoke"), Path(), Path())}
     assert list(found) == ["speed_40", "memory_40", "speed_80", "memory_80"]
     assert all(value > 0 for value in found.values())
     if model == "Transformer":
         assert found == dict.fromkeys(found, 1.0)
+
+
+@pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
+def test_attention_drops_nothing_in_any_row_nor_where_steps_are_timed(scale, monkeypatch):
+    for cell in RECIPE.cells(scale):
+        options = MODULE.train_options(cell)
+        assert options[options.index("--attention-dropout") + 1] == "0"
+    made = []
+    monkeypatch.setattr(STEPS.StructuredClassifier, "build_model", lambda config, task: made.append(config))
+    for model in MODULE.PLANS:
+        with pytest.raises(AttributeError):  # there is no model to place
+            STEPS.training_step(model, MODULE.SETTINGS["small"], 8, 2, None)
+    assert {(c.dropout, c.attention_dropout, c.activation_dropout) for c in made} == {(0.0, 0.0, 0.0)}
+    assert len(made) == len(MODULE.PLANS)
+
+
+def test_rows_of_speed_are_those_of_the_tables():
+    assert {cell.row for cell in SPEED.cells("small")} == {cell.row for cell in RECIPE.cells("small")}
+    imdb = {cell.row for cell in RECIPE.cells("paper") if cell.row.startswith("IMDb")}
+    assert {cell.row for cell in SPEED.cells("paper")} == imdb
+    assert [SPEED.table_of(Cell("ListOps Linear", 1, scale)) for scale in ("small", "paper")] == ["4.5-stand-in", "4.5"]
+    assert {SPEED.configuration_hash(c) for c in SPEED.cells("small")}.isdisjoint(
+        RECIPE.configuration_hash(c) for c in RECIPE.cells("small"))
 
 
 def test_yaml_says_what_the_recipe_does():
@@ -60,6 +85,7 @@ def test_yaml_says_what_the_recipe_does():
         words = MODULE.train_options(Cell(f"ListOps {model}", 1, "paper"))
         options = dict(zip(words, [*words[1:], "--"], strict=True))
         assert rows[name] == {"encoder_self_attention": options["--encoder-self-attention"]}
+        assert float(options["--attention-dropout"]) == base["model"]["attention_dropout"]
         for key in ("encoder_layers", "encoder_embed_dim", "encoder_ffn_embed_dim", "max_source_positions"):
             assert str(base["model"][key]) == options[f"--{key.replace('_', '-')}"]
         assert f"{base['optimization']['lr'][0]:g}" == options["--lr"]

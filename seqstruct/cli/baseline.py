@@ -1,0 +1,45 @@
+"""`seqstruct baseline`: what the data of a prepared folder give without a model, as the baseline rows of the recipes.
+
+    bigram, trigram, 5-gram            interpolated Kneser-Ney: perplexity of a word (text/), difference (strings)
+    majority, "first token"            the most frequent class, of all or given the text's first token
+    copy                               the source as its own translation (raw/), a prefix form as its infix form
+    constant                           one infix form for all formulas
+    "random answer", "most frequent answer"        of bAbI
+    "previous word", "next word"       as the head of each word, in trees and graphs
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add the subcommand."""
+    parser = commands.add_parser("baseline", help="what data give without a model: n-grams, majority, copy ...",
+                                 description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", metavar="NAME", help="one of those above")
+    parser.add_argument("folder", metavar="FOLDER", help="made by data-prep/ or `seqstruct prepare`")
+    parser.add_argument("--sentences", action="store_true", default=None,
+                        help="n-grams: each line is a text of its own (default: a file is one text)")
+    parser.add_argument("--discount", type=float, metavar="D",
+                        help="n-grams: what is taken off each count, 0 to 1 (default: from counts of counts)")
+    parser.add_argument("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help="copy: two letters each")
+    parser.add_argument("--metrics", nargs="+", metavar="NAME", help="copy: as of `seqstruct score`")
+    parser.add_argument("--steps", type=int, metavar="K", help="answers: supporting facts that are chosen")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Print one number a line, or a JSON list of them."""
+    from seqstruct.harness.baselines import measure
+    from seqstruct.harness.records import format_value
+
+    options = {name: getattr(args, name) for name in ("sentences", "discount", "languages", "metrics", "steps")}
+    found = measure(args.name, args.folder, **{name: value for name, value in options.items() if value is not None})
+    if args.format == "json":
+        print(json.dumps([measurement._asdict() for measurement in found], indent=1))
+        return
+    for measurement in found:
+        print(f"{measurement.metric}\t{format_value(measurement.value)}\t{measurement.unit}")
