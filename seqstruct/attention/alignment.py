@@ -109,6 +109,7 @@ class AlignmentAttention(Attention):
     """
 
     State = AlignmentMemory
+    drops_weights = True
     score: nn.Module
 
     def __init__(self, config, shape: Shape):

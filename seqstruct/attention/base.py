@@ -70,12 +70,14 @@ class Attention(nn.Module):
 
     A mechanism with `streaming = False` needs the whole sequence at once and defines `forward` alone.
     With `unidirectional = True` it reads left to right at every site: output t depends on keys s <= t alone.
+    With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use.
     """
 
     name: ClassVar[str] = ""
     sites: ClassVar[frozenset[Site]] = frozenset()
     streaming: ClassVar[bool] = True
     unidirectional: ClassVar[bool] = False
+    drops_weights: ClassVar[bool] = False
 
     @dataclass(frozen=True)
     class Config:

@@ -30,6 +30,7 @@ class DotProductAttention(MultiHeadAttention):
     """Multi-head attention by dot products (Vaswani et al. 2017, sec. 3.2.2); a subclass gives the weights."""
 
     State = Cache
+    drops_weights = True
 
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
         """Attention weights B H T S of queries B H T D over keys B H S D."""

@@ -29,6 +29,7 @@ class SynthesizerAttention(MultiHeadAttention):
     """Synthetic weights; of the projections of softmax attention the values' and the output's alone are used."""
 
     streaming = False
+    drops_weights = True
 
     @dataclass(frozen=True)
     class Config:

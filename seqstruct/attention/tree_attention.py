@@ -36,6 +36,7 @@ class ArcAttention(Attention):
     """
 
     streaming = False
+    drops_weights = True
 
     def __init__(self, config: Any, shape: Shape):
         """Raises ValueError unless values have the size of the output."""

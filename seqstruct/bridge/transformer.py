@@ -1,5 +1,6 @@
 """fairseq's transformer encoder and decoder with attention from an `AttentionPlan`; no code of theirs is copied."""
 
+import logging
 from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional
@@ -9,7 +10,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
-from seqstruct.attention import AttentionPlan, Site, parse_choices
+from seqstruct.attention import AttentionPlan, Site, get_attention, parse_choices
 from seqstruct.attention.dot_product import Cache
 from seqstruct.bridge.carried_state import CarriedState, going_on_from
 from seqstruct.bridge.collect import carrying
@@ -17,6 +18,8 @@ from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLay
 from seqstruct.bridge.positions import InterleavedSinusoidalPositions
 from seqstruct.bridge.reversible import ReversibleLayers
 from seqstruct.bridge.vocabulary import TerminalProjection
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -54,6 +57,7 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
         parse_choices(flat.decoder_self_attention, decoder_layers, Site.DECODER_SELF),
         parse_choices(getattr(flat, "cross_attention", "softmax"), decoder_layers, Site.CROSS),
     )
+    _warn_of_dropout(plan, getattr(flat, "attention_dropout", 0.0))
     config = StructuredTransformerConfig.from_namespace(flat)
     config.decoder.input_dim = flat.decoder_input_dim or flat.decoder_embed_dim
     config.decoder.output_dim = flat.decoder_output_dim or flat.decoder_embed_dim
@@ -79,6 +83,14 @@ def _check_reversible(flat: Any) -> None:
     for option in NOT_REVERSIBLE:
         if getattr(flat, option, None):
             raise ValueError(f"--{option.replace('_', '-')} does not go with --reversible")
+
+
+def _warn_of_dropout(plan: AttentionPlan, dropout: float) -> None:
+    """Say which mechanisms do not use the dropout of attention weights, if there is any."""
+    names = {choice.name for site in plan for choice in site if not get_attention(choice.name).drops_weights}
+    if dropout and names:
+        ignoring = ", ".join(sorted(names))
+        logger.warning("attention_dropout is %g, and these mechanisms of the plan do not use it: %s", dropout, ignoring)
 
 
 def _wrap(layer: nn.Module, cfg: Any) -> nn.Module:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -329,6 +330,19 @@ def test_an_empty_batch(case: Case, generator: torch.Generator) -> None:
         state = reorder_state(attention.write(attention.initial_state(BATCH), full.memory, full.memory), nothing)
         reading, state = attention.step(state, query[:, :1], memory[:, :1], memory[:, :1], order=nothing)
         assert reading.output.shape == attention.read(state, query[:, :1]).output.shape == (0, 1, query.size(2))
+
+
+@ALL
+def test_dropout_of_weights_is_as_declared(case: Case, generator: torch.Generator) -> None:
+    query, memory = inputs(case, generator)
+    attention = build(case, generator).train()
+    results = []
+    for dropout in (0.0, 0.7):
+        attention.shape = dataclasses.replace(attention.shape, dropout=dropout)
+        with torch.random.fork_rng():
+            torch.manual_seed(3)
+            results.append(output(attention, query, memory))
+    assert torch.equal(*results) != attention.drops_weights
 
 
 @ALL

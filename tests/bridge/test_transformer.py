@@ -266,3 +266,23 @@ def test_layer_wrappers_of_fairseq_still_train(
     model = small_translation_model(dictionary, **PLANS[1], **{option: True if "check" in option else 0.5})
     model(**source(dictionary, generator))[0].sum().backward()
     assert model.decoder.layers[0].fc1.weight.grad.abs().max() > 0
+
+
+def test_mechanisms_that_drop_no_weights_are_named_once(
+    dictionary: Dictionary, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = {
+        "encoder_self_attention": "rfa(features=4) + softmax",
+        "decoder_self_attention": "sliding_window(slots=2)",
+        "cross_attention": "rfa(features=4)",
+    }
+    for dropout, options in ((0.25, plan), (0.0, plan), (0.25, {})):
+        caplog.clear()
+        small_translation_model(dictionary, attention_dropout=dropout, **options)
+        warned = [record.getMessage() for record in caplog.records if "attention_dropout" in record.getMessage()]
+        assert len(warned) == (dropout > 0 and options is plan)
+    caplog.clear()
+    small_language_model(dictionary, attention_dropout=0.25, decoder_self_attention="softmax + linear")
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("seqstruct")] == [
+        "attention_dropout is 0.25, and these mechanisms of the plan do not use it: linear"
+    ]
