@@ -1,8 +1,8 @@
-"""Dilated-window attention (Beltagy et al. 2020; Peng 2022, sec. 5.3.6 and eq. 5.8): every other of the recent tokens.
+"""Dilated-window attention (Beltagy et al. 2020; Peng 2022, sec. 5.3.6 and eq. 5.8): every other token near the query.
 
-Query t attends to tokens t, t - d, ..., t - (n - 1) d for a dilation d, 2 in equation 5.8; at an encoder too to tokens
-on the left alone.
-O(T n C) time, O(n d C) state, n the number of slots.
+At a decoder query t attends to tokens t, t - d, ..., t - (n - 1) d for a dilation d, 2 in equation 5.8.  At an encoder
+the window is two-sided, as in the paper: t, n // 2 tokens on its left and n - 1 - n // 2 on its right, d apart.
+O(T n C) time, O(n d C) state (O(S C) at an encoder), n the number of slots.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class DilatedWindowAttention(WindowAttention):
 
         slots: int = option(32, least=1)  # n, tokens in the window
         dilation: int = option(2, least=1)  # d, steps from one token of the window to the next
-        empty_slots: bool = False  # whether slots before the first token take part in the softmax
+        empty_slots: bool = False  # whether slots beyond either end take part in the softmax
 
     @property
     def dilation(self) -> int:

@@ -1,8 +1,8 @@
-"""Sliding-window attention (Beltagy et al. 2020; Peng 2022, sec. 5.3.3): softmax over the n most recent tokens.
+"""Sliding-window attention (Beltagy et al. 2020; Peng 2022, sec. 5.3.3): softmax over the n tokens next to the query.
 
-The query's own token is one of the n.  The memory is a first-in, first-out queue; at an encoder too it holds tokens to
-the left alone.
-O(T n C) time, O(n C) state, n the number of slots.
+At a decoder they are the n most recent, the query's own among them, in a first-in, first-out queue.  At an encoder the
+window is two-sided, as in the paper: the query's own, n // 2 on its left and n - 1 - n // 2 on its right.
+O(T n C) time, O(n C) state (O(S C) at an encoder), n the number of slots.
 """
 
 from __future__ import annotations
@@ -24,4 +24,4 @@ class SlidingWindowAttention(WindowAttention):
         """Options."""
 
         slots: int = option(32, least=1)  # n, tokens in the window
-        empty_slots: bool = False  # whether slots before the first token take part in the softmax
+        empty_slots: bool = False  # whether slots beyond either end take part in the softmax

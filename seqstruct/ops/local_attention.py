@@ -1,4 +1,4 @@
-"""Softmax attention to the most recent tokens, in blocks, and the ring that holds them (Peng 2022, sec. 5.3.3, 5.3.6).
+"""Softmax attention to a window of tokens, in blocks, and a ring of recent ones (Peng 2022, sec. 5.3.3, 5.3.6).
 
 Axis letters: B batch, H heads, T queries, S new keys, D size of a key or value, L cells of the ring.
 """
@@ -15,22 +15,20 @@ LEAST_BLOCK = 32
 
 
 def window_attention(
-    query: Tensor, key: Tensor, value: Tensor, window: int, dilation: int = 1, before: Tensor | None = None
+    query: Tensor, key: Tensor, value: Tensor, window: int, dilation: int, there: Tensor
 ) -> Tensor:
-    """B H T D: query t attends to the keys t, t - dilation, ..., t - (window - 1) dilation.
+    """B H T D: query t attends to the cells t, t + dilation, ..., t + (window - 1) dilation.
 
-    query: B H T D.  key, value: B H R+T D, where R = (window - 1) dilation cells before the first query come first;
-    before: B R bool, True where such a cell may be looked at (None: nowhere).
+    query: B H T D; key, value: B H R+T D, R = (window - 1) dilation: with R cells before the first query's own the
+    window ends at the query, with fewer it reaches beyond.  there: B R+T bool, True where a cell may be looked at.
     O(T max(window, LEAST_BLOCK) D) time and memory.
     """
     length, reach = query.size(2), window - 1
     if length == 0:
         return torch.zeros_like(query)
-    if before is None:
-        before = torch.zeros(query.size(0), reach * dilation, dtype=torch.bool, device=query.device)
     tail = -length % dilation
     query, key, value = (_by_phase(F.pad(x, (0, 0, 0, tail)), dilation) for x in (query, key, value))
-    visible = before.unflatten(1, (reach, dilation)).transpose(1, 2).flatten(0, 1)  # B*dilation R
+    visible = _by_phase(F.pad(there, (0, tail))[:, None, :, None], dilation)[:, 0, :, 0]  # B*dilation R+T
     block = max(reach, LEAST_BLOCK)
     steps = query.size(2)
     count = -(-steps // block)
@@ -39,8 +37,7 @@ def window_attention(
     query = F.pad(query, (0, 0, 0, after)).unflatten(2, (count, block))
     key, value = (F.pad(x, (0, 0, front, after)).unflatten(2, (count + 1, block)) for x in (key, value))
     key, value = (torch.cat([x[:, :, :-1], x[:, :, 1:]], 3) for x in (key, value))
-    visible = F.pad(F.pad(visible, (front, 0), value=False), (0, count * block), value=True)
-    visible = visible.unflatten(1, (count + 1, block))
+    visible = F.pad(visible, (front, after)).unflatten(1, (count + 1, block))
     visible = torch.cat([visible[:, :-1], visible[:, 1:]], 2)  # B*dilation J 2*block
     ages = torch.arange(block, device=query.device).unsqueeze(1) + block - torch.arange(2 * block, device=query.device)
     visible = visible.unsqueeze(2) & ((ages >= 0) & (ages < window))  # B*dilation J block 2*block

@@ -182,10 +182,34 @@ def test_luna_attends_twice_and_hands_its_memory_on(generator) -> None:
         attention(x, x, x, carry=memory[:, :3])
 
 
-def test_a_window_as_long_as_the_sequence_is_softmax_attention(generator) -> None:
-    window, softmax, x = build("sliding_window", slots=40), build("softmax"), inputs(generator, 37)
+@pytest.mark.parametrize("site, slots", [(Site.DECODER_SELF, 40), (Site.ENCODER_SELF, 80)])
+def test_a_window_as_long_as_the_sequence_is_softmax_attention(site: Site, slots: int, generator) -> None:
+    window, softmax, x = build("sliding_window", site, slots=slots), build("softmax", site), inputs(generator, 37)
     window.load_state_dict(softmax.state_dict())
     torch.testing.assert_close(output(window, x), output(softmax, x))
+
+
+@pytest.mark.parametrize("slots, left, right", [(1, 0, 0), (2, 1, 0), (5, 2, 2), (32, 16, 15)])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_window_at_an_encoder_looks_both_ways(
+    slots: int, left: int, right: int, dilation: int, empty: bool, generator
+) -> None:
+    """Against a mask over all pairs, padding in the middle; slots beyond either end weigh exp(0) if they count."""
+    attention = build("dilated_window", Site.ENCODER_SELF, slots=slots, dilation=dilation, empty_slots=empty)
+    x, padding = inputs(generator, 107), torch.zeros(2, 107, dtype=torch.bool)
+    padding[1, 3:100:4] = True
+    found = attention(x, x, x, padding)[0].output
+    for row in range(2):
+        own = x[row : row + 1, ~padding[row]]
+        query, key, value = (heads(layer(own)) for layer in (attention.q_proj, attention.k_proj, attention.v_proj))
+        place = torch.arange(own.size(1))
+        apart = place - place.unsqueeze(1)
+        band = (apart >= -left * dilation) & (apart <= right * dilation) & (apart % dilation == 0)
+        weights = (query @ key.mT / 2).exp() * band
+        total = weights.sum(-1, keepdim=True) + float(empty) * (slots - band.sum(-1, keepdim=True))
+        expected = attention.out_proj((weights / total @ value).transpose(1, 2).flatten(2))
+        torch.testing.assert_close(found[row, ~padding[row]], expected[0])
 
 
 

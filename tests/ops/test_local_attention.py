@@ -18,9 +18,9 @@ def test_windows_are_the_reference(name: str, empty: bool, golden) -> None:
     leaves = [case[x].clone().requires_grad_() for x in "qkv"]
     window, dilation = int(case["window"]), int(case["dilation"])
     reach = (window - 1) * dilation
-    before = torch.full((2, reach), empty)
+    there = F.pad(torch.full((2, reach), empty), (0, leaves[0].size(2)), value=True)
     key, value = (F.pad(x, (0, 0, reach, 0)) for x in leaves[1:])
-    output = window_attention(leaves[0], key, value, window, dilation, before)
+    output = window_attention(leaves[0], key, value, window, dilation, there)
     wanted = case["out_all_slots" if empty else "out_written_slots_only"]
     torch.testing.assert_close(output, wanted, rtol=0, atol=1e-9)
     if not empty:
@@ -28,18 +28,19 @@ def test_windows_are_the_reference(name: str, empty: bool, golden) -> None:
             torch.testing.assert_close(gradient, case[f"grad_{x}_written"], rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("length", [1, 5, 2 * LEAST_BLOCK + 3])
+@pytest.mark.parametrize("length", [1, 5, 3 * LEAST_BLOCK + 3, 7 * LEAST_BLOCK + 3])
 @pytest.mark.parametrize("window, dilation", [(1, 1), (3, 1), (3, 4), (40, 1), (1, 3)])
 def test_blocks_are_a_band(length: int, window: int, dilation: int, generator: torch.Generator) -> None:
     reach = (window - 1) * dilation
     query = torch.randn(2, 3, length, 5, generator=generator, dtype=torch.float64)
     key, value = (torch.randn(2, 3, reach + length, 5, generator=generator, dtype=torch.float64) for _ in range(2))
-    before = torch.rand(2, reach, generator=generator) < 0.5
-    output = window_attention(query, key, value, window, dilation, before)
+    there = torch.rand(2, reach + length, generator=generator) < 0.5
+    output = window_attention(query, key, value, window, dilation, there)
     ages = reach + torch.arange(length).unsqueeze(1) - torch.arange(reach + length)
     band = (ages >= 0) & (ages <= reach) & (ages % dilation == 0)
-    visible = band & F.pad(before, (0, length), value=True).unsqueeze(1)
-    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=visible.unsqueeze(1))
+    visible = (band & there.unsqueeze(1)).unsqueeze(1)
+    blind = ~visible.any(-1, keepdim=True)
+    expected = F.scaled_dot_product_attention(query, key, value, attn_mask=visible | blind).masked_fill(blind, 0.0)
     torch.testing.assert_close(output, expected)
 
 
