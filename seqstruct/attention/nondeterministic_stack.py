@@ -5,6 +5,7 @@ the reading is, for each state r and stack symbol y, the expected top vector of 
 by their share of all runs (eq. 12); the output is W_y r_t (eq. 20).  None of the three projections has a bias.
 `states`, `symbols`, `size` are |Q|, |Gamma| and m.  O(T^3) time and O(T^2) memory for a whole pass, O(t^2) time and
 O(t) new memory a step.  Layout of the log-weights: `seqstruct.ops.pushdown`.
+From the vectors pushed to the output everything is float64; an output that its type cannot show is the largest it can.
 Deviation, as in the released code that gave the published results: the pushed vector is exp(W_v x_t); `sigmoid=True`
 applies the logistic function of eq. 17.  The bottom vector is sigmoid(bottom) in both.
 """

@@ -101,6 +101,20 @@ def test_a_pass_that_stops_halfway(generator):
     torch.testing.assert_close(torch.stack(early, 1), truth, rtol=0, atol=1e-12)
 
 
+def test_an_empty_batch(generator):
+    """Through the chain, and by steps with gradients and without."""
+    inputs = leaves(generator, 0, CHUNK + 2)
+    for form in (through_chain, pushdown_stack):
+        readings = form(*inputs, **SIZES)
+        assert readings.shape == (0, CHUNK + 2, 12)
+        assert not any(gradient.any() for gradient in torch.autograd.grad(readings.sum(), inputs))
+    for recorded in (True, False):
+        with torch.set_grad_enabled(recorded):
+            readings, state = advance(pushdown_initial(inputs[2], 0, **SIZES), inputs[0], inputs[1], **SIZES)
+        assert readings.shape == (0, CHUNK + 2, 12)
+        assert pushdown_reading(state).shape == (0, 12)
+
+
 def test_two_steps_from_one_state(generator):
     """The second one leaves the chain; the gradients of both are right."""
     inputs = leaves(generator, 2, 6)
