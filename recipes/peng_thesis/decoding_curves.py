@@ -1,11 +1,12 @@
-"""Decoding speed and memory by length (Peng 2022, figures 4.2, 4.3 and 5.1), as `seqstruct bench decode` measures them.
+"""Decoding speed by length (Peng 2022, figures 4.2, 4.3 and 5.1), as `seqstruct bench decode` measures it.
 
 6 layers of size 512, batch 16, untrained; conditional with a source as long as the target (figures 4.2 and 5.1) or
 without one (4.3); the thesis has a TPU, this recipe the processor, at scale paper the GPU.  All models take turns in
-one measurement, which the cells of one seed share; another seed is another measurement.  A speed is that of the step at
-a length, rows of all states reordered before it as in beam search; `full_run_speed` that of one greedy conditional
-decoding from nothing to the longest length.  "no attention", the limit, reads and writes by the identity.
-figures.py draws the records.
+one measurement, which the cells of one seed share; another seed is another measurement.  A speed is that of the greedy
+step at a length; with "beam" before its name the rows of all states are reordered before it, which copies them whole,
+softmax's spare cells too; `full_run_speed` is that of one greedy conditional decoding from nothing to the longest
+length.  "no attention", the limit, reads and writes by the identity.  It wants a machine that does nothing else; the
+memory of the figures is decoding_states.py's.  figures.py draws the records.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ REPEATS = {"smoke": 1, "small": 5, "paper": 7}
 
 
 class DecodingCurves(Recipe):
-    """Tokens per second and megabytes; no training."""
+    """Tokens per second; no training."""
 
     paper = "peng_thesis"
     table = "figure-4.2"
@@ -92,16 +93,16 @@ class DecodingCurves(Recipe):
 
 def of_figure(content: Mapping[str, Any], name: str, figure: str) -> list[Measurement]:
     """The numbers of one decoder; values are those at the longest length."""
-    speed = [(n, 1e3 * BATCH / milliseconds) for n, milliseconds in content["time"][name]]
-    memory, base = content["memory"][name], content["memory"][NAMES["softmax"]]
-    longest = speed[-1][0]
-    faster = content["time"][NAMES["softmax"]][-1][1] / content["time"][name][-1][1]
-    found = [
-        ("decoding_speed", speed[-1][1], "tokens/s", "length", speed),
-        ("speed_up", faster, "times softmax"),
-        ("state_memory", memory[-1][1], "MB", "length", memory),
-        ("memory_share", 100 * memory[-1][1] / base[-1][1], "% of softmax's"),
-    ]
+    found: list[tuple[Any, ...]] = []
+    for quantity, before in (("greedy", ""), ("beam", "beam_")):
+        points = content[quantity][name]
+        speed = [(n, 1e3 * BATCH / milliseconds) for n, milliseconds in points]
+        faster = content[quantity][NAMES["softmax"]][-1][1] / points[-1][1]
+        found += [
+            (f"{before}decoding_speed", speed[-1][1], "tokens/s", "length", speed),
+            (f"{before}speed_up", faster, "times softmax"),
+        ]
+    longest = content["greedy"][name][-1][0]
     if content["full"]:
         seconds, base_seconds = content["full"][name], content["full"][NAMES["softmax"]]
         found += [

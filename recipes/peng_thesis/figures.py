@@ -1,7 +1,9 @@
-"""Figures 4.2, 4.3, 4.4 and 5.1 of the thesis, drawn from the records of decoding_curves.py and softmax_transfer.py.
+"""Figures 4.2, 4.3, 4.4 and 5.1 of the thesis, drawn from the records of decoding_curves.py, decoding_states.py and
+softmax_transfer.py.
 
-Decoding: tokens per second and megabytes of state by length, means over measurements.  Figure 4.4: training loss by
-update, mean over seeds, and the softmax model's as a dashed line.  A figure without records is left out.
+Decoding: tokens per second, greedily and in beam search, and megabytes of state by length, means over measurements.
+Figure 4.4: training loss by update, mean over seeds, and the softmax model's as a dashed line.  A figure without
+records is left out, and so is a panel.
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ from seqstruct.harness.report import read_tables
 
 FOLDER = Path(__file__).resolve().parent
 DECODING = ("figure-4.2", "figure-4.3", "figure-5.1")
-AXES = {"decoding_speed": "tokens per second", "state_memory": "state, MB"}
+AXES = {
+    "decoding_speed": "tokens per second", "beam_decoding_speed": "tokens per second, beam search",
+    "state_memory": "state, MB",
+}  # fmt: skip
 
 
 def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, float]]:
@@ -36,7 +41,8 @@ def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, floa
 
 def decoding(records: Sequence[Record], title: str) -> Figure:
     """Speed and memory by length."""
-    return length_panels([(label, series(records, metric)) for metric, label in AXES.items()], title)
+    panels = [(label, series(records, metric)) for metric, label in AXES.items()]
+    return length_panels([panel for panel in panels if panel[1]], title)
 
 
 def transfer(records: Sequence[Record], title: str) -> Figure:

@@ -3,9 +3,11 @@
 `step`: one write and one reading, batch 16, 8 heads of size 64, from projected vectors (features are made in it, ABC's
 control is given), held against softmax over a cache whose cells are there from the start.
 `decoder` (Peng 2022, figures 4.2, 4.3 and 5.1): 6 layers of size 512, 8 heads, feed-forward 2,048, 32,000 words,
-batch 16, one token a step after so many others, the rows of all states in a new order before each step, as in beam
-search.  The limit has every reading and writing replaced by the identity, with the projections kept; the copies of
-states that a new order asks for are counted.  `conditional` has a source as long as the target, `unconditional` none.
+batch 16, one token a step after so many others: greedily, and with the rows of all states in a new order before each
+step, as in beam search, which copies whole states, spare cells too.  The limit has every reading and writing replaced
+by the identity, with the projections kept.  `conditional` has a source as long as the target, `unconditional` none.
+Of a state the used megabytes are what is read; softmax's cache doubles when it is full, so that up to as many again are
+reserved.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from seqstruct.benchmarks.curves import length_panels
+from seqstruct.attention.dot_product import Cache
+from seqstruct.benchmarks.curves import Curves, length_panels
 from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
 from seqstruct.benchmarks.timing import Place, machine, table
 from seqstruct.harness.plot import save
@@ -52,31 +55,35 @@ def run(
     for section in SECTIONS:
         if sections and section not in sections:
             continue
-        times, sizes = _steps(lengths, repeats, place) if section == "step" else decoders(
-            lengths, repeats, section == "conditional", place
-        )
-        base = CACHE if section == "step" else "softmax"
-        tables.append(f"{section}\n" + _table(times, sizes, base))
+        if section == "step":
+            times, sizes = _steps(lengths, repeats, place)
+            panels: dict[str, Curves] = {"step ms": times, "state MB": sizes}
+        else:
+            found = decoders(lengths, repeats, section == "conditional", place)
+            panels = {"step ms": found.greedy, "beam step ms": found.beam, "state MB": found.used,
+                      "reserved MB": found.reserved}  # fmt: skip
+        tables.append(f"{section}\n" + _table(panels, CACHE if section == "step" else "softmax"))
         if plot:
             name = plot if sections and len(sections) == 1 else _named(plot, section)
-            panels = [("ms a step", times), ("state, MB", sizes)]
-            save(length_panels(panels, f"Decoding, {section}, batch {BATCH}"), name)
+            save(length_panels(list(panels.items()), f"Decoding, {section}, batch {BATCH}"), name)
     return "\n\n".join([f"Decoding, batch {BATCH}, {place}; medians of {repeats}\n{machine()}", *tables])
 
 
-def _table(times: Mapping[str, Mapping[int, float]], sizes: Mapping[str, Mapping[int, float]], base: str) -> str:
-    rows = []
-    for name, by_length in times.items():
-        for length, milliseconds in by_length.items():
-            faster = times[base][length] / milliseconds
-            limit_cell = [f"{milliseconds / times[LIMIT][length]:.2f}"] if LIMIT in times else []
-            share = f"{100 * sizes[name][length] / sizes[base][length]:.1f}%"
-            cells = f"{milliseconds:.3f}", f"{faster:.1f}", *limit_cell, f"{sizes[name][length]:.2f}", share
-            rows.append([name, str(length), *cells])
-    header = ["attention", "length", "step ms", "times faster", "state MB", "of softmax's"]
-    if LIMIT in times:
-        header.insert(4, "of the limit")
-    return table(header, rows)
+def _table(panels: Mapping[str, Curves], base: str) -> str:
+    """Times beside how often they go into softmax's and how often the limit's into them, sizes beside their share."""
+    rows: dict[tuple[str, int], list[str]] = {}
+    header = ["attention", "length"]
+    for label, curves in panels.items():
+        timed, limited = label.endswith("ms"), LIMIT in curves
+        header += [label, *(["times faster", *(["of the limit"] if limited else [])] if timed else ["of softmax's"])]
+        for name, points in curves.items():
+            for length, value in points.items():
+                cells = [f"{value:.3f}", f"{curves[base][length] / value:.1f}"]
+                cells += [f"{value / curves[LIMIT][length]:.2f}"] if limited else []
+                if not timed:
+                    cells = [f"{value:.2f}", f"{100 * value / curves[base][length]:.1f}%"]
+                rows.setdefault((name, length), []).extend(cells)
+    return table(header, [[name, str(length), *cells] for (name, length), cells in rows.items()])
 
 
 def _named(plot: str, section: str) -> str:
@@ -141,22 +148,53 @@ def bounded(slots: int, place: Place) -> Step:
     return step, megabytes(state)
 
 
+class Decoding(NamedTuple):
+    """By decoder and length: milliseconds of a greedy step, and of one in a beam search; megabytes of all states."""
+
+    greedy: dict[str, dict[int, float]]
+    beam: dict[str, dict[int, float]]
+    used: dict[str, dict[int, float]]
+    reserved: dict[str, dict[int, float]]
+
+
 @torch.no_grad()
-def decoders(
-    lengths: Sequence[int], repeats: int, conditional: bool, place: Place
-) -> tuple[dict[str, dict[int, float]], dict[str, dict[int, float]]]:
-    """Milliseconds of a step, and megabytes of all states, by decoder and length; `LIMIT` is among them."""
-    times: dict[str, dict[int, float]] = {}
-    sizes: dict[str, dict[int, float]] = {}
-    models = {name: decoder(plans, conditional, max(lengths), place) for name, plans in PLANS.items()}
-    models[LIMIT] = limit(decoder(("linear", "linear"), conditional, max(lengths), place))
+def decoders(lengths: Sequence[int], repeats: int, conditional: bool, place: Place) -> Decoding:
+    """All of `PLANS`, and `LIMIT`."""
+    models = {name: model_of(name, conditional, max(lengths), place) for name in (*PLANS, LIMIT)}
+    done = Decoding({}, {}, {}, {})
     for length in lengths:
-        prefixes = {name: Prefix(model, length, BATCH, place) for name, model in models.items()}
-        found = _turns({name: prefix.step for name, prefix in prefixes.items()}, repeats, 1, place)
-        for name, prefix in prefixes.items():
-            times.setdefault(name, {})[length] = found[name]
-            sizes.setdefault(name, {})[length] = max(megabytes(prefix.states()), 1e-6)
-    return times, sizes
+        for times, reorder in ((done.greedy, False), (done.beam, True)):
+            prefixes = {name: Prefix(model, length, BATCH, place, reorder) for name, model in models.items()}
+            found = _turns({name: prefix.step for name, prefix in prefixes.items()}, repeats, 1, place)
+            for name, milliseconds in found.items():
+                times.setdefault(name, {})[length] = milliseconds
+            del prefixes
+        for name, model in models.items():
+            used, reserved = _megabytes_after_a_step(model, length, place)
+            done.used.setdefault(name, {})[length] = used
+            done.reserved.setdefault(name, {})[length] = reserved
+    return done
+
+
+@torch.no_grad()
+def states(name: str, lengths: Sequence[int], conditional: bool, place: Place) -> dict[int, tuple[float, float]]:
+    """Megabytes of all states of one decoder by length, used and reserved; nothing is timed."""
+    model = model_of(name, conditional, max(lengths), place)
+    return {length: _megabytes_after_a_step(model, length, place) for length in lengths}
+
+
+def model_of(name: str, conditional: bool, length: int, place: Place) -> nn.Module:
+    """One of `PLANS`, or `LIMIT`."""
+    if name == LIMIT:
+        return limit(decoder(("linear", "linear"), conditional, length, place))
+    return decoder(PLANS[name], conditional, length, place)
+
+
+def _megabytes_after_a_step(model: nn.Module, length: int, place: Place) -> tuple[float, float]:
+    prefix = Prefix(model, length, BATCH, place)
+    prefix.step()
+    found = prefix.states()
+    return sum(used_megabytes(state) for state in found), megabytes(found)
 
 
 def _turns(steps: Mapping[str, Callable[[], Tensor]], repeats: int, at_once: int, place: Place) -> dict[str, float]:
@@ -178,6 +216,14 @@ def megabytes(state: Any) -> float:
     if isinstance(state, Tensor):
         return state.numel() * state.element_size() / 1e6
     return sum(megabytes(part) for part in state)
+
+
+def used_megabytes(state: Any) -> float:
+    """The same of what is read: of a cache the cells in use, of another state all."""
+    if isinstance(state, Cache):
+        used = int(state.length[0])
+        return megabytes((state.key[:, :, :used], state.value[:, :, :used], state.padding[:, :used], state.length))
+    return megabytes(state)
 
 
 def _vectors(place: Place) -> tuple[Tensor, ...]:

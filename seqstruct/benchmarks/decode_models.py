@@ -96,12 +96,16 @@ def _adapters(built: nn.Module) -> list[AttentionAdapter]:
 class Prefix:
     """A decoder that has read `length` - 1 tokens; each step reads one more."""
 
-    def __init__(self, built: nn.Module, length: int, batch: int, place: Place):
-        """States of random keys and values; the source, if there is one, is of the same length."""
+    def __init__(self, built: nn.Module, length: int, batch: int, place: Place, reorder: bool = False):
+        """States of random keys and values; the source, if there is one, is of the same length.
+
+        reorder: whether each step takes the rows of all states in a new order first, as in beam search.
+        """
         generator = torch.Generator().manual_seed(1)
         self.built = built
         self.tokens = torch.randint(4, WORDS, (batch, length), generator=generator).to(place.device)
-        self.orders = torch.randint(batch, (batch,), generator=generator).to(place.device)  # rows of a beam search
+        orders = torch.randint(batch, (batch,), generator=generator).to(place.device)
+        self.orders = orders if reorder else None
         given = torch.randn(length, batch, MODEL, generator=generator).to(place.device)
         self.encoded = {"encoder_out": [given], "encoder_padding_mask": []}
         self.incremental: dict[str, dict[str, Any]] = {}
@@ -111,8 +115,9 @@ class Prefix:
             adapter(given[:1], read, read, incremental_state=self.incremental, static_kv=static, need_weights=False)
 
     def step(self) -> Tensor:
-        """Reorder all states, then read the last token: B 1 V."""
-        self.built.reorder_incremental_state_scripting(self.incremental, self.orders)
+        """Reorder all states if asked to, then read the last token: B 1 V."""
+        if self.orders is not None:
+            self.built.reorder_incremental_state_scripting(self.incremental, self.orders)
         return self.built(self.tokens, encoder_out=self.encoded, incremental_state=self.incremental)[0]
 
     def states(self) -> list[Any]:

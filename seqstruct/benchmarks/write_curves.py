@@ -1,8 +1,8 @@
 """What `decode` and `encode` measure, as JSON: `python -m seqstruct.benchmarks.write_curves KIND ... --out FILE`.
 
-KIND is conditional or unconditional (whole decoders: milliseconds of a step and megabytes of states, by name as pairs
-with the length; `full`: seconds of one greedy decoding from nothing to the longest length) or encoding (milliseconds of
-a pass and the megabytes that it adds at most).
+KIND is conditional or unconditional (whole decoders: milliseconds of a step, greedy and in beam search, by name as
+pairs with the length; `full`: seconds of one greedy decoding from nothing to the longest length) or encoding (time,
+milliseconds of a pass, and memory, the megabytes that it adds at most).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqstruct.benchmarks.decode import BATCH, LIMIT, decoders
-from seqstruct.benchmarks.decode_models import PLANS, decoder, full_run, limit
+from seqstruct.benchmarks.decode import BATCH, LIMIT, decoders, model_of
+from seqstruct.benchmarks.decode_models import PLANS, full_run
 from seqstruct.benchmarks.encode import encoding
 from seqstruct.benchmarks.timing import Place, machine
 from seqstruct.data.files import write_json
@@ -23,7 +23,7 @@ KINDS = ("conditional", "unconditional", "encoding")
 
 
 def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place: Place) -> dict[str, Any]:
-    """time, memory and full (empty unless asked for), and the machine's line.
+    """By quantity; full is empty unless asked for; the machine's line.
 
     Raises ValueError on an unknown kind, and on lengths or repeats below 1.
     """
@@ -34,23 +34,24 @@ def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place:
     seconds: dict[str, float] = {}
     if kind == "encoding":
         found = {length: encoding(length, repeats, place) for length in lengths}
-        parts = [
-            {name: {n: found[n][name][part] for n in lengths} for name in found[lengths[0]]} for part in range(2)
-        ]
+        curves = {
+            quantity: {name: {n: found[n][name][part] for n in lengths} for name in found[lengths[0]]}
+            for part, quantity in enumerate(("time", "memory"))
+        }
     else:
-        parts = list(decoders(lengths, repeats, kind == "conditional", place))
+        measured_decoders = decoders(lengths, repeats, kind == "conditional", place)
+        curves = {"greedy": measured_decoders.greedy, "beam": measured_decoders.beam}
         if full:
             seconds = full_runs(max(lengths), kind == "conditional", place)
-    time, memory = ({name: list(points.items()) for name, points in part.items()} for part in parts)
-    return {"time": time, "memory": memory, "full": seconds, "machine": f"{place}; {machine()}"}
+    pairs = {quantity: {name: list(points.items()) for name, points in by_name.items()}
+             for quantity, by_name in curves.items()}  # fmt: skip
+    return {**pairs, "full": seconds, "machine": f"{place}; {machine()}"}
 
 
 def full_runs(length: int, conditional: bool, place: Place) -> dict[str, float]:
     """Seconds by name, one decoder after another."""
-    found = {name: full_run(decoder(plans, conditional, length, place), length, BATCH, place)
-             for name, plans in PLANS.items()}  # fmt: skip
-    found[LIMIT] = full_run(limit(decoder(("linear", "linear"), conditional, length, place)), length, BATCH, place)
-    return found
+    return {name: full_run(model_of(name, conditional, length, place), length, BATCH, place)
+            for name in (*PLANS, LIMIT)}  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:

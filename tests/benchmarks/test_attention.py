@@ -65,6 +65,17 @@ def test_a_prefix_fills_the_states_of_all_attentions(tiny) -> None:
         assert all(int(saved.memory.key.size(0)) == 2 for saved in prefix.states())
 
 
+def test_only_a_beam_reorders(tiny, monkeypatch) -> None:
+    built = decode_models.decoder(("softmax", "softmax"), True, 5, HERE)
+    orders = []
+    monkeypatch.setattr(built, "reorder_incremental_state_scripting", lambda _, order: orders.append(order))
+    with torch.no_grad():
+        decode_models.Prefix(built, 5, 2, HERE).step()
+        assert orders == []
+        decode_models.Prefix(built, 5, 2, HERE, reorder=True).step()
+    assert [tuple(order.shape) for order in orders] == [(2,)]
+
+
 def test_what_is_missing_is_refused(tiny, capsys) -> None:
     for command, message in (
         (["attention", "--lengths", "0"], "lengths of 1 or more"),

@@ -54,26 +54,52 @@ def test_decoding_curves_have_the_rows_of_the_figures(tmp_path: Path) -> None:
     module = sys.modules[type(recipe).__module__]
     assert set(module.NAMES.values()) == {*decode_models.PLANS, decode.LIMIT}
     content = {
-        "time": {name: [[32, 4.0], [64, 8.0 if name == "softmax" else 4.0]] for name in module.NAMES.values()},
-        "memory": {name: [[32, 5.0], [64, 10.0 if name == "softmax" else 5.0]] for name in module.NAMES.values()},
+        "greedy": {name: [[32, 4.0], [64, 8.0 if name == "softmax" else 4.0]] for name in module.NAMES.values()},
+        "beam": {name: [[32, 5.0], [64, 20.0 if name == "softmax" else 5.0]] for name in module.NAMES.values()},
         "full": {name: 3.0 if name == "softmax" else 1.5 for name in module.NAMES.values()},
     }
     (tmp_path / "conditional.json").write_text(json.dumps(content))
     (tmp_path / "unconditional.json").write_text(json.dumps({**content, "full": {}}))
     seen: dict[str, set[str]] = {}
+    memory = {"state_memory", "memory_share", "reserved_memory"}
     for row in recipe.rows:
         found = recipe.evaluate(run_of(row, tmp_path), tmp_path, tmp_path)
         for m in found:
             seen.setdefault(m.table, set()).add(row)
             assert m.metric in published(m.table)[row]
-        assert all(published(t)[row] == {m.metric for m in found if m.table == t} for t in {m.table for m in found})
+        for table in {m.table for m in found}:
+            assert published(table)[row] == {m.metric for m in found if m.table == table} | memory
         values = {m.metric: m.value for m in found}
         fast = row != "softmax"
         assert values["decoding_speed"] == (16 / 0.004 if fast else 16 / 0.008)
         assert values["speed_up"] == values["full_run_speed_up"] == (2.0 if fast else 1.0)
-        assert values["memory_share"] == (50.0 if fast else 100.0)
+        assert values["beam_decoding_speed"] == pytest.approx(16 / 0.005 if fast else 16 / 0.02)
+        assert values["beam_speed_up"] == (4.0 if fast else 1.0)
         assert values["full_run_speed"] == 64 * 16 / (1.5 if fast else 3.0)
     assert seen == {table: set(published(table)) for table in ("figure-4.2", "figure-4.3", "figure-5.1")}
+
+
+def test_states_are_counted_as_they_are_used_and_beside_that_as_they_are_reserved(monkeypatch, tmp_path) -> None:
+    recipe = load_recipe(FOLDER / "decoding_states.py")
+    for name, value in {"LAYERS": 3, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8, "WORDS": 12}.items():
+        monkeypatch.setattr(decode_models, name, value)
+    monkeypatch.setattr(decode, "BATCH", 2)
+    monkeypatch.setitem(sys.modules[type(recipe).__module__].LENGTHS, "small", (9, 33))
+    found = {(m.table, m.metric): m for m in recipe.evaluate(run_of("softmax", tmp_path), tmp_path, tmp_path)}
+    # keys, values and padding of 3 layers, and a length of each row
+    causal = {cells: 3 * (2 * (2 * 2 * cells * 4 * 4) + 2 * cells + 2 * 8) / 1e6 for cells in (9, 16, 33, 64)}
+    assert found["figure-4.3", "state_memory"].points == [(n, pytest.approx(causal[n])) for n in (9, 33)]
+    assert found["figure-4.3", "reserved_memory"].points == [
+        (9, pytest.approx(causal[16])), (33, pytest.approx(causal[64]))]  # doubled after 8 and after 32  # fmt: skip
+    # across nothing is spare: the source is written at once
+    assert found["figure-4.2", "state_memory"].value == pytest.approx(2 * causal[33])
+    assert found["figure-4.2", "reserved_memory"].value == pytest.approx(causal[64] + causal[33])
+    assert {m.value for (_, metric), m in found.items() if metric == "memory_share"} == {100.0}
+    rfa = {(m.table, m.metric): m.value for m in recipe.evaluate(run_of("RFA-Gaussian", tmp_path), tmp_path, tmp_path)}
+    assert rfa["figure-4.2", "reserved_memory"] == rfa["figure-4.2", "state_memory"]  # one size, and no spare room
+    assert rfa["figure-4.2", "memory_share"] == pytest.approx(
+        100 * rfa["figure-4.2", "state_memory"] / found["figure-4.2", "state_memory"].value)  # fmt: skip
+    assert {table for table, _ in found} == {"figure-4.2", "figure-4.3", "figure-5.1"}
 
 
 def test_encoding_has_the_rows_of_table_5_8(tmp_path: Path) -> None:
@@ -96,9 +122,10 @@ def test_curves_are_written(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path
     out = tmp_path / "curves.json"
     assert write_curves.main([kind, "--lengths", "3", "5", "--repeats", "1", "--full", "--out", str(out)]) == 0
     content = json.loads(out.read_text())
-    for quantity in ("time", "memory"):
+    quantities = ("time", "memory") if kind == "encoding" else ("greedy", "beam")
+    for quantity in quantities:
         assert all([n for n, _ in points] == [3, 5] for points in content[quantity].values())
-    assert set(content["full"]) == (set() if kind == "encoding" else set(content["time"]))
+    assert set(content["full"]) == (set() if kind == "encoding" else set(content["beam"]))
     assert all(value > 0 for value in content["full"].values())
 
 

@@ -21,6 +21,7 @@ RECORDS = sorted(RECIPES.glob("*/records/*.jsonl"))
 # what has no prediction of anything: growth, speeds, parameters, counts, and trees that differ
 WITHOUT = {
     "attention_growth.py", "bpe_statistics.py", "cho.py", "complexity.py", "cost.py", "decoding_curves.py",
+    "decoding_states.py",
     "long_range_speed.py", "text_encoding.py", "palm_branching.py",
 }  # fmt: skip
 
