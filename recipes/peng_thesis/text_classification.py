@@ -1,10 +1,13 @@
 """Text classification (Peng 2022, Table 6.5): LSTM and four rational recurrences on Amazon, SST, subj and CR.
 
-For each row the settings of Table E.1 are drawn at random, the draw of the greatest validation accuracy is trained
-anew with each seed, and the test accuracy is that of the epoch of the greatest validation accuracy.  Scale paper is
+For each corpus settings are drawn at random from Table E.1, the same for all models.  A row trains every draw, on as
+many epochs as it takes to be clearly better than the most frequent label, up to a limit.  The draw of the greatest
+validation accuracy is trained anew with each seed; of equal draws it is that of the least validation loss, and draws
+equal in both are refused, as is a row whose draws all stay at chance.  The test accuracy is that of the epoch of the
+greatest validation accuracy; a model that predicts one label for all of validation is refused.  Scale paper is
 the published setting, with GloVe vectors of 300 dimensions, unit length and fixed: --from then names a folder with
 both the raw corpora and glove.840B.300d.txt.  Scale small learns its word vectors, has hidden sizes at the low end of
-the published range, fewer and shorter draws and a few epochs, so that 8 draws and 5 seeds of a row take some minutes.
+the published range, fewer and shorter draws and a few epochs, so that 6 draws and 5 seeds of a row take some minutes.
 
 subj and CR have no official splits: 80, 10 and 10 percent are drawn once, for all models and seeds.  l2 regularisation
 is fairseq's weight decay in Adam, which is decoupled from the gradient.
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from seqstruct.data.files import atomic_write
+from seqstruct.data.text_classification.folder import read_meta, read_split
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import LogEntry, parse_lines
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -41,14 +46,17 @@ RATES = ("vertical_dropout", "recurrent_dropout", "embedding_dropout")
 class Setting:
     """What a scale chooses.
 
-    draws: settings drawn for a row.  draw_epochs, epochs: at most, of a draw and of the final runs; on CR, the smallest
-    corpus, cr_factor times as many.  patience, lr_patience: epochs without a better validation accuracy after which
-    training ends, and the learning rate is halved.  hidden_size: ends of the draw.  embed_dim: of learned word vectors,
-    0: GloVe.  min_count: occurrences in training that a word needs, where vectors are learned.
+    draws: settings drawn for a corpus.  draw_epochs: of a draw, and of one that is at chance then, twice as many until
+    draw_limit.  epochs: at most, of the final runs, or those of the draw where they are more.  On CR, the smallest
+    corpus, all three are cr_factor times as many.  patience, lr_patience: epochs without a better validation accuracy
+    after which training ends, and the learning rate is halved; small ones would end a slow start.  hidden_size: ends of
+    the draw.  embed_dim: of learned word vectors, 0: GloVe.  min_count: occurrences in training that a word needs,
+    where vectors are learned.
     """
 
     draws: int
     draw_epochs: int
+    draw_limit: int
     epochs: int
     cr_factor: int
     patience: int
@@ -59,21 +67,20 @@ class Setting:
 
 
 SETTINGS = {
-    "smoke": Setting(2, 1, 3, 1, 3, 2, (8, 12), 8, 1),
-    "small": Setting(8, 2, 5, 2, 3, 1, (100, 120), 64, 2),
-    "paper": Setting(20, 500, 500, 1, 30, 10, (100, 300), 0, 1),
+    "smoke": Setting(2, 2, 16, 3, 1, 16, 4, (8, 12), 8, 1),
+    "small": Setting(6, 3, 12, 5, 2, 12, 3, (100, 120), 64, 2),
+    "paper": Setting(20, 500, 500, 500, 1, 30, 10, (100, 300), 0, 1),
 }
 
 
-def epochs_of(row: str, setting: Setting) -> tuple[int, int]:
-    """Of a draw and of a final run, at most."""
-    factor = setting.cr_factor if row.startswith("CR ") else 1
-    return factor * setting.draw_epochs, factor * setting.epochs
+def epochs_of(row: str, setting: Setting, name: str) -> int:
+    """The setting's draw_epochs, draw_limit or epochs, by name, for the row's corpus."""
+    return (setting.cr_factor if row.startswith("CR ") else 1) * getattr(setting, name)
 
 
-def draw(row: str, number: int, setting: Setting) -> dict[str, float]:
+def draw(corpus: str, number: int, setting: Setting) -> dict[str, float]:
     """One point of Table E.1: hidden size and rates uniform, learning rate and l2 uniform in their logarithms."""
-    generator = np.random.default_rng([ROWS.index(row), number])
+    generator = np.random.default_rng([list(CORPORA).index(corpus), number])
 
     def log_uniform(low: float, high: float) -> float:
         return float(f"{np.exp(generator.uniform(np.log(low), np.log(high))):.6g}")
@@ -85,6 +92,12 @@ def draw(row: str, number: int, setting: Setting) -> dict[str, float]:
     return drawn | {"clip_norm": round(float(generator.uniform(1.0, 5.0)), 4)}
 
 
+def draws_of(cell: Cell) -> list[dict[str, float]]:
+    """The draws of the cell's corpus and scale."""
+    setting = SETTINGS[cell.scale]
+    return [draw(cell.row.partition(" ")[0], number, setting) for number in range(setting.draws)]
+
+
 def train_options(row: str, setting: Setting, drawn: Mapping[str, float]) -> list[str]:
     """fairseq-train's options; data, seed and epochs apart."""
     corpus, _, model = row.partition(" ")
@@ -93,7 +106,7 @@ def train_options(row: str, setting: Setting, drawn: Mapping[str, float]) -> lis
         "--cell", MODELS[model], "--layers", "2", "--embed-dim", str(setting.embed_dim or 300),
         "--optimizer", "adam", "--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.5",
         "--lr-patience", str(setting.lr_patience), "--patience", str(setting.patience),
-        "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric", "--valid-subset", "valid,test",
+        "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",
         "--batch-size", "16" if corpus == "Amazon" else "64", "--required-batch-size-multiple", "1",
     ]  # fmt: skip
     for name, value in drawn.items():
@@ -102,18 +115,42 @@ def train_options(row: str, setting: Setting, drawn: Mapping[str, float]) -> lis
 
 
 def best_epoch(entries: Sequence[LogEntry]) -> dict[str, float]:
-    """Accuracies at the epoch of the greatest validation accuracy, the last of equal ones, as fairseq keeps it.
+    """Statistics of the epoch of the greatest validation accuracy, the last of equal ones, as fairseq keeps it.
 
     Raises ValueError if there is no validation among the entries.
     """
     epochs: dict[int, dict[str, float]] = {}
     for entry in entries:
-        for split in ("valid", "test"):
-            if f"{split}_accuracy" in entry.statistics:
-                epochs.setdefault(int(entry.statistics["epoch"]), {})[split] = entry.statistics[f"{split}_accuracy"]
+        if "valid_accuracy" in entry.statistics or "test_accuracy" in entry.statistics:
+            epochs.setdefault(int(entry.statistics["epoch"]), {}).update(entry.statistics)
     if not epochs:
         raise ValueError("expected validation statistics in the log, found none")
-    return max(sorted(epochs.items()), key=lambda item: (item[1]["valid"], item[0]))[1]
+    return max(epochs.values(), key=lambda found: (found["valid_accuracy"], found["epoch"]))
+
+
+def better_than_chance(labels: Sequence[int]) -> float:
+    """The accuracy in percent that three standard errors part from always giving the most frequent of the labels."""
+    share = max(Counter(labels).values()) / len(labels)
+    return 100 * (share + 3 * (share * (1 - share) / len(labels)) ** 0.5)
+
+
+def choose(row: str, draws: Sequence[Mapping[str, Any]], least: float) -> Mapping[str, Any]:
+    """The draw of the greatest accuracy, of equal ones that of the least loss.
+
+    Raises ValueError if no draw has an accuracy above `least`, or two draws are equal in both.
+    """
+    best, *rest = sorted(draws, key=lambda found: (-found["accuracy"], found["loss"]))
+    if best["accuracy"] <= least:
+        raise ValueError(
+            f"{row}: none of {len(draws)} draws differs from chance: the best has a validation accuracy of "
+            f"{best['accuracy']:g} % after {best['epochs']} epochs, expected more than {least:.4g} %"
+        )
+    if rest and (rest[0]["accuracy"], rest[0]["loss"]) == (best["accuracy"], best["loss"]):
+        raise ValueError(
+            f"{row}: two draws are best, with a validation accuracy of {best['accuracy']:g} % and a loss of "
+            f"{best['loss']:g} nats: {dict(best['drawn'])} and {dict(rest[0]['drawn'])}"
+        )
+    return best
 
 
 class TextClassification(Recipe):
@@ -134,8 +171,7 @@ class TextClassification(Recipe):
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
         setting = SETTINGS[cell.scale]
-        drawn = [draw(cell.row, number, setting) for number in range(setting.draws)]
-        return {**asdict(setting), "train_options": train_options(cell.row, setting, {}), "drawn": drawn}
+        return {**asdict(setting), "train_options": train_options(cell.row, setting, {}), "drawn": draws_of(cell)}
 
     def dataset(self, cell: Cell) -> str:
         setting = SETTINGS[cell.scale]
@@ -143,9 +179,10 @@ class TextClassification(Recipe):
         if cell.scale == "smoke":
             return f"300 made-up sentences, best of {setting.draws} draws"
         vectors = f"learned word vectors of size {setting.embed_dim}" if setting.embed_dim else "GloVe 840B, 300 fixed"
-        draw_epochs, epochs = epochs_of(cell.row, setting)
-        text = f"{corpus}, {vectors}, best of {setting.draws} draws of {draw_epochs} epochs, at most "
-        text += f"{epochs} epochs, hidden size {setting.hidden_size[0]} to {setting.hidden_size[1]}"
+        draw_epochs, limit, epochs = (epochs_of(cell.row, setting, n) for n in ("draw_epochs", "draw_limit", "epochs"))
+        text = f"{corpus}, {vectors}, best of {setting.draws} draws of {draw_epochs} epochs"
+        text += f" (at chance: up to {limit})" if limit > draw_epochs else ""
+        text += f", at most {epochs} epochs, hidden size {setting.hidden_size[0]} to {setting.hidden_size[1]}"
         if cell.scale != "paper":
             text += " (published: GloVe 840B, 20 draws, hidden size 100 to 300, 500 epochs)"
         return text
@@ -155,7 +192,9 @@ class TextClassification(Recipe):
         setting = SETTINGS[cell.scale]
         epoch = {"Amazon": 90.0, "SST": 2.5, "subj": 3.7, "CR": 1.1}[corpus] / 60
         epoch *= {"LSTM": 2.0, "RRNN(C)": 1.4, "RRNN(F)": 1.6}.get(model, 1.0)
-        draw_epochs, epochs = (60, 60) if cell.scale == "paper" else epochs_of(cell.row, setting)
+        draw_epochs, epochs = (
+            60 if cell.scale == "paper" else epochs_of(cell.row, setting, name) for name in ("draw_epochs", "epochs")
+        )
         searches = setting.draws * draw_epochs / self.seeds[cell.scale]
         epoch *= 10 if cell.scale == "paper" else 1
         return Estimate(0.2 + epoch * (epochs + searches), disk=20.0, download=2077.0 if cell.scale == "paper" else 3.0)
@@ -185,41 +224,55 @@ class TextClassification(Recipe):
 
     def train(self, run: Run, data: Path) -> Path:
         setting = SETTINGS[run.cell.scale]
-        best = max(read_json(self.search(run, data) / "draws.json")["draws"], key=lambda found: found["accuracy"])
-        options = train_options(run.cell.row, setting, best["drawn"])
-        return run.fairseq_train(data, options, epochs=epochs_of(run.cell.row, setting)[1])
+        found = read_json(self.search(run, data) / "draws.json")
+        best = choose(run.cell.row, found["draws"], found["better_than_chance"])
+        options = [*train_options(run.cell.row, setting, best["drawn"]), "--valid-subset", "valid,test"]
+        return run.fairseq_train(data, options, epochs=max(epochs_of(run.cell.row, setting, "epochs"), best["epochs"]))
 
     def search(self, run: Run, data: Path) -> Path:
         """The folder with draws.json, the draws with their validation accuracies; made once for all seeds of a row."""
-        setting = SETTINGS[run.cell.scale]
+        row, setting = run.cell.row, SETTINGS[run.cell.scale]
+        least = better_than_chance(read_split(data, "valid", read_meta(data))[1])
 
-        def make(folder: Path) -> None:
-            run.progress.say(f"{run.cell.row}: {setting.draws} draws")
-            drawn = [draw(run.cell.row, number, setting) for number in range(setting.draws)]
+        def train(points: Sequence[Mapping[str, float]], epochs: int, folder: Path) -> list[dict[str, Any]]:
+            run.progress.say(f"{row}: {len(points)} draws, {epochs} epochs")
             trainings = [[
-                str(data), "--user-dir", str(PLUGIN), *train_options(run.cell.row, setting, point), "--no-save",
-                "--max-epoch", str(epochs_of(run.cell.row, setting)[0]), "--update-epoch-batch-itr", "True",
+                str(data), "--user-dir", str(PLUGIN), *train_options(row, setting, point), "--no-save",
+                "--max-epoch", str(epochs), "--update-epoch-batch-itr", "True",
                 "--seed", "1", "--log-format", "json", "--log-interval", "1000", "--num-workers", "0",
                 *([] if run.cell.scale == "paper" else ["--cpu"]),
-            ] for point in drawn]  # fmt: skip
-            logs = run_trainings(trainings, folder, run.threads)
-            found = [
-                {"drawn": point, "accuracy": best_epoch(entries)["valid"]}
-                for point, entries in zip(drawn, logs, strict=True)
+            ] for point in points]  # fmt: skip
+            best = map(best_epoch, run_trainings(trainings, folder, run.threads))
+            return [
+                {"drawn": point, "epochs": epochs, "accuracy": found["valid_accuracy"], "loss": found["valid_loss"]}
+                for point, found in zip(points, best, strict=True)
             ]
-            with atomic_write(folder / "draws.json") as stream:
-                json.dump({"draws": found}, stream, indent=1)
 
-        name = f"search-{slug(run.cell.row)}-{run.cell.scale}-{run.configuration_hash[:8]}"
-        return run.prepared(name, make)
+        def make(folder: Path) -> None:
+            epochs, limit = epochs_of(row, setting, "draw_epochs"), epochs_of(row, setting, "draw_limit")
+            draws = train(draws_of(run.cell), epochs, folder)
+            while epochs < limit and (late := [i for i, found in enumerate(draws) if found["accuracy"] <= least]):
+                epochs = min(2 * epochs, limit)
+                again = train([draws[i]["drawn"] for i in late], epochs, folder)
+                for i, found in zip(late, again, strict=True):
+                    draws[i] = found
+            with atomic_write(folder / "draws.json") as stream:
+                json.dump({"better_than_chance": least, "draws": draws}, stream, indent=1)
+
+        return run.prepared(f"search-{slug(row)}-{run.cell.scale}-{run.configuration_hash[:8]}", make)
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
         log = run.folder / "train.log"
         found = best_epoch(parse_lines(log.read_text(encoding="utf-8").splitlines()))
+        if found["valid_most_predicted"] >= 100:
+            raise ValueError(
+                f"{run.cell}: the trained model predicts one label for every sentence of validation, so it is no "
+                f"result; see {log}"
+            )
         draws = [found["accuracy"] for found in read_json(self.search(run, data) / "draws.json")["draws"]]
         return [
-            Measurement("validation_accuracy", found["valid"], "%"),
-            Measurement("test_accuracy", found["test"], "%"),
+            Measurement("validation_accuracy", found["valid_accuracy"], "%"),
+            Measurement("test_accuracy", found["test_accuracy"], "%"),
             Measurement("search_validation_accuracy", max(draws), "%", "draw", list(enumerate(draws, 1))),
         ]
 

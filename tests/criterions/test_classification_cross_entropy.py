@@ -7,7 +7,7 @@ import torch
 from fairseq.logging import metrics
 from torch.nn import functional as F
 
-from seqstruct.criterions.classification_cross_entropy import ClassificationCrossEntropy
+from seqstruct.criterions.classification_cross_entropy import ClassificationCrossEntropy, most_predicted
 
 
 def run(logits, target):
@@ -39,6 +39,22 @@ def test_batches_are_averaged_by_their_sentences(generator):
     values = aggregated.get_smoothed_values()
     assert values["loss"] == pytest.approx(float(F.cross_entropy(logits, target)), abs=1e-5)
     assert values["accuracy"] == pytest.approx(100 * float((logits.argmax(1) == target).float().mean()), abs=1e-3)
+    assert values["most_predicted"] == pytest.approx(100 * int(logits.argmax(1).bincount().max()) / 7, abs=1e-4)
     with metrics.aggregate() as aggregated:
         ClassificationCrossEntropy.reduce_metrics([])
     assert not aggregated.get_smoothed_values()
+
+
+def test_batches_that_are_constant_each_by_itself_are_no_constant_predictor():
+    """Validation reduces batch after batch."""
+    target = torch.tensor([0, 0, 0])
+    with metrics.aggregate() as aggregated:
+        for label in (2, 1):
+            logits = torch.eye(3)[[label] * 3]
+            ClassificationCrossEntropy.reduce_metrics([run(logits, target)[2][2]])
+    assert aggregated.get_smoothed_values()["most_predicted"] == 50
+    with metrics.aggregate() as aggregated:
+        for _ in range(2):
+            ClassificationCrossEntropy.reduce_metrics([run(torch.eye(3)[[1] * 3], target)[2][2]])
+    assert aggregated.get_smoothed_values()["most_predicted"] == 100
+    assert most_predicted([0, 0]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,11 @@ CELLS = {
     "RRNN(C)": "rrnn_c",
     "RRNN(F)": "rrnn_f",
 }
+
+
+@pytest.fixture
+def classification():
+    return sys.modules[type(load_recipe(FOLDER / "text_classification.py")).__module__]
 
 
 def options_of(recipe, row, scale="paper"):
@@ -118,7 +124,6 @@ def test_draws_are_within_table_e1():
     recipe = load_recipe(FOLDER / "text_classification.py")
     settings = recipe.settings(Cell("CR RRNN(C)", 1, "paper"))
     assert settings["draws"] == len(settings["drawn"]) == 20
-    assert recipe.settings(Cell("CR RRNN(C)", 1, "small"))["draws"] == 8
     ranges = {
         "hidden_size": (100, 300), "vertical_dropout": (0, 0.5), "recurrent_dropout": (0, 0.5),
         "embedding_dropout": (0, 0.5), "lr": (1e-4, 1e-2), "weight_decay": (1e-7, 1e-5), "clip_norm": (1, 5),
@@ -126,24 +131,108 @@ def test_draws_are_within_table_e1():
     for name, (low, high) in ranges.items():
         values = [drawn[name] for drawn in settings["drawn"]]
         assert low <= min(values) < max(values) <= high and len(set(values)) > 10
-    others = recipe.settings(Cell("CR RRNN(F)", 1, "paper"))["drawn"]
+    others = recipe.settings(Cell("SST RRNN(C)", 1, "paper"))["drawn"]
     assert others != settings["drawn"]
     assert np.median([drawn["lr"] for drawn in others + settings["drawn"]]) < 3e-3, "uniform in the logarithm"
 
 
-def test_the_last_of_equal_epochs_counts():
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_all_models_of_a_corpus_try_the_same_settings(scale):
     recipe = load_recipe(FOLDER / "text_classification.py")
-    import sys
+    lists = {row: recipe.settings(Cell(row, 1, scale))["drawn"] for row in recipe.rows}
+    for corpus in ("Amazon", "SST", "subj", "CR"):
+        assert all(drawn == lists[f"{corpus} LSTM"] for row, drawn in lists.items() if row.startswith(f"{corpus} "))
+    assert len({json.dumps(drawn) for drawn in lists.values()}) == 4
 
-    best_epoch = sys.modules[type(recipe).__module__].best_epoch
+
+def statistics(epoch, **values):
+    return [LogEntry(name.partition("_")[0], {"epoch": epoch, name: value}) for name, value in values.items()]
+
+
+def validation(accuracy, loss, most_predicted, epoch=1):
+    found = {"epoch": epoch, "valid_accuracy": accuracy, "valid_loss": loss, "valid_most_predicted": most_predicted}
+    return LogEntry("valid", found)
+
+
+def test_the_last_of_equal_epochs_counts(classification):
     entries = [
-        LogEntry(split, {"epoch": epoch, f"{split}_accuracy": value})
-        for epoch, valid, test in ((1, 70.0, 60.0), (2, 80.0, 61.0), (3, 80.0, 62.0), (4, 75.0, 90.0))
-        for split, value in (("valid", valid), ("test", test))
+        entry for epoch, valid, test in ((1, 70.0, 60.0), (2, 80.0, 61.0), (3, 80.0, 62.0), (4, 75.0, 90.0))
+        for entry in statistics(epoch, valid_accuracy=valid, test_accuracy=test)
     ]
-    assert best_epoch(entries) == {"valid": 80.0, "test": 62.0}
+    assert classification.best_epoch(entries) == {"epoch": 3, "valid_accuracy": 80.0, "test_accuracy": 62.0}
     with pytest.raises(ValueError, match="found none"):
-        best_epoch([])
+        classification.best_epoch([])
+
+
+def test_chance_is_the_most_frequent_label_and_three_standard_errors(classification):
+    assert classification.better_than_chance([1] * 64 + [0] * 36) == pytest.approx(64 + 3 * 4.8)
+    assert classification.better_than_chance([0, 0, 0]) == 100
+
+
+def test_equal_draws_go_by_loss_and_are_refused_if_equal_in_that_too(classification):
+    def found(accuracy, loss, lr, epochs=3):
+        return {"drawn": {"lr": lr}, "epochs": epochs, "accuracy": accuracy, "loss": loss}
+
+    draws = [found(70, 0.5, 1.0), found(80, 0.6, 2.0), found(80, 0.4, 3.0), found(60, 0.1, 4.0)]
+    assert classification.choose("SST LSTM", draws, 55.0) is draws[2]
+    with pytest.raises(ValueError, match=r"SST LSTM: two draws are best, .* 80 % .* 0.4 nats: .*3.0.* and .*5.0"):
+        classification.choose("SST LSTM", [*draws, found(80, 0.4, 5.0)], 55.0)
+    with pytest.raises(ValueError, match="none of 4 draws differs from chance: .* 80 % after 3 epochs, .* than 80.5 %"):
+        classification.choose("SST LSTM", draws, 80.5)
+
+
+@pytest.fixture
+def searched(classification, tmp_path, monkeypatch):
+    """A run of made-up sentences, with trainings replaced by what a function of learning rate and epochs says."""
+    calls = []
+
+    def run_search(accuracy_of):
+        def fake(trainings, folder, threads):
+            logs = []
+            for options in trainings:
+                option = dict(zip(options, options[1:], strict=False))
+                lr, epochs = float(option["--lr"]), int(option["--max-epoch"])
+                assert option.get("--valid-subset", "valid") == "valid", "a draw sees no test figure"
+                calls.append((lr, epochs))
+                accuracy = accuracy_of(lr, epochs)
+                logs.append([validation(accuracy, 1 - accuracy / 100, 60.0, epochs)])
+            return logs
+
+        monkeypatch.setattr(classification, "run_trainings", fake)
+        recipe = classification.recipe
+        with Progress() as progress:
+            run = Run(recipe, Cell("SST RRNN(F)", 1, "smoke"), tmp_path, progress=progress)
+            data = recipe.prepare(run)
+            return json.loads((recipe.search(run, data) / "draws.json").read_text()), calls, run, data
+
+    return run_search
+
+
+def test_draws_at_chance_are_trained_on_up_to_the_limit(searched, classification):
+    first, second = (classification.draw("SST", n, classification.SETTINGS["smoke"])["lr"] for n in (0, 1))
+    found, calls, _, _ = searched(lambda lr, epochs: 90.0 if lr == second or epochs >= 8 else 52.0)
+    assert calls == [(first, 2), (second, 2), (first, 4), (first, 8)]
+    assert [(d["epochs"], d["accuracy"]) for d in found["draws"]] == [(8, 90.0), (2, 90.0)]
+    assert 60 < found["better_than_chance"] < 85
+
+
+def test_a_row_whose_draws_stay_at_chance_is_refused(searched, classification):
+    found, calls, run, data = searched(lambda lr, epochs: 52.0 + lr)
+    assert [epochs for _, epochs in calls] == [2, 2, 4, 4, 8, 8, 16, 16]
+    with pytest.raises(ValueError, match="SST RRNN.F.: none of 2 draws differs from chance"):
+        classification.recipe.train(run, data)
+
+
+def test_a_constant_predictor_is_no_result(searched, classification, tmp_path):
+    _, _, run, data = searched(lambda lr, epochs: 80.0 + lr)
+    recipe = classification.recipe
+    line = "x | INFO | valid | " + json.dumps(validation(51.0, 0.7, 100.0).statistics | {"test_accuracy": 50.0}) + "\n"
+    (run.folder / "train.log").write_text(line)
+    with pytest.raises(ValueError, match="seed 1: the trained model predicts one label for every sentence"):
+        recipe.evaluate(run, data, tmp_path)
+    (run.folder / "train.log").write_text(line.replace("100.0", "99.0"))
+    values = {m.metric: m.value for m in recipe.evaluate(run, data, tmp_path)}
+    assert values["validation_accuracy"] == 51.0 and values["test_accuracy"] == 50.0
 
 
 @pytest.mark.slow
