@@ -22,6 +22,7 @@ from their authors' site. Pairs on which the annotators did not agree (label "-"
   --vectors FILE  word vectors in text form
   --no-vectors    no word vectors: the model draws and trains its own
   --heads DIR     parses of an external parser, {train,valid,test}.{premise,hypothesis}.conllu, for hard_parents
+                  (`seqstruct parse-dependencies` writes such files)
   --lowercase     lowercase all words
   --help          this text
 

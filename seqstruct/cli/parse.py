@@ -63,12 +63,13 @@ def run(args: argparse.Namespace) -> int:
 
     parse = _parser(args)
     lines = (line.rstrip("\n") for line in sys.stdin) if args.input == "-" else read_lines(args.input)
-    for words in _sentences(lines, args.input):
+    for words in sentences_of(lines, args.input):
         _show(args.format or "drawn", words, parse(words))
     return 0
 
 
-def _sentences(lines: Iterable[str], name: str) -> Iterable[list[str]]:
+def sentences_of(lines: Iterable[str], name: str) -> Iterable[list[str]]:
+    """The words of each line.  Raises ValueError, naming the line, if one is empty or there is none."""
     number = 0
     for number, line in enumerate(lines, 1):
         if not line.split():

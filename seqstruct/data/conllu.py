@@ -7,7 +7,7 @@ the enhanced graph that ends at an empty node goes to what that node hangs on, a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seqstruct.data.files import open_text
@@ -75,6 +75,15 @@ def parse_conllu(lines: Iterable[str], name: str) -> Iterator[Sentence]:
             block, label = [], ""
     if block:
         yield _sentence(block, name, label)
+
+
+def format_conllu(tokens: Sequence[Token], heads: Sequence[int]) -> str:
+    """Ten columns for each word, with these heads, and the empty line that ends the sentence; relations are "_"."""
+    rows = (
+        "\t".join((str(number), token.form, token.lemma, token.upos, token.xpos, "_", str(head), "_", "_", "_"))
+        for number, (token, head) in enumerate(zip(tokens, heads, strict=True), 1)
+    )
+    return "".join(f"{row}\n" for row in rows) + "\n"
 
 
 def _sentence(block: list[tuple[int, list[str]]], name: str, label: str) -> Sentence:

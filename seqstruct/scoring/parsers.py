@@ -1,4 +1,4 @@
-"""Parsers to be scored: trained language models that have `splits`, and fixed ways of branching."""
+"""Parsers: trained language models that have `splits`, fixed ways of branching, and trained dependency parsers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 
 import torch
 
+from seqstruct.data.parsing.sentence import AnnotatedSentence
 from seqstruct.ops.span_parsing import Split, left_branching, random_branching, right_branching
 
 Parser = Callable[[Sequence[str]], list[Split]]
+DependencyParser = Callable[[Sequence[AnnotatedSentence]], list[list[int]]]
 BRANCHING = ("left", "right", "random")
+BATCH = 32  # sentences parsed at a time, of like lengths
 
 
 def branching_parser(kind: str, seed: int = 1) -> Parser:
@@ -82,3 +85,47 @@ def untrained_parser(options: Sequence[str], seed: int, add_left: bool = False) 
         torch.manual_seed(seed)
         model = task.build_model(cfg.model)
     return model_parser(model, task.source_dictionary, add_left)
+
+
+def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | None = None) -> DependencyParser:
+    """The parser of trees in a `joint_parser`'s checkpoint: sentences to the heads of their words, 0 the root.
+
+    data: the folder of `seqstruct prepare parsing`, if it is not where training found it.
+    Raises OSError or ValueError if the checkpoint cannot be read or has no parser of trees; the parser, if a sentence
+    has no tags, or lemmas, and the model reads them.
+    """
+    from fairseq import checkpoint_utils
+
+    import seqstruct.models
+    import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
+    from seqstruct.bridge.checkpoints import load_checkpoint
+    from seqstruct.data.parsing.dataset import Union
+    from seqstruct.data.parsing.folder import FIELDS
+
+    load_checkpoint(path)  # refuses what is no checkpoint by a sentence
+    overrides = {"pretrained_parser": ""} | ({} if data is None else {"data": os.fspath(data)})
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([os.fspath(path)], arg_overrides=overrides)
+    encoder = getattr(model, "tree_encoder", None)
+    if encoder is None:
+        raise ValueError(f"{path}: expected a joint_parser with a parser of trees, got {type(model).__name__}")
+    model.eval()
+    needed = [field for field, embedding in zip(FIELDS, encoder.embeddings, strict=True) if embedding is not None]
+
+    @torch.no_grad()
+    def parse(sentences: Sequence[AnnotatedSentence]) -> list[list[int]]:
+        for sentence in sentences:
+            for field in needed:
+                if not getattr(sentence, field):
+                    raise ValueError(f"{path} reads {field}, and there are none for: " + " ".join(sentence.words))
+        corpus = Union({"trees": sentences}, task.dictionaries, {})
+        order = sorted(range(len(corpus)), key=corpus.size)
+        found: dict[int, list[int]] = {}
+        for start in range(0, len(order), BATCH):
+            chosen = order[start : start + BATCH]
+            batch = corpus.collater([corpus[i] for i in chosen])["net_input"]["batches"]["trees"]
+            trees = model.parse_trees(batch["tokens"], batch["padding_mask"])
+            heads = model.best("trees", trees, batch["padding_mask"])
+            found |= {i: heads[b, : corpus.size(i) - 1].tolist() for b, i in enumerate(chosen)}
+        return [found[i] for i in range(len(found))]
+
+    return parse

@@ -12,8 +12,11 @@ import torch
 
 from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS, read_questions
+from seqstruct.data.nli.read import Pair, Pairs
 from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
+from seqstruct.harness.run import Run
 from seqstruct.models.memory_network import MemoryNetworkConfig, MemoryNetworkModel
 from seqstruct.tasks.babi_qa import BabiQAConfig, BabiQATask
 from tests.data.babi.stories_text import STORY
@@ -62,6 +65,37 @@ def test_inference_options():
     names = ("--optimizer", "--lr", "--initial-accumulator", "--clip-norm", "--batch-size")
     assert [option(found, name) for name in names] == ["adagrad", "0.05", "0.1", "5", "32"]
     assert option(options("No attention", settings["paper"]), "--intra-attention") == "none"
+
+
+def test_hard_parents_are_those_of_a_parser(tmp_path, monkeypatch):
+    """Of our own, trained on trees that are tagged as the sentences are; at scale paper, given ones."""
+    recipe = sys.modules[type(inference).__module__]
+    commands = []
+    monkeypatch.setattr(Run, "command", lambda run, words: commands.append([str(word) for word in words]))
+    monkeypatch.setattr(recipe, "run_command", lambda words, *_, **__: commands.append([str(word) for word in words]))
+    monkeypatch.setattr(recipe.Inference, "source", lambda self, run: tmp_path)
+    monkeypatch.setattr(
+        recipe.Inference, "treebank", lambda self, run, split="train", corpus="partut": f"{corpus}-{split}"
+    )
+    pair = Pair(("A", "dog", "."), ("Dogs",), "entailment")
+    monkeypatch.setattr(recipe, "read_corpus", lambda *_: {"test": Pairs([pair, pair], 0)})
+    with Progress() as progress:
+        run = Run(inference, Cell(recipe.HARD, 1, "small"), tmp_path / "runs", progress=progress)
+        inference.prepare(run)
+        prepare, train, parse, script = commands
+        assert prepare[3:6] == ["prepare", "parsing", "--trees"]
+        assert prepare[6:9] == ["train=partut-train", "train=ewt-dev", "valid=partut-dev"]
+        assert option(prepare, "--tagger") == option(parse, "--tagger") == str(tmp_path / "brown.zip")
+        assert option(train, "--task") == "joint_parsing" and option(train, "--max-epoch") == "12"
+        assert [Path(path).name for path in parse[4:6]] == ["test.premise.txt", "test.hypothesis.txt"]
+        assert Path(parse[5]).parent == Path(option(parse, "--checkpoint")).parents[1]
+        assert option(script, "--heads") == str(run.root / "data" / "parses-rte-small" / "heads")
+        texts = run.root / "data" / "parses-rte-small" / "test.premise.txt"
+        assert texts.read_text() == "A dog .\n" * 2
+        with pytest.raises(ValueError, match="needs parses: --from names a folder of SNLI with heads/"):
+            cell = Cell(recipe.HARD, 1, "paper")
+            inference.prepare(Run(inference, cell, tmp_path, source=tmp_path, progress=progress))
+    assert option(recipe.train_options(recipe.HARD, recipe.SETTINGS["small"]), "--intra-attention") == "hard_parents"
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--classes", nargs="+", default=[], metavar="SPLIT=FILE",
                         help="a class, a space and words that are split already on each line; latin-1")
     parser.add_argument("--tags", choices=("upos", "xpos"), default="upos", help="tags of CoNLL-U (default: upos)")
+    parser.add_argument("--tagger", metavar="ZIP",
+                        help="tag the words of all corpora anew, by a model of nltk's brown.zip; for corpora without")
     parser.add_argument("--coarse-labels", action="store_true",
                         help='cut the labels of enhanced graphs to the universal part: "nmod:of" becomes "nmod"')
     parser.add_argument("--max-length", type=int, default=120, metavar="N",
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the folder and say what it holds."""
     from seqstruct.data.parsing.folder import Corpus, Options, write_folder
+    from seqstruct.data.parsing.tagger import Tagger, read_brown, retagged
 
     corpora = {}
     if args.trees:
@@ -46,6 +49,8 @@ def run(args: argparse.Namespace) -> None:
         corpora[name] = Corpus("graphs", _splits(f"--graphs {name}", files, "graphs", args))
     if args.classes:
         corpora["classes"] = Corpus("classes", _splits("--classes", args.classes, "classes", args))
+    if args.tagger:
+        corpora = retagged(corpora, Tagger(read_brown(args.tagger)))
     options = Options(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
     meta = write_folder(corpora, args.out, options)
     for name, described in meta["corpora"].items():
