@@ -100,6 +100,11 @@ class Attention(nn.Module):
         """Whether output t may see keys s <= t alone."""
         return self.shape.causal or self.unidirectional
 
+    @property
+    def at_once(self) -> bool:
+        """Whether all keys come in one `write`, of which a second is a ValueError: what is written depends on all."""
+        return False
+
     @classmethod
     def shared(cls, config: Any, shape: Shape) -> nn.Module | None:
         """A module that all layers of one site and Config hold as `self.tied`, or None; called once for each."""

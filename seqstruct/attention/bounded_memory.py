@@ -58,6 +58,12 @@ class BoundedMemoryAttention(MultiHeadAttention):
         """B H S n, for inputs B S C, projected keys B H S D and, where `positional`, positions B S (0 at padding)."""
         raise TypeError(f"{type(self).__name__} defines no control")
 
+    def control_given(
+        self, memory: BoundedMemory, key: Tensor, heads: Tensor, position: Tensor | None, padding: Tensor | None
+    ) -> Tensor:
+        """The same, where it depends on what the memory holds, or on which keys are padding (B S bool or None)."""
+        return self.control(key, heads, position)
+
     def gate_logits(self, key: Tensor) -> Tensor | None:
         """B H S for inputs B S C, or None without a gate; for means alone."""
         return None
@@ -154,7 +160,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
             count = count + (~pads).sum(1)
         with torch.autocast(key.device.type, enabled=False):
             keys, log_decay = wide(keys), None
-            control = self.control(key, keys, place)
+            control = self.control_given(state.memory, key, keys, place, padding_mask)
             gate = self.gate_logits(key)
             pad = None if padding_mask is None else padding_mask.unsqueeze(1)  # B 1 S
             if gate is not None:

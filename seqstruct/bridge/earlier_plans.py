@@ -1,5 +1,6 @@
 """Plans in checkpoints of earlier versions: defaults that have changed since are written out, so that numbers stay.
 
+Where a mechanism computes something else since, and its parameters do not tell, there is a warning.
 A checkpoint holds the plan as it was given, and the version that wrote it (`seqstruct_versions`, which the first lack).
 """
 
@@ -28,7 +29,20 @@ class Default(NamedTuple):
     value: Any
 
 
+class Revision(NamedTuple):
+    """What of a mechanism at a site was otherwise before a version."""
+
+    before: tuple[int, ...]
+    mechanism: str
+    option: str
+    what: str
+
+
 DEFAULTS = (Default((0, 2), "rfa", "floor", 0.0),)
+ONE_SIDED = "looked left alone and looks both ways now, so that the model needs fine-tuning"
+REVISIONS = tuple(
+    Revision((0, 2), name, "encoder_self_attention", ONE_SIDED) for name in ("sliding_window", "dilated_window")
+)
 
 
 def install() -> None:
@@ -42,7 +56,7 @@ def _keeping(load: Callable) -> Callable:
     def load_checkpoint_to_cpu(path: str, arg_overrides: dict[str, Any] | None = None, *rest: Any, **named: Any) -> Any:
         state = load(path, arg_overrides, *rest, **named)
         for change in keep_meaning(state, arg_overrides or ()):
-            logger.warning("%s is of an earlier version: %s; a run that goes on from it has to say so", path, change)
+            logger.warning("%s is of an earlier version: %s", path, change)
         return state
 
     return load_checkpoint_to_cpu
@@ -67,8 +81,12 @@ def keep_meaning(state: Mapping[str, Any], given: Collection[str] = ()) -> list[
             if version < default.before:
                 plan = written_out(plan, default)
         if plan != model[option]:
-            changes.append(f"its {option} is {plan}")
+            changes.append(f"its {option} is {plan}, which a run that goes on from it has to say")
             model[option] = plan
+        changes += [
+            f"{name} in its {option} {what}" for before, name, site, what in REVISIONS
+            if site == option and version < before and re.search(rf"\b{name}\b", plan)
+        ]
     return changes
 
 

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config, parse_choices
+from seqstruct.ops.bounded_memory import LOWEST
+from seqstruct.ops.clustering import k_means
 
 DIM, HEADS = 12, 3
 POSITIONAL = [
@@ -121,15 +123,46 @@ def test_global_tokens_are_all_that_is_attended_to(generator) -> None:
     torch.testing.assert_close(output(attention, x), attention.out_proj(context.transpose(1, 2).flatten(2)))
 
 
-def test_clusters_are_means_of_keys_of_one_direction(generator) -> None:
-    attention, x = build("clustering", Site.ENCODER_SELF, slots=4), inputs(generator)
+def attended(attention: Attention, x: Tensor, members: Tensor) -> Tensor:
+    """Attention to means of keys and values, which go into clusters by members: B H S n, 0 or 1."""
     query, key, value = (heads(layer(x)) for layer in (attention.q_proj, attention.k_proj, attention.v_proj))
-    members = F.one_hot((F.normalize(key, dim=-1) @ attention.directions.mT).argmax(-1), 4).double()
     counts = members.sum(2).unsqueeze(-1)
     keys, values = ((members.mT @ y) / counts.clamp(min=1) for y in (key, value))
-    visible = (counts > 0).transpose(2, 3)
-    context = F.scaled_dot_product_attention(query, keys, values, attn_mask=visible.expand(-1, -1, 9, -1))
-    torch.testing.assert_close(output(attention, x), attention.out_proj(context.transpose(1, 2).flatten(2)))
+    visible = (counts > 0).transpose(2, 3).expand(-1, -1, x.size(1), -1)
+    context = F.scaled_dot_product_attention(query, keys, values, attn_mask=visible)
+    return attention.out_proj(context.transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("iterations", [0, 3])
+def test_clusters_of_all_keys_are_those_of_k_means(iterations: int, generator) -> None:
+    """An offset of all keys, and so of nearly all directions, changes no cluster."""
+    attention, x = build("clustering", Site.ENCODER_SELF, slots=4, iterations=iterations), inputs(generator, 31)
+    for _ in range(2):
+        members = F.one_hot(k_means(heads(attention.k_proj(x)), 4, iterations), 4).double()
+        assert (members.sum(2) > 0).all()
+        torch.testing.assert_close(output(attention, x), attended(attention, x, members))
+        attention.k_proj.bias.data += 100.0
+    with pytest.raises(ValueError, match="clustering at encoder_self: all keys are written at once"):
+        attention.write(attention.write(attention.initial_state(2), x, x), x, x)
+
+
+def test_clusters_of_a_prefix_are_of_one_direction(generator) -> None:
+    """Once the mean of the keys before is taken off: later keys, and padding, are of no account."""
+    attention, x = build("clustering", slots=4), inputs(generator)
+    key, found = heads(attention.k_proj(x)), output(attention, x)
+    before = torch.stack([key[:, :, :t].mean(2) if t else 0 * key[:, :, 0] for t in range(9)], 2)
+    members = F.one_hot(((key - before) @ attention.directions.mT).argmax(-1), 4).double()
+    for t in range(9):
+        expected = attended(attention, x[:, : t + 1], members[:, :, : t + 1])
+        torch.testing.assert_close(found[:, t], expected[:, -1])
+
+
+@pytest.mark.parametrize("site", list(Site))
+def test_an_offset_leaves_no_cluster_idle(site: Site, generator) -> None:
+    attention = build("clustering", site, slots=32)
+    x = inputs(generator, 400) + 10 * torch.randn(DIM, generator=generator, dtype=torch.float64)
+    state = attention.write(attention.initial_state(2), x, x)
+    assert (state.memory.log_total > LOWEST).double().mean() > 0.9
 
 
 def test_random_slots_are_in_checkpoints_and_repeat(generator) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -67,8 +68,11 @@ def test_split_anywhere_and_resume(case: Case, cuts: tuple[int, int], generator:
         result = torch.cat(parts, 1)
     else:
         state = attention.initial_state(BATCH)
-        for start, end in ((0, cuts[0]), (cuts[0], cuts[1]), (cuts[1], memory.size(1))):
-            state = attention.write(state, memory[:, start:end], memory[:, start:end])
+        with pytest.raises(ValueError, match="at once") if attention.at_once else nullcontext():
+            for start, end in ((0, cuts[0]), (cuts[0], cuts[1]), (cuts[1], memory.size(1))):
+                state = attention.write(state, memory[:, start:end], memory[:, start:end])
+        if attention.at_once:
+            state = attention.write(attention.initial_state(BATCH), memory, memory)
         result = attention.read(state, query).output
     torch.testing.assert_close(result, whole, **TOLERANCE)
     leaves = distinct(query, memory)
@@ -212,6 +216,7 @@ def test_states_are_reordered_in_the_middle(case: Case, order: list[int], genera
         state = attention.write(attention.initial_state(BATCH), memory[:, :4], memory[:, :4])
         state = reorder_state(state, rows)
         fresh = torch.randn(len(order), 3, memory.size(2), generator=generator, dtype=memory.dtype)
+        fresh = fresh[:, : 0 if attention.at_once else 3]
         state = attention.write(state, fresh, fresh)
         queries = query[rows][:, :1]
         found = attention.read(state, queries).output
@@ -235,7 +240,8 @@ def test_one_step_selects_writes_and_reads(
     now = fresh if query is memory else query[rows][:, :1]
 
     def written() -> object:
-        return attention.write(attention.initial_state(BATCH), memory[:, :4], memory[:, :4])
+        before = memory[:, : 0 if attention.at_once else 4]
+        return attention.write(attention.initial_state(BATCH), before, before)
 
     with torch.set_grad_enabled(recorded):
         state = attention.write(select_rows(written(), rows), fresh, fresh, mask)

@@ -86,6 +86,15 @@ def test_overrides_are_in_todays_meaning(tmp_path: Path) -> None:
     assert changed(path, overrides) == [f"decoder_self_attention: {FIRST}, now {PLAN}"]
 
 
+def test_windows_of_earlier_encoders_give_a_warning() -> None:
+    plans = {"encoder_self_attention": "softmax + sliding_window(slots=5)", "decoder_self_attention": "dilated_window"}
+    state = {"cfg": {"model": dict(plans)}}
+    (change,) = keep_meaning(state)
+    assert change.startswith("sliding_window in its encoder_self_attention looked left alone")
+    assert state["cfg"]["model"] == plans
+    assert keep_meaning({**state, "extra_state": {"seqstruct_versions": versions()}}) == []
+
+
 @pytest.mark.parametrize("state", [{}, {"cfg": None}, {"cfg": [1]}, {"cfg": {"model": 3}, "extra_state": 4}])
 def test_what_holds_no_plan_is_let_be(state: dict) -> None:
     assert keep_meaning(state) == []
