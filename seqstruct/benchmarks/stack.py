@@ -2,8 +2,10 @@
 
 The unit u is one training step (forward, backward, clipping, Adam) of a `torch.nn.TransformerEncoder` language model
 of the CFL configuration of DuSell and Chiang (2024): 5 layers of size 32, 4 heads, feedforward 64, dropout 0.1,
-length 80, batch 10, float32, on the same device.  Layers are whole attention layers, projections included.  `peak MB`
-is what a forward and backward pass adds at most, `operators` how many torch operators it calls, views among them.
+length 80, batch 10, float32, on the same device.  Dropout of attention weights keeps torch from its fused kernel, so
+the same step without any stands beside the unit, and nothing else that is timed here has any.  Layers are whole
+attention layers, projections included.  `peak MB` is what a forward and backward pass adds at most, `operators` how
+many torch operators it calls, views among them.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from seqstruct.benchmarks.timing import Contestant, Place, Timing, audit, machin
 
 MODEL, HEADS, BATCH, UNIT_LENGTH, VOCABULARY = 32, 4, 10, 80, 5
 UNIT = "plain Transformer step, length 80"
+UNITS = {UNIT: 0.1, f"{UNIT}, no dropout": 0.0}
 LAYERS = {
     "softmax": ("softmax", {}),
     "superposition m=32": ("superposition_stack", {"size": 32}),
@@ -70,7 +73,7 @@ def layers_table(lengths: Sequence[int], repeats: int, place: Place, peers: dict
     """Each layer at each length, in turn with the unit."""
     rows = []
     for length in lengths:
-        contestants = {UNIT: plain_step(place)}
+        contestants = {name: plain_step(place, dropout) for name, dropout in UNITS.items()}
         contestants |= {label: layer(*choice, length, place) for label, choice in LAYERS.items()}
         contestants |= {label: _contestant(peer, length, place) for label, peer in peers.items()}
         timings = measure(contestants, repeats)
@@ -82,7 +85,8 @@ def steps_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
     """Whole training steps of the models of appendix D, in turn with the unit."""
     rows = []
     for length in lengths:
-        contestants = {UNIT: plain_step(place), **training_steps(length, BATCH, place)}
+        contestants = {name: plain_step(place, dropout) for name, dropout in UNITS.items()}
+        contestants |= training_steps(length, BATCH, place)
         timings = measure(contestants, repeats)
         rows += [[name, *cells] for name, cells in _rows(timings, contestants, length)]
     return "Training steps: forward, backward, clipping, Adam\n" + table(["model", "length", *HEADER], rows)
@@ -97,7 +101,7 @@ def _rows(timings: dict[str, Timing], contestants: dict[str, Contestant], length
         found = audit(contestants[name])
         times = f"{timing.forward:.2f}", f"{timing.both:.2f}"
         ratios = f"{timing.forward / unit:.2f}", f"{timing.both / unit:.2f}"
-        size = str(UNIT_LENGTH if name == UNIT else length)
+        size = str(UNIT_LENGTH if name in UNITS else length)
         rows.append((name, [size, *times, *ratios, f"{found.peak:.1f}", str(found.operators)]))
     return rows
 
@@ -151,10 +155,9 @@ def _contestant(module: nn.Module, length: int, place: Place) -> Contestant:
     return Contestant(forward, backward)
 
 
-def plain_step(place: Place | None = None) -> Contestant:
-    """The unit; its forward gives the loss, its backward the rest of the step."""
-    place = place or Place.of("cpu", "float32")
-    one = nn.TransformerEncoderLayer(MODEL, HEADS, 2 * MODEL, 0.1, batch_first=True, norm_first=True)
+def plain_step(place: Place, dropout: float) -> Contestant:
+    """The unit, or one of other dropout; its forward gives the loss, its backward the rest of the step."""
+    one = nn.TransformerEncoderLayer(MODEL, HEADS, 2 * MODEL, dropout, batch_first=True, norm_first=True)
     encoder = nn.TransformerEncoder(one, 5, enable_nested_tensor=False)
     parts = nn.ModuleList([nn.Embedding(VOCABULARY, MODEL), encoder, nn.Linear(MODEL, VOCABULARY)]).to(place.device)
     mask = nn.Transformer.generate_square_subsequent_mask(UNIT_LENGTH, device=place.device)

@@ -1,4 +1,4 @@
-"""Training steps of the models of DuSell and Chiang (2024), appendix D, built as for context-free languages."""
+"""Training steps of the models of DuSell and Chiang (2024), appendix D, for context-free languages, no dropout."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from seqstruct.models.structured_transformer_lm import (
 )
 
 SYMBOLS = "()[]"  # of the Dyck language
+DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 PLANS = {
     "Tf": (32, "softmax"),
     "Tf+Sup": (32, "softmax*2 + superposition_stack(size=32) + softmax*2"),
@@ -52,7 +53,7 @@ def _transformer(task: SimpleNamespace, embed_dim: int, plan: str, length: int) 
     config = StructuredTransformerLanguageModelConfig(
         add_bos_token=True, tokens_per_sample=length, max_target_positions=length, tpu=False
     )
-    preset = argparse.Namespace(decoder_embed_dim=embed_dim)
+    preset = argparse.Namespace(decoder_embed_dim=embed_dim, **dict.fromkeys(DROPOUTS, 0.0))
     structured_transformer_lm_cfl(preset)
     for name, value in {**vars(preset), "decoder_self_attention": plan}.items():
         setattr(config, name, value)

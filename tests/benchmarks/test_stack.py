@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from seqstruct.benchmarks import stack_peers
-from seqstruct.benchmarks.stack import GROWING, LAYERS, SECTIONS, layer, run
+from seqstruct.benchmarks import stack_models, stack_peers
+from seqstruct.benchmarks.stack import GROWING, LAYERS, SECTIONS, UNITS, layer, run
 from seqstruct.benchmarks.stack_models import PLANS, STACKS, training_steps
 from seqstruct.benchmarks.stack_peers import PACKAGES, peer_layers
 from seqstruct.benchmarks.timing import Contestant, Place, audit, kept, measure, table
@@ -33,6 +33,17 @@ def test_every_section_has_its_rows(capsys):
     for name, text in zip(SECTIONS, tables, strict=True):
         for label in {"steps": [*PLANS, *STACKS], "growth": GROWING}.get(name, LAYERS):
             assert sum(line.startswith(f"{label}  ") for line in text.splitlines()) == 2
+
+
+def test_nothing_that_is_timed_beside_the_unit_has_dropout(monkeypatch):
+    built = []
+    monkeypatch.setattr(stack_models, "_step", lambda model, *_: built.append(model))
+    training_steps(4, 2, Place.of("cpu", "float32"))
+    modules = [module for model in built for module in model.modules()]
+    rates = [module.p for module in modules if hasattr(module, "p")]
+    rates += [module.mechanism.shape.dropout for module in modules if hasattr(module, "mechanism")]
+    assert len(built) == len(PLANS) + len(STACKS) and len(rates) > 20 and set(rates) == {0.0}
+    assert list(UNITS.values()) == [0.1, 0.0]
 
 
 def test_sections_can_be_chosen():
