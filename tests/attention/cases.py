@@ -16,7 +16,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
         {"slots": 3, "activation": "relu"},
         {"slots": 3, "activation": "relu", "empty_slots": True, "gate": True},
     ],
-    "abc_random": [{"slots": 4, "period": 5}, {"slots": 3, "empty_slots": True}],
+    "abc_random": [{"slots": 4, "period": 5}, {"slots": 3, "period": 31, "empty_slots": True}],
     "additive": [{}, {"size": 5}],
     "bigbird": [{"size": 2}, {"size": 3, "window": 0, "global_blocks": 0, "random": 1}],
     "clustering": [{"slots": 3, "allow_short": True}, {"slots": 4, "allow_short": True, "empty_slots": True}],
@@ -60,6 +60,15 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "synthesizer": [{"length": 9}, {"kind": "random", "length": 9}],
     "t2r": [{"features": 5}],
 }
+LONG = 103  # three times all that cuts sequences
+LONG_OPTIONS: dict[str, list[dict[str, Any]]] = {  # where those above lay out less, or cut nothing
+    "dependency": [{"hidden_size": 3, "score_size": 4}],
+    "linformer": [{"slots": 3, "length": LONG}],
+    "lsh": [{"rounds": 2, "buckets": 4, "chunk": 3}, {"rounds": 1, "buckets": 2, "chunk": 9}],
+    "mean_pool": [{"slots": 26, "stride": 4}, {"slots": 21, "stride": 5, "empty_slots": True}],
+    "rfa": [{"features": 16}, {"features": 9, "kernel": "arccos", "gate": True}],
+    "synthesizer": [{"length": LONG}, {"kind": "random", "length": LONG}],
+}
 BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
 
 
@@ -75,12 +84,16 @@ class Case(NamedTuple):
         return f"{self.name}({options})@{self.site.value}"
 
 
-def cases(*, streaming: bool | None = None) -> list[Case]:
-    """All cases; with `streaming` given, those of mechanisms that have (or lack) a step form."""
+def cases(*, streaming: bool | None = None, long: bool = False) -> list[Case]:
+    """All cases; with `streaming` given, those of mechanisms that have (or lack) a step form.
+
+    long: with options for LONG tokens.
+    """
+    chosen = {**OPTIONS, **LONG_OPTIONS} if long else OPTIONS
     return [
         Case(name, options, site)
         for name, cls in sorted(ATTENTIONS.items())
-        for options in OPTIONS.get(name, [{}])
+        for options in chosen.get(name, [{}])
         for site in sorted(cls.sites)
         if streaming is None or cls.streaming == streaming
     ]
@@ -111,12 +124,14 @@ class Inputs(NamedTuple):
     memory: Tensor
 
 
-def inputs(case: Case, generator: torch.Generator, batch: int = BATCH, length: int = LENGTH) -> Inputs:
+def inputs(
+    case: Case, generator: torch.Generator, batch: int = BATCH, length: int = LENGTH, source: int = SOURCE
+) -> Inputs:
     """Random float64 inputs that require gradients."""
     query = torch.randn(batch, length, DIM, generator=generator, dtype=torch.float64).requires_grad_()
     if case.site is not Site.CROSS:
         return Inputs(query, query)
-    memory = torch.randn(batch, SOURCE, MEMORY_DIM, generator=generator, dtype=torch.float64)
+    memory = torch.randn(batch, source, MEMORY_DIM, generator=generator, dtype=torch.float64)
     return Inputs(query, memory.requires_grad_())
 
 
