@@ -1,6 +1,7 @@
 """Latent dependency trees, no tree ever given (Peng 2022, sections 2.2.3 and 2.5 name the use; there is no table):
 sentiment of SST over the heads that a classifier chooses for its words, and tree transduction (Kim et al. 2017) with
-hard parents in its encoder, each with every surrogate gradient.
+hard parents in its encoder, each with every surrogate gradient.  For transduction eta is chosen on the validation loss,
+the same ones tried for STE and SPIGOT; for sentiment it is that of table 2.2 (appendix C.1.2), not tuned.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from seqstruct.harness.command import main
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
+from seqstruct.harness.search import try_settings
 
+ETAS = {f"transduction {gradient}": (0.03, 0.1, 0.3, 1.0) for gradient in ("ste", "spigot")}  # tried, by row
 GRADIENTS = ("pipeline", "ste", "spigot", "marginal")
 TRANSDUCTION = load_recipe(Path(__file__).resolve().parents[1] / "structured_attention" / "tree_transduction.py")
 
@@ -57,7 +60,8 @@ class LatentTrees(Recipe):
         return {"SST majority": "SST marginal", **formulas}
 
     def settings(self, cell: Cell) -> Mapping[str, Any]:
-        return {**asdict(SETTINGS[cell.scale]), "common": COMMON, "row": cell.row}
+        tried = {"etas": ETAS[cell.row]} if cell.row in ETAS else {}
+        return {**asdict(SETTINGS[cell.scale]), "common": COMMON, "row": cell.row, **tried}
 
     def dataset(self, cell: Cell) -> str:
         setting = SETTINGS[cell.scale]
@@ -82,10 +86,18 @@ class LatentTrees(Recipe):
         if task == "SST":
             options = [*COMMON[:8], *ACCURACY, *setting.options, "--gradient", gradient]
             return run.fairseq_train(data, options, epochs=setting.epochs)
-        options = TRANSDUCTION.settings(Cell("Structured", run.cell.seed, setting.transduction))["train_options"]
-        plan = f"dependency(hidden_size=50, root_token=True, gradient='{gradient}')"
-        options = [*options, "--encoder-self-attention", plan, "--num-workers", "0"]
-        return run.fairseq_train(data, options, epochs=setting.epochs)
+        searched = self.search(run, data)
+        eta = min(searched, key=searched.__getitem__) if searched else 1.0
+        return run.fairseq_train(data, transduction_options(run.cell, eta), epochs=setting.epochs)
+
+    def search(self, run: Run, data: Path) -> dict[float, float]:
+        """The validation loss with each eta that is tried for the row."""
+        if run.cell.row not in ETAS:
+            return {}
+        settings = {f"eta {eta:g}": transduction_options(run.cell, eta) for eta in ETAS[run.cell.row]}
+        epochs = SETTINGS[run.cell.scale].epochs
+        found = try_settings(run, data, settings, epochs=epochs, metric="loss", best=min)
+        return {eta: found[f"eta {eta:g}"] for eta in ETAS[run.cell.row]}
 
     def evaluate(self, run: Run, data: Path, checkpoint: Path) -> Sequence[Measurement]:
         if run.cell.row.startswith("SST"):
@@ -94,7 +106,12 @@ class LatentTrees(Recipe):
                 Measurement("validation_accuracy", scores["valid"], "%"),
                 Measurement("test_accuracy", scores["test"], "%"),
             ]
-        return TRANSDUCTION.evaluate(self._as_transduction(run), data, checkpoint)
+        found = list(TRANSDUCTION.evaluate(self._as_transduction(run), data, checkpoint))
+        if searched := self.search(run, data):
+            eta = min(searched, key=searched.__getitem__)
+            found.append(Measurement("chosen_eta", eta, "eta"))
+            found.append(Measurement("search_loss", searched[eta], "bits a formula", "eta", list(searched.items())))
+        return found
 
     def _as_transduction(self, run: Run) -> Run:
         """The same run, as the recipe of tree transduction asks for it: its row and scale, this folder."""
@@ -102,6 +119,14 @@ class LatentTrees(Recipe):
         other = Run(TRANSDUCTION, Cell("Structured", run.cell.seed, scale), run.root.parent, progress=run.progress)
         other.root, other.folder = run.root, run.folder
         return other
+
+
+def transduction_options(cell: Cell, eta: float) -> list[str]:
+    """fairseq-train's, epochs apart."""
+    transduction = Cell("Structured", cell.seed, SETTINGS[cell.scale].transduction)
+    plan = f"dependency(hidden_size=50, root_token=True, gradient='{cell.row.split()[1]}', step_size={eta:g})"
+    given = TRANSDUCTION.settings(transduction)["train_options"]
+    return [*given, "--encoder-self-attention", plan, "--num-workers", "0"]
 
 
 def write_sentiment(run: Run, folder: Path) -> None:

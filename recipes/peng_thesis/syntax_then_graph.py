@@ -233,7 +233,7 @@ def write_made_up(folder: Path, formalisms: Sequence[str] = ("made-up",), classe
             words, heads, arcs = [*words, "often"], [*heads, 3], [*arcs, (6, 3, "ARG1")]
         tags = ("DET", "NOUN", "VERB", "DET", "NOUN", "ADV")[: len(words)]
         if kind == "classes":
-            return AnnotatedSentence(tuple(words), label="yes" if "dog" in words else "no")
+            return AnnotatedSentence(tuple(words), tags=tags, label="yes" if "dog" in words else "no")
         found = AnnotatedSentence(tuple(words), tuple(words), tags, heads=tuple(heads))
         return replace(found, arcs=tuple(sorted(arcs))) if kind == "graphs" else found
 

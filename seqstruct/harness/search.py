@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
@@ -40,12 +40,19 @@ def draw(space: SearchSpace, seed: int) -> dict[str, float]:
 
 
 def try_settings(
-    run: Run, data: str | PathLike, settings: Mapping[str, Sequence[str]], *, epochs: int, metric: str
+    run: Run,
+    data: str | PathLike,
+    settings: Mapping[str, Sequence[str]],
+    *,
+    epochs: int,
+    metric: str,
+    best: Callable[[Iterable[float]], float] = max,
 ) -> dict[str, float]:
-    """What each of several settings reaches on the validation set: the greatest value of a statistic over the epochs.
+    """What each of several settings reaches on the validation set: the best value of a statistic over the epochs.
 
-    settings: fairseq-train's options, by the setting's name.  They are tried once for a row and its configuration,
-    with `SEED`, whatever the run's seed is; search.json among the paper's data keeps what came of them.
+    settings: fairseq-train's options, by the setting's name.  best: max or min.
+    They are tried once for a row and its configuration, with `SEED`, whatever the run's seed is; search.json in a
+    folder among the paper's data keeps what came of them.
     Raises ValueError if a training never says the statistic, or as no finite number alone.
     """
 
@@ -62,7 +69,7 @@ def try_settings(
             values = [entry.statistics.get(f"valid_{metric}", math.nan) for entry in entries]
             if not any(map(math.isfinite, values)):
                 raise ValueError(f"{run.cell.row}, {name}: expected finite values of {metric}, found none")
-            found[name] = max(filter(math.isfinite, values))
+            found[name] = best(filter(math.isfinite, values))
         write_json(folder / "search.json", found)
 
     name = f"search-{slug(run.cell.row)}-{run.cell.scale}-{run.configuration_hash[:8]}"

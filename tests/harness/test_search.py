@@ -42,6 +42,10 @@ def test_the_best_epoch_of_each_setting_is_found_once_for_all_seeds(trained, tmp
             )
             assert found == {"low": 3.0, "high": 2.5}
     assert len(trained) == 2
+    with Progress() as progress:
+        run = run_of(1, tmp_path / "loss", progress)
+        least = search.try_settings(run, "data", settings, epochs=3, metric="accuracy", best=min)
+    assert least == {"low": 1.0, "high": 2.5}
     for options in trained:
         given = dict(zip(options, options[1:], strict=False))
         assert options[0] == "data" and "--no-save" in options and "--cpu" in options

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from seqstruct.data.parsing.folder import Corpus, read_meta, read_split
+from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
@@ -58,6 +60,46 @@ def test_all_rows_try_the_same_rates_and_those_with_an_eta_the_same_etas(tmp_pat
     assert chosen[0][-4:] == tried["STE"][-1].options == ["--lr", "0.004", "--step-size", "1"]
     assert (found["chosen_learning_rate"].value, found["chosen_eta"].value) == (0.004, 1.0)
     assert found["search_f1_at_rate_0.002"].points == [(0.03, 0.0), (0.1, 1.0), (0.3, 2.0), (1.0, 3.0)]
+
+
+def test_latent_trees_of_formulas_try_the_same_etas(tmp_path, monkeypatch):
+    recipe = load_recipe(FOLDER / "latent_trees.py")
+    module = sys.modules[type(recipe).__module__]
+    tried = []
+
+    def fake(run, data, settings, *, epochs, metric, best):
+        tried.append(settings)
+        return {name: float(name != "eta 0.3") for name in settings}
+
+    chosen = []
+    monkeypatch.setattr(module, "try_settings", fake)
+    monkeypatch.setattr(Run, "fairseq_train", lambda run, data, options, *, epochs: chosen.append(options))
+    with Progress() as progress:
+        for gradient in module.GRADIENTS:
+            cell = Cell(f"transduction {gradient}", 1, "small")
+            recipe.train(Run(recipe, cell, tmp_path, progress=progress), tmp_path)
+    assert [list(settings) for settings in tried] == [["eta 0.03", "eta 0.1", "eta 0.3", "eta 1"]] * 2
+    plans = [options[options.index("--encoder-self-attention") + 1] for options in chosen]
+    assert [plan.rpartition("step_size=")[2] for plan in plans] == ["1)", "0.3)", "0.3)", "1)"]
+
+
+def test_graphs_and_classes_are_tagged_by_the_same_tagger(tmp_path, monkeypatch):
+    recipe = load_recipe(FOLDER / "graph_sentiment.py")
+    module = sys.modules[type(recipe).__module__]
+    for setting in module.SETTINGS.values():
+        for options in (setting.graph_options, setting.options):
+            assert "--tag-dim" not in options or options[options.index("--tag-dim") + 1] != "0"
+    bare = {split: [AnnotatedSentence(("a", "dog"), arcs=((0, 2, TOP),))] for split in ("train", "valid", "test")}
+    monkeypatch.setattr(module, "stand_in_graphs", lambda run: Corpus("graphs", bare))
+    monkeypatch.setattr(module, "sentences", lambda path: [AnnotatedSentence(("a", "film"), label="1")])
+    monkeypatch.setattr(module, "read_brown", lambda path: [[("a", "at"), ("dog", "nn"), ("film", "nn")]])
+    monkeypatch.setattr(Run, "raw_data", lambda run, name: tmp_path)
+    with Progress() as progress:
+        data = recipe.prepare(Run(recipe, Cell("SPIGOT", 1, "small"), tmp_path, progress=progress))
+    meta = read_meta(data)
+    for corpus in ("graphs", "classes"):
+        for split in ("train", "valid", "test"):
+            assert [s.tags for s in read_split(data, corpus, split, meta)] == [("at", "nn")]
 
 
 @pytest.mark.parametrize("name, row", [("syntax_then_graph", "SPIGOT"), ("syntax_then_graph_published", "DM SPIGOT"),
