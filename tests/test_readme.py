@@ -41,6 +41,14 @@ def test_filled_blocks_are_what_the_commands_print(name):
     assert fill(DOCUMENTS[name]) == DOCUMENTS[name], "run `make readme`"
 
 
+def test_the_comparisons_of_speed_are_those_of_the_measurements_in_both_directions():
+    speed = runpy.run_path(str(ROOT / "recipes" / "speed.py"))
+    table = speed["summary"]((ROOT / "recipes" / "SPEED.md").read_text("utf-8"))
+    assert table in README
+    slower = [line for line in table.splitlines() if re.search(r"\| 0\.\d", line)]
+    assert any("all trees" in line for line in slower) and any("GRU" in line for line in slower)
+
+
 @pytest.mark.parametrize("line", starting_with("seqstruct"))
 def test_commands_of_seqstruct_parse(line):
     assert callable(build_parser().parse_args(shlex.split(line)[1:]).run)

@@ -6,7 +6,7 @@
     constant                      one infix form for all formulas, symbol by symbol the most frequent one in training
     random answer                 one of training's answers, and facts, at random: what is to be expected
     most frequent answer          in training; facts at random
-    previous word, next word      is each word's head, and the only one in a graph, with the most frequent label
+    previous word, next word      is each word's head, and the only one in a graph, with the most frequent label of such
 
 The folders are those that the scripts of data-prep/ and `seqstruct prepare` make.
 """
@@ -229,7 +229,7 @@ def _neighbours(folder: Path, name: str, *, splits: Mapping[str, str] = VALIDATE
     """
     meta, side = parsing.read_meta(folder), name.split()[0]
     kinds = {corpus["kind"]: key for key, corpus in meta["corpora"].items()}
-    label = _most_frequent_label(parsing.read_split(folder, kinds["graphs"], "train", meta))
+    label = _most_frequent_label(parsing.read_split(folder, kinds["graphs"], "train", meta), side)
     found = []
     for split, called in splits.items():
         if split not in meta["corpora"][kinds["graphs"]]["files"]:
@@ -245,9 +245,13 @@ def _neighbours(folder: Path, name: str, *, splits: Mapping[str, str] = VALIDATE
     return found
 
 
-def _most_frequent_label(sentences: Iterable[AnnotatedSentence]) -> str:
-    counts = Counter(label for sentence in sentences for _, _, label in sentence.arcs or () if label != TOP)
-    return counts.most_common(1)[0][0]
+def _most_frequent_label(sentences: Iterable[AnnotatedSentence], side: str) -> str:
+    """Of the arcs from neighbours on that side; `TOP`, which no such arc has, where there are none."""
+    step = -1 if side == "previous" else 1
+    counts = Counter(
+        label for sentence in sentences for head, word, label in sentence.arcs or () if head == word + step and head
+    )
+    return counts.most_common(1)[0][0] if counts else TOP
 
 
 def _graph_f1(sentences: Iterable[AnnotatedSentence], side: str, label: str) -> tuple[float, float]:
