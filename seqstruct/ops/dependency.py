@@ -25,10 +25,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.dependency_chart import projective_total
-from seqstruct.ops.dependency_layout import aligned_arcs, heads_of, masked_arcs, refuse_arcs
+from seqstruct.ops.dependency_layout import aligned_arcs, heads_of, level_of_root, masked_arcs, refuse_arcs
 from seqstruct.ops.dependency_log import LogTrees, log_trees, log_trees_tangent
 from seqstruct.ops.dependency_scaled import TreeSpace, scaled_trees, scaled_trees_tangent
-from seqstruct.ops.log_potentials import Rows
+from seqstruct.ops.log_potentials import Rows, finite_sum, level_
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
 from seqstruct.ops.workspace import Loan
 
@@ -55,13 +55,12 @@ def projective_marginals(arcs: Tensor, padding_mask: Tensor | None = None, *, si
 
 
 def projective_entropy(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
-    """Entropy of the distribution over trees, B, in nats; differentiable once; 0 where no tree is possible."""
-    rows, scores = aligned_arcs(arcs.double(), padding_mask)
-    log_partition = _LogPartition.apply(scores, rows, single_root)
-    marginals = _Marginals.apply(scores, rows, single_root)
-    terms = marginals * scores.masked_fill(marginals.detach() == 0, 0.0)
-    entropy = log_partition - terms.sum((1, 2))
-    return entropy.masked_fill(log_partition == -torch.inf, 0.0).to(arcs.dtype)
+    """Entropy of the distribution over trees, B, in nats; differentiable once; 0 where no tree is possible.
+
+    In log space for all rows, where no term is negative: large potentials cost no digits.
+    """
+    rows, arcs = aligned_arcs(arcs, padding_mask)
+    return _Entropy.apply(arcs, rows, single_root)
 
 
 def projective_best_tree(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> BestTree:
@@ -95,13 +94,26 @@ def _structure(
     rows, scores = aligned_arcs(arcs.detach(), padding_mask)
     if arcs.size(1) == 1:
         return arcs.new_zeros(arcs.size(0), 0, dtype=torch.long), arcs.new_zeros(arcs.size(0))
-    scores = masked_arcs(scores, rows)
-    lengths = rows.lengths(arcs.size(0), arcs.size(1) - 1, arcs.device)
+    masked, lengths, scale = _masked(scores, rows, single_root)
+    # Arcs of a word are brought to a maximum of 0 before they meet, lest digits are lost in a great number.
+    scores = masked.clone()
+    scale = scale + finite_sum(level_(scores, 1))
     with torch.enable_grad():
         total = projective_total(scores.requires_grad_(), lengths, single_root, semiring)
         (indicator,) = torch.autograd.grad(total.sum(), scores)
-    refuse_arcs(total, scores.detach(), rows)
-    return heads_of(indicator, total > -torch.inf, rows), total.detach().to(arcs.dtype)
+    total = total.detach() + scale
+    refuse_arcs(total, masked, rows)
+    return heads_of(indicator, total > -torch.inf, rows), total.to(arcs.dtype)
+
+
+def _masked(arcs: Tensor, positions: Rows, single_root: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """`masked_arcs`, the words of each row, B, and what was taken from all trees, B."""
+    arcs = masked_arcs(arcs, positions)
+    scale = arcs.new_zeros(len(arcs))
+    if single_root:
+        scale = level_of_root(arcs)
+        arcs[:, 0] -= scale.unsqueeze(1)
+    return arcs, positions.lengths(len(arcs), arcs.size(1) - 1, arcs.device), scale
 
 
 class _Pass(NamedTuple):
@@ -119,8 +131,7 @@ class _Pass(NamedTuple):
 
 
 def _infer(arcs: Tensor, positions: Rows, single_root: bool) -> _Pass:
-    arcs = masked_arcs(arcs, positions)
-    lengths = positions.lengths(arcs.size(0), arcs.size(1) - 1, arcs.device)
+    arcs, lengths, scale = _masked(arcs, positions, single_root)
     marginals, log_partition, exact, kept, loan = scaled_trees(arcs, lengths, single_root)
     rows = (~exact).nonzero().squeeze(1)
     if len(rows):
@@ -129,7 +140,7 @@ def _infer(arcs: Tensor, positions: Rows, single_root: bool) -> _Pass:
         log_partition = log_partition.index_copy(0, rows, trees.log_partition)
         refuse_arcs(log_partition, arcs, positions)
         kept = (*trees, *kept)
-    return _Pass(marginals, log_partition, rows, kept, loan)
+    return _Pass(marginals, log_partition + scale, rows, kept, loan)
 
 
 class _Marginals(torch.autograd.Function):
@@ -169,3 +180,20 @@ class _LogPartition(torch.autograd.Function):
         if torch.is_grad_enabled():
             marginals = _Marginals.apply(arcs, ctx.positions, ctx.single_root)
         return marginals * grad.view(-1, 1, 1), None, None
+
+
+class _Entropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, arcs: Tensor, positions: Rows, single_root: bool) -> Tensor:
+        masked, lengths, _ = _masked(arcs, positions, single_root)
+        trees, _ = log_trees(masked, lengths, single_root)
+        refuse_arcs(trees.log_partition, masked, positions)
+        ctx.single_root = single_root
+        ctx.save_for_backward(*trees)
+        return trees.entropy.to(arcs.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
+        tangent = log_trees_tangent(LogTrees(*ctx.saved_tensors), None, ctx.single_root)
+        return tangent.mul_(grad.view(-1, 1, 1)).to(grad.dtype), None, None

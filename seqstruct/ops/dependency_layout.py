@@ -23,7 +23,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.log_potentials import Rows, refuse_what_is_no_number
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, Rows, refuse_what_is_no_number
+from seqstruct.ops.semiring import add_exactly
 
 
 def left_window(half: Tensor, width: int) -> Tensor:
@@ -203,6 +204,17 @@ def aligned_arcs(arcs: Tensor, padding_mask: Tensor | None) -> tuple[Rows, Tenso
 def masked_arcs(arcs: Tensor, rows: Rows) -> Tensor:
     """Aligned arcs in float64, -inf where there is no arc."""
     return arcs.double().masked_fill(banned_arcs(arcs, rows.real), -torch.inf)
+
+
+def level_of_root(arcs: Tensor) -> Tensor:
+    """B, the maximum of the arcs from the root, which a tree of one root arc has once, if it is great, else 0.
+
+    Also 0 where other arcs of the root would lose digits by it.
+    """
+    highest = arcs[:, 0].amax(1)
+    lost = add_exactly(arcs[:, 0], -highest.unsqueeze(1))[1]
+    wanted = highest.isfinite() & (highest.abs() > LARGEST_POTENTIAL) & (lost == 0).all(1)
+    return highest.where(wanted, torch.zeros_like(highest))
 
 
 def refuse_arcs(log_partition: Tensor, arcs: Tensor, rows: Rows) -> None:

@@ -1,10 +1,14 @@
 """Marginals of projective trees by inside and outside in scaled probability space, float64.
 
 The scores of each dependent's arcs are replaced by their softmax over heads: the marginals stay, and as each word has
-one head, no value of the chart exceeds 1.  What underflows is below 1e-290 of a partition function above
-SMALLEST_TOTAL; `exact` says for which rows that holds.  The derivative of the marginals in a direction W is inside and
-outside once more with the product rule; W is centred, so that its mean over the heads of each word is 0 under the
-marginals, the partition function does not change along it and nothing cancels.
+one head, no value of the chart exceeds 1.  A value is the less the more arcs it has, one for each unit of width: so
+where the values of some width have left MODERATE, every arc is multiplied by a factor of the row's own that brings them
+back to 1, and all values so far by its powers.  A row is `exact` where values and adjoints stay in RANGE: what
+underflows, at most 1e-308 of one of them, is multiplied by one of the other.
+
+The derivative of the marginals in a direction W is inside and outside once more with the product rule; W is centred, so
+that its mean over the heads of each word is 0 under the marginals, the partition function does not change along it and
+nothing cancels.
 
 Charts are laid out as in `dependency_layout`, and lent with their windows.  O(B n^3) time, O(B n^2) memory.
 """
@@ -20,7 +24,10 @@ from torch import Tensor
 from seqstruct.ops.dependency_layout import by_arc, windows_of_adjoints, windows_of_arcs, windows_of_values
 from seqstruct.ops.workspace import Loan, Pool
 
-SMALLEST_TOTAL = 1e-285
+RANGE = 1e-285, 1e285
+MODERATE = 230.0  # of logarithms
+LARGEST = 600.0  # logarithm of the greatest change
+NARROWEST = 32  # the width that is looked at first, then at every doubling
 POOL = Pool()
 
 
@@ -35,7 +42,7 @@ class _Scratch(NamedTuple):
 class _Charts:
     """values: 2 3 N N B, halves (right, left), adjoint: the same, halves (left, right), arcs: N N B.
 
-    What is outside of the triangles of `values` is never read.
+    What is outside of the triangles of `values` is 0.
     """
 
     def __init__(self, buffer: Tensor, N: int, B: int, width_zero: float) -> None:
@@ -66,7 +73,7 @@ class TreeSpace:
 
     def __init__(self, N: int, B: int, device: torch.device) -> None:
         self.sizes, self.count = (N, B), _Charts.size(N, B)
-        self.buffer = torch.empty(self.count + N * N * B, dtype=torch.float64, device=device)
+        self.buffer = torch.zeros(self.count + N * N * B, dtype=torch.float64, device=device)
         self.charts = _Charts(self.buffer[: self.count], N, B, 1.0)
         self.through = [x[: N - w] for w, x in enumerate(self.buffer[self.count :].view(N, N, B).unbind(0))][1:]
         products = self.buffer.new_empty(2 * (N // 2) * (N - N // 2) * B)
@@ -122,15 +129,19 @@ def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> ScaledTree
     none = totals == 0
     shares.div_(totals.masked_fill_(none, 1.0))
     scale = (highest + totals.log()).masked_fill_(none, 0.0).sum((0, 1))
-    _inside(space, single_root)
+    factor = _inside(space, single_root)
     top = _top(lengths, N)
     partition = charts.right.gather(0, top).squeeze(0)
-    exact = partition >= SMALLEST_TOTAL
+    values, adjoint = charts.values, charts.adjoint
+    exact = (partition >= RANGE[0]) & (partition <= RANGE[1])
     inverse = partition.where(exact, torch.ones_like(partition)).reciprocal_()
-    charts.adjoint.zero_()
+    adjoint.zero_()
     charts.to_right.scatter_(0, top, inverse.unsqueeze(0))
     _outside(space, single_root)
-    values, adjoint = charts.values, charts.adjoint
+    if factor is not None:
+        for chart in (values, adjoint):
+            exact &= chart.flatten(0, 2).amax(0).amax(0) <= RANGE[1]
+        scale = scale - lengths * factor
     marginals = by_arc(values[1, 0] * adjoint[0, 0], values[0, 2] * adjoint[1, 2])
     return ScaledTrees(marginals, partition.log() + scale, exact, (space.buffer, inverse, marginals, top), loan)
 
@@ -160,11 +171,11 @@ def _top(lengths: Tensor, N: int) -> Tensor:
     return ((N - 1 - lengths) * N + lengths).unsqueeze(0)
 
 
-def _inside(space: TreeSpace, single_root: bool) -> None:
-    """The values, of increasing width."""
-    charts = space.charts
-    for at, arc, room, root in zip(
-        charts.value_windows, charts.arc_windows, space.scratch, charts.of_root, strict=True
+def _inside(space: TreeSpace, single_root: bool) -> Tensor | None:
+    """The values, of increasing width; B, the logarithm of the factor of arcs, None if widths are few."""
+    charts, factor, last = space.charts, None, len(space.scratch)
+    for width, (at, arc, room, root) in enumerate(
+        zip(charts.value_windows, charts.arc_windows, space.scratch, charts.of_root, strict=True), 1
     ):
         torch.mul(at.left_inner, at.right_inner, out=room.inner)
         torch.sum(room.inner, 0, out=room.halves)
@@ -174,6 +185,29 @@ def _inside(space: TreeSpace, single_root: bool) -> None:
         at.complete_on_right.copy_(at.complete_on_left)
         if single_root:
             root.zero_()
+        if NARROWEST <= width < last and width & (width - 1) == 0:
+            more = _multiply_arcs(charts, width, at.complete_on_left.amax((0, 1)))
+            factor = more if factor is None else factor + more
+    return factor
+
+
+def _multiply_arcs(charts: _Charts, width: int, greatest: Tensor) -> Tensor:
+    """Multiply arcs by one factor for each row, and values up to a width accordingly; B, its logarithm.
+
+    greatest: B, of the complete items of that width; brought to 1 where it is not 0 and no longer moderate.
+    """
+    logarithm = greatest.log()
+    wanted = logarithm.isfinite() & (logarithm.abs() > MODERATE)
+    factor = torch.where(wanted, -logarithm.clamp(-LARGEST, LARGEST) / width, 0.0)
+    powers = (torch.arange(width + 1, device=factor.device).view(-1, 1, 1) * factor).exp_()  # by width
+    right, left = charts.values
+    left[1:, : width + 1].mul_(powers)
+    left[0, :width].mul_(powers[1:])
+    powers = powers.flip(0)
+    right[:2, -1 - width :].mul_(powers)
+    right[2, -width:].mul_(powers[:-1])
+    charts.arcs.mul_(factor.exp())
+    return factor
 
 
 def _outside(space: TreeSpace, single_root: bool) -> None:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.log_potentials import add_exactly
-from seqstruct.ops.semiring import LogSemiring, shares
+from seqstruct.ops.log_potentials import choice, level_exactly
+from seqstruct.ops.semiring import LogSemiring, add_exactly
 
 
 def chain_total(start: Tensor, steps: Tensor, entering: Tensor, semiring: LogSemiring) -> Tensor:
@@ -43,19 +43,23 @@ def log_chain(start: Tensor, steps: Tensor, entering: Tensor) -> tuple[LogChain,
     Sums over prefixes, as the score of one path each and what all paths add to it: the scores of paths lose no digits,
     however large they are.  Then probabilities from the end on, by which all paths together have exactly 1.
     """
-    path, rest, found = start, torch.zeros_like(start), []
-    for step, state in zip(steps.unbind(1), entering.unbind(1), strict=True):
-        path, rest, share = _choice(path.unsqueeze(2), rest.unsqueeze(2), step)
-        path, lost = add_exactly(path, state)
-        rest = rest + lost
+    path, rest, scale = level_exactly(start, 1)
+    steps, of_steps, level = level_exactly(steps, 2, 3)
+    entering, of_entering, levels = level_exactly(entering, 2)
+    scale = scale + level.sum(1) + levels.sum(1)
+    found = []
+    for t in range(steps.size(1)):
+        path, rest, share = choice(path.unsqueeze(2), steps[:, t], rest.unsqueeze(2) + of_steps[:, t], 1)
+        path, lost = add_exactly(path, entering[:, t])
+        rest = rest + (lost + of_entering[:, t])
         found.append(share)
-    path, rest, share = _choice(path, rest, torch.zeros_like(path))
+    path, rest, share = choice(path, torch.zeros_like(path), rest, 1)
     node, pair = [share], []
     for share in reversed(found):
         pair.append(share * node[-1].unsqueeze(1))
         node.append(pair[-1].sum(2))
     nodes = torch.stack(node[::-1])
-    chain = LogChain(torch.stack(found) if found else steps.transpose(0, 1), nodes, path + rest)
+    chain = LogChain(torch.stack(found) if found else steps.transpose(0, 1), nodes, path + rest + scale)
     return chain, nodes.transpose(0, 1), torch.stack(pair[::-1], 1) if pair else torch.zeros_like(steps)
 
 
@@ -77,11 +81,3 @@ def log_chain_tangent(chain: LogChain, start: Tensor, steps: Tensor, entering: T
         pair.append(chain.shares[t] * flow)
         node.append(pair[-1].sum(2))
     return torch.stack(node[::-1], 1), torch.stack(pair[::-1], 1) if pair else torch.zeros_like(steps)
-
-
-def _choice(path: Tensor, rest: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The sum over axis 1 of exp(path + rest + step) as a path and its rest, and the share of each term."""
-    score, lost = add_exactly(path, step)
-    best = score.amax(1)
-    terms = (score - best.unsqueeze(1) + (rest + lost)).masked_fill_(score == -torch.inf, -torch.inf)
-    return best, *shares(terms, 1)

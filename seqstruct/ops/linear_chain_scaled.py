@@ -14,8 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.linear_chain_scan import LARGEST_POTENTIAL, ScanSpace, scan, scan_tangent
-from seqstruct.ops.log_potentials import level_
+from seqstruct.ops.linear_chain_scan import ScanSpace, scan, scan_tangent
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, level_
 from seqstruct.ops.workspace import Loan
 
 RANGE_OF_SWEEP = 1e140

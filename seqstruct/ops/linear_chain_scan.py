@@ -23,11 +23,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.log_potentials import level_
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, LOWEST, level_
 from seqstruct.ops.workspace import Loan, Pool
 
 SMALLEST_TOTAL = 1e-285
-LARGEST_POTENTIAL = 2.0**20  # beyond it float64 tells weights apart by less than 1e-10 of them
 RESCALED = 3
 POOL = Pool()
 
@@ -187,7 +186,7 @@ def scan(start: Tensor, steps: Tensor, entering: Tensor, need_total: bool) -> Sc
     highest = level_(tree.leaves.copy_(steps.permute(2, 3, 1, 0)), 0, 1)  # M B
     states = entering.permute(2, 1, 0).to(torch.float64, copy=True)  # C M B
     highest += level_(states, 0)
-    of_both = tree.leaves.add_(states).amax((0, 1)).clamp_(min=-1e300)
+    of_both = tree.leaves.add_(states).amax((0, 1)).clamp_(min=LOWEST)
     exact = of_both.amin(0) >= -LARGEST_POTENTIAL
     of_both += math.log(C)
     tree.leaves.sub_(of_both).exp_()

@@ -11,6 +11,10 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.semiring import add_exactly, shares
+
+LOWEST = -1e300  # stands for -inf where that is subtracted
+LARGEST_POTENTIAL = 2.0**20  # beyond it sums in float64 lose more than 1e-10
 
 
 class Rows(NamedTuple):
@@ -79,17 +83,36 @@ def _roll(x: Tensor, shift: Tensor, dims: tuple[int, ...], root: bool) -> Tensor
 
 
 def level_(log_potentials: Tensor, *dims: int) -> Tensor:
-    """Subtract the maximum over some axes, in place; what was subtracted, without these axes, finite."""
-    highest = log_potentials.amax(dims, keepdim=True).clamp_(min=-1e300)
+    """Subtract the maximum over some axes, in place; what was subtracted, without these axes, LOWEST where all is -inf.
+
+    Numbers far from the maximum may lose digits.
+    """
+    highest = log_potentials.amax(dims, keepdim=True).clamp_(min=LOWEST)
     log_potentials.sub_(highest)
     return highest.squeeze(dims)
 
 
-def add_exactly(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """x + y and what rounding took from it (Knuth's two-sum), 0 where the sum is -inf."""
-    total = x + y
-    part = total - x
-    return total, ((x - (total - part)) + (y - part)).masked_fill_(total == -torch.inf, 0.0)
+def level_exactly(log_potentials: Tensor, *dims: int) -> tuple[Tensor, Tensor, Tensor]:
+    """`level_` of a copy: what is left, what rounding took from it, and what was subtracted."""
+    highest = log_potentials.amax(dims, keepdim=True).clamp_(min=LOWEST)
+    return *add_exactly(log_potentials, -highest), highest.squeeze(dims)
+
+
+def finite_sum(levels: Tensor) -> Tensor:
+    """Over axis 1, of what was subtracted where anything was possible."""
+    return levels.masked_fill(levels <= LOWEST, 0.0).sum(1)
+
+
+def choice(left: Tensor, right: Tensor, rest: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The sum over an axis of exp(left + right + rest), all of one shape or broadcast.
+
+    Returns the greatest left + right, the logarithm of the sum less that, and the share of each term.  However large
+    left and right are, no digit of rest is lost.
+    """
+    score, lost = add_exactly(left, right)
+    best = score.amax(dim)
+    terms = (score - best.unsqueeze(dim) + (rest + lost)).masked_fill_(score == -torch.inf, -torch.inf)
+    return best, *shares(terms, dim)
 
 
 def refuse_what_is_no_number(name: str, log_potentials: Tensor) -> None:

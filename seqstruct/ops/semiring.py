@@ -67,29 +67,71 @@ class RealSemiring(LogSemiring):
         return terms.sum(dim)
 
 
-class EntropySemiring(LogSemiring):
-    """Pairs (log-partition, entropy of the distribution it normalises): `value` is the entropy, in nats.
+class ExactLogSemiring(LogSemiring):
+    """The log semiring in pairs: a logarithm is a sum of two, of which the first may be very large.
+
+    No digits of the second are lost beside it: -1e30 on all structures, wherever they have it, changes nothing else.
+    The first is a constant to derivatives.
+    """
+
+    def lift(self, log_potentials: Tensor) -> Tensor:
+        """The number itself, and 0."""
+        whole = log_potentials.detach()
+        return torch.stack([whole, (log_potentials - whole).masked_fill(whole == -torch.inf, 0.0)])
+
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        """The product; what rounding takes from the first goes to the second."""
+        whole, lost = add_exactly(left[0], right[0])
+        return torch.stack([whole, left[1] + right[1] + lost])
+
+    def inverse(self, element: Tensor) -> Tensor:
+        """1 divided by an element; 1 of one that is zero."""
+        return (-element).masked_fill(element[0] == -torch.inf, 0.0)
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        """Logsumexp beside the greatest term."""
+        whole, terms = self._relative(terms, dim)
+        return torch.stack([whole, log_sum(terms, dim)])
+
+    def value(self, total: Tensor) -> Tensor:
+        """The log-partition."""
+        return total[0] + total[1]
+
+    def _relative(self, terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+        """The greatest of the first numbers, and terms less that."""
+        impossible = terms[0] == -torch.inf
+        whole = terms[0].amax(dim)
+        rest = terms[0] - whole.unsqueeze(dim) + terms[1]
+        return whole, rest.masked_fill(impossible, -torch.inf)
+
+
+class EntropySemiring(ExactLogSemiring):
+    """Beside a log-partition, the entropy of the distribution it normalises: `value` is the entropy, in nats.
 
     The entropy of a choice between sets of structures with shares p_i and entropies h_i is
-    sum_i p_i (h_i - log p_i); independent parts add up.
+    sum_i p_i (h_i - log p_i); independent parts add up, and what is divided by is taken away.
     """
 
     def lift(self, log_potentials: Tensor) -> Tensor:
         """A single structure has no entropy."""
-        return torch.stack([log_potentials, torch.zeros_like(log_potentials)])
+        return torch.cat([super().lift(log_potentials), torch.zeros_like(log_potentials).unsqueeze(0)])
+
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        """The product."""
+        return torch.cat([super().times(left, right), (left[2] + right[2]).unsqueeze(0)])
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
         """The choice between terms."""
-        weights, entropies = terms
-        total = log_sum(weights, dim)
+        whole, weights = self._relative(terms, dim)
         impossible = weights == -torch.inf
+        total = log_sum(weights, dim)
         surprisal = (total.unsqueeze(dim) - weights).masked_fill(impossible, 0.0)
         shares = (-surprisal).exp().masked_fill(impossible, 0.0)
-        return torch.stack([total, (shares * (entropies + surprisal)).sum(dim)])
+        return torch.stack([whole, total, (shares * (terms[2] + surprisal)).sum(dim)])
 
     def value(self, total: Tensor) -> Tensor:
         """The entropy."""
-        return total[1]
+        return total[2]
 
 
 class SamplingSemiring(LogSemiring):
@@ -104,6 +146,13 @@ class SamplingSemiring(LogSemiring):
     def sum(self, terms: Tensor, dim: int) -> Tensor:
         """Logsumexp; its gradient is one-hot, drawn anew in every backward pass."""
         return _DrawnSum.apply(terms, dim, self.generator)
+
+
+def add_exactly(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """x + y and what rounding took from it (Knuth's two-sum), 0 where the sum is -inf."""
+    total = x + y
+    part = total - x
+    return total, ((x - (total - part)) + (y - part)).masked_fill_(total == -torch.inf, 0.0)
 
 
 def log_sum(terms: Tensor, dim: int) -> Tensor:

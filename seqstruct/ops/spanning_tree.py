@@ -12,13 +12,16 @@ The marginals take O(B n^3) time and O(B n^2) memory; rows done by elimination O
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from seqstruct.ops.dependency import BestTree
-from seqstruct.ops.dependency_layout import aligned_arcs, masked_arcs, refuse_arcs
+from seqstruct.ops.dependency_layout import aligned_arcs, level_of_root, masked_arcs, refuse_arcs
 from seqstruct.ops.log_potentials import Rows, refuse_what_is_no_number
-from seqstruct.ops.semiring import log_sum
+from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring, log_sum
 from seqstruct.ops.spanning_tree_best import best_heads
 from seqstruct.ops.spanning_tree_elimination import eliminate
 
@@ -29,22 +32,23 @@ GREATEST_INVERSE = 200.0
 def spanning_log_partition(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
     """Logarithm of the sum over all trees of exp(score), B, in nats; twice differentiable."""
     rows, arcs_in_front = aligned_arcs(arcs, padding_mask)
-    return _infer(arcs_in_front, rows, single_root)[0].to(arcs.dtype)
+    return _infer(arcs_in_front, rows, single_root, MARGINALS)[0].to(arcs.dtype)
 
 
 def spanning_marginals(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
     """B n+1 n+1, the probability that word m has the head h; each word's sum to 1; differentiable."""
     rows, arcs_in_front = aligned_arcs(arcs, padding_mask)
-    return rows.back(_infer(arcs_in_front, rows, single_root)[1], 1, 2, root=True).to(arcs.dtype)
+    return rows.back(_infer(arcs_in_front, rows, single_root, MARGINALS)[1], 1, 2, root=True).to(arcs.dtype)
 
 
 def spanning_entropy(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
-    """Entropy of the distribution over trees, B, in nats; differentiable; 0 where no tree is possible."""
-    rows, scores = aligned_arcs(arcs.double(), padding_mask)
-    log_partition, marginals = _infer(scores, rows, single_root)
-    terms = marginals * scores.masked_fill(marginals.detach() == 0, 0.0)
-    entropy = log_partition - terms.sum((1, 2))
-    return entropy.masked_fill(log_partition == -torch.inf, 0.0).to(arcs.dtype)
+    """Entropy of the distribution over trees, B, in nats; differentiable; 0 where no tree is possible.
+
+    Of the arcs' shares, not their potentials, so that large ones cost no digits; by elimination with entropies beside
+    the weights where that is not exact.
+    """
+    rows, arcs_in_front = aligned_arcs(arcs, padding_mask)
+    return _infer(arcs_in_front, rows, single_root, ENTROPY)[1].to(arcs.dtype)
 
 
 def spanning_best_tree(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> BestTree:
@@ -65,39 +69,72 @@ def spanning_best_tree(arcs: Tensor, padding_mask: Tensor | None = None, *, sing
     return BestTree(rows.back(heads.to(arcs.device), 1), arcs.new_tensor(totals))
 
 
-def _infer(arcs: Tensor, positions: Rows, single_root: bool) -> tuple[Tensor, Tensor]:
-    """Log-partition B and marginals B n+1 n+1 of aligned arcs, float64."""
+class _Forms(NamedTuple):
+    """Two ways to the log-partition B and something else, from masked arcs, lengths and single_root.
+
+    The first also returns which rows, B bool, it is exact for.
+    """
+
+    by_matrix: Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor, Tensor]]
+    by_elimination: Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
+
+
+def _infer(arcs: Tensor, positions: Rows, single_root: bool, forms: _Forms) -> tuple[Tensor, Tensor]:
+    """Log-partition and what else the forms say of aligned arcs, float64."""
     arcs = masked_arcs(arcs, positions)
-    B, n = arcs.size(0), arcs.size(1) - 1
-    if n == 0:
-        return arcs.new_zeros(B), torch.zeros_like(arcs)
-    lengths = positions.lengths(B, n, arcs.device)
-    log_partition, marginals, exact = _matrix_tree(arcs, lengths, single_root)
+    n = arcs.size(1) - 1
+    single_root = single_root and n > 0
+    lengths = positions.lengths(len(arcs), n, arcs.device)
+    log_partition, found, exact = forms.by_matrix(arcs, lengths, single_root)
     if bool(exact.all()):
-        return log_partition, marginals
+        return log_partition, found
     good, rows = exact.nonzero().squeeze(1), (~exact).nonzero().squeeze(1)
-    exceptions = _by_elimination(arcs[rows], lengths[rows], single_root)
+    results = forms.by_elimination(arcs[rows], lengths[rows], single_root)
     if len(good):
-        results = _matrix_tree(arcs[good], lengths[good], single_root)[:2]
+        exactly = forms.by_matrix(arcs[good], lengths[good], single_root)
         order = torch.cat([good, rows]).argsort()
-        log_partition, marginals = (
-            torch.cat(pair).index_select(0, order) for pair in zip(results, exceptions, strict=True)
-        )
-    else:
-        log_partition, marginals = exceptions
+        results = tuple(torch.cat(pair).index_select(0, order) for pair in zip(exactly[:2], results, strict=True))
+    log_partition, found = results
     refuse_arcs(log_partition, arcs, positions)
-    return log_partition, marginals
+    return log_partition, found
+
+
+def _log_shares(arcs: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+    """Log potentials of the same distribution, those of each word less their logsumexp; and what was subtracted, B.
+
+    With a single arc from the root, of which each tree has one, first its arcs less their maximum, if that is great.
+    """
+    scale = arcs.new_zeros(len(arcs))
+    if single_root:
+        scale = level_of_root(arcs.detach())
+        arcs = torch.cat([arcs[:, :1] - scale.view(-1, 1, 1), arcs[:, 1:]], 1)
+    impossible = arcs == -torch.inf
+    nothing = impossible.all(1, keepdim=True)
+    shares = arcs.masked_fill(nothing, 0.0).log_softmax(1).masked_fill(impossible, -torch.inf)
+    return shares, scale + log_sum(arcs, 1).masked_fill(nothing.squeeze(1), 0.0).sum(1)
+
+
+def _marginals_by_matrix(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor, Tensor]:
+    shares, scale = _log_shares(arcs, single_root)
+    log_partition, marginals, exact = _matrix_tree(shares, lengths, single_root)
+    return log_partition + scale, marginals, exact
+
+
+def _entropy_by_matrix(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor, Tensor]:
+    shares, scale = _log_shares(arcs, single_root)
+    log_partition, marginals, exact = _matrix_tree(shares, lengths, single_root)
+    terms = marginals * shares.masked_fill(marginals.detach() == 0, 0.0)
+    return log_partition + scale, log_partition - terms.sum((1, 2)), exact
 
 
 def _matrix_tree(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Log-partition, marginals, and which rows (B bool) they are exact for.
 
-    Weights are the softmax of each word's arcs over its heads, so that all columns of the Laplacian sum to 1 at most.
+    arcs: `_log_shares`; all columns of the Laplacian sum to 1 at most.
     """
     n = arcs.size(1) - 1
-    impossible = arcs == -torch.inf
-    nothing = impossible.all(1, keepdim=True)
-    shares = arcs.masked_fill(nothing, 0.0).softmax(1).masked_fill(impossible, 0.0)
+    nothing = (arcs[:, :, 1:] == -torch.inf).all(1)
+    shares = arcs.exp()
     root, weights = shares[:, 0, 1:], shares[:, 1:, 1:]
     padded = torch.arange(n, device=arcs.device) >= lengths.unsqueeze(1)
     diagonal = weights.sum(1) if single_root else weights.sum(1) + root
@@ -107,7 +144,7 @@ def _matrix_tree(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tens
         first = torch.where(padded[:, :1], torch.eye(1, n, dtype=arcs.dtype, device=arcs.device), first)
         laplacian = torch.cat([first.unsqueeze(1), laplacian[:, 1:]], 1)
     inverse = torch.linalg.inv_ex(laplacian).inverse
-    exact = (inverse.detach().abs().amax((1, 2)) <= GREATEST_INVERSE) & ~(nothing.squeeze(1)[:, 1:] & ~padded).any(1)
+    exact = (inverse.detach().abs().flatten(1) <= GREATEST_INVERSE).all(1) & ~(nothing & ~padded).any(1)
     # The derivative of log det by the entry [h, m] of the Laplacian is the entry [m, h] of its inverse.
     own, other = inverse.diagonal(dim1=1, dim2=2), inverse.transpose(1, 2)
     from_root = own
@@ -116,17 +153,25 @@ def _matrix_tree(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tens
         own = torch.cat([torch.zeros_like(own[:, :1]), own[:, 1:]], 1)
         other = torch.cat([torch.zeros_like(other[:, :1]), other[:, 1:]], 1)
     by_words = torch.cat([(root * from_root).unsqueeze(1), weights * (own.unsqueeze(1) - other)], 1)
-    marginals = torch.nn.functional.pad(by_words, (1, 0))
-    scale = log_sum(arcs, 1)[:, 1:].masked_fill(padded, 0.0).sum(1)
-    return torch.linalg.slogdet(laplacian).logabsdet + scale, marginals, exact
+    return torch.linalg.slogdet(laplacian).logabsdet, torch.nn.functional.pad(by_words, (1, 0)), exact
 
 
-def _by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+def _marginals_by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     wanted = torch.is_grad_enabled() and arcs.requires_grad
     with torch.enable_grad():
         arcs = arcs if wanted else arcs.detach().requires_grad_()
-        total = eliminate(arcs, lengths, single_root)
+        semiring = ExactLogSemiring()
+        total = semiring.value(eliminate(arcs, lengths, single_root, semiring))
         (marginals,) = torch.autograd.grad(total.sum(), arcs, create_graph=wanted)
     possible = total.detach() > -torch.inf
     marginals = torch.where(possible.view(-1, 1, 1), marginals, 0.0)
     return (total, marginals) if wanted else (total.detach(), marginals)
+
+
+def _entropy_by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+    whole, rest, entropy = eliminate(arcs, lengths, single_root, EntropySemiring())
+    return whole + rest, entropy.masked_fill(whole == -torch.inf, 0.0)
+
+
+MARGINALS = _Forms(_marginals_by_matrix, _marginals_by_elimination)
+ENTROPY = _Forms(_entropy_by_matrix, _entropy_by_elimination)

@@ -2,15 +2,19 @@
 
 A weight is a pair, compared first by its integer, then by its number; pairs are added and subtracted part by part,
 which is all that the algorithm asks of weights.  With -1 in the arcs of the root and 0 in all others, a tree of one
-root arc beats every tree of several, exactly, however large the numbers are.
+root arc beats every tree of several, exactly, however large the numbers are.  Numbers are floats, or fractions where
+some are so large that digits of others would be lost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
-Weight = tuple[int, float]
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL
+
+Weight = tuple[int, float | Fraction]
 Arcs = dict[int, dict[int, Weight]]  # by dependent, then head
 
 
@@ -33,9 +37,11 @@ def best_heads(scores: Sequence[Sequence[float]], single_root: bool) -> list[int
     O(n^3) time at worst, O(n^2) where no cycle arises.
     """
     n = len(scores) - 1
+    great = any(abs(x) > LARGEST_POTENTIAL for row in scores for x in row if x > -float("inf"))
+    number = Fraction if great else float
     arcs: Arcs = {
         m: {
-            h: (-int(single_root and h == 0), scores[h][m])
+            h: (-int(single_root and h == 0), number(scores[h][m]))
             for h in range(n + 1)
             if h != m and scores[h][m] > -float("inf")
         }

@@ -16,38 +16,46 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqstruct.ops.semiring import log_sum
+from seqstruct.ops.semiring import ExactLogSemiring
 
 
-def eliminate(arcs: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-    """Log-partition, B, from log potentials B n+1 n+1, -inf where there is no arc; lengths: B, the words of each row.
+def eliminate(arcs: Tensor, lengths: Tensor, single_root: bool, semiring: ExactLogSemiring) -> Tensor:
+    """The element K B of all trees, from log potentials B n+1 n+1, -inf where there is no arc; lengths: B, words.
 
     O(n) steps of O(B n^2); differentiable any number of times by autograd, at O(B n^3) memory.
     """
     n = arcs.size(1) - 1
-    root, weights = arcs[:, 0, 1:], arcs[:, 1:, 1:]
+    elements = semiring.lift(arcs)
+    root, weights = elements[..., 0, 1:], elements[..., 1:, 1:]  # K B n, K B n n
     position = torch.arange(n, device=arcs.device)
     left = position < lengths.unsqueeze(1)
-    total = arcs.new_zeros(arcs.size(0))
+    total = semiring.one(lengths.shape, arcs)
+    zero = semiring.zero((1, 1, 1), arcs)
     for _ in range(n):
-        inner = log_sum(weights, 1)
+        incoming = semiring.sum(weights, -2)
         if single_root:
-            incoming = torch.where(left.sum(1, keepdim=True) == 1, root, inner)
+            incoming = torch.where(left.sum(1, keepdim=True) == 1, root, incoming)
         else:
-            incoming = _add(inner, root)
-        word = incoming.detach().clamp(min=-1e300).masked_fill(~left, -torch.inf).argmax(1, keepdim=True)  # B 1
-        weight = incoming.gather(1, word)
-        total = total + weight.masked_fill(~left.any(1, keepdim=True), 0.0).squeeze(1)
+            incoming = _add(semiring, incoming, root)
+        word = incoming[0].detach().clamp(min=-1e300).masked_fill(~left, -torch.inf).argmax(1, keepdim=True)  # B 1
         here = position == word
-        index = word.unsqueeze(2)
-        onward = weights.gather(1, index.expand(-1, 1, n)).squeeze(1) - weight.masked_fill(weight == -torch.inf, 0.0)
-        into = weights.gather(2, index.expand(-1, n, 1))
+        weight = _take(incoming, word, -1)  # K B 1
+        total = semiring.times(total, weight.masked_fill(~left.any(1, keepdim=True), 0.0).squeeze(-1))
+        onward = semiring.times(_take(weights, word.unsqueeze(2), -2), semiring.inverse(weight).unsqueeze(2))
+        into = _take(weights, word.unsqueeze(2), -1)  # K B n 1
         gone = here.unsqueeze(1) | here.unsqueeze(2) | torch.eye(n, dtype=torch.bool, device=arcs.device)
-        weights = _add(weights, into + onward.unsqueeze(1)).masked_fill(gone, -torch.inf)
-        root = _add(root, root.gather(1, word) + onward)
+        weights = torch.where(gone, zero, _add(semiring, weights, semiring.times(into, onward)))
+        root = _add(semiring, root, semiring.times(_take(root, word, -1), onward.squeeze(2)))
         left = left & ~here
     return total
 
 
-def _add(x: Tensor, y: Tensor) -> Tensor:
-    return log_sum(torch.stack([x, y], -1), -1)
+def _take(elements: Tensor, index: Tensor, dim: int) -> Tensor:
+    """One place along an axis, which stays; index: B .. with 1 for the axes of places."""
+    shape = list(elements.shape)
+    shape[dim] = 1
+    return elements.gather(dim, index.expand(shape))
+
+
+def _add(semiring: ExactLogSemiring, x: Tensor, y: Tensor) -> Tensor:
+    return semiring.sum(torch.stack([x, y], -1), -1)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from seqstruct.ops import dependency
 from seqstruct.ops.dependency import (
     projective_best_tree,
     projective_entropy,
@@ -19,7 +20,16 @@ from seqstruct.ops.dependency_log import log_trees, log_trees_tangent
 from seqstruct.ops.dependency_scaled import scaled_trees, scaled_trees_tangent
 from seqstruct.ops.semiring import EntropySemiring, LogSemiring, MaxSemiring, RealSemiring
 from tests.ops.signed_log import Signed, gradients, run, tree_program
-from tests.ops.trees import all_trees, draw_arcs, indicators, padding, scores_of
+from tests.ops.trees import (
+    all_trees,
+    below_the_best,
+    draw_arcs,
+    entropy_of,
+    indicators,
+    masked_everywhere,
+    padding,
+    scores_of,
+)  # fmt: skip
 
 INF = float("inf")
 OWN = ["multi_n5_extreme100", "multi_n6_lengths", "single_n6_lengths", "single_n5"]
@@ -195,6 +205,81 @@ def test_rows_out_of_range_go_to_log_space(generator, spread, single_root):
     torch.testing.assert_close(grad, truth, rtol=0, atol=1e-9)
     found = projective_log_partition(arcs, single_root=single_root)
     torch.testing.assert_close(found, trees.log_partition, rtol=1e-13, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "single_root"), [(64, True), (150, True), (200, False), (300, False)])
+def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, n, single_root):
+    """Spreads 1 to 6, impossible arcs, padding on either side; the truth is log space, to which all rows are sent."""
+    arcs = draw_arcs(generator, 4, n) * torch.tensor([1.0, 3.0, 6.0, 3.0]).view(4, 1, 1)
+    blocked = torch.rand(n + 1, n + 1, generator=generator) < 0.3
+    arcs[3].masked_fill_(blocked.index_fill(0, torch.tensor([0]), False), -INF)
+    mask = torch.zeros(4, n, dtype=torch.bool)
+    mask[0, : n // 3], mask[3, n - 11 :] = True, True
+    arcs.requires_grad_()
+    weights = draw_arcs(generator, 4, n)
+    calls = []
+    monkeypatch.setattr(dependency, "log_trees", lambda *x: calls.append(len(x[0])) or log_trees(*x))
+
+    def results():
+        marginals = projective_marginals(arcs, mask, single_root=single_root)
+        (grad,) = torch.autograd.grad((marginals * weights).sum(), arcs)
+        with torch.no_grad():
+            return projective_log_partition(arcs, mask, single_root=single_root), marginals, grad
+
+    found = results()
+    assert not calls
+    torch.testing.assert_close(found[1].sum((1, 2)), (~mask).sum(1).double(), rtol=1e-12, atol=0)
+    if n > 200:
+        return
+    monkeypatch.setattr(dependency, "scaled_trees", lambda *x: (y := scaled_trees(*x))._replace(exact=~y.exact))
+    truth = results()
+    assert calls == [4, 4]
+    torch.testing.assert_close(found[0], truth[0], rtol=1e-13, atol=0)
+    torch.testing.assert_close(found[1:], truth[1:], rtol=0, atol=1e-10)
+
+
+@roots
+@pytest.mark.parametrize("mask", [-1e30, -1e9, 1e30])
+def test_every_tree_carries_a_mask(generator, mask, single_root):
+    arcs = masked_everywhere(generator, 4, mask).requires_grad_()
+    marginals = projective_marginals(arcs, single_root=single_root)
+    entropy = projective_entropy(arcs, single_root=single_root)
+    log_partition = projective_log_partition(arcs, single_root=single_root)
+    best = projective_best_tree(arcs, single_root=single_root)
+    trees = all_trees(4, True, single_root)
+    for b in range(len(arcs)):
+        scores, greatest = below_the_best(trees, arcs[b])
+        p, every = scores.softmax(0), indicators(trees)
+        torch.testing.assert_close(marginals[b], torch.einsum("p,phm->hm", p, every), rtol=0, atol=1e-13)
+        torch.testing.assert_close(entropy[b], entropy_of(scores), rtol=1e-11, atol=0)
+        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
+        if b < 2 or single_root:
+            assert scores[(trees == best.heads[b]).all(1)].item() == 0
+        (grad,) = torch.autograd.grad(marginals[b, 1, 3], arcs, retain_graph=True)
+        expected = torch.einsum("p,phm->hm", p * (every[:, 1, 3] - marginals[b, 1, 3]), every)
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-13)
+
+
+@roots
+@pytest.mark.parametrize("magnitude", [30.0, 1e4, 1e8])
+def test_entropy_keeps_its_digits(generator, magnitude, single_root):
+    """Heads that are sure but for one, which has a rival."""
+    arcs = draw_arcs(generator, 5, 4, spread=magnitude)
+    for b, gap in enumerate([0.0, 1.0, 20.0, 30.0]):
+        arcs[b, 3, 4] = arcs[b, :, 4].max() + magnitude
+        arcs[b, 2, 4] = arcs[b, 3, 4] - gap
+        arcs[b, 2, 3] = arcs[b, :, 3].max() + magnitude
+    arcs.requires_grad_()
+    trees = all_trees(4, True, single_root)
+    found = projective_entropy(arcs, single_root=single_root)
+    (grad,) = torch.autograd.grad(found.sum(), arcs)
+    for b in range(5):
+        scores, _ = below_the_best(trees, arcs[b].detach())
+        torch.testing.assert_close(found[b], entropy_of(scores), rtol=1e-9, atol=1e-15)
+        weight = -scores.softmax(0) * (scores.log_softmax(0) + entropy_of(scores))
+        expected = torch.einsum("p,phm->hm", weight, indicators(trees))
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-14)
+    assert (found >= 0).all()
 
 
 @pytest.mark.parametrize("spread", [1.0, 100.0, 1e4])

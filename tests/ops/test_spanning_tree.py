@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from seqstruct.ops.dependency import projective_marginals
+from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring
 from seqstruct.ops.spanning_tree import (
     GREATEST_INVERSE,
     spanning_best_tree,
@@ -15,7 +16,16 @@ from seqstruct.ops.spanning_tree import (
     spanning_marginals,
 )
 from seqstruct.ops.spanning_tree_elimination import eliminate
-from tests.ops.trees import all_trees, draw_arcs, indicators, padding, scores_of
+from tests.ops.trees import (
+    all_trees,
+    below_the_best,
+    draw_arcs,
+    entropy_of,
+    indicators,
+    masked_everywhere,
+    padding,
+    scores_of,
+)  # fmt: skip
 
 INF = float("inf")
 NAMES = ["multi_n5_lengths", "single_n5", "multi_n3", "multi_n5", "multi_n12", "single_n3"]
@@ -82,7 +92,7 @@ def test_elimination_equals_determinant(generator, n, single_root):
     arcs = banned(draw_arcs(generator, 3, n)).requires_grad_()
     lengths = torch.full((3,), n)
     weights = draw_arcs(generator, 3, n)
-    total = eliminate(arcs, lengths, single_root)
+    total = eliminate(arcs, lengths, single_root, ExactLogSemiring()).sum(0)
     (expected,) = torch.autograd.grad(total.sum(), arcs, create_graph=True)
     (truth,) = torch.autograd.grad((expected * weights).sum(), arcs)
     marginals = spanning_marginals(arcs, single_root=single_root)
@@ -90,6 +100,47 @@ def test_elimination_equals_determinant(generator, n, single_root):
     torch.testing.assert_close(spanning_log_partition(arcs, single_root=single_root), total, rtol=0, atol=1e-11)
     torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(grad, truth, rtol=0, atol=1e-12)
+
+
+@roots
+@pytest.mark.parametrize("mask", [-1e30, -1e9, 1e30])
+def test_every_tree_carries_a_mask(generator, mask, single_root):
+    arcs = masked_everywhere(generator, 4, mask).requires_grad_()
+    marginals = spanning_marginals(arcs, single_root=single_root)
+    entropy = spanning_entropy(arcs, single_root=single_root)
+    log_partition = spanning_log_partition(arcs, single_root=single_root)
+    best = spanning_best_tree(arcs, single_root=single_root)
+    trees = all_trees(4, False, single_root)
+    for b in range(len(arcs)):
+        scores, greatest = below_the_best(trees, arcs[b])
+        expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
+        torch.testing.assert_close(marginals[b], expected, rtol=0, atol=1e-13)
+        torch.testing.assert_close(entropy[b], entropy_of(scores), rtol=1e-11, atol=0)
+        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
+        assert scores[(trees == best.heads[b]).all(1)].item() == 0
+
+
+@roots
+@pytest.mark.parametrize("magnitude", [30.0, 1e4, 1e8])
+def test_entropy_keeps_its_digits(generator, magnitude, single_root):
+    """Heads that are sure but for one, which has a rival; and the forms by elimination alone."""
+    arcs = draw_arcs(generator, 5, 4, spread=magnitude)
+    for b, gap in enumerate([0.0, 1.0, 20.0, 30.0]):
+        arcs[b, 1, 4] = arcs[b, :, 4].max() + magnitude
+        arcs[b, 2, 4] = arcs[b, 1, 4] - gap
+    arcs.requires_grad_()
+    trees = all_trees(4, False, single_root)
+    found = spanning_entropy(arcs, single_root=single_root)
+    by_elimination = eliminate(banned(arcs), torch.full((5,), 4), single_root, EntropySemiring())[2]
+    (grad,) = torch.autograd.grad(found.sum(), arcs)
+    for b in range(5):
+        scores, _ = below_the_best(trees, arcs[b].detach())
+        torch.testing.assert_close(found[b], entropy_of(scores), rtol=1e-9, atol=1e-14 * max(1, magnitude / 1e4))
+        torch.testing.assert_close(by_elimination[b], entropy_of(scores), rtol=1e-9, atol=1e-15 * magnitude)
+        p = scores.softmax(0)
+        weight = -p * (scores.log_softmax(0) + entropy_of(scores))
+        expected = torch.einsum("p,phm->hm", weight, indicators(trees))
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-14 * max(magnitude, 100))
 
 
 @roots

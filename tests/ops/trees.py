@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 from functools import lru_cache
 
 import torch
@@ -40,6 +41,29 @@ def all_trees(n, projective, single_root):
 def scores_of(trees, arcs):
     """P, scores of trees P n under arcs n+1 n+1."""
     return arcs[trees, torch.arange(1, trees.size(1) + 1)].sum(1)
+
+
+def below_the_best(trees, arcs):
+    """P, scores of trees P n less the greatest, added up as fractions; and the greatest."""
+    arcs = arcs.tolist()
+    scores = [sum(Fraction(arcs[h][m]) for m, h in enumerate(heads, 1)) for heads in trees.tolist()]
+    return torch.tensor([float(x - max(scores)) for x in scores], dtype=torch.float64), float(max(scores))
+
+
+def entropy_of(scores):
+    """Of the distribution in proportion to exp(scores), P, the greatest of them 0, in full precision if one is sure."""
+    others = scores.index_fill(0, scores.argmax(), -torch.inf).logsumexp(0)
+    log_partition = torch.log1p(others.exp())
+    return log_partition - ((scores - log_partition).exp() * scores).sum()
+
+
+def masked_everywhere(generator, n, mask):
+    """Arcs of rows all trees of which carry the mask: into one word, into two; and arcs from the root alone."""
+    arcs = draw_arcs(generator, 3, n)
+    arcs[0, :, 2] = mask
+    arcs[1, :, 1], arcs[1, :, n], arcs[1, n, :] = mask, 2 * mask, mask
+    arcs[2, 0] = mask + arcs[2, 0] if abs(mask) < 1e12 else mask
+    return arcs
 
 
 def indicators(trees):
