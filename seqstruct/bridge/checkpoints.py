@@ -1,17 +1,33 @@
-"""Checkpoints: loaded safely, taken over from stock fairseq models, and with attention swapped."""
+"""Reading checkpoints: safely, and with one sentence for a file that is damaged, foreign or of another model."""
 
 from __future__ import annotations
 
+import argparse
+import functools
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, Callable
 
 import torch
-from torch import Tensor, nn
+from fairseq import checkpoint_utils
+from fairseq.models import BaseFairseqModel
+from fairseq.models.fairseq_model import FairseqMultiModel
+from fairseq.trainer import Trainer
+from torch import Tensor
 
-from seqstruct.bridge.adapter import AttentionAdapter
-from seqstruct.bridge.compat import prepare_fairseq
 from seqstruct.bridge.earlier_plans import keep_meaning
-from seqstruct.bridge.swapped_attention import warn
+
+ENTRIES: dict[str, tuple[type, ...]] = {
+    "model": (Mapping,),
+    "cfg": (Mapping, type(None)),
+    "args": (argparse.Namespace, type(None)),
+    "extra_state": (Mapping, type(None)),
+    "optimizer_history": (list, type(None)),
+}
+
+
+class OtherArchitecture(ValueError):
+    """A checkpoint's parameters are not those of the model."""
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -20,78 +36,107 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises OSError if there is no such file, ValueError if it is truncated, foreign, or holds objects other than
     tensors and plain data.
     """
-    prepare_fairseq()
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint")
-    with open(path, "rb") as stream:
-        state = _load(stream, path)
-    if not isinstance(state, dict) or "model" not in state:
-        raise ValueError(f"{path}: expected a fairseq checkpoint with a 'model' entry")
+    try:
+        with open(path, "rb") as stream, torch.serialization.safe_globals([argparse.Namespace]):
+            state = torch.load(stream, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged file makes the unpickler raise whatever its bytes lead to
+        reason = str(error).strip().split("\n")[0].split(". ")[0] or type(error).__name__
+        raise ValueError(f"{path}: not a whole fairseq checkpoint ({reason})") from None
+    check_entries(path, state)
     keep_meaning(state)
     return state
 
 
-def _load(stream: IO[bytes], path: Path) -> Any:
-    try:
-        return torch.load(stream, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged file makes the unpickler raise whatever its bytes lead to
-        reason = str(error).strip().split("\n")[0].split(". ")[0] or type(error).__name__
-        raise ValueError(f"{path}: not a whole fairseq checkpoint ({reason})") from None
+def check_entries(path: str | Path, state: Any) -> None:
+    """Raise ValueError, naming the file, unless what it holds has the form of a checkpoint."""
+    if not isinstance(state, dict) or "model" not in state:
+        raise ValueError(f"{path}: expected a fairseq checkpoint with a 'model' entry")
+    for name, kinds in ENTRIES.items():
+        if not isinstance(state.get(name), kinds):
+            raise ValueError(f"{path}: not a fairseq checkpoint: its entry {name!r} is {type(state[name]).__name__}")
 
 
-def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
-    """Fit a state dictionary, in place, to the attention of `model`.
-
-    Stock attention keys (`self_attn.k_proj.weight`) move under the adapter (`self_attn.mechanism.k_proj.weight`); those
-    that hold all three projections in one (`in_proj_weight`, in checkpoints of 2019) are taken apart.
-    An adapter whose keys or shapes still differ was given another mechanism: it takes over parameters of the same name
-    and shape, such as softmax attention's projections, and keeps its initial values for the others; a warning names it
-    and says what comes of it without fine-tuning.
-    Raises ValueError if anything but attention differs, or where the mechanism's `check_saved` does.
-    """
-    own = model.state_dict()
-    adapters = {f"{name}.": module for name, module in model.named_modules() if isinstance(module, AttentionAdapter)}
-    swapped = []
-    for prefix, adapter in adapters.items():
-        _move_stock_keys(state_dict, prefix)
-        expected = {key: value.shape for key, value in own.items() if key.startswith(prefix)}
-        found = {key: value.shape for key, value in state_dict.items() if key.startswith(prefix)}
-        if found != expected:
-            adapter.mechanism.check_saved({key.removeprefix(f"{prefix}mechanism.") for key in found})
-            swapped.append(prefix.rstrip("."))
-            for key in found:
-                if found[key] != expected.get(key):
-                    del state_dict[key]
-            state_dict.update({key: own[key] for key in expected if key not in state_dict})
-    _check_rest(own, state_dict)
-    if swapped:
-        warn(
-            f"the checkpoint has other attention at {', '.join(swapped)}: what the two share is taken over, the rest "
-            "starts from initial values"
-        )
+def place_of(tensor: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """What two names of one tensor, as tied embeddings have, share: address, shape and strides."""
+    return tensor.data_ptr() or id(tensor), tuple(tensor.shape), tensor.stride()
 
 
-def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:
-    inner = f"{prefix}mechanism."
-    for kind in ("weight", "bias"):
-        if f"{prefix}in_proj_{kind}" in state_dict:
-            parts = state_dict.pop(f"{prefix}in_proj_{kind}").chunk(3)
-            state_dict.update({f"{inner}{name}_proj.{kind}": part for name, part in zip("qkv", parts, strict=True)})
-    for key in [key for key in state_dict if key.startswith(prefix) and not key.startswith(inner)]:
-        state_dict[inner + key[len(prefix) :]] = state_dict.pop(key)
-
-
-def _check_rest(own: dict[str, Tensor], state_dict: dict[str, Tensor]) -> None:
-    missing = [key for key in own if key not in state_dict]
-    surplus = [key for key in state_dict if key not in own]
+def check_parameters(own: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    """Raise OtherArchitecture if a checkpoint's parameters differ from a model's own in name or shape."""
+    missing = [key for key in own if key not in found]
+    surplus = [key for key in found if key not in own]
     if missing or surplus:
         what = f"it lacks {missing[0]}" if missing else f"it holds {surplus[0]}"
         count = len(missing) + len(surplus)
-        raise ValueError(f"the checkpoint is of another architecture: {what} ({count} such differences)")
+        raise OtherArchitecture(f"the checkpoint is of another architecture: {what} ({count} such differences)")
     for key, value in own.items():
-        if state_dict[key].shape != value.shape:
-            raise ValueError(
-                f"the checkpoint is of another architecture: {key} is {tuple(state_dict[key].shape)} there and "
+        if found[key].shape != value.shape:
+            raise OtherArchitecture(
+                f"the checkpoint is of another architecture: {key} is {tuple(found[key].shape)} there and "
                 f"{tuple(value.shape)} here"
             )
+
+
+def install() -> None:
+    """Make every loading of this process name the file and what is wrong with it; a second call changes nothing."""
+    if hasattr(checkpoint_utils.load_checkpoint_to_cpu, "names_the_file"):
+        return
+    checkpoint_utils.load_checkpoint_to_cpu = _diagnosing(checkpoint_utils.load_checkpoint_to_cpu)
+    checkpoint_utils.load_checkpoint_to_cpu.names_the_file = True
+    checkpoint_utils.load_model_ensemble_and_task = _naming(checkpoint_utils.load_model_ensemble_and_task)
+    Trainer.load_checkpoint = _naming_one(Trainer.load_checkpoint)
+    for model in (BaseFairseqModel, FairseqMultiModel):
+        model.load_state_dict = _comparing(model.load_state_dict)
+
+
+def _diagnosing(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(path: str, *rest: Any, **named: Any) -> Any:
+        try:
+            state = load(path, *rest, **named)
+        except Exception as error:
+            load_checkpoint(path)
+            raise ValueError(f"{path}: not a fairseq checkpoint ({type(error).__name__}: {error})") from error
+        check_entries(path, state)
+        return state
+
+    return load_checkpoint_to_cpu
+
+
+def _naming(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_model_ensemble_and_task(filenames: Sequence[str], *rest: Any, **named: Any) -> Any:
+        try:
+            return load(filenames, *rest, **named)
+        except OtherArchitecture as error:
+            raise ValueError(f"{' or '.join(map(str, filenames))}: {error}") from error
+
+    return load_model_ensemble_and_task
+
+
+def _naming_one(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_checkpoint(self: Trainer, filename: str, *rest: Any, **named: Any) -> Any:
+        try:
+            return load(self, filename, *rest, **named)
+        except Exception as error:  # upstream hides what a model says of a checkpoint behind one of its own
+            if isinstance(error.__context__, OtherArchitecture):
+                raise ValueError(f"{filename}: {error.__context__}") from error
+            raise
+
+    return load_checkpoint
+
+
+def _comparing(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_state_dict(self: BaseFairseqModel, state_dict: dict[str, Tensor], *rest: Any, **named: Any) -> Any:
+        try:
+            return load(self, state_dict, *rest, **named)
+        except (RuntimeError, AttributeError):
+            check_parameters(self.state_dict(), state_dict)
+            raise
+
+    return load_state_dict

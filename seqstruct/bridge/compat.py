@@ -16,7 +16,16 @@ import numpy
 import torch
 
 import seqstruct
-from seqstruct.bridge import beam_search, dictionaries, earlier_plans, replace_unknown, resume, swapped_attention
+from seqstruct.bridge import (
+    beam_search,
+    checkpoints,
+    dictionaries,
+    earlier_plans,
+    replace_unknown,
+    resume,
+    running_average,
+    swapped_attention,
+)
 
 NOISE = (
     r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
@@ -41,7 +50,9 @@ def prepare_fairseq() -> None:
     * A resumed run goes on exactly as an unbroken one (`seqstruct.bridge.resume`).
     * Models and dictionaries that do not belong together are refused (`seqstruct.bridge.dictionaries`).
     * Attention that is swapped in a trained model gives a warning (`seqstruct.bridge.swapped_attention`).
+    * Checkpoints that cannot be loaded are named, with the reason (`seqstruct.bridge.checkpoints`).
     * Plans in checkpoints of earlier versions keep their meaning (`seqstruct.bridge.earlier_plans`).
+    * A running average of the parameters is of the whole model (`seqstruct.bridge.running_average`).
     * Unknown words can be replaced by the source words attended to (`seqstruct.bridge.replace_unknown`).
     * A checkpoint of a preset that lacks options which its model has gained since has their defaults.
     * Beam search spares work that its choices do not need (`seqstruct.bridge.beam_search`).
@@ -60,6 +71,8 @@ def prepare_fairseq() -> None:
     dictionaries.install()
     swapped_attention.install()
     earlier_plans.install()
+    checkpoints.install()
+    running_average.install()
     beam_search.install()
     replace_unknown.install()
     _tell_criterions_the_update()

@@ -1,6 +1,6 @@
-"""Warnings where a trained model is given other attention than it was trained with.
+"""Trained models that are given other attention than they were trained with: what is taken over, and a warning.
 
-Loading a state dictionary shows other parameters (`seqstruct.bridge.checkpoints`); mechanisms whose parameters bear the
+Loading a state dictionary shows other parameters (`adapt_state_dict`); mechanisms whose parameters bear the
 same names and shapes, as those of softmax and linear, differ in the options alone, which `--model-overrides` changes.
 """
 
@@ -13,7 +13,10 @@ from contextvars import ContextVar
 from typing import Any, Callable
 
 from fairseq import checkpoint_utils
+from torch import Tensor, nn
 
+from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.bridge.checkpoints import check_parameters
 from seqstruct.bridge.dictionaries import mapped
 from seqstruct.bridge.earlier_plans import keep_meaning
 
@@ -35,6 +38,48 @@ def warn(what: str) -> None:
     if said is not None:
         said.append(what)
     logger.warning("%s, and the model needs fine-tuning; %s", what, WITHOUT_FINE_TUNING)
+
+
+def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
+    """Fit a state dictionary, in place, to the attention of `model`.
+
+    Stock attention keys (`self_attn.k_proj.weight`) move under the adapter (`self_attn.mechanism.k_proj.weight`); those
+    that hold all three projections in one (`in_proj_weight`, in checkpoints of 2019) are taken apart.
+    An adapter whose keys or shapes still differ was given another mechanism: it takes over parameters of the same name
+    and shape, such as softmax attention's projections, and keeps its initial values for the others; a warning names it
+    and says what comes of it without fine-tuning.
+    Raises ValueError if anything but attention differs, or where the mechanism's `check_saved` does.
+    """
+    own = model.state_dict()
+    adapters = {f"{name}.": module for name, module in model.named_modules() if isinstance(module, AttentionAdapter)}
+    swapped = []
+    for prefix, adapter in adapters.items():
+        _move_stock_keys(state_dict, prefix)
+        expected = {key: value.shape for key, value in own.items() if key.startswith(prefix)}
+        found = {key: value.shape for key, value in state_dict.items() if key.startswith(prefix)}
+        if found != expected:
+            adapter.mechanism.check_saved({key.removeprefix(f"{prefix}mechanism.") for key in found})
+            swapped.append(prefix.rstrip("."))
+            for key in found:
+                if found[key] != expected.get(key):
+                    del state_dict[key]
+            state_dict.update({key: own[key] for key in expected if key not in state_dict})
+    check_parameters(own, state_dict)
+    if swapped:
+        warn(
+            f"the checkpoint has other attention at {', '.join(swapped)}: what the two share is taken over, the rest "
+            "starts from initial values"
+        )
+
+
+def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:
+    inner = f"{prefix}mechanism."
+    for kind in ("weight", "bias"):
+        if f"{prefix}in_proj_{kind}" in state_dict:
+            parts = state_dict.pop(f"{prefix}in_proj_{kind}").chunk(3)
+            state_dict.update({f"{inner}{name}_proj.{kind}": part for name, part in zip("qkv", parts, strict=True)})
+    for key in [key for key in state_dict if key.startswith(prefix) and not key.startswith(inner)]:
+        state_dict[inner + key[len(prefix) :]] = state_dict.pop(key)
 
 
 def install() -> None:

@@ -6,6 +6,7 @@ The file is loaded with `weights_only=True`.  Tensors that share memory, as tied
 from __future__ import annotations
 
 import argparse
+import operator
 import re
 from dataclasses import asdict
 from itertools import groupby
@@ -116,6 +117,11 @@ def data_lines(task: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def whole(number: Any) -> str:
+    """A whole number with separators; TypeError if it is none."""
+    return f"{operator.index(number):,}"
+
+
 def training_lines(state: Mapping[str, Any], configuration: Mapping[str, Any]) -> list[str]:
     """Progress, the best validation value so far, and how it was trained."""
     extra = state.get("extra_state") or {}
@@ -123,13 +129,13 @@ def training_lines(state: Mapping[str, Any], configuration: Mapping[str, Any]) -
     iterator = extra.get("train_iterator") or {}
     lines = []
     if "num_updates" in history:
-        lines.append(f"{history['num_updates']:,} updates")
+        lines.append(f"{whole(history['num_updates'])} updates")
     if "epoch" in iterator:
         epoch, done = iterator["epoch"], iterator.get("iterations_in_epoch", 0)
-        lines.append(f"{done:,} batches into epoch {epoch}" if done else f"epoch {epoch} is next")
+        lines.append(f"{whole(done)} batches into epoch {whole(epoch)}" if done else f"epoch {whole(epoch)} is next")
     if extra.get("best") is not None:
         metric = options_of(configuration.get("checkpoint")).get("best_checkpoint_metric", "loss")
-        lines.append(f"best {metric} {extra['best']:.4g}")
+        lines.append(f"best {metric} {float(extra['best']):.4g}")
     for name in ("criterion", "optimizer", "lr_scheduler"):
         chosen = options_of(configuration.get(name)).get("_name")
         if chosen:
@@ -150,6 +156,19 @@ def describe(path: str) -> str:
     from seqstruct.bridge.checkpoints import load_checkpoint
 
     state = load_checkpoint(path)
+    try:
+        sections = sections_of(state)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    except (AttributeError, IndexError, KeyError, TypeError) as error:  # another program wrote it
+        raise ValueError(f"{path}: not the entries of a fairseq checkpoint ({error})") from error
+    return "\n".join(f"{name:12} " + f"\n{'':12} ".join(lines) for name, lines in sections.items())
+
+
+def sections_of(state: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The lines of each section.  Raises ValueError where entries contradict each other, whatever else where they are
+    not fairseq's.
+    """
     model = state["model"]
     configuration = options_of(state.get("cfg"))
     if not configuration:
@@ -158,7 +177,7 @@ def describe(path: str) -> str:
     options = options_of(configuration.get("model"))
     counts = count_parameters(model)
     kinds = sorted({str(t.dtype).removeprefix("torch.") for t in model.values() if t.is_floating_point()})
-    sections = {
+    return {
         "model": [str(options.get("arch") or options.get("_name") or "unknown")],
         "plan": plan_lines(model, options) or ["no transformer layers"],
         "parameters": [f"{sum(counts.values()):,} in all, {', '.join(kinds)}"]
@@ -167,7 +186,6 @@ def describe(path: str) -> str:
         "training": training_lines(state, configuration) or ["not in this checkpoint"],
         "versions": version_lines(state),
     }
-    return "\n".join(f"{name:12} " + f"\n{'':12} ".join(lines) for name, lines in sections.items())
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

@@ -117,7 +117,7 @@ def read_records(path: str | os.PathLike) -> list[Record]:
         for number, line in enumerate(stream, 1):
             try:
                 records.append(Record.from_json(line.rstrip("\n")))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}: not a record: {error}") from None
     return records
 

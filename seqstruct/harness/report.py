@@ -140,7 +140,7 @@ def read_tables(folder: Path) -> list[Table]:
                   tuple(table.get("baselines", ())), tuple(table.get("theirs", ())))
             for name, table in content["tables"].items()
         ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: {type(error).__name__}: {error}") from None
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention import Site
-from seqstruct.bridge.checkpoints import adapt_state_dict
+from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
 from seqstruct.models.structured_transformer_lm import PLAN_HELP, set_default
 

@@ -24,7 +24,7 @@ from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from omegaconf import OmegaConf
 from torch import nn
 
-from seqstruct.bridge.checkpoints import adapt_state_dict
+from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
 from seqstruct.models.structured_transformer_lm import PLAN_HELP, set_default
 

@@ -11,8 +11,8 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModelBase
 
-from seqstruct.bridge.checkpoints import adapt_state_dict
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
 from seqstruct.models.structured_transformer_lm import INITIALIZATIONS, PLAN_HELP, set_default
 

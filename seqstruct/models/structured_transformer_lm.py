@@ -12,8 +12,8 @@ from fairseq.models.transformer import Embedding
 from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 from fairseq.modules import AdaptiveInput
 
-from seqstruct.bridge.checkpoints import adapt_state_dict
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredDecoder, nested_config
 from seqstruct.bridge.vocabulary import TerminalEmbedding
 

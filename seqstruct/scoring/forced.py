@@ -151,12 +151,9 @@ def load_scorer(
 
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
-    from seqstruct.bridge.checkpoints import load_checkpoint
 
     segment = None if segmentation is None else load_segmentation(segmentation)
     paths = [os.fspath(path) for path in checkpoints]
-    for path in paths:
-        load_checkpoint(path)  # refuses what is no checkpoint by a sentence
     overrides = {} if data is None else {"data": os.fspath(data)}
     task = tasks.setup_task(checkpoint_utils.load_checkpoint_to_cpu(paths[0], overrides)["cfg"].task)
     models, _, _ = checkpoint_utils.load_model_ensemble_and_task(paths, overrides, task)

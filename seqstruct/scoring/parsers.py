@@ -57,9 +57,7 @@ def load_parser(path: str | os.PathLike, data: str | os.PathLike | None = None, 
 
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
-    from seqstruct.bridge.checkpoints import load_checkpoint
 
-    load_checkpoint(path)  # refuses what is no checkpoint by a sentence
     overrides = {} if data is None else {"data": os.fspath(data)}
     models, _, task = checkpoint_utils.load_model_ensemble_and_task([os.fspath(path)], arg_overrides=overrides)
     return model_parser(models[0], task.source_dictionary, add_left)

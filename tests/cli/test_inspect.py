@@ -120,6 +120,11 @@ def foreign(path):
     torch.save({"weights": torch.zeros(3)}, path)
 
 
+def odd(**entries):
+    """A checkpoint some of whose entries another program wrote."""
+    return lambda path: torch.save(checkpoint() | entries, path)
+
+
 def misfit(path):
     torch.save(checkpoint(decoder_self_attention="softmax*4"), path)
 
@@ -136,6 +141,19 @@ def unknown(path):
         (lambda path: path.write_text("hello\n"), "not a whole fairseq checkpoint"),
         (truncated, "not a whole fairseq checkpoint"),
         (foreign, "expected a fairseq checkpoint"),
+        (odd(model=[1, 2]), "its entry 'model' is list"),
+        (odd(model={"weight": 3}), "bad.pt: not the entries of a fairseq checkpoint"),
+        (odd(model={4: torch.zeros(2)}), "bad.pt: not the entries of a fairseq checkpoint"),
+        (odd(cfg=3), "its entry 'cfg' is int"),
+        (odd(cfg={"model": 3}), "bad.pt: not the entries of a fairseq checkpoint"),
+        (odd(cfg={"model": {"decoder_self_attention": 5}}), "bad.pt: not the entries of a fairseq checkpoint"),
+        (odd(extra_state=["best"]), "its entry 'extra_state' is list"),
+        (odd(extra_state={"best": "low"}), "bad.pt: could not convert string to float: 'low'"),
+        (odd(extra_state={"train_iterator": {"epoch": "third"}}), "bad.pt: not the entries of a fairseq checkpoint"),
+        (odd(extra_state={"seqstruct_versions": 2}), "bad.pt: not the entries of a fairseq checkpoint"),
+        (odd(optimizer_history={"num_updates": 3}), "its entry 'optimizer_history' is dict"),
+        (odd(optimizer_history=[7]), "bad.pt: not the entries of a fairseq checkpoint"),
+        (odd(optimizer_history=[{"num_updates": [5]}]), "bad.pt: not the entries of a fairseq checkpoint"),
         (misfit, "4 layers described, the model has 3"),
         (unknown, "no attention is called 'telepathy'"),
     ],

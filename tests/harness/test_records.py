@@ -61,6 +61,8 @@ def test_a_full_disk_leaves_the_old_file_whole_and_says_so(record, tmp_path, mon
     ("0.25", "NaN", "value: expected a finite number"),
     ('"small"', '"tiny"', "scale: expected one of smoke, small, paper, got 'tiny'"),
     ("stack_attention", "other", "paper: expected one of stack_attention"),
+    ("0.25", "[" * 100_000, "maximum recursion depth"),
+    ("0.25", "[" * 900 + "]" * 900, "not a record"),
 ])
 def test_a_malformed_line_is_named(record, tmp_path, old, new, message):
     path = tmp_path / "figure-2.jsonl"

@@ -90,6 +90,9 @@ def test_a_malformed_paper_file_is_named(paper):
     (paper / "paper.json").write_text('{"tables": {"1": {}}}')
     with pytest.raises(ValueError, match="paper.json: KeyError: 'title'"):
         read_tables(paper)
+    (paper / "paper.json").write_text('{"tables": ' + "[" * 100_000)
+    with pytest.raises(ValueError, match="paper.json: RecursionError"):
+        read_tables(paper)
 
 
 def test_the_repository_s_papers_are_found_by_name():

@@ -63,7 +63,7 @@ def read_snli(path: str | os.PathLike) -> Pairs:
             entry = json.loads(line)
             label = entry["gold_label"]
             sentences = [leaves(entry[f"sentence{side}_binary_parse"]) for side in (1, 2)]
-        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{place}: not a pair of SNLI: {type(error).__name__}: {error}") from None
         if label == NO_LABEL:
             skipped += 1

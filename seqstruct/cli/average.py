@@ -1,0 +1,36 @@
+"""`seqstruct average CHECKPOINT ... --out FILE`: one checkpoint with the mean of the parameters of several."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add `average` to the subcommands."""
+    parser = commands.add_parser(
+        "average",
+        help="average the parameters of several checkpoints",
+        description="Write a checkpoint whose parameters are the mean of those of several checkpoints of one run; "
+        "fairseq-generate and the others take it with --path. What is no parameter is the last one's.",
+    )
+    parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+", help=".pt files; with --last, a run's folder")
+    parser.add_argument("--out", required=True, metavar="FILE", help="the checkpoint to write")
+    parser.add_argument("--last", type=int, metavar="N",
+                        help="average the last N checkpoints of a folder: of epochs, or, without any, of updates")
+    parser.add_argument("--running", action="store_true",
+                        help="take the running averages that training with --store-ema keeps in each checkpoint")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Average, and say of what."""
+    from seqstruct.bridge.averaging import average_checkpoints, last_checkpoints
+
+    paths = [Path(path) for path in args.checkpoints]
+    if args.last is not None:
+        if len(paths) != 1:
+            raise ValueError(f"--last takes one folder, got {len(paths)} paths")
+        paths = last_checkpoints(paths[0], args.last)
+    average_checkpoints(paths, args.out, running=args.running)
+    print(f"{args.out}: the mean of {', '.join(path.name for path in paths)}")
