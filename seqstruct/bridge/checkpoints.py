@@ -39,8 +39,9 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint")
+    torch.serialization.add_safe_globals([argparse.Namespace])
     try:
-        with open(path, "rb") as stream, torch.serialization.safe_globals([argparse.Namespace]):
+        with open(path, "rb") as stream:
             state = torch.load(stream, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file makes the unpickler raise whatever its bytes lead to
         reason = str(error).strip().split("\n")[0].split(". ")[0] or type(error).__name__
