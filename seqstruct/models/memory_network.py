@@ -8,15 +8,22 @@ Three ways to choose the facts z_1 .. z_K, with x^k and o^k = x^(k+1) the facts 
     unary_crf    a CRF with the potentials theta_k(i) = x_i^k q^k alone; the same Q
 
 Embeddings are tied adjacently, words are weighted by their position in the sentence, facts have an embedding of their
-age, and the answer is softmax(W (q^K + c)) with W the last embedding.  In the first epochs (linear start) MemN2N does
-without its softmax.  Where the text and the authors' released code differ, this is what is done:
+age (`no_temporal_encoding`: none), and the answer is softmax(W (q^K + c)) with W the last embedding.  In the first
+epochs (linear start) MemN2N does without its softmax.  The CRFs' log(softmax(.)) "on the q^k", which the text takes
+later, is one over the facts of a step: it adds the same number to the potentials of all of them, which a CRF does not
+see, and is left out.
+
+With q^(k+1) = Q q^k no query depends on the facts, so a unary CRF weights each fact by itself: it cannot look for the
+animal that another fact names, and cannot chain facts.  The unary CRF of the authors' released code (train-qa.lua of
+github.com/harvardnlp/struct-attn, two steps) has the query that its facts answer, MemN2N's linear start without q^k:
+
+    q^(k+1) = sum_i (x_i^k q^k) x_i^(k+1)            `query_update` facts; with `linear` it is Q q^k
+
+Where the text and the released code differ otherwise:
 
 * The weight of a word by its position is twice that of the text, 1 on average, as in the code of MemN2N.
-* The first and the last step of the binary CRF have the potentials x^1 q^1 and x^K q^K besides (K = 1 has these once),
-  as in the code.
-* "log(softmax) on the q^k" after linear start is taken of the pairwise potentials, over the next fact, as in the code:
-  theta_{k,k+1}(i, .) then is a distribution's logarithm.  For the unary CRF it would change nothing and is left out.
-* Embeddings of the CRFs are tied as in the text; the code has one matrix for each use.
+* Potentials are those of the text; the code's binary CRF counts x^1 q^1 and x^K q^K twice.
+* Embeddings are tied as in the text; the code of the CRFs has one matrix for each use.
 
 All parameters have a leading axis of S seeds, so that the models of many seeds train as one.
 
@@ -35,6 +42,7 @@ from seqstruct.models.structured_transformer_lm import set_default
 from seqstruct.ops.linear_chain import chain_best_path, chain_marginals
 
 INFERENCE = ("memn2n", "binary_crf", "unary_crf")
+QUERY_UPDATES = ("linear", "facts")
 
 
 @dataclass
@@ -44,10 +52,18 @@ class MemoryNetworkConfig(FairseqDataclass):
     inference: ChoiceEnum(INFERENCE) = field(
         default="memn2n", metadata={"help": "how facts are chosen: memn2n, binary_crf or unary_crf"}
     )
+    query_update: ChoiceEnum(QUERY_UPDATES) = field(
+        default="linear",
+        metadata={"help": "the CRFs' next query: linear (a learned map of the last one) or facts (the facts, weighted "
+                          "by their products with the last one); MemN2N has its own"},
+    )  # fmt: skip
+    no_temporal_encoding: bool = field(
+        default=False, metadata={"help": "facts have no embedding of their age: stories are sets"}
+    )
     steps: int = field(default=2, metadata={"help": "K, the facts that are chosen one after the other; 1 or more"})
     embed_dim: int = field(default=20, metadata={"help": "size of words and facts, 1 or more"})
     linear_start: int = field(
-        default=20, metadata={"help": "epochs without softmax (MemN2N) or log-softmax (binary CRF), 0 or more"}
+        default=20, metadata={"help": "epochs of MemN2N without its softmax, 0 or more; the CRFs have none"}
     )
     initialization_deviation: float = field(
         default=0.1, metadata={"help": "standard deviation of all initial parameters, > 0"}
@@ -85,8 +101,10 @@ class MemoryNetwork(nn.Module):
     """S models of one shape.
 
     vocabulary: V words.  memory: most facts.  steps: K.  generators: one for each seed; they draw its parameters.
-    words: S V (K+1) C, the embeddings of step 1 to K + 1 side by side.  ages: S M (K+1) C.  update: S C C, the CRFs' Q.
-    Raises ValueError unless inference is one of INFERENCE, and sizes are 1 or more.
+    words: S V (K+1) C, the embeddings of step 1 to K + 1 side by side.  ages: S M (K+1) C, or None without temporal
+    encoding.  update: S C C, the CRFs' Q, or None where there is none.
+    Raises ValueError unless inference is one of INFERENCE and query_update one of QUERY_UPDATES (in MemN2N the first),
+    and sizes are 1 or more.
     """
 
     def __init__(
@@ -99,10 +117,16 @@ class MemoryNetwork(nn.Module):
         embed_dim: int,
         deviation: float,
         generators: List[torch.Generator],
+        query_update: str = "linear",
+        temporal_encoding: bool = True,
     ):
         super().__init__()
         if inference not in INFERENCE:
             raise ValueError(f"inference: expected one of {', '.join(INFERENCE)}, got {inference!r}")
+        if query_update not in QUERY_UPDATES:
+            raise ValueError(f"query_update: expected one of {', '.join(QUERY_UPDATES)}, got {query_update!r}")
+        if inference == "memn2n" and query_update != "linear":
+            raise ValueError(f"query_update: {query_update} is for the CRFs, memn2n has its own")
         for name, size in (("vocabulary", vocabulary), ("memory", memory), ("steps", steps), ("embed_dim", embed_dim)):
             if size < 1:
                 raise ValueError(f"{name}: expected 1 or more, got {size}")
@@ -115,13 +139,14 @@ class MemoryNetwork(nn.Module):
             return nn.Parameter(torch.stack([torch.randn(shape, generator=g) * deviation for g in generators]))
 
         self.words = drawn(vocabulary, steps + 1, embed_dim)
-        self.ages = drawn(memory, steps + 1, embed_dim)
-        self.update = None if inference == "memn2n" else drawn(embed_dim, embed_dim)
+        self.ages = drawn(memory, steps + 1, embed_dim) if temporal_encoding else None
+        linear = inference != "memn2n" and query_update == "linear"
+        self.update = drawn(embed_dim, embed_dim) if linear else None
 
     def forward(self, sentences: Tensor, facts: Tensor, question: Tensor, linear: bool) -> Facts:
         """Answer S B questions; sentences U L, facts S B M and question S B as `EncodedQuestions` has them.
 
-        linear: linear start.  O(S B K M^2) time and memory for the binary CRF, O(S B K M C) for all.
+        linear: linear start, of MemN2N.  O(S B K M^2) time and memory for the binary CRF, O(S B K M C) for all.
         """
         S, B, M = facts.shape
         V, C = self.words.size(1), self.words.size(3)
@@ -133,7 +158,9 @@ class MemoryNetwork(nn.Module):
         rows = table.flatten(0, 1)
         empty = facts < 0
         memory = rows.index_select(0, (facts.clamp(min=0) + offsets.view(S, 1, 1)).flatten())
-        memory = memory.view(S, B, M, -1) + self.ages[:, :M].flatten(2).unsqueeze(1)
+        memory = memory.view(S, B, M, -1)
+        if self.ages is not None:
+            memory = memory + self.ages[:, :M].flatten(2).unsqueeze(1)
         memory = memory.view(S * B, M, self.steps + 1, C)
         query = rows[:, :C].index_select(0, (question + offsets.unsqueeze(1)).flatten())  # R C
         embedded = [step.contiguous() for step in memory.unbind(2)]  # K+1 times R M C
@@ -142,7 +169,7 @@ class MemoryNetwork(nn.Module):
             query, node = self._hops(embedded, query, empty, linear)
             unary = edge = None
         else:
-            query, unary, edge = self._potentials(embedded, query, empty, linear)
+            query, unary, edge = self._potentials(embedded, query, empty)
             if self.inference == "binary_crf":
                 node = chain_marginals(unary, edge).node
             else:
@@ -161,30 +188,25 @@ class MemoryNetwork(nn.Module):
             query = query + _weighted(weights, embedded[k + 1])
         return query, torch.stack(nodes, 1)
 
-    def _potentials(
-        self, embedded: List[Tensor], query: Tensor, empty: Tensor, linear: bool
-    ) -> Tuple[Tensor, Tensor, Tensor]:
+    def _potentials(self, embedded: List[Tensor], query: Tensor, empty: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         """The query of the last step, R C, and the potentials."""
         S, C, K = self.words.size(0), query.size(1), self.steps
         scores = [_products(embedded[0], query)]
         for k in range(1, K):
-            query = (query.view(S, -1, C) @ self.update.transpose(1, 2)).view(-1, C)
+            if self.update is None:
+                query = _weighted(scores[-1].masked_fill(empty, 0.0), embedded[k])
+            else:
+                query = (query.view(S, -1, C) @ self.update.transpose(1, 2)).view(-1, C)
             scores.append(_products(embedded[k], query))  # R M
         R, M = scores[0].shape
-        nothing = torch.zeros_like(scores[0])
-        if self.inference == "unary_crf" or K == 1:
-            unary, edge = torch.stack(scores, 1), query.new_zeros(R, K - 1, M, M)
-        else:
-            unary = torch.stack([scores[0], *[nothing] * (K - 2), scores[-1]], 1)
+        unary, edge = torch.stack(scores, 1), query.new_zeros(R, K - 1, M, M)
+        if self.inference == "binary_crf" and K > 1:
+            unary = torch.zeros_like(unary)
             edge = torch.stack([
                 embedded[k] @ embedded[k + 1].transpose(1, 2) + scores[k].unsqueeze(2) + scores[k + 1].unsqueeze(1)
                 for k in range(K - 1)
             ], 1)  # R K-1 M M
-            same = torch.eye(M, dtype=torch.bool, device=edge.device)
-            if not linear:
-                lowest = torch.finfo(edge.dtype).min
-                edge = edge.masked_fill(same | empty.view(R, 1, 1, M), lowest).log_softmax(3)
-            edge = edge.masked_fill(same, -torch.inf)
+            edge = edge.masked_fill(torch.eye(M, dtype=torch.bool, device=edge.device), -torch.inf)
         return query, unary.masked_fill(empty.unsqueeze(1), -torch.inf), edge
 
 
@@ -225,6 +247,8 @@ class MemoryNetworkModel(BaseFairseqModel):
                 steps=cfg.steps,
                 embed_dim=cfg.embed_dim,
                 deviation=cfg.initialization_deviation,
+                query_update=str(cfg.query_update),
+                temporal_encoding=not cfg.no_temporal_encoding,
                 generators=[torch.Generator().manual_seed(seed) for seed in task.seeds],
             ),
             cfg.linear_start,

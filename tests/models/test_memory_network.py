@@ -17,11 +17,11 @@ from tests.models.front_door import PLUGIN, fairseq
 V, C = 11, 5
 
 
-def network(inference, steps, seeds=(1, 2), deviation=0.7):
+def network(inference, steps, seeds=(1, 2), deviation=0.7, **options):
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     made = MemoryNetwork(
         vocabulary=V, memory=6, inference=inference, steps=steps, embed_dim=C, deviation=deviation,
-        generators=generators,
+        generators=generators, **options,
     )  # fmt: skip
     return made.double()
 
@@ -49,7 +49,8 @@ def embedded(net, s, sentence, k):
 def plain(net, s, sentences, facts, question, linear):
     """Logits and node weights of one question of one seed, by the equations and all sequences of facts."""
     K, places = net.steps, [m for m in range(len(facts)) if facts[m] >= 0]
-    x = [[embedded(net, s, sentences[facts[m]], k) + net.ages[s, m, k] for m in places] for k in range(K + 1)]
+    age = torch.zeros(len(facts), K + 1, C) if net.ages is None else net.ages[s]
+    x = [[embedded(net, s, sentences[facts[m]], k) + age[m, k] for m in places] for k in range(K + 1)]
     q = embedded(net, s, sentences[question], 0)
     node = torch.zeros(K, len(facts), dtype=torch.float64)
     if net.inference == "memn2n":
@@ -60,8 +61,11 @@ def plain(net, s, sentences, facts, question, linear):
             q = q + sum(w * o for w, o in zip(weights, x[k + 1], strict=True))
         return net.words[s, :, K] @ q, node
     queries = [q]
-    for _ in range(K - 1):
-        queries.append(net.update[s] @ queries[-1])
+    for k in range(K - 1):
+        last = queries[-1]
+        by_facts = net.update is None
+        queries.append(sum((x[k][i] @ last) * x[k + 1][i] for i in range(len(places))) if by_facts
+                       else net.update[s] @ last)
     n = len(places)
     u = [[float(x[k][i] @ queries[k]) for i in range(n)] for k in range(K)]
     scores = {}
@@ -69,14 +73,10 @@ def plain(net, s, sentences, facts, question, linear):
         if net.inference == "unary_crf" or K == 1:
             scores[z] = sum(u[k][z[k]] for k in range(K))
             continue
-        score = u[0][z[0]] + u[-1][z[-1]]
+        score = 0.0
         for k in range(K - 1):
-            def theta(i, j, k=k):
-                return -torch.inf if i == j else u[k][i] + float(x[k][i] @ x[k + 1][j]) + u[k + 1][j]
-
-            row = torch.tensor([theta(z[k], j) for j in range(n)], dtype=torch.float64)
-            possible = n > 1
-            score += float(row[z[k + 1]] - (0.0 if linear or not possible else row.logsumexp(0)))
+            pair = u[k][z[k]] + float(x[k][z[k]] @ x[k + 1][z[k + 1]]) + u[k + 1][z[k + 1]]
+            score += -torch.inf if z[k] == z[k + 1] else pair
         scores[z] = score
     total = torch.tensor(list(scores.values()), dtype=torch.float64).logsumexp(0)
     for z, score in scores.items():
@@ -89,9 +89,14 @@ def plain(net, s, sentences, facts, question, linear):
 
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize("steps", [1, 2, 3])
-@pytest.mark.parametrize("inference", INFERENCE)
-def test_the_equations_over_all_sequences_of_facts(inference, steps, linear, generator):
-    net = network(inference, steps)
+@pytest.mark.parametrize(("inference", "options"), [
+    *((inference, {}) for inference in INFERENCE),
+    ("memn2n", {"temporal_encoding": False}),
+    ("binary_crf", {"query_update": "facts"}),
+    ("unary_crf", {"query_update": "facts", "temporal_encoding": False}),
+])
+def test_the_equations_over_all_sequences_of_facts(inference, options, steps, linear, generator):
+    net = network(inference, steps, **options)
     sentences, facts, question = batch(generator)
     with torch.no_grad():
         found = net(sentences, facts, question, linear)
@@ -100,6 +105,21 @@ def test_the_equations_over_all_sequences_of_facts(inference, steps, linear, gen
             answer, weights = plain(net, s, sentences, facts[s, b], question[s, b], linear)
             torch.testing.assert_close(node[s, b], weights)
             torch.testing.assert_close(found.answer[s, b], answer)
+
+
+@pytest.mark.parametrize("query_update", ["linear", "facts"])
+def test_a_unary_crf_chains_facts_only_where_they_make_the_query(query_update, generator):
+    """Odds between two facts, asked for after another fact is changed: with q^(k+1) = Q q^k they stay as they are."""
+    net = network("unary_crf", 3, deviation=0.3, query_update=query_update)
+    sentences, facts, question = batch(generator)
+    facts[:] = torch.tensor([0, 1, 2, 3])
+    other = facts.clone()
+    other[..., 3] = 4
+    with torch.no_grad():
+        before, after = (net(sentences, f, question, False).node.log() for f in (facts, other))
+    moved = ((before - after)[..., 0] - (before - after)[..., 1]).abs()  # R K
+    assert (moved[:, 0] < 1e-9).all()
+    assert (moved[:, 1:] < 1e-9).all() if query_update == "linear" else (moved[:, 1:] > 1e-5).all()
 
 
 def test_one_fact_leaves_the_binary_crf_without_a_sequence(generator):
@@ -130,6 +150,8 @@ def test_masked_softmax_of_nothing_is_zero():
     ({"inference": "crf"}, "inference: expected one of memn2n"),
     ({"steps": 0}, "steps: expected 1 or more, got 0"),
     ({"deviation": 0.0}, "deviation: expected more than 0"),
+    ({"inference": "unary_crf", "query_update": "quadratic"}, "query_update: expected one of linear, facts"),
+    ({"query_update": "facts"}, "query_update: facts is for the CRFs"),
 ])
 def test_what_is_out_of_range_is_refused(change, message):
     options = {"vocabulary": V, "memory": 6, "inference": "memn2n", "steps": 2, "embed_dim": C, "deviation": 0.1}
@@ -156,11 +178,14 @@ def train(data, folder, arch, *options):
     return torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
 
 
-@pytest.mark.parametrize("arch", ["memn2n", "memory_binary_crf", "memory_unary_crf"])
-def test_seeds_trained_as_one_are_those_trained_alone(arch, data, tmp_path):
-    together = train(data, tmp_path / "all", arch, "--seeds", 3, "--first-seed", 4)
+@pytest.mark.parametrize(("arch", "options"), [
+    ("memn2n", ()), ("memory_binary_crf", ()),
+    ("memory_unary_crf", ("--query-update", "facts", "--no-temporal-encoding")),
+])
+def test_seeds_trained_as_one_are_those_trained_alone(arch, options, data, tmp_path):
+    together = train(data, tmp_path / "all", arch, "--seeds", 3, "--first-seed", 4, *options)
     for place, seed in enumerate((4, 5, 6)):
-        alone = train(data, tmp_path / str(seed), arch, "--seeds", 1, "--first-seed", seed)
+        alone = train(data, tmp_path / str(seed), arch, "--seeds", 1, "--first-seed", seed, *options)
         assert together.keys() == alone.keys()
         for name, value in together.items():
             torch.testing.assert_close(value[place], alone[name][0], rtol=1e-4, atol=1e-5)

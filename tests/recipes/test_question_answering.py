@@ -14,6 +14,7 @@ from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS, read_questions
 from seqstruct.data.nli.read import Pair, Pairs
 from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.logs import LogEntry
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
 from seqstruct.harness.run import Run
@@ -55,6 +56,47 @@ def test_options_are_those_of_the_appendix(row, steps, arch):
     assert [rates[e] for e in (0, 24, 25, 50, 75, 99)] == [0.01, 0.01, 0.005, 0.0025, 0.00125, 0.00125]
     assert option(options, "--memory") == "25" and option(options, "--renormalize") == "40"
     assert answering.seeds_of(Cell(row, 2, "paper")) == list(range(21, 41))
+
+
+def test_settings_are_those_of_the_text_and_of_the_code():
+    code = ["--no-temporal-encoding", "--initialization-deviation", "0.316"]
+    linear, facts = ["--query-update", "linear"], ["--query-update", "facts"]
+    assert module.variants("task 2 MemN2N") == [[], code]
+    for model in ("Binary CRF", "Unary CRF"):
+        assert module.variants(f"task 2 {model}") == [linear, facts, [*code, *linear], [*code, *facts]]
+
+
+def entries(accuracy, loss):
+    return [LogEntry("valid", {"epoch": 100, "valid_accuracy": accuracy, "valid_loss": loss})]
+
+
+def test_a_row_takes_the_setting_that_is_best_on_validation(tmp_path, monkeypatch):
+    seen = []
+
+    def fake(trainings, folder, threads):
+        for options in trainings:
+            option = dict(zip(options, options[1:], strict=False))
+            assert "--valid-subset" not in option, "a choice sees no test figure"
+            seen.append((option["--first-seed"], option["--seeds"], option["--max-epoch"], option["--query-update"]))
+        return [[*entries(99, 0), *entries(*last)] for last in ((40, 1.5), (60, 1.0), (60, 0.9), (50, 0.1))]
+
+    monkeypatch.setattr(module, "run_trainings", fake)
+    with Progress() as progress:
+        cells = [Cell("task 2 Binary CRF", seed, "smoke") for seed in (1, 2)]
+        tried = [answering.search(Run(answering, cell, tmp_path, progress=progress), tmp_path) for cell in cells]
+    assert tried[0] == tried[1] and len(seen) == 4, "once for all cells of a row"
+    assert {words[:3] for words in seen} == {("100001", "2", "4")}
+    assert [words[3] for words in seen] == ["linear", "facts"] * 2
+    chosen = module.choose("task 2 Binary CRF", tried[0])
+    assert chosen["accuracy"] == 60 and chosen["options"] == module.variants("task 2 Binary CRF")[2]
+
+
+def test_settings_that_are_equally_good_are_refused():
+    equal = [{"options": [name], "accuracy": 50.0, "loss": 0.5} for name in ("a", "b")]
+    with pytest.raises(ValueError, match=r"task 2 MemN2N: two settings are best, .* 50 % .* 0.5 nats: \['a'\] and"):
+        module.choose("task 2 MemN2N", equal)
+    with pytest.raises(ValueError, match="found none"):
+        module.last_validation([])
 
 
 def test_inference_options():
