@@ -129,7 +129,9 @@ def _trellis(axes: Axes, automaton: Wfsa, path: Path, words: Sequence[str]) -> N
     at = 0
     for source, target, position in path.arcs:
         end = at if position is None else position + 1
-        weight = automaton.epsilon[source, target] if position is None else automaton.arcs[position, source, target]
+        weight = automaton.best_epsilon[source, target]
+        if position is not None:
+            weight = automaton.best_arcs[position, source, target]
         curve = "arc3,rad=0.35" if position is None else "arc3"
         axes.add_patch(FancyArrowPatch(
             (at, source), (end, target), arrowstyle="-|>", mutation_scale=10, color=BEST, linewidth=1.8, zorder=3,

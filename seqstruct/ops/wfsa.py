@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.masking import check_padding_mask
-from seqstruct.ops.semiring import LogSemiring, RealSemiring
+from seqstruct.ops.semiring import LogSemiring, MaxSemiring, RealSemiring
 
 Weight = Tensor | float
 
@@ -32,8 +32,9 @@ class Arc(NamedTuple):
 
 
 class Wfsa(NamedTuple):
-    """initial, final: * Q; arcs: * V Q Q, [v, i, j] from i to j; epsilon: * Q Q.
+    """initial, final: * Q; arcs: * V Q Q, [v, i, j] from i to j; epsilon: * Q Q, sums where arcs are parallel.
 
+    best_arcs, best_epsilon: the same of the greatest weight of parallel arcs.
     epsilon_order: (source, target) of the epsilon arcs, those that lead to a state before those that leave it.
     """
 
@@ -41,6 +42,8 @@ class Wfsa(NamedTuple):
     arcs: Tensor
     epsilon: Tensor
     final: Tensor
+    best_arcs: Tensor
+    best_epsilon: Tensor
     epsilon_order: tuple[tuple[int, int], ...]
     semiring: LogSemiring
 
@@ -55,6 +58,7 @@ class Prefixes(NamedTuple):
 class Path(NamedTuple):
     """A path and its score; arcs: (source, target, position), with the position of the symbol taken, None: epsilon.
 
+    Of parallel arcs the one of the greatest weight is meant.
     start: its first state.  Where no path derives the string: score -inf, start -1 and no arcs.
     """
 
@@ -95,11 +99,18 @@ def wfsa(
     def ends(weights: Mapping[int, Weight]) -> Tensor:
         return _join(weights.items(), range(states), zero, semiring)
 
-    def matrix(given: Sequence[Arc]) -> Tensor:
-        joined = _join([(arc[:2], arc.weight) for arc in given], pairs, zero, semiring)
-        return joined.unflatten(-1, (states, states))
+    def matrices(given: Sequence[Arc]) -> tuple[Tensor, Tensor]:
+        """Sums of parallel arcs, and the greatest."""
+        weights = [(arc[:2], arc.weight) for arc in given]
+        sums = _join(weights, pairs, zero, semiring)
+        if len({ends for ends, _ in weights}) == len(weights):
+            best = sums
+        else:
+            best = _join(weights, pairs, zero, _RealMaximum() if isinstance(semiring, RealSemiring) else MaxSemiring())
+        return sums.unflatten(-1, (states, states)), best.unflatten(-1, (states, states))
 
-    return Wfsa(ends(initial), matrix(arcs), matrix(epsilons), ends(final), order, semiring)
+    (of_arcs, best_arcs), (of_epsilons, best_epsilon) = matrices(arcs), matrices(epsilons)
+    return Wfsa(ends(initial), of_arcs, of_epsilons, ends(final), best_arcs, best_epsilon, order, semiring)
 
 
 def forward(
@@ -143,6 +154,7 @@ def best_path(automaton: Wfsa, symbols: Tensor | None = None, padding_mask: Tens
     Raises ValueError as `forward` does, and on negative weights.
     Cost: O(T Q^2) for each.
     """
+    automaton = automaton._replace(arcs=automaton.best_arcs, epsilon=automaton.best_epsilon)
     tables = [table.detach() for table in _on_string(automaton, symbols, padding_mask)]
     unit = _unit(automaton)
     if isinstance(automaton.semiring, RealSemiring):
@@ -191,6 +203,14 @@ def _take_epsilons(best: Tensor, epsilon: Tensor, order: tuple[tuple[int, int], 
         scores[target] = torch.where(better, found, scores[target])
         chosen[target] = torch.where(better, source, chosen[target])
     return torch.stack(scores, -1), torch.stack(chosen, -1)
+
+
+class _RealMaximum(LogSemiring):
+    """The greatest of weights; a negative one, of which there is no best path, stays to be seen."""
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        least = terms.amin(dim)
+        return torch.where(least < 0, least, terms.amax(dim))
 
 
 def _epsilon_order(arcs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
