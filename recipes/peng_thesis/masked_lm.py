@@ -179,7 +179,8 @@ class MaskedLanguageModels(Recipe):
             sentences = read_raw(Request("sst", checked=scale != "smoke"), sources[1])
             texts = {split: [" ".join(s.words) for s in found] for split, found in sentences.items()}
             if scale == "small":
-                texts = efficient_lm.brown((sources[0], None), setting.lines)
+                texts = efficient_lm.brown((sources[0], None))
+                texts["train"] = texts["train"][: setting.lines]
             write_data(folder, texts, sentences, setting.subwords)
 
         return run.prepared(f"masked-lm-{scale}-{setting.lines}-{setting.subwords}", make)

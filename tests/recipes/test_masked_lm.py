@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -52,6 +53,20 @@ def test_labelled_sentences_are_in_the_subwords_of_the_text(tmp_path):
     labels = Dictionary.load(str(tmp_path / "data/task/label/dict.txt"))
     found = data_utils.load_indexed_dataset(str(tmp_path / "data/task/label/valid"), labels)
     assert [labels.string(found[i]) for i in range(2)] == ["1", "0"]
+
+
+def test_the_small_scale_reads_the_first_lines_of_brown(tmp_path, monkeypatch):
+    made = {}
+    monkeypatch.setattr(MODULE.efficient_lm.corpora, "read_lines", lambda corpus, source: {
+        split: [f"Line {n}" for n in range(20_000)] for split in ("train", "valid", "test")})  # fmt: skip
+    monkeypatch.setattr(MODULE, "read_raw", lambda request, source: {"train": [], "valid": []})
+    monkeypatch.setattr(MODULE, "write_data", lambda folder, texts, *_: made.update(texts))
+    run = RefusedRun("BASE", "small", tmp_path)
+    run.raw_data, run.prepared = lambda name: tmp_path, lambda name, make: make(tmp_path)
+    run.progress = SimpleNamespace(say=lambda text: None)
+    RECIPE.prepare(run)
+    assert len(made["train"]) == MODULE.SETTINGS["small"].lines == 12_000 and len(made["valid"]) == 20_000
+    assert made["train"][:2] == ["line N", "line N"]
 
 
 ROWS = {"base": "BASE", "linformer_64": "Linformer 64", "linformer_128": "Linformer 128", "abc_mlp_64": "ABC-MLP 64",
