@@ -140,7 +140,7 @@ class Recipe(ABC):
         return [Cell(row, seed, scale) for row in rows for seed in chosen]
 
     def configuration_hash(self, cell: Cell) -> str:
-        """Sixteen hexadecimal digits of SHA-256 over paper, table, row, scale and settings, which a baseline has not."""
+        """Sixteen hexadecimal digits of SHA-256 over paper, table, row, scale and settings; a baseline has none."""
         settings = self.settings(cell) if self.data_cell(cell) == cell else "baseline"
         whole = [self.paper, self.table, cell.row, cell.scale, settings]
         return hashlib.sha256(json.dumps(whole, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
