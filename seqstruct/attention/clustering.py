@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqstruct.attention.base import Reading, Shape, Site, select_rows
+from seqstruct.attention.base import Attention, Reading, Shape, Site, select_rows
 from seqstruct.attention.bounded_memory import BoundedMemoryAttention, SlotState, one_hot
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
@@ -55,9 +55,19 @@ class ClusteringAttention(BoundedMemoryAttention):
         return not self.left_to_right
 
     def write(self, state: SlotState, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> SlotState:
-        """Write keys and values B S C.  Raises ValueError at an encoder and across if something was written before."""
-        if self.at_once and key.size(1) and bool(anything_written(state.memory).any()):
-            raise ValueError(f"clustering at {self.shape.site.value}: all keys are written at once, to be clustered")
+        """Write keys and values B S C.
+
+        Raises ValueError, where all keys are clustered, if something was written before, or there are fewer tokens
+        (padding counts) than clusters.
+        """
+        if self.at_once and key.size(1):
+            if bool(anything_written(state.memory).any()):
+                raise ValueError(f"clustering at {self.shape.site.value}: all keys are written at once, none later")
+            if key.size(1) < self.config.slots and not self.config.allow_short:
+                raise ValueError(
+                    f"clustering: {key.size(1)} tokens for {self.config.slots} clusters; "
+                    "take fewer clusters, or allow_short=True"
+                )
         return super().write(state, key, value, padding_mask)
 
     def step(
@@ -66,23 +76,8 @@ class ClusteringAttention(BoundedMemoryAttention):
     ) -> tuple[Reading, SlotState]:
         """One pass over the slots, which say where the key belongs."""
         state = state if order is None else select_rows(state, order)
-        if self.at_once:
-            query, key, value = self.cleared(padding_mask, query, key, value)
-            state = self.write(state, key, value, padding_mask)
-            return self.read(state, query), state
-        return super().step(state, query, key, value, padding_mask)
-
-    def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None = None,
-        state: SlotState | None = None, **options: object,
-    ) -> tuple[Reading, SlotState | None]:
-        """All queries at once.  Raises ValueError if an encoder gets fewer tokens (padding counts) than clusters."""
-        if self.at_once and not self.config.allow_short and 0 < key.size(1) < self.config.slots:
-            raise ValueError(
-                f"clustering: {key.size(1)} tokens for {self.config.slots} clusters; "
-                "take fewer clusters, or allow_short=True"
-            )
-        return super().forward(query, key, value, padding_mask, state, **options)
+        step = Attention.step if self.at_once else BoundedMemoryAttention.step
+        return step(self, state, query, key, value, padding_mask)
 
     def control_given(
         self, memory: BoundedMemory, key: Tensor, heads: Tensor, position: None, padding: Tensor | None
