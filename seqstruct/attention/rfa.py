@@ -12,10 +12,9 @@ pass (appendix A.2), otherwise head h has matrix h (modulo the pool).  A memory 
 segment to segment, is written and read with those fixed matrices, in training too.
 The estimate of the denominator is not positive by construction: sines and cosines may give small or negative ones
 where a query is far from all keys, and a query whose denominator is close to 0 has a reading and gradients without
-bound: training breaks.  `floor` stands in for estimates below it, by default that of the released code
-(github.com/Noahs-ARK/RFA), which holds denominators at 1 or more where one equal key weighs 0.64 or 1.28 (64 and 128
-frequencies); here one weighs 1 in Gaussian and, to begin with, 1/2 in arc-cosine features.  The thesis's equations have
-no floor: floor=0.
+bound: training breaks.  `floor` stands in for estimates below it.  Its default is the released code's, 1
+(github.com/Noahs-ARK/RFA), where an equal key weighs 0.64 with 64 frequencies and 1.28 with 128; here one weighs 1 in
+Gaussian and, to begin with, 1/2 in arc-cosine features, however many.  The thesis's equations have none: floor=0.
 O((T + S) N C) time, O(N C) state, N the size of the feature map.
 """
 
