@@ -18,8 +18,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import get_device_states, set_device_states
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 Branch = Callable[[Tensor], Tensor]
 
@@ -86,7 +87,7 @@ class _Reversible(torch.autograd.Function):
         return y1, y2
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d1, d2):
         x1, x2, *parameters = ctx.saved_tensors
         wanted = [p for p in parameters if p.requires_grad]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
 def additive_scores(left: Tensor, right: Tensor, weight: Tensor) -> Tensor:
@@ -30,7 +31,7 @@ class _AdditiveScores(torch.autograd.Function):
         return units @ weight
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         units, weight = ctx.saved_tensors
         of_weight = grad.flatten() @ units.flatten(0, 2)

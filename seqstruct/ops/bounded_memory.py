@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.compiled.bounded_memory import CompiledBoundedMemory, fits_step, write_and_read
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 CHUNK = 32
 LOWEST = -1e30  # the log-total of a slot that is empty
@@ -243,7 +243,7 @@ class _CausalBoundedMemory(torch.autograd.Function):
         return output, key_memory, value_memory, total, level
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_output, d_key_memory, d_value_memory, d_total, _):
         query, key, value, control, *rest = ctx.saved_tensors
         count, means = len(ctx.bounds), ctx.means

@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
 class Tape(ABC):
@@ -44,7 +45,7 @@ class Gathering(torch.autograd.Function):
         return leaves[0].new_zeros(())
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, _: Tensor):
         return None, *ctx.tape.gradients()
 
@@ -93,7 +94,7 @@ class _Product(torch.autograd.Function):
         return x @ weight
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor):
         token, weight = ctx.saved_tensors
         ctx.tape.enter()

@@ -22,12 +22,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.dependency_chart import projective_total
 from seqstruct.ops.dependency_layout import aligned_arcs, heads_of, level_of_root, masked_arcs, refuse_arcs
 from seqstruct.ops.dependency_log import LogTrees, log_trees, log_trees_tangent
 from seqstruct.ops.dependency_scaled import TreeSpace, scaled_trees, scaled_trees_tangent
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.log_potentials import Rows, finite_sum, level_
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
 from seqstruct.ops.workspace import Loan
@@ -152,7 +152,7 @@ class _Marginals(torch.autograd.Function):
         return done.marginals.to(arcs.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
         rows, *kept = ctx.saved_tensors
         direction = grad.double()
@@ -193,7 +193,7 @@ class _Entropy(torch.autograd.Function):
         return trees.entropy.to(arcs.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
         tangent = log_trees_tangent(LogTrees(*ctx.saved_tensors), None, ctx.single_root)
         return tangent.mul_(grad.view(-1, 1, 1)).to(grad.dtype), None, None

@@ -11,9 +11,9 @@ import functools
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.deferred import Gathering, Tape
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
 def gru_step(input_gates: Tensor, hidden_gates: Tensor, hidden: Tensor) -> Tensor:
@@ -107,7 +107,7 @@ class _GRUStep(torch.autograd.Function):
         return after
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor):
         gates, candidate, hidden_gates, hidden = ctx.saved_tensors
         size = hidden.size(1)
@@ -181,7 +181,7 @@ class _TapedStep(torch.autograd.Function):
         return tape.step(t, rest, hidden)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor):
         return *ctx.saved_tensors, *ctx.tape.step_back(ctx.t, grad), None, None
 
@@ -196,7 +196,7 @@ class _GRUSequence(torch.autograd.Function):
         return torch.stack(states, 1)[:, 1:]
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor):
         tape, carried = ctx.tape, grad.new_zeros(len(grad), grad.size(2))
         tape.enter()

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.compiled.linear_attention import (
@@ -29,6 +28,7 @@ from seqstruct.ops.compiled.linear_attention import (
     write_and_read,
 )
 from seqstruct.ops.feature_maps import FeatureMap
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 CHUNK = 32
 LOWEST = -1e30  # stands for log 0 where the difference of two of them must be 0
@@ -262,7 +262,7 @@ class _CausalLinearAttention(torch.autograd.Function):
         return output, denominator, memory, total.squeeze(1)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_output, _, d_memory, d_total):
         query, key, value, weight, log_decay, output, denominator, *rest = ctx.saved_tensors
         parameters, rest = rest[: ctx.parameters], rest[ctx.parameters :]

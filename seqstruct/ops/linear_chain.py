@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.linear_chain_log import LogChain, chain_total, log_chain, log_chain_tangent
 from seqstruct.ops.linear_chain_scaled import scaled_chain, scaled_chain_tangent
 from seqstruct.ops.linear_chain_scan import ScanSpace
@@ -244,7 +244,7 @@ class _Marginals(torch.autograd.Function):
         return done.node.to(unary.dtype), done.edge.to(unary.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, node: Tensor | None, edge: Tensor | None) -> tuple[Tensor | None, Tensor | None, None]:
         if not ctx.saved_tensors or (node is None and edge is None):
             return None, None, None

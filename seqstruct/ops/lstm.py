@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.deferred import Gathering, Tape
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
 def lstm_step(gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,7 +64,7 @@ class _LSTMStep(torch.autograd.Function):
         return hidden, after
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad_hidden: Tensor, grad_cell: Tensor):
         active, cell, bounded = ctx.saved_tensors
         slopes, into_cell = lstm_slopes(active, cell, bounded)
@@ -144,7 +144,7 @@ class _TapedStep(torch.autograd.Function):
         return hidden, after
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad_hidden: Tensor, grad_cell: Tensor):
         tape, t = ctx.tape, ctx.t
         tape.enter()

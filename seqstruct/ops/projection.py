@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.masking import check_padding_mask
 
 
@@ -88,7 +88,7 @@ class _Simplex(torch.autograd.Function):
         return projected.to(values.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
         (support,) = ctx.saved_tensors
         grad = grad.masked_fill(~support, 0.0)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.pushdown_layout import arrange
 from seqstruct.ops.semiring import shares
 
@@ -101,7 +101,7 @@ class _LogAround(torch.autograd.Function):
         return around
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor]:
         moves, popped, around = ctx.saved_tensors
         T, B, top = moves.shape[0], moves.shape[1], moves.shape[3]

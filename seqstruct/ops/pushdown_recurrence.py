@@ -23,7 +23,8 @@ from functools import lru_cache
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 SMALLEST_TOTAL = 1e-280
 LARGEST_INNER = 1e280
@@ -188,7 +189,7 @@ class _Start(torch.autograd.Function):
         return recurrence.column.new_zeros(bottom.size(0))
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad_token: Tensor):
         return ctx.recurrence.pending[:, 0, 1 : 1 + ctx.recurrence.size].to(ctx.dtype), None
 
@@ -217,7 +218,7 @@ class _Step(torch.autograd.Function):
         return torch.zeros_like(token), reading, longer, scaled
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad_token: Tensor | None, grad_reading: Tensor | None, grad_history: Tensor | None, _: None):
         weights, vectors, totals, reading = ctx.saved_tensors
         chain, time = ctx.recurrence, ctx.time

@@ -25,8 +25,9 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 BLOCK = 16  # times in a block, about
 
@@ -51,7 +52,7 @@ class ScaledRuns(torch.autograd.Function):
         return _by_time(ending, T + 1, Q).unflatten(2, (B, S)).permute(2, 3, 0, 1, 4)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor):
         moves, steps, vectors, ending, *tiles = ctx.saved_tensors
         popped, around = tiles[: len(tiles) // 2], tiles[len(tiles) // 2 :]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
 def unit_norm(x: Tensor) -> Tensor:
@@ -76,7 +77,7 @@ class _UnitNorm(torch.autograd.Function):
         return result
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_result):
         result, factor = ctx.saved_tensors
         along = (result * d_result).sum(-1, keepdim=True)
@@ -97,7 +98,7 @@ class _Sinusoids(torch.autograd.Function):
         return result
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_result):
         sine, cosine = ctx.saved_tensors[0].chunk(2, -1)
         d_sine, d_cosine = d_result.chunk(2, -1)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.scan import before, last, max_plus, scan_
 
 
@@ -40,7 +40,7 @@ class RealPasses(torch.autograd.Function):
         return hidden, scores, _ends(columns, state)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_hidden: Tensor | None, d_scores: Tensor | None, d_ends: Tensor | None):
         kept, state, epsilon, final, second, scores, hidden = ctx.saved_tensors
         grad, columns, J = torch.empty_like(kept), kept.unbind(2), state.size(1)
@@ -94,7 +94,7 @@ class MaxPlusPasses(torch.autograd.Function):
         return hidden, states, _ends(columns, state)
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_hidden: Tensor | None, d_scores: Tensor | None, d_ends: Tensor | None):
         kept, carried, hidden = ctx.saved_tensors
         grad, columns = torch.empty_like(kept), kept.unbind(2)

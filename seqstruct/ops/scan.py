@@ -19,7 +19,8 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 CHUNK = 64  # steps of a chunk
 LONG = 4 * CHUNK  # chunks pay their second pass over memory from this many steps on,
@@ -75,7 +76,7 @@ class _LinearScan(torch.autograd.Function):
         return states
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         decay, states, initial = ctx.saved_tensors
         into = adjoint(grad, decay)
@@ -93,7 +94,7 @@ class _GatedScan(torch.autograd.Function):
         return states
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         gates, states, initial = ctx.saved_tensors
         into = adjoint(grad, gates)
@@ -110,7 +111,7 @@ class _MaxPlusScan(torch.autograd.Function):
         return states
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         kept = ctx.saved_tensors[0].to(grad.dtype)
         into = adjoint(grad, kept)

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
+
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
 class LogSemiring:
@@ -178,7 +179,7 @@ class _DrawnSum(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
         terms, total = ctx.saved_tensors
         limit = total.unsqueeze(ctx.dim).clamp(min=torch.finfo(terms.dtype).min)

@@ -14,8 +14,8 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.lstm import lstm_slopes
 
 
@@ -115,7 +115,7 @@ class _StackLSTM(torch.autograd.Function):
         return before[1:, :, read:].contiguous(), trusted
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor, _: Tensor | None):
         before, active, cells, bounded, recurrent, controls = ctx.saved_tensors
         tape, (T, B, size) = ctx.tape, bounded.shape

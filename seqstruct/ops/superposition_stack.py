@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.compiled.superposition_stack import CompiledSuperpositionStack
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 ACTIONS = 3  # push, pop, no-op
 CHUNK = 16  # steps whose action gradients are computed at once
@@ -139,7 +139,7 @@ class _SuperpositionStack(torch.autograd.Function):
         return readings, final
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad_readings: Tensor | None, grad_final: Tensor | None):
         weights, buffer = ctx.saved_tensors
         heights = ctx.heights

@@ -31,9 +31,9 @@ from typing import Callable
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.dependency import projective_best_tree, projective_marginals
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.projection import project_dependencies
 
 GRADIENTS = ("pipeline", "ste", "spigot", "marginal")
@@ -112,7 +112,7 @@ class _Surrogate(torch.autograd.Function):
         return parts.clone()
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None, None]:
         if ctx.project is None:
             return ctx.step_size * grad, None, None, None

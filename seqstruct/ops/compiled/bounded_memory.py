@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import call, usable
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
@@ -36,7 +36,7 @@ class CompiledBoundedMemory(torch.autograd.Function):
         return output, *_unpacked(state_end, slots, dim, value_dim), level_end
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_output, d_key_memory, d_value_memory, d_total, _):
         *inputs, states, levels = ctx.saved_tensors
         _, _, dim, slots, value_dim, *_ = ctx.sizes

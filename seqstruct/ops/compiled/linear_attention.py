@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import call, usable
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
@@ -41,7 +41,7 @@ class CompiledLinearAttention(torch.autograd.Function):
         return output, denominator, *ends
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, d_output, _, d_memory_end, d_total_end):
         *inputs, memories, totals, output, denominator, memory, total, memory_end, total_end = ctx.saved_tensors
         query, key, value, weight, log_decay, rows, bias = inputs

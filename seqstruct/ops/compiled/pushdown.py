@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import call
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
 class CompiledRuns(torch.autograd.Function):
@@ -30,7 +30,7 @@ class CompiledRuns(torch.autograd.Function):
         return ending
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad: Tensor):
         moves, pops, pushed, *_ = ctx.saved_tensors
         gradients = *map(torch.empty_like, (moves, pops, pushed)), pushed.new_empty(pushed.shape[1:])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from seqstruct.ops.compiled import call
+from seqstruct.ops.first_derivatives import first_derivatives_only
 
 SLICE = 16  # columns of stack vectors that go together; as in the source
 
@@ -36,7 +36,7 @@ class CompiledSuperpositionStack(torch.autograd.Function):
         return readings, pushed.new_empty(0) if final is None else final
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only
     def backward(ctx, grad_readings: Tensor | None, grad_final: Tensor | None):
         actions, stacks = ctx.saved_tensors
         B, T, m, height, truncated = ctx.sizes

@@ -1,0 +1,16 @@
+"""The backward passes of compiled kernels refuse a graph too."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ops.test_first_derivatives import functions, refused
+
+CASES = ["pushdown_stack", "superposition_stack", "causal_bounded_memory", "causal_linear_attention"]
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_whatever_hangs_on_them_refuses_a_graph(compiled):
+    compiled(True)
+    used = set().union(*map(refused, CASES))
+    assert used == {name for name in functions() if name.startswith("compiled.")}

@@ -1,0 +1,181 @@
+"""Every hand-written backward pass in the package is right in second derivatives, or refuses to be asked for them."""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import torch
+
+import seqstruct
+from seqstruct.ops import additive_scores, deferred, gru, lstm, projection, random_features, scan
+from seqstruct.ops.bounded_memory import causal_bounded_memory, empty_bounded_memory
+from seqstruct.ops.dependency import projective_entropy, projective_log_partition, projective_marginals
+from seqstruct.ops.linear_attention import causal_linear_attention, empty_memory
+from seqstruct.ops.linear_chain import chain_entropy, chain_log_partition, chain_marginals
+from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step
+from seqstruct.ops.pushdown_tape import PushdownTape
+from seqstruct.ops.rational import rational_recurrence
+from seqstruct.ops.semiring import SamplingSemiring
+from seqstruct.ops.stack_lstm import stack_lstm
+from seqstruct.ops.superposition_stack import superposition_stack
+from seqstruct.ops.surrogate import dependency_argmax
+
+ROOT = Path(seqstruct.__file__).parent
+TWICE = {"linear_chain._LogPartition", "dependency._LogPartition"}  # these call the marginals' functions then
+
+
+def functions():
+    """By module and name, all autograd functions of the package, whether imported so far or not."""
+    found = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        module = ".".join([ROOT.name, *file.relative_to(ROOT).with_suffix("").parts])
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and any("Function" in ast.unparse(base) for base in node.bases):
+                function = getattr(import_module(module), node.name)
+                found[f"{module.removeprefix('seqstruct.ops.')}.{node.name}"] = function
+    return found
+
+
+def nodes(result):
+    """The autograd functions of the package that a result hangs on."""
+    found, ahead, seen = set(), [result.grad_fn], set()
+    while ahead:
+        node = ahead.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        ahead += [before for before, _ in node.next_functions]
+        written = getattr(type(node), "_forward_cls", None)
+        if written is not None:
+            found.add(f"{written.__module__.removeprefix('seqstruct.ops.')}.{written.__name__}")
+    return found
+
+
+def test_all_of_them_refuse_a_graph_but_for_two():
+    found = functions()
+    assert len(found) > 30 and set(found) >= TWICE
+    for name, function in found.items():
+        refuses = hasattr(function.backward, "__wrapped__")
+        assert refuses == (name not in TWICE), name
+
+
+def of_gru_steps(draw):
+    steps, rest, hidden = gru.GRUSteps(draw(2, 3, 6), draw(4, 6), draw(6, 2), draw(6)), draw(2, 4), draw(2, 2)
+    return steps(1, rest, steps(0, rest, hidden))
+
+
+def of_lstm_steps(draw):
+    steps, rest = lstm.LSTMSteps(draw(2, 3, 8), draw(6, 8)), draw(2, 4)
+    return steps(1, rest, *steps(0, rest, draw(2, 2), draw(2, 2)))[0]
+
+
+def of_pushdown_steps(draw):
+    state = pushdown_initial(draw(2), 3, states=1, symbols=2)
+    for _ in range(2):
+        state = pushdown_step(state, draw(3, 10), draw(3, 2), states=1, symbols=2)
+    return pushdown_reading(state)
+
+
+def of_stack_lstm(draw):
+    tape = partial(PushdownTape, states=1, symbols=1, sigmoid=True)
+    return stack_lstm(draw(3, 2, 8), draw(2, 2), draw(2, 2), draw(4, 8), draw(2, 5), draw(5), draw(2, 2), tape)[0]
+
+
+def of_bounded_memory(draw):
+    query, key, value, control = draw(1, 2, 5, 3), draw(1, 2, 5, 3), draw(1, 2, 5, 3), draw(1, 2, 5, 2)
+    return causal_bounded_memory(empty_bounded_memory(1, 2, 2, 3, 3, query), query, key, value, control, True)[0]
+
+
+def of_linear_attention(draw):
+    query, key, value = (draw(1, 2, 5, 3).exp() for _ in range(3))
+    return causal_linear_attention(empty_memory(1, 2, 3, 3, query), query, key, value)[0]
+
+
+def of_samples(draw):
+    return SamplingSemiring(torch.Generator().manual_seed(1)).sum(draw(1, 5), -1)
+
+
+def of_exceptions(draw):
+    """Readings in log space."""
+    return pushdown_stack(draw(1, 3, 10) * 3000, draw(1, 3, 2), draw(2), states=1, symbols=2)
+
+
+CASES = {
+    "chain_marginals": lambda draw: chain_marginals(draw(2, 4, 3), draw(2, 3, 3, 3)).edge,
+    "chain_entropy": lambda draw: chain_entropy(draw(2, 4, 7), draw(2, 3, 7, 7)),
+    "projective_marginals": lambda draw: projective_marginals(draw(2, 4, 4)),
+    "projective_entropy": lambda draw: projective_entropy(draw(2, 4, 4)),
+    "pushdown_stack": lambda draw: pushdown_stack(draw(2, 3, 10), draw(2, 3, 2), draw(2), states=1, symbols=2),
+    "pushdown_stack in log space": of_exceptions,
+    "pushdown_step": of_pushdown_steps,
+    "superposition_stack": lambda draw: superposition_stack(draw(2, 3, 3).softmax(2), draw(2, 3, 2))[0],
+    "stack_lstm": of_stack_lstm,
+    "lstm_step": lambda draw: lstm.lstm_step(draw(2, 8), draw(2, 2))[0],
+    "LSTMSteps": of_lstm_steps,
+    "gru_step": lambda draw: gru.gru_step(draw(2, 6), draw(2, 6), draw(2, 2)),
+    "gru_sequence": lambda draw: gru.gru_sequence(draw(2, 3, 6), draw(2, 2), draw(6, 2), draw(6)),
+    "GRUSteps": of_gru_steps,
+    "DeferredProducts": lambda draw: deferred.DeferredProducts(draw(3, 2))(draw(4, 3)),
+    "additive_scores": lambda draw: additive_scores.additive_scores(draw(2, 3, 4), draw(2, 5, 4), draw(4)),
+    "dependency_argmax": lambda draw: dependency_argmax(draw(2, 4, 4), gradient="spigot"),
+    "project_simplex": lambda draw: projection.project_simplex(draw(2, 4)),
+    "unit_norm": lambda draw: random_features.unit_norm(draw(2, 4)),
+    "gaussian_features": lambda draw: random_features.gaussian_features(draw(1, 2, 3, 4), draw(2, 5, 4)),
+    "linear_scan": lambda draw: scan.linear_scan(draw(2, 3, 4), draw(2, 3, 4)),
+    "gated_scan": lambda draw: scan.gated_scan(draw(2, 3, 4), draw(2, 3, 4)),
+    "max_plus_scan": lambda draw: scan.max_plus_scan(draw(2, 3, 4), draw(2, 3, 4)),
+    "rational_recurrence B": lambda draw: rational_recurrence("B", draw(2, 3, 3, 4)).hidden,
+    "rational_recurrence B_max_plus": lambda draw: rational_recurrence("B_max_plus", draw(2, 3, 3, 4)).hidden,
+    "causal_bounded_memory": of_bounded_memory,
+    "causal_linear_attention": of_linear_attention,
+    "SamplingSemiring": of_samples,
+}
+
+
+def results(name):
+    """The leaves of a case and what comes of them."""
+    generator, leaves = torch.Generator().manual_seed(3), []
+
+    def draw(*shape):
+        leaves.append(torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_())
+        return leaves[-1]
+
+    return leaves, CASES[name](draw)
+
+
+def refused(name):
+    """Check that a graph is refused for every leaf, by `grad` and by `backward`; the functions that the result uses."""
+    leaves, result = results(name)
+    weight, used = torch.ones_like(result), nodes(result)
+    first = torch.autograd.grad(result, leaves, weight, allow_unused=True)
+    assert any(grad is not None for grad in first)
+    for place in [i for i, grad in enumerate(first) if grad is not None]:
+        leaves, result = results(name)
+        with pytest.raises(RuntimeError, match="has first derivatives only: no create_graph=True"):
+            torch.autograd.grad(result, leaves[place], weight, create_graph=True)
+    leaves, result = results(name)
+    with pytest.raises(RuntimeError, match="has first derivatives only: no create_graph=True"):
+        result.backward(weight, create_graph=True)
+    return used
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_whatever_hangs_on_them_refuses_a_graph():
+    used = set().union(*map(refused, CASES))
+    elsewhere = {name for name in functions() if name.startswith(("compiled.", "seqstruct.bridge."))}
+    assert used == set(functions()) - TWICE - elsewhere
+
+
+@pytest.mark.parametrize("C", [2, 7])
+def test_log_partitions_are_right_twice(C):
+    generator = torch.Generator().manual_seed(3)
+    unary, edge, arcs = (
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in ((2, 3, C), (2, 2, C, C), (2, 4, 4))
+    )
+    assert torch.autograd.gradgradcheck(chain_log_partition, (unary, edge))
+    assert torch.autograd.gradgradcheck(projective_log_partition, arcs)
