@@ -1,14 +1,18 @@
-"""Marginals of linear chains and dependency trees, forward and backward, beside torch-struct and supar.
+"""Marginals of linear chains and dependency trees, forward and backward: beside torch-struct and supar, and by length.
 
 The peers (Rush 2020; Zhang et al. 2020) take part where they are installed.  Each is given its own layout of the
 potentials, with unary potentials folded into the edges where it wants that, outside of what is timed; the gradient is
 taken of a random weighting of the marginals.  Potentials are normal with variance 1, in float32, without padding.
+By length ours stand alone: time is to grow as their cost does, by the exponent 1 for chains and 3 for trees, and not to
+jump where a partition function leaves the range of float64.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
+from math import log
 
 import torch
 from torch import Tensor
@@ -20,16 +24,28 @@ from seqstruct.ops.spanning_tree import spanning_marginals
 
 CHAINS = [(32, 50, 2), (128, 50, 2), (32, 3, 25)]  # batch, positions, states
 TREES = [(20, 25), (32, 40)]  # batch, words
+LONG_CHAINS, LONG_TREES = [256, 512, 1024, 2048, 4096], [100, 200, 300, 400]
+STATES = [2, 3, 5]
 OURS = "seqstruct"
+SECTIONS = ("peers", "lengths")
 
 
-def run(lengths: Sequence[int] | None, repeats: int) -> str:
-    """The table, of the sizes of the experiments of Kim et al. (2017), or of batches of 32 of the given lengths.
+def run(lengths: Sequence[int] | None, repeats: int, sections: Sequence[str] | None = None) -> str:
+    """The tables of the sections (all by default), at given lengths or at those of the module.
 
-    Raises ValueError on a length below 1.
+    Raises ValueError on a length below 1 and on a section that there is not.
     """
     if lengths and min(lengths) < 1:
         raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
+    if unknown := sorted(set(sections or ()) - set(SECTIONS)):
+        raise ValueError(f"no section {', '.join(unknown)}; sections: {', '.join(SECTIONS)}")
+    tables = {"peers": _beside_peers, "lengths": _by_length}
+    shown = [make(lengths, repeats) for name, make in tables.items() if not sections or name in sections]
+    return f"Marginals, float32; medians of {repeats}\n{machine()}\n" + "\n\n".join(shown)
+
+
+def _beside_peers(lengths: Sequence[int] | None, repeats: int) -> str:
+    """Of the sizes of the experiments of Kim et al. (2017), or of batches of 32 of the given lengths."""
     chains = [(32, n, 2) for n in lengths] if lengths else CHAINS
     trees = [(32, n) for n in lengths] if lengths else TREES
     cases = {f"chain, batch {B}, n {n}, {C} states": chain(B, n, C) for B, n, C in chains}
@@ -42,9 +58,23 @@ def run(lengths: Sequence[int] | None, repeats: int) -> str:
             ratio = "" if name == OURS else f"{timing.both / timings[OURS].both:.1f}"
             rows.append([case, name, f"{timing.forward:.2f}", f"{timing.both:.2f}", ratio, f"{timing.kept:.1f}"])
     absent = [name for name in ("torch_struct", "supar") if _peer(name) is None]
-    note = f"; not installed: {', '.join(absent)}" if absent else ""
-    title = f"Marginals, float32; medians of {repeats}{note}\n{machine()}\n"
-    return title + table(["case", "", "forward ms", "forward+backward ms", "times ours", "kept MB"], rows)
+    note = f"not installed: {', '.join(absent)}\n" if absent else ""
+    return note + table(["case", "", "forward ms", "forward+backward ms", "times ours", "kept MB"], rows)
+
+
+def _by_length(lengths: Sequence[int] | None, repeats: int) -> str:
+    """Each case at growing lengths, with the exponent of its time since the length before."""
+    cases = {f"chain, batch 8, {C} states": (lengths or LONG_CHAINS, partial(chain, 8, states=C)) for C in STATES}
+    cases["projective trees, batch 2"] = (lengths or LONG_TREES, partial(projective, 2))
+    rows = []
+    for case, (sizes, make) in cases.items():
+        before = None
+        for n in sorted(set(sizes)):
+            timing = measure({OURS: make(n)[OURS]}, repeats)[OURS]
+            exponent = "" if before is None else f"{log(timing.both / before[1]) / log(n / before[0]):.2f}"
+            rows.append([case, f"{n}", f"{timing.forward:.2f}", f"{timing.both:.2f}", exponent])
+            before = n, timing.both
+    return table(["case", "length", "forward ms", "forward+backward ms", "exponent"], rows)
 
 
 def chain(batch: int, length: int, states: int) -> dict[str, Contestant]:

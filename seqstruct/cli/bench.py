@@ -20,7 +20,8 @@ BENCHMARKS = {
     "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
                         [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device")),
     "encode": Benchmark("an encoder's layer with bounded memory, beside softmax", [512], ("device",)),
-    "inference": Benchmark("marginals of linear chains and dependency trees, beside torch-struct and supar", None),
+    "inference": Benchmark("marginals of chains and dependency trees, beside torch-struct and supar, and by length",
+                           None, ("sections",)),
     "parsing": Benchmark("training steps of parsers, beside supar's", [25]),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
     "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None,
@@ -39,8 +40,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=None, metavar="N",
                         help="sequence lengths (default: those of the paper or the operator's own)")
     parser.add_argument("--sections", nargs="+", default=None, metavar="NAME",
-                        help="stack: of layers, steps, decoding, growth; decode: of step, unconditional, conditional "
-                             "(default: all)")
+                        help="stack: of layers, steps, decoding, growth; decode: of step, unconditional, conditional; "
+                             "inference: of peers, lengths (default: all)")
     parser.add_argument("--plot", default=None, metavar="FILE", help="attention, decode: draw the curves too")
     parser.add_argument("--device", default=None, help="attention, decode, encode, stack: cpu (default) or cuda")
     parser.add_argument("--dtype", default=None, help="stack: float32 (default) or bfloat16, by autocast")

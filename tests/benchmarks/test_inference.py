@@ -22,6 +22,15 @@ def test_the_table_has_a_row_for_each_case(capsys):
     cases = [f"{kind}, batch 32, n {n}" for kind in ("chain", "projective trees", "all trees") for n in (1, 3)]
     for case in cases:
         assert any(line.startswith(case) and inference.OURS in line for line in lines)
+    names = [line.split("  ")[0] for line in lines]
+    growing = [name for name in names if name.endswith(("8, 2 states", "8, 3 states", "8, 5 states", "trees, batch 2"))]
+    assert growing == [f"chain, batch 8, {C} states" for C in (2, 2, 3, 3, 5, 5)] + ["projective trees, batch 2"] * 2
+
+
+def test_sections(capsys):
+    assert "torch-struct" not in inference.run([2, 3], 1, ["lengths"])
+    assert main(["bench", "inference", "--sections", "width"]) == 1
+    assert "no section width; sections: peers, lengths" in capsys.readouterr().err
 
 
 def test_numbers_below_one_are_refused(capsys):
