@@ -1,12 +1,32 @@
 """Packaging of seqstruct; the version is read from seqstruct/__init__.py without importing it."""
 
 import re
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'^__version__ = "(.+)"$', (HERE / "seqstruct" / "__init__.py").read_text("utf-8"), re.M).group(1)
+# What the commands read beside the code.  A wheel has it in seqstruct/_share, a checkout where it lies.
+SHARED = ("configs/**/*.yaml", "recipes/*/paper.json", "recipes/*/records/*.jsonl")
+
+
+class BuildWithShared(build_py):
+    """Modules and package data, and the files of SHARED below seqstruct/_share."""
+
+    def run(self):
+        super().run()
+        if self.editable_mode:
+            return
+        share = Path(self.build_lib, "seqstruct", "_share")
+        shutil.rmtree(share, ignore_errors=True)
+        for source in sorted(path for pattern in SHARED for path in HERE.glob(pattern)):
+            target = share / source.relative_to(HERE)
+            self.mkpath(str(target.parent))
+            self.copy_file(str(source), str(target))
+
 
 setup(
     name="seqstruct",
@@ -14,28 +34,52 @@ setup(
     description="Structured and efficient attention for sequence models, as a fairseq plugin",
     long_description=(HERE / "README.md").read_text("utf-8"),
     long_description_content_type="text/markdown",
+    author="seqstruct contributors",
     license="MIT",
+    keywords="attention, fairseq, sequence models, machine translation, structured prediction, pushdown automata",
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Environment :: Console",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: C++",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["seqstruct", "seqstruct.*"]),
     package_data={"seqstruct.ops.compiled": ["*.cpp", "*.h"]},
+    cmdclass={"build_py": BuildWithShared},
+    # the least version of each is the oldest line that was tried: that of constraints.txt
     install_requires=[
-        "torch",
+        "torch>=2.13",
         "fairseq-fixed==0.12.3.1",
-        "sacrebleu",
-        "sentencepiece",
-        "subword-nmt",
-        "hydra-core",
-        "tensorboard",
-        "sacremoses",
-        "matplotlib",
-        "numpy",
-        "scipy",
-        "tqdm",
-        "rich",
+        "hydra-core>=1.3",
+        "omegaconf>=2.3",
+        "numpy>=2.2",
+        "scipy>=1.15",
+        "sacrebleu>=2.6",
+        "sacremoses>=0.2",
+        "sentencepiece>=0.2",
+        "protobuf>=7.36",
+        "subword-nmt>=0.3",
+        "pillow>=12.3",
+        "matplotlib>=3.10",
+        "rich>=15.0",
+        "tqdm>=4.70",
+        # fairseq's own: --tensorboard-logdir; without tensorboardX it asks for it whenever a command starts
+        "tensorboard>=2.21",
+        "tensorboardX>=2.6",
     ],
     extras_require={
-        "test": ["pytest", "pytest-xdist", "ruff"],
-        "slurm": ["hydra-submitit-launcher"],
+        "test": ["pytest>=9.2", "pytest-xdist>=3.8", "PyYAML>=6.0", "ruff>=0.17"],
+        "slurm": ["hydra-submitit-launcher>=1.2"],
+        "statistics": ["morfessor>=2.0", "pyphen>=0.18"],
     },
     entry_points={"console_scripts": ["seqstruct = seqstruct.cli:main"]},
 )

@@ -9,10 +9,16 @@ from typing import Callable
 import pytest
 import torch
 
-from seqstruct.bridge.compat import prepare_fairseq
+from seqstruct.bridge.compat import NOISE, prepare_fairseq
 
 prepare_fairseq()
 TESTS = Path(__file__).parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """pytest sets filters of its own for each test, so what the plugin keeps quiet is said to it too."""
+    for message in NOISE:
+        config.addinivalue_line("filterwarnings", "ignore:" + message.replace(":", r"\x3a"))
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,54 @@
 """Packaging: pins, version, entry point, and the scripts behind the make targets."""
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
 
 import seqstruct
+from seqstruct.harness.shared import INSTALLED
+from tests.requirements import EVERYTHING, EXTRAS, REQUIRED
 
 ROOT = Path(__file__).resolve().parents[1]
-SETUP = (ROOT / "setup.py").read_text("utf-8")
+# joeynmt is timed where someone has it: its own requirements do not fit beside this torch
+OF_NO_RELEASE = {"joeynmt"}
+FAIRSEQS_OWN = {"tensorboard", "tensorboardx"}
+COMMANDS = {"pytest-xdist", "ruff"}
 
 
-def requirements():
-    listed = re.search(r"install_requires=\[(.*?)\],\n", SETUP, re.S).group(1)
-    extras = re.search(r"extras_require=\{(.*?)\n    \},", SETUP, re.S).group(1)
-    return re.findall(r'"([A-Za-z0-9_.=-]+)"(?!:)', listed + extras)
+def normal(name):
+    return name.lower().replace("_", "-")
+
+
+def numbers(version):
+    return tuple(map(int, version.split(".")))
+
+
+def imported(*places):
+    """Top-level modules, neither ours nor the standard library's, that the files of some patterns import."""
+    found = set()
+    for path in (path for place in places for path in ROOT.glob(place)):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found.add(node.module.partition(".")[0])
+    ours = {"seqstruct", "tests", *(p.stem for p in (ROOT / "recipes").rglob("*.py"))}
+    return found - ours - sys.stdlib_module_names
+
+
+def distributions(modules):
+    """The distribution that each module is of; a module that is not installed is taken for one of its own name."""
+    of = packages_distributions()
+    return {normal(of.get(module, [module])[0]) for module in modules}
 
 
 def pins():
@@ -28,16 +58,31 @@ def pins():
         if not line.startswith("#"):
             pin, _, marker = line.partition("; ")
             name, version = pin.split("==")
-            found.append((name.lower().replace("_", "-"), version, marker))
+            found.append((normal(name), version, marker))
     return found
 
 
-def test_every_requirement_is_pinned():
-    pinned = {name: version for name, version, _ in pins()}
-    for requirement in requirements():
-        name, _, version = requirement.partition("==")
-        assert name in pinned
-        assert version in ("", pinned[name])
+def test_the_least_version_of_each_requirement_is_the_oldest_pinned():
+    for name, (relation, version) in EVERYTHING.items():
+        pinned = [numbers(pin) for other, pin, _ in pins() if other == name.lower()]
+        assert pinned, f"{name} is not pinned"
+        wanted = numbers(version)
+        assert min(pinned)[: len(wanted)] == wanted, f"{name}: {version} is required, pinned are {pinned}"
+        assert relation == ">=" or pinned == [wanted]
+
+
+def test_requirements_are_what_is_imported():
+    found = distributions(imported("seqstruct/**/*.py", "recipes/**/*.py", "data-prep/**/*.py")) - OF_NO_RELEASE
+    declared = {normal(name) for name in {**REQUIRED, **EXTRAS["statistics"]}}
+    assert found ^ declared == FAIRSEQS_OWN
+
+
+def test_extras_are_what_is_imported():
+    test = {normal(name) for name in EXTRAS["test"]}
+    others = {normal(name) for name in EVERYTHING} - test
+    assert distributions(imported("tests/**/*.py", ".ci/*.py", "setup.py")) - others - {"setuptools"} == test - COMMANDS
+    assert set(EXTRAS) == {"test", "slurm", "statistics"}
+    assert "hydra_submitit_launcher" in (ROOT / "seqstruct" / "harness" / "command.py").read_text("utf-8")
 
 
 def test_pins_are_published_versions_and_unique_for_each_python():
@@ -53,7 +98,9 @@ def test_pins_are_published_versions_and_unique_for_each_python():
 def test_version_is_said_once():
     citation = (ROOT / "CITATION.cff").read_text("utf-8")
     assert f"\nversion: {seqstruct.__version__}\n" in citation
-    assert seqstruct.__version__ not in SETUP
+    assert seqstruct.__version__ not in (ROOT / "setup.py").read_text("utf-8")
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.findall(r"^## (\S+)", changes, re.M)[0] == seqstruct.__version__
 
 
 def test_setup_reads_name_and_version_without_torch():
@@ -70,11 +117,47 @@ def run_script(name, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", ["venv.sh", "run"])
+@pytest.mark.parametrize("name", ["venv.sh", "run", "wheel.sh", "installed.sh"])
 def test_scripts_have_help(name):
     done = run_script(name, "--help")
     assert done.returncode == 0
     assert done.stdout.startswith("Usage: ")
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """{name: bytes} of what the sdist holds, and of what the wheel that is built from it holds."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    folder = tmp_path_factory.mktemp("dist")
+    done = run_script("wheel.sh", str(folder), PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as sdist:
+        source = {m.name.partition("/")[2]: sdist.extractfile(m).read() for m in sdist if m.isfile()}
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        return source, {name: wheel.read(name) for name in wheel.namelist()}
+
+
+def tracked():
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name: (ROOT / name).read_bytes() for name in done.stdout.split("\0") if name}
+
+
+def test_the_sdist_holds_what_git_tracks(archives):
+    generated = {"PKG-INFO", "setup.cfg"}
+    held = {name: data for name, data in archives[0].items()
+            if name not in generated and not name.startswith("seqstruct.egg-info/")}  # fmt: skip
+    assert held == tracked()
+
+
+def test_the_wheel_holds_the_package_the_configs_and_what_report_reads(archives):
+    expected = {}
+    for name, data in tracked().items():
+        if name.startswith("seqstruct/"):
+            expected[name] = data
+        elif name.startswith("configs/") or re.match(r"recipes/\w+/(paper\.json|records/)", name):
+            expected[f"seqstruct/{INSTALLED}/{name}"] = data
+    assert {name: data for name, data in archives[1].items() if ".dist-info/" not in name} == expected
 
 
 def fake_python(folder, body):

@@ -37,6 +37,7 @@ NOISE = (
     r"`torch\.cuda\.amp\.(autocast|GradScaler)\(args\.\.\.\)` is deprecated",
     r"torch\.cuda\.amp\.GradScaler is enabled, but CUDA is not available",
     r"Support for mismatched key_padding_mask and attn_mask is deprecated",
+    r"__array__ implementation doesn't accept a copy keyword",
 )
 
 

@@ -29,9 +29,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
-    # fairseq advises to install tensorboardX whenever its tasks are imported, and has other packages log all they do
-    for chatty in ("fairseq.tasks.text_to_speech", "matplotlib"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    # once fairseq has set up logging, matplotlib tells of every font that it looks at
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
     args = build_parser().parse_args(argv)
     try:
         return args.run(args) or 0

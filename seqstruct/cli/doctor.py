@@ -26,10 +26,11 @@ FAIRSEQ = "fairseq-fixed==0.12.3.1"
 HYDRA = "hydra-core==1.3.2"
 OMEGACONF = "omegaconf==2.3.0"
 PYTHONS = ((3, 10), (3, 13))
-TORCH_LEAST = (2, 6)
-NUMPY_LEAST = (1, 21, 3)
+TORCH_LEAST = (2, 13)
+NUMPY_LEAST = (2, 2)
 OTHERS = (
-    "sacrebleu", "sentencepiece", "subword-nmt", "tensorboard", "sacremoses", "matplotlib", "scipy", "tqdm", "rich",
+    "scipy", "sacrebleu", "sacremoses", "sentencepiece", "protobuf", "subword-nmt", "pillow", "matplotlib", "rich",
+    "tqdm", "tensorboard", "tensorboardX",
 )  # fmt: skip
 
 # Extension modules are built against one numpy and one torch; loading them shows whether these are still there.
@@ -104,6 +105,11 @@ def release(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+def dotted(numbers: tuple[int, ...]) -> str:
+    """(2, 13) is "2.13"."""
+    return ".".join(map(str, numbers))
+
+
 def check_python(version: tuple[int, int]) -> Check:
     """Whether fairseq-fixed and seqstruct run on this Python."""
     found = f"{version[0]}.{version[1]} ({sys.executable})"
@@ -117,7 +123,7 @@ def check_torch(version: Optional[str], imported: Probe) -> Check:
     if version is None:
         return Check("torch", BROKEN, "not installed", "pip install torch")
     if release(version) < TORCH_LEAST:
-        return Check("torch", BROKEN, f"{version}, older than 2.6", "pip install --upgrade torch")
+        return Check("torch", BROKEN, f"{version}, older than {dotted(TORCH_LEAST)}", "pip install --upgrade torch")
     if imported.error:
         return Check(
             "torch", BROKEN, f"{version} does not import: {imported.error}", "pip install --force-reinstall torch"
@@ -174,7 +180,7 @@ def check_numpy(version: Optional[str]) -> Check:
     if version is None:
         return Check("numpy", BROKEN, "not installed", "pip install numpy")
     if release(version) < NUMPY_LEAST:
-        return Check("numpy", BROKEN, f"{version}, older than 1.21.3", "pip install --upgrade numpy")
+        return Check("numpy", BROKEN, f"{version}, older than {dotted(NUMPY_LEAST)}", "pip install --upgrade numpy")
     return Check("numpy", OK, version)
 
 

@@ -1,4 +1,8 @@
-"""`seqstruct path`: the folder to give to fairseq as `--user-dir`, from anywhere."""
+"""`seqstruct path`: the folders to give to fairseq, from anywhere.
+
+The package's folder is for `--user-dir`; with --configs, the folder of the YAML files, a folder for each paper, is for
+`fairseq-hydra-train --config-dir`.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,15 @@ import seqstruct
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add `path` to the subcommands."""
     parser = commands.add_parser(
-        "path", help="print the folder for fairseq's --user-dir", description=__doc__.partition(": ")[2]
+        "path", help="print the folder for fairseq's --user-dir, or that of the configs",
+        description=__doc__.partition(": ")[2], formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--configs", action="store_true", help="print the folder of the YAML files instead")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the package's folder."""
-    print(Path(seqstruct.__file__).resolve().parent)
+    """Print the package's folder, or that of its configs."""
+    from seqstruct.harness.shared import shared_folder
+
+    print(shared_folder("configs") if args.configs else Path(seqstruct.__file__).resolve().parent)

@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-import seqstruct
 from seqstruct.harness.records import Record, format_value, latest, of_each_seed, read_folder
+from seqstruct.harness.shared import shared_folder
 
 FORMATS = ("text", "markdown", "csv")
 
@@ -114,16 +114,16 @@ class Line:
 
 
 def paper_folder(paper: str) -> Path:
-    """The folder of a paper's recipes: a path, or a name under recipes/ here or beside the installed package.
+    """The folder of a paper's recipes: a path, or a name under recipes/ here, in the checkout or in the wheel.
 
     Raises ValueError if there is none with a paper.json.
     """
-    beside = Path(seqstruct.__file__).resolve().parent.parent / "recipes"
-    candidates = [Path(paper), Path("recipes") / paper, beside / paper]
+    roots = (Path("recipes"), shared_folder("recipes"))
+    candidates = [Path(paper), *(root / paper for root in roots)]
     for folder in candidates:
         if (folder / "paper.json").is_file():
             return folder
-    known = sorted({found.parent.name for root in (Path("recipes"), beside) for found in root.glob("*/paper.json")})
+    known = sorted({found.parent.name for root in roots for found in root.glob("*/paper.json")})
     raise ValueError(
         f"no recipes of {paper!r}: expected a folder with a paper.json, or one of: {', '.join(known) or 'none found'}"
     )

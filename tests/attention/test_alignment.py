@@ -66,7 +66,7 @@ def test_local_attention(name: str, kind: str, generator: torch.Generator) -> No
         center = float(t)
         if name == "local_predictive":
             inner = attention.position_weight @ torch.tanh(attention.position_hidden.weight @ query[0, t])
-            center = SOURCE / (1 + math.exp(-float(inner)))
+            center = SOURCE / (1 + math.exp(-inner.item()))
         inside = [s for s in range(SOURCE) if center - 2 <= s <= center + 2]
         expected = torch.zeros(SOURCE, dtype=torch.float64)
         if inside:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -79,6 +80,13 @@ def test_known_noise_is_filtered_and_nothing_else() -> None:
     assert done.returncode == 0, done.stderr
     warned = [line for line in done.stderr.splitlines() if "Warning" in line]
     assert len(warned) == 1 and "something else" in warned[0], done.stderr
+
+
+def test_known_noise_passes_in_tests_and_any_other_warning_of_ours_is_an_error() -> None:
+    torch.cuda.amp.autocast(enabled=False)
+    np.copy(torch.zeros(2))
+    with pytest.raises(UserWarning, match="of ours"):
+        warnings.warn("of ours", stacklevel=1)
 
 
 def test_options_that_a_checkpoint_of_a_preset_lacks_have_their_defaults(tmp_path) -> None:

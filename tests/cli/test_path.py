@@ -8,6 +8,7 @@ import pytest
 
 import seqstruct
 from seqstruct.cli import main
+from seqstruct.harness.shared import INSTALLED
 
 
 def test_path_is_the_package_folder_from_anywhere(tmp_path, monkeypatch, capsys):
@@ -16,6 +17,22 @@ def test_path_is_the_package_folder_from_anywhere(tmp_path, monkeypatch, capsys)
     folder = Path(capsys.readouterr().out.rstrip("\n"))
     assert folder == Path(seqstruct.__file__).resolve().parent
     assert (folder / "models").is_dir()
+
+
+def test_configs_are_those_of_the_checkout_or_of_the_wheel(tmp_path, monkeypatch, capsys):
+    root = Path(seqstruct.__file__).resolve().parents[1]
+    package = tmp_path / "site-packages" / "seqstruct"
+    (package.parent / "configs").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for installed in (False, True):
+        if installed:
+            (package / INSTALLED).mkdir(parents=True)
+            monkeypatch.setattr(seqstruct, "__file__", str(package / "__init__.py"))
+        assert main(["path", "--configs"]) == 0
+        found.append(capsys.readouterr().out.rstrip("\n"))
+    assert found == [str(root / "configs"), str(package / INSTALLED / "configs")]
+    assert (root / "configs" / "stack_attention" / "cfl.yaml").is_file()
 
 
 def test_version(capsys):
