@@ -8,6 +8,7 @@ are the same on every machine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,7 @@ class DecodingStates(Recipe):
         for figure, (kind, rows) in FIGURES.items():
             if run.cell.row not in rows:
                 continue
-            own, base = (states(NAMES[row], lengths, kind == "conditional", Place.of("cpu", "float32"))
-                         for row in (run.cell.row, "softmax"))  # fmt: skip
+            own, base = (counted(row, lengths, kind) for row in (run.cell.row, "softmax"))
             used, reserved = ([(length, pair[part]) for length, pair in own.items()] for part in range(2))
             share = 100 * used[-1][1] / base[lengths[-1]][0]
             found += [
@@ -60,6 +60,12 @@ class DecodingStates(Recipe):
                 Measurement("reserved_memory", reserved[-1][1], "MB", "length", reserved, table=figure),
             ]
         return found
+
+
+@cache
+def counted(row: str, lengths: Sequence[int], kind: str) -> Mapping[int, tuple[float, float]]:
+    """Used and reserved megabytes by length."""
+    return states(NAMES[row], lengths, kind == "conditional", Place.of("cpu", "float32"))
 
 
 recipe = DecodingStates()
