@@ -23,7 +23,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, LOWEST, level_
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, level_
 from seqstruct.ops.workspace import Loan, Pool
 
 SMALLEST_TOTAL = 1e-285
@@ -184,18 +184,17 @@ def scan(start: Tensor, steps: Tensor, entering: Tensor, need_total: bool) -> Sc
     space, tree = loan.space, loan.space.values
     # Each kind of potentials is brought to a maximum of 0 before they meet, lest digits are lost in a great number.
     highest = level_(tree.leaves.copy_(steps.permute(2, 3, 1, 0)), 0, 1)  # M B
-    states = entering.permute(2, 1, 0).to(torch.float64, copy=True)  # C M B
+    states = tree.leaves.new_empty(C, M, B).copy_(entering.permute(2, 1, 0))
     highest += level_(states, 0)
-    of_both = tree.leaves.add_(states).amax((0, 1)).clamp_(min=LOWEST)
-    exact = of_both.amin(0) >= -LARGEST_POTENTIAL
-    of_both += math.log(C)
+    # Where no sum of the two is within reach of 0 nothing is left of the step, and its row is not exact.
+    of_both = tree.leaves.add_(states).amax((0, 1)).clamp_(min=-LARGEST_POTENTIAL).add_(math.log(C))
     tree.leaves.sub_(of_both).exp_()
     tree.first.copy_(start.softmax(1, dtype=torch.float64).t())
     _fill(tree, C)
     alpha, beta = tree.in_time(tree.vectors)
     step = (tree.leaves * alpha.narrow(1, 0, M).unsqueeze(1)).mul_(beta)
     around = step.sum((0, 1))  # M B
-    exact &= around.amin(0) >= SMALLEST_TOTAL
+    exact = around.amin(0) >= SMALLEST_TOTAL
     log_partition = highest[0]
     if need_total:
         middle = tree.middle
@@ -213,14 +212,18 @@ def _fill(tree: _Tree, states: int) -> None:
         _sum_of_products(pairs, out)
         if divisor is not None:
             torch.amax(out, (1, 2), out=divisor)
-            out.div_(divisor.mul_(states).clamp_(min=1e-300)[:, None, None])
+            out.div_(divisor.mul_(states)[:, None, None])  # no number where a row has no path
     for out, pairs in tree.down:
         _sum_of_products(pairs, out)
 
 
 def _nodes(step: Tensor) -> Tensor:
     """C M+1 B, of every state what C C M B says of the step that leaves it, of the last one of the step before it."""
-    return torch.cat([step.sum(1), step.select(2, step.size(2) - 1).sum(0).unsqueeze(1)], 1)
+    C, _, M, B = step.shape
+    nodes = step.new_empty(C, M + 1, B)
+    torch.sum(step, 1, out=nodes.narrow(1, 0, M))
+    torch.sum(step.select(2, M - 1), 0, out=nodes.select(1, M))
+    return nodes
 
 
 def scan_tangent(
