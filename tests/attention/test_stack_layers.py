@@ -128,3 +128,13 @@ def test_a_padded_input_is_not_pushed(generator: torch.Generator) -> None:
         results.append([whole, resumed, *(torch.autograd.grad(y.sum(), inputs)[0] for y in (whole, resumed))])
     for padded, plain in zip(*results, strict=True):
         assert torch.equal(padded, plain)
+
+
+@pytest.mark.parametrize("mechanism", ["superposition_stack", "nondeterministic_stack"])
+def test_second_derivatives_are_refused(mechanism: str, generator: torch.Generator) -> None:
+    """A gradient penalty through a layer would else miss all that goes through the stack."""
+    attention = get_attention(mechanism)(make_config(mechanism, {"size": 2}), Shape.of(Site.DECODER_SELF, 6))
+    x = torch.randn(2, 5, 6, generator=generator).requires_grad_()
+    output = attention(x, x, x)[0].output
+    with pytest.raises(RuntimeError, match="first derivatives only: no create_graph=True"):
+        torch.autograd.grad(output.square().sum(), x, create_graph=True)
