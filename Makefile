@@ -1,11 +1,11 @@
-# make demo | test | smoke | lint | readme | venv | clean        PYTHON=python3.12 chooses the interpreter of a new .venv.
+# make demo | test | smoke | evidence | lint | readme | venv | clean        PYTHON=python3.12 chooses the interpreter of a new .venv.
 PYTHON ?=
 WORKERS ?= 2
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test smoke lint readme venv clean
+.PHONY: demo test smoke evidence lint readme venv clean
 
 demo: $(STAMP)
 	$(BIN)/python recipes/stack_attention/demo.py
@@ -15,6 +15,9 @@ test: $(STAMP)
 
 smoke: $(STAMP)
 	$(BIN)/python recipes/smoke.py
+
+evidence: $(STAMP)
+	$(BIN)/python -m seqstruct.harness.evidence $(if $(STATUS),--status,--commit)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
