@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import logging
 import os
 import sys
 import traceback
@@ -68,6 +69,8 @@ def prepare_fairseq() -> None:
     torch.serialization.add_safe_globals([argparse.Namespace])
     for message in NOISE:
         warnings.filterwarnings("ignore", message=message)
+    # one of fairseq's models sets the level of all logging to DEBUG, and hydra then tells of its own state
+    logging.getLogger("hydra.core.utils").setLevel(logging.INFO)
     resume.install()
     dictionaries.install()
     swapped_attention.install()

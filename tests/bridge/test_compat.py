@@ -80,6 +80,7 @@ def test_known_noise_is_filtered_and_nothing_else() -> None:
     assert done.returncode == 0, done.stderr
     warned = [line for line in done.stderr.splitlines() if "Warning" in line]
     assert len(warned) == 1 and "something else" in warned[0], done.stderr
+    assert "DEBUG" not in done.stderr
 
 
 def test_known_noise_passes_in_tests_and_any_other_warning_of_ours_is_an_error() -> None:
