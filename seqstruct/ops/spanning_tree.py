@@ -48,7 +48,8 @@ def spanning_entropy(arcs: Tensor, padding_mask: Tensor | None = None, *, single
     the weights where that is not exact.
     """
     rows, arcs_in_front = aligned_arcs(arcs, padding_mask)
-    return _infer(arcs_in_front, rows, single_root, ENTROPY)[1].to(arcs.dtype)
+    entropy = _infer(arcs_in_front, rows, single_root, ENTROPY)[1]
+    return (entropy - entropy.detach().clamp(max=0)).to(arcs.dtype)  # rounded below 0 where it is 0
 
 
 def spanning_best_tree(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> BestTree:

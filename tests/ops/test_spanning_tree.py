@@ -141,6 +141,7 @@ def test_entropy_keeps_its_digits(generator, magnitude, single_root):
         weight = -p * (scores.log_softmax(0) + entropy_of(scores))
         expected = torch.einsum("p,phm->hm", weight, indicators(trees))
         torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-14 * max(magnitude, 100))
+    assert (found >= 0).all()
 
 
 @roots
