@@ -15,8 +15,8 @@ from typing import Any
 
 from systems import write_made_up
 
+from seqstruct.data.aligned import find_text, read_lines
 from seqstruct.data.files import atomic_write
-from seqstruct.data.parallel import find_text, read_lines
 from seqstruct.data.statistics import SEGMENTATIONS, Options, count_words, line_of
 from seqstruct.data.subwords import moses_tokenizer
 from seqstruct.harness.command import main

@@ -19,9 +19,9 @@ from typing import Any
 
 from systems import write_made_up
 
+from seqstruct.data.aligned import read_lines, read_pairs
 from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.files import atomic_write
-from seqstruct.data.parallel import read_lines, read_pairs
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run

@@ -15,8 +15,8 @@ from pathlib import Path
 from published import PublishedTable, sgd
 from systems import LENGTHS, Corpus, System
 
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.binarise import preprocess
-from seqstruct.data.parallel import read_lines
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq

@@ -22,7 +22,7 @@ from pathlib import Path
 from lineage import MODELS, epochs, train_options, vocabulary
 from systems import Corpus, System, TranslationRecipe
 
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 from seqstruct.harness import plot
 from seqstruct.harness.command import main
 from seqstruct.harness.plot_tree import soft_tree, soft_tree_gates

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.subwords import KINDS
 from seqstruct.harness.baselines import measure
 from seqstruct.harness.launch import load_recipe

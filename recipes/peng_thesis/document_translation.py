@@ -19,8 +19,8 @@ from typing import Any
 import efficient_translation as translation
 
 from seqstruct.bridge.averaging import average_checkpoints
+from seqstruct.data.aligned import find_text, read_lines
 from seqstruct.data.files import atomic_write
-from seqstruct.data.parallel import find_text, read_lines
 from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe

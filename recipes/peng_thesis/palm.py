@@ -18,8 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.files import atomic_write
-from seqstruct.data.parallel import read_lines
 from seqstruct.data.parsed_text import prepare
 from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main

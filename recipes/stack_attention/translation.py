@@ -21,8 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.europarl import CORPUS, LANGUAGES, NEWS
-from seqstruct.data.parallel import read_lines
 from seqstruct.data.shards import data_path
 from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main

@@ -22,9 +22,9 @@ from typing import Any
 
 import torch
 
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.files import atomic_write
 from seqstruct.data.nli.folder import read_corpus, read_meta, read_split
-from seqstruct.data.parallel import read_lines
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq, run_command

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.tree_transduction.folder import Request, Split, read_meta, read_split, write_folder
 from seqstruct.data.tree_transduction.formula import infix, parse_prefix
 from seqstruct.harness import plot

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if trees:
         _score(args, path)
         return 0
-    from seqstruct.data.parallel import read_lines
+    from seqstruct.data.aligned import read_lines
 
     parse = _parser(args)
     lines = (line.rstrip("\n") for line in sys.stdin) if args.input == "-" else read_lines(args.input)

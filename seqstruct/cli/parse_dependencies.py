@@ -70,8 +70,8 @@ def _name(path: str) -> str:
 def _read(path: str) -> Iterable[list[Token]]:
     """The words of each sentence.  Raises ValueError, naming the line, if there is none in it."""
     from seqstruct.cli.parse import sentences_of
+    from seqstruct.data.aligned import read_lines
     from seqstruct.data.conllu import Token, read_conllu
-    from seqstruct.data.parallel import read_lines
 
     if path.removesuffix(".gz").endswith(EXTENSION):
         yield from (list(sentence.tokens) for sentence in read_conllu(path))

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
 from seqstruct.scoring.hypotheses import UNDO, read_generate, to_text
 from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_length

@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the table.  Raises ValueError or OSError with one sentence."""
-    from seqstruct.data.parallel import read_lines
+    from seqstruct.data.aligned import read_lines
     from seqstruct.data.statistics import SEGMENTATIONS, Options, count_words, line_of
     from seqstruct.data.subwords import moses_tokenizer
 

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from seqstruct.data import parallel, shards
+from seqstruct.data.aligned import read_pairs
 from seqstruct.data.command import exit_status
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, write_json
@@ -88,7 +89,7 @@ def write_raw(files: Mapping[str, Path], out: Path, pairs: int, seed: int) -> No
 
     Raises ValueError if sides are of unlike length, or no pair of a split passes the limits.
     """
-    training = parallel.read_pairs(files[f"{CORPUS}.de"], files[f"{CORPUS}.en"], empty=True)
+    training = read_pairs(files[f"{CORPUS}.de"], files[f"{CORPUS}.en"], empty=True)
     splits = {"train": draw(training, pairs, seed)}
     for split, name in NEWS.items():
         normalised = ((normalize(de), normalize(en)) for de, en in read_news(files, name, LANGUAGES))

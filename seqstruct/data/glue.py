@@ -22,12 +22,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.binarise import write_lines
 from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_json
-from seqstruct.data.parallel import read_lines
 
 ADDRESS = "https://dl.fbaipublicfiles.com"
 MANUAL = "the archives are linked from https://gluebenchmark.com/tasks; name their folder by --from"

@@ -23,8 +23,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from seqstruct.data.aligned import read_lines, read_pairs
 from seqstruct.data.downloads import Remote
-from seqstruct.data.parallel import Options, read_lines, read_pairs
+from seqstruct.data.parallel import Options
 from seqstruct.data.segments import read_aligned_segments
 from seqstruct.data.subwords import moses_tokenizer
 from seqstruct.data.translation import Corpus, Pair, full

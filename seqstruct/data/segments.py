@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 
 _ELEMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>|<doc\b", re.IGNORECASE | re.DOTALL)
 

@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from seqstruct.data.aligned import read_pairs
 from seqstruct.data.downloads import Remote
-from seqstruct.data.parallel import Options, read_pairs
+from seqstruct.data.parallel import Options
 from seqstruct.data.segments import read_news
 from seqstruct.data.translation import Corpus, Pair, full
 

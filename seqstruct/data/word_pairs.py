@@ -19,10 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from seqstruct.data.aligned import content_sha256, find_text, read_lines, read_pairs
 from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.command import exit_status
 from seqstruct.data.files import atomic_write, new_folder, write_json
-from seqstruct.data.parallel import SPLITS, content_sha256, find_text, read_lines, read_pairs
+from seqstruct.data.parallel import SPLITS
 from seqstruct.data.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
 
 PROGRAMS = {"kytea": ["kytea", "-notags"], "mecab": ["mecab", "-Owakati"]}

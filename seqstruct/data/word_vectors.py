@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 
 
 def read_vectors(path: str | os.PathLike, words: Collection[str] | None = None) -> dict[str, np.ndarray]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq
 from seqstruct.harness.run import PLUGIN, Run

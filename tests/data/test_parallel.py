@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 
 from seqstruct.data import parallel, subwords
+from seqstruct.data.aligned import read_checksums
 from seqstruct.data.parallel import Options
 
 NOUNS = [("Hund", "dog"), ("Mann", "man"), ("Ball", "ball"), ("Baum", "tree"), ("Vogel", "bird")]
@@ -237,7 +238,7 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path):
     sums = parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=50), out)["sha256"]
     listing = tmp_path / "sums"
     listing.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
-    assert parallel.read_checksums(listing) == sums
+    assert read_checksums(listing) == sums
     (corpus / "train.de").write_bytes(gzip.decompress((corpus / "train.de.gz").read_bytes()))
     (corpus / "train.de.gz").unlink()
     options = Options(("de", "en"), vocabulary=50)
@@ -247,7 +248,7 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path):
         parallel.prepare(prefixes(corpus), options, tmp_path / "third", sums)
     listing.write_text("abc  train.de\n")
     with pytest.raises(ValueError, match="line 1: expected a SHA-256"):
-        parallel.read_checksums(listing)
+        read_checksums(listing)
 
 
 def test_a_folder_with_files_is_not_written_over(corpus, tmp_path):

@@ -80,7 +80,7 @@ def test_refusals():
 
 
 def test_multi30k_has_the_order_of_the_published_table(reference):
-    from seqstruct.data.parallel import read_lines
+    from seqstruct.data.aligned import read_lines
     from seqstruct.data.subwords import moses_tokenizer
 
     tokenize = moses_tokenizer("de")

@@ -4,7 +4,7 @@ import zipfile
 import pytest
 
 from seqstruct.data import subwords
-from seqstruct.data.parallel import read_lines
+from seqstruct.data.aligned import read_lines
 
 GERMAN = ["Ein Mann läuft über die Straße.", "Zwei Hunde spielen im Schnee.", "Ein Hund läuft durch den Schnee."]
 ENGLISH = ["A man isn't walking (today).", "Two dogs play in the snow.", 'He said: "no", she didn\'t & left | now.']

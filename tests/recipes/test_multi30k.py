@@ -120,7 +120,7 @@ def test_the_script_explains_itself():
 
 
 def test_the_corpus_on_disk_has_the_official_checksums(reference, tmp_path):
-    from seqstruct.data.parallel import content_sha256, find_text, read_checksums
+    from seqstruct.data.aligned import content_sha256, find_text, read_checksums
 
     expected = read_checksums(ROOT / "data-prep" / "multi30k.sha256")
     assert len(expected) == 9

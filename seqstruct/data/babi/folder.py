@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.babi.stories import find_task, read_questions, vocabulary_of
 from seqstruct.data.files import new_folder, verify
-from seqstruct.data.parallel import read_lines
 
 VOCABULARY = "vocabulary.txt"
 

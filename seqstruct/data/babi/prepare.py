@@ -18,8 +18,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the folder and say what it holds."""
+    from seqstruct.data.aligned import read_checksums
     from seqstruct.data.babi.folder import write_folder
-    from seqstruct.data.parallel import read_checksums
 
     checksums = read_checksums(args.checksums) if args.checksums else None
     counts = write_folder(args.source, args.task, args.out, split_seed=args.split_seed, checksums=checksums)

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.conllu import read_conllu
 from seqstruct.data.files import new_folder
 from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pair, Pairs, find_snli, read_rte, read_snli
-from seqstruct.data.parallel import read_lines
 from seqstruct.data.word_vectors import read_vectors, vectors_with_hashing
 
 SPLITS = ("train", "valid", "test")

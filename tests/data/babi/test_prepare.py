@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from seqstruct.cli import main
+from seqstruct.data.aligned import read_checksums
 from seqstruct.data.babi.folder import split_stories, write_folder
 from seqstruct.data.babi.stories import TASKS, read_questions
 from seqstruct.data.files import sha256
-from seqstruct.data.parallel import read_checksums
 from tests.data.babi.stories_text import OTHER, STORY
 
 ROOT = Path(__file__).resolve().parents[3]
