@@ -1,17 +1,21 @@
-# make demo | test | smoke | evidence | lint | readme | venv | clean        PYTHON=python3.12 chooses the interpreter of a new .venv.
+# make demo | test | test-settings | smoke | evidence | lint | readme | venv | clean
+# PYTHON=python3.12 chooses the interpreter of a new .venv, WORKERS the processes that run tests.
 PYTHON ?=
 WORKERS ?= 2
 
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test smoke evidence lint readme venv clean
+.PHONY: demo test test-settings smoke evidence lint readme venv clean
 
 demo: $(STAMP)
 	$(BIN)/python recipes/stack_attention/demo.py
 
 test: $(STAMP)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)
+
+test-settings: $(STAMP)
+	WORKERS=$(WORKERS) .ci/settings.sh
 
 smoke: $(STAMP)
 	$(BIN)/python recipes/smoke.py

@@ -61,5 +61,5 @@ def generator() -> torch.Generator:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
-    """Small tensors run fastest on one thread, also where tests run side by side."""
-    torch.set_num_threads(1)
+    """Small tensors run fastest on one thread, also where tests run side by side; OMP_NUM_THREADS asks for others."""
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", 1)))

@@ -117,7 +117,7 @@ def run_script(name, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", ["venv.sh", "run", "wheel.sh", "installed.sh"])
+@pytest.mark.parametrize("name", ["venv.sh", "run", "settings.sh", "wheel.sh", "installed.sh"])
 def test_scripts_have_help(name):
     done = run_script(name, "--help")
     assert done.returncode == 0
@@ -213,5 +213,5 @@ def test_a_python_that_is_not_there_is_named():
 
 def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    for target in ("demo", "test", "smoke", "lint", "venv", "clean"):
+    for target in ("demo", "test", "test-settings", "smoke", "lint", "venv", "clean"):
         assert f"\n{target}:" in makefile

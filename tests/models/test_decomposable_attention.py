@@ -127,7 +127,7 @@ def data(tmp_path):
     names = [f"n{i}" for i in range(4)]
     for split in ("train", "valid", "test"):
         lines = []
-        for _ in range(40):
+        for _ in range(120 if split == "train" else 40):
             i, j = torch.randperm(4, generator=chooser)[:2].tolist()
             same = bool(torch.rand((), generator=chooser) < 0.5)
             hypothesis = [names[i if same else j], "ran"]
@@ -141,7 +141,7 @@ def data(tmp_path):
 
 
 def test_pretrains_trains_saves_and_validates(data, tmp_path, capsys):
-    sizes = ["--intra-attention", "dependency(hidden_size=6)", "--hidden-size", "16", "--word-dim", "12"]
+    sizes = ["--intra-attention", "dependency(hidden_size=6)", "--hidden-size", "24", "--word-dim", "12"]
     parser = str(tmp_path / "parser.pt")
     command = [str(data), "--treebank", str(data / "treebank.conllu"), "--out", parser, "--batch-size", "8"]
     assert pretrain_main([*command, *sizes]) == 0
@@ -153,15 +153,15 @@ def test_pretrains_trains_saves_and_validates(data, tmp_path, capsys):
               "--num-workers", "0", "--batch-size", "8"]  # fmt: skip
     fairseq(
         "train", data, *common, "--arch", "decomposable_attention", *sizes, "--pretrained-parser", parser,
-        "--initialization-deviation", "0.2", "--dropout", "0", "--optimizer", "adagrad", "--lr", "0.1",
-        "--initial-accumulator", "0.1", "--max-epoch", "25", "--no-epoch-checkpoints", "--save-dir", tmp_path,
+        "--initialization-deviation", "0.3", "--dropout", "0", "--optimizer", "adagrad", "--lr", "0.1",
+        "--initial-accumulator", "0.1", "--max-epoch", "40", "--no-epoch-checkpoints", "--save-dir", tmp_path,
         "--update-epoch-batch-itr", "True",
     )  # fmt: skip
     trained = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["model"]
     assert saved.keys() < {name.removeprefix("intra.") for name in trained}
     printed = fairseq("validate", data, *common, "--path", tmp_path / "checkpoint_best.pt", "--valid-subset", "test",
                       "--log-format", "json")  # fmt: skip
-    assert float(re.search(r'"test_accuracy": "([\d.]+)"', printed)[1]) > 80
+    assert float(re.search(r'"test_accuracy": "([\d.]+)"', printed)[1]) > 80, "chance has 50; ten seeds reach 100"
 
 
 def test_pretraining_says_one_sentence(data, tmp_path, capsys):

@@ -137,8 +137,8 @@ def test_trained_and_validated_by_the_commands(folder, tmp_path):
               "--num-workers", 0, "--log-format", "json"]
     printed = fairseq(
         "train", folder, *common, "--corpora", "trees,dm", "--arch", "joint_parser_small", *sizes, "--dropout", 0.0,
-        "--intermediate", "tree", "--optimizer", "adam", "--lr", 0.02, "--clip-norm", 5, "--batch-size", 8,
-        "--max-epoch", 8, "--best-checkpoint-metric", "labeled_f1", "--maximize-best-checkpoint-metric",
+        "--intermediate", "tree", "--optimizer", "adam", "--lr", 0.01, "--clip-norm", 5, "--batch-size", 8,
+        "--max-epoch", 12, "--best-checkpoint-metric", "labeled_f1", "--maximize-best-checkpoint-metric",
         "--update-epoch-batch-itr", "True", "--save-dir", tmp_path, "--no-epoch-checkpoints",
     )  # fmt: skip
     losses = [json.loads(line)["train_loss"] for line in re.findall(r'\{"epoch": \d+, "train_loss".*\}', printed)]

@@ -10,7 +10,7 @@ import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from tests.models.building import dictionary_of, small_translation_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
 
 SIZES = [
     f"--{side}-{name}={value}"
@@ -30,7 +30,7 @@ def test_trees_below_and_segments_across(tmp_path: Path) -> None:
         "--no-epoch-checkpoints", "--dropout", 0.0, "--log-format", "simple", "--save-dir", save,
     )  # fmt: skip
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?nll_loss ([\d.]+)", log)]
-    assert len(losses) == 4 and losses[-1] < losses[0]
+    assert len(losses) == 4 and losses[-1] < 0.9 * losses[0]
     penalties = [float(p) for p in re.findall(r"valid on 'valid' subset.*?\| penalty (\S+)", log)]
     model = load_checkpoint(save / "checkpoint_last.pt")["model"]
     pairwise = [value for name, value in model.items() if name.endswith("encoder_attn.mechanism.pairwise")]
@@ -38,10 +38,10 @@ def test_trees_below_and_segments_across(tmp_path: Path) -> None:
     assert abs(penalties[-1] - sum(0.5 * float(p.square().sum()) for p in pairwise)) < 1e-5
     options = (data, "--user-dir", PLUGIN, "--path", save / "checkpoint_best.pt", "--cpu", "--max-len-b", 20)
     beams = [
-        dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", fairseq("generate", *options, "--beam", 3, *batches), re.M))
+        sorted(re.findall(r"^H-(\d+)\t\S+\t(.*)$", fairseq("generate", *options, "--beam", 3, *batches), re.M))
         for batches in (("--batch-size", 7), ("--batch-size", 1))
     ]
-    assert len(beams[0]) == 30 and beams[0] == beams[1]
+    assert len(beams[0]) == 30 and nearly_equal(*beams)
 
 
 def test_segmentation_by_scaled_products_is_refused() -> None:

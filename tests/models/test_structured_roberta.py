@@ -145,7 +145,7 @@ def test_pretrained_swapped_continued_and_fine_tuned(data, tmp_path):
                   "--finetune-from-model", tmp_path / "a/checkpoint_last.pt")  # fmt: skip
     assert "the checkpoint has other attention" in log
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
-    assert len(losses) == 4 and losses[-1] < losses[0]
+    assert len(losses) == 4 and losses[-1] < 0.9 * losses[0]
     log = fairseq("train", data / "task", *TRAIN, *LABELS, *PLAN, "--max-epoch", 3, "--save-dir", tmp_path / "c",
                   "--finetune-from-model", tmp_path / "b/checkpoint_last.pt")  # fmt: skip
     assert "other attention" not in log

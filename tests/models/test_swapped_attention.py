@@ -32,7 +32,7 @@ def generate(trained, plan=None):
     overrides = {"decoder_self_attention": plan, "cross_attention": plan} if plan else {}
     printed = fairseq("generate", data, "--user-dir", PLUGIN, "--cpu", "--path", checkpoint, "--beam", 1, "--max-len-b",
                       10, "--model-overrides", repr(overrides))  # fmt: skip
-    return printed, re.findall(r"^H-(\d+)\t\S+\t(.*)$", printed, re.M)
+    return printed, re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", printed, re.M)
 
 
 def test_the_same_attention_gives_the_same_and_no_warning(trained):

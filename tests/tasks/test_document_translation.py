@@ -12,7 +12,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from seqstruct.data.documents import read_documents
 from seqstruct.tasks.document_translation import SEPARATOR, DocumentTranslationConfig, DocumentTranslationTask
 from tests.models.building import small_translation_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
 
 COUNTS = {"train": (7, 1, 13, 30, 9), "valid": (60,), "test": (2, 7, 5, 1, 13, 32)}
 
@@ -122,17 +122,19 @@ def test_through_the_front_door(data, tmp_path):
              (("embed-dim", 16), ("ffn-embed-dim", 32), ("attention-heads", 2), ("layers", 1))]  # fmt: skip
     log = fairseq(
         "train", data, "--user-dir", PLUGIN, "--task", "document_translation", "--cpu", "--num-workers", 0, "--arch",
-        "structured_transformer_abc_documents", *sizes, "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 300,
+        "structured_transformer_abc_documents", *sizes, "--optimizer", "adam", "--lr", 0.003, "--max-tokens", 300,
         "--max-epoch", 4, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--save-dir", tmp_path,
         "--criterion", "cross_entropy",
     )  # fmt: skip
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
-    assert len(losses) == 4 and losses[-1] < losses[0]
+    assert len(losses) == 4 and losses[-1] < 0.93 * losses[0]
     options = ("--user-dir", PLUGIN, "--task", "document_translation", "--cpu", "--beam", 2, "--max-len-b", 5, "--path",
                tmp_path / "checkpoint_last.pt")  # fmt: skip
-    found = [re.findall(r"^H-(\d+)\t\S+\t(.*)$", fairseq("generate", data, *options, "--batch-size", size), re.M)
-             for size in (1, 7)]  # fmt: skip
-    assert dict(found[0]) == dict(found[1]) and len(found[0]) == 60
+    found = [
+        sorted(re.findall(r"^H-(\d+)\t\S+\t(.*)$", fairseq("generate", data, *options, "--batch-size", size), re.M))
+        for size in (1, 7)
+    ]
+    assert len(found[0]) == 60 and nearly_equal(*found)
     assert not any(SEPARATOR in text for _, text in found[0])
     references = (data.parent / "text" / "test.en").read_text().splitlines()
     printed = dict(re.findall(r"^T-(\d+)\t(.*)$", fairseq("generate", data, *options, "--batch-size", 7), re.M))

@@ -45,7 +45,7 @@ def trained(data, tmp_path_factory) -> Path:
     options = [*TRAIN, "--cell", "F", "--max-epoch", "4", "--log-format", "json"]
     log = fairseq("train", data, *options, "--save-dir", folder)
     losses = [float(x) for x in re.findall(r'"train_loss": "([\d.]+)', log)]
-    assert len(losses) == 4 and losses[-1] < losses[0]
+    assert len(losses) == 4 and losses[-1] < 0.8 * losses[0]
     return folder / "checkpoint_best.pt"
 
 
