@@ -1,0 +1,76 @@
+"""What the READMEs of recipes say is what the records carry: baselines, single seeds, reversed orders."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from seqstruct.harness.report import lines_of, read_folder, read_tables
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+
+
+def prose(paper):
+    text = (RECIPES / paper / "README.md").read_text("utf-8")
+    return re.sub(r"<!-- seqstruct .+? -->\n.*?<!-- end -->", "", text, flags=re.S)
+
+
+def lines(paper, name):
+    table = next(table for table in read_tables(RECIPES / paper) if table.name == name)
+    records = read_folder(RECIPES / paper / "records")
+    return [line for line in lines_of(table, records, ("small", "paper")) if line.values]
+
+
+def items(text, heading):
+    """The items of the first list under a heading, each in one line."""
+    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    return [re.sub(r"\s+", " ", item) for item in re.split(r"^\* ", section, flags=re.M)[1:]]
+
+
+@pytest.mark.parametrize("name", ["3.1-stand-in", "4.3-stand-in", "figure-4.4", "6.3-stand-in"])
+def test_perplexities_that_are_not_ahead_of_n_grams_are_not_discussed(name):
+    found = [line for line in lines("peng_thesis", name) if line.unit == "perplexity"]
+    text, metrics = prose("peng_thesis"), {line.metric for line in found}
+    for metric in metrics:
+        of_metric = [line for line in found if line.metric == metric]
+        n_grams = [line.mean for line in of_metric if line.kind == "baseline"]
+        for line in of_metric:
+            if n_grams and line.kind != "baseline" and line.mean >= min(n_grams):
+                assert not re.search(rf"(?<![\d.]){line.mean:,.0f}(?![\d.]*\d)", text), (line.row, metric)
+
+
+def test_no_row_of_listops_is_discussed_unless_it_is_ahead_of_the_first_token():
+    accuracy = {line.row: line.mean for line in lines("peng_thesis", "4.5-stand-in") if line.metric == "test_accuracy"}
+    first = accuracy.pop("ListOps first token")
+    assert first == pytest.approx(31.875)
+    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
+    (item,) = [item for item in held if item.startswith("*ListOps*")]
+    if all(value <= first for row, value in accuracy.items() if "majority" not in row):
+        assert "No model is ahead of the most frequent answer given the first token (31.9 %)" in item
+    timed = any(line.metric == "speed_4k" for line in lines("peng_thesis", "4.5-stand-in"))
+    assert timed or "times as fast" not in item
+
+
+def test_claims_that_rest_on_one_seed_say_so():
+    cells = [line for table in ("figure-2", "figure-2-published-lengths") for line in lines("stack_attention", table)]
+    claims = items(prose("stack_attention"), "Which findings of section 6 hold")
+    assert len(claims) == 7
+    if max(len(line.values) for line in cells) == 1:
+        assert [claim for claim in claims if "one seed" not in claim.lower()] == []
+
+
+def test_reversed_orders_are_said():
+    splits = {line.metric: line.mean for line in lines("peng_thesis", "3.4-stand-in") if line.row == "PaLM-U"}
+    held = items(prose("peng_thesis"), "What holds")
+    if splits["left_splits"] > splits["right_splits"]:
+        (item,) = [item for item in held if "*Left and right splits.*" in item]
+        assert "Reversed" in item
+        assert f"({splits['left_splits']:.1f} % and {splits['right_splits']:.1f} %)" in item
+    perplexity = {line.row: line.mean for line in lines("peng_thesis", "6.3-stand-in")
+                  if line.metric == "test_perplexity" and line.kind != "baseline"}  # fmt: skip
+    best = min(perplexity, key=perplexity.get)
+    if best == "RRNN(B) max-plus 2 layers 10M":
+        (item,) = [item for item in held if "*Rational language models*" in item]
+        assert f"Reversed: max-plus is the best of them ({perplexity[best]:.1f})" in item
