@@ -2,8 +2,9 @@
 
 Table 4.1 counts time as if all steps that may run at once did; what stands beside it is time on one thread, and the
 number of operators, which run one after another.  It counts the space of all of decoding; ours is the greatest sum of
-tensors that live at once in it.  What is measured is this implementation: its softmax attention never holds all weights
-at once, so its memory grows with n.  M = N = n.
+tensors that live at once in it, softmax's cache with its spare cells, and while it doubles both: a factor that is the
+same at all powers of two, so that no exponent has it.  What is measured is this implementation: its softmax attention
+never holds all weights at once, so its memory grows with n.  Nothing is dropped.  M = N = n.
 """
 
 from __future__ import annotations

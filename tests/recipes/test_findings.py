@@ -53,6 +53,13 @@ def test_no_row_of_listops_is_discussed_unless_it_is_ahead_of_the_first_token():
     assert timed or "times as fast" not in item
 
 
+def test_states_are_held_against_what_softmax_uses():
+    shares = [line.mean for name in ("figure-4.2", "figure-4.3", "figure-5.1") for line in lines("peng_thesis", name)
+              if line.metric == "memory_share" and line.row not in ("softmax", "no attention")]  # fmt: skip
+    said = re.sub(r"\s+", " ", prose("peng_thesis"))
+    assert f"the states are {min(shares):.1f} to {max(shares):.1f} % of what softmax uses" in said
+
+
 def test_claims_that_rest_on_one_seed_say_so():
     cells = [line for table in ("figure-2", "figure-2-published-lengths") for line in lines("stack_attention", table)]
     claims = items(prose("stack_attention"), "Which findings of section 6 hold")
