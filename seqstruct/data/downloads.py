@@ -103,7 +103,7 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
     manual: what to do where no address answers, for the error.
     Raises ValueError if a file cannot be had from anywhere, or is altered; a download that proves altered is removed.
     """
-    folder = Path(folder)
+    folder = Path(os.path.realpath(folder))  # a link may lead to what is not there yet
     folder.mkdir(parents=True, exist_ok=True)
     for remote in remotes:
         places = (remote, *remote.mirrors)

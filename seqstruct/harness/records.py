@@ -133,7 +133,7 @@ def append_records(folder: str | os.PathLike, records: Sequence[Record]) -> None
     Processes that append at the same time wait for each other.  Raises OSError with the old file whole if the new one
     cannot be written (a full disk), ValueError if what stands there already is malformed.
     """
-    folder = Path(folder)
+    folder = Path(os.path.realpath(folder))  # a link may lead to what is not there yet
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder):
         for table in sorted({record.table for record in records}):

@@ -158,7 +158,7 @@ class Run:
         """
         if self.done:
             return [Measurement(**m) for m in read_json(self.folder / "done.json")["measurements"]]
-        os.makedirs(os.path.realpath(self.folder), exist_ok=True)  # a link on the way may lead to what is not there yet
+        os.makedirs(os.path.realpath(self.folder), exist_ok=True)  # a link may lead to what is not there yet
         data_cell = self.recipe.data_cell(self.cell)
         if data_cell == self.cell:
             data = self.recipe.prepare(self)

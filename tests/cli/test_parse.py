@@ -75,17 +75,38 @@ def test_text_is_drawn(tmp_path, capsys, monkeypatch):
     assert found == "(the (dog barks))\nyes\n"
 
 
+GOLD = [{(0, 4), (0, 1), (2, 4), (3, 4)}, {(0, 3), (1, 3), (2, 3)}, {(0, 7), (1, 7), (2, 7)}]
+
+
+def f1_of(text: str) -> float:
+    """Of all sentences together, in percent, of trees in brackets against those of `TREES`."""
+    found = []
+    for line in text.splitlines():
+        opened, made, place = [], set(), 0
+        for token in line.replace("(", " ( ").replace(")", " ) ").split():
+            if token == "(":
+                opened.append(place)
+            elif token == ")":
+                made.add((opened.pop(), place - 1))
+            else:
+                place += 1
+        found.append(made)
+    assert len(found) == len(GOLD)
+    hits = sum(len(made & gold) for made, gold in zip(found, GOLD, strict=True))
+    return 200 * hits / sum(map(len, [*found, *GOLD]))
+
+
 def test_a_checkpoint_parses(trained, trees, capsys):
     options = ["--checkpoint", trained / "checkpoint_best.pt"]
     found = printed(capsys, trees, *options, "--lowercase", "--format", "brackets")
-    assert len(found.split("\n")) == 4
     scores = json.loads(printed(capsys, trees, *options, "--lowercase", "--format", "json"))
-    assert 0 < scores["f1"] < 100
+    assert scores["f1"] == pytest.approx(f1_of(found))
     moved = trained.rename(trained.parent / "moved")
     try:
         there = ["--checkpoint", moved / "checkpoint_best.pt", "--data", moved / "bin"]
         assert json.loads(printed(capsys, trees, *there, "--lowercase", "--format", "json")) == scores
-        assert 0 < json.loads(printed(capsys, trees, *there, "--left-score", "--format", "json"))["f1"] < 100
+        left = [printed(capsys, trees, *there, "--left-score", "--format", form) for form in ("json", "brackets")]
+        assert json.loads(left[0])["f1"] == pytest.approx(f1_of(left[1]))
         assert "small" in printed(capsys, trees, *there, "--format", "drawn")
     finally:
         moved.rename(trained)

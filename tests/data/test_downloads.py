@@ -96,6 +96,7 @@ def test_mirrors_checksums_and_their_record(server, tmp_path):
     digest = hashlib.sha256(CONTENT).hexdigest()
     mirror = Remote(f"{server.address}/a.bin", digest)
     remote = Remote(f"{server.address}/gone/b.bin", "0" * 64, mirrors=(mirror,))
+    (tmp_path / "raw").symlink_to(tmp_path / "disk")
     fetch([remote], tmp_path / "raw")
     assert (tmp_path / "raw" / SUMS).read_text() == f"{digest}  a.bin\n"
     fetch([remote], tmp_path / "raw")

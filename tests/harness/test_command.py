@@ -98,6 +98,13 @@ def test_jobs_run_side_by_side(call, tmp_path):
     assert sorted(r.seed for r in read_folder(tmp_path / "records") if r.metric == "seed") == [1, 2, 3, 4, 5]
 
 
+def test_folders_may_be_links_to_what_is_not_there_yet(call, tmp_path):
+    for name in ("runs", "records"):
+        (tmp_path / name).symlink_to(tmp_path / "disk" / name)
+    assert call("--row", "plain", "--seeds", "1")[0] == 0
+    assert read_folder(tmp_path / "disk" / "records") and list((tmp_path / "disk" / "runs").rglob("done.json"))
+
+
 def test_a_failing_command_is_named_with_its_last_lines_and_leaves_no_record(call, tmp_path):
     status, _, shown = call("--row", "fail")
     assert status == 1 and "ended with status 1" in shown and "bad luck" in shown
