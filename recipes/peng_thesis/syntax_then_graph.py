@@ -59,7 +59,7 @@ SMALL = ("--arch", "joint_parser_small", "--batch-size", "16", "--lr", "0.004", 
          "--warmup-updates", "500", "--word-dim", "64", "--lemma-dim", "0", "--tag-dim", "32")  # fmt: skip
 SETTINGS = {
     "smoke": Setting(2, (*SMALL, "--lstm-size", "16", "--mlp-size", "16"), (0.004,), (0.1, 1.0), 1),
-    "small": Setting(12, SMALL, (0.002, 0.004), (0.03, 0.1, 0.3, 1.0), 5),
+    "small": Setting(12, SMALL, (0.004, 0.008), (0.03, 0.1, 0.3, 1.0), 8),
     "paper": Setting(30, ("--arch", "joint_parser", "--batch-size", "16", "--prune-below", "0.001", *HALVED)),
 }
 

@@ -57,9 +57,9 @@ def test_all_rows_try_the_same_rates_and_those_with_an_eta_the_same_etas(tmp_pat
         run = Run(recipe, Cell("STE", 2, "small"), tmp_path, progress=progress)
         recipe.train(run, tmp_path)
         found = {m.metric: m for m in module.searched_measurements(recipe.search(run, tmp_path))}
-    assert chosen[0][-4:] == tried["STE"][-1].options == ["--lr", "0.004", "--step-size", "1"]
-    assert (found["chosen_learning_rate"].value, found["chosen_eta"].value) == (0.004, 1.0)
-    assert found["search_f1_at_rate_0.002"].points == [(0.03, 0.0), (0.1, 1.0), (0.3, 2.0), (1.0, 3.0)]
+    assert chosen[0][-4:] == tried["STE"][-1].options == ["--lr", "0.008", "--step-size", "1"]
+    assert (found["chosen_learning_rate"].value, found["chosen_eta"].value) == (0.008, 1.0)
+    assert found["search_f1_at_rate_0.004"].points == [(0.03, 0.0), (0.1, 1.0), (0.3, 2.0), (1.0, 3.0)]
 
 
 def test_latent_trees_of_formulas_try_the_same_etas(tmp_path, monkeypatch):
