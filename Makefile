@@ -1,12 +1,13 @@
-# make demo | test | test-settings | smoke | evidence | lint | readme | venv | clean
+# make demo | test | test-settings | smoke | evidence | lint | readme | docs | venv | clean
 # PYTHON=python3.12 chooses the interpreter of a new .venv, WORKERS the processes that run tests.
 PYTHON ?=
 WORKERS ?= 2
 
 BIN := .venv/bin
 STAMP := .venv/.installed
+DOCS := .venv/.docs
 
-.PHONY: demo test test-settings smoke evidence lint readme venv clean
+.PHONY: demo test test-settings smoke evidence lint readme docs venv clean
 
 demo: $(STAMP)
 	$(BIN)/python recipes/stack_attention/demo.py
@@ -32,6 +33,14 @@ lint: $(STAMP)
 readme: $(STAMP)
 	$(BIN)/python .ci/readme.py
 
+docs: $(DOCS)
+	$(BIN)/python .ci/docs.py
+	$(BIN)/mkdocs build --quiet
+
+$(DOCS): $(STAMP)
+	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[docs]'
+	@touch $@
+
 venv: $(STAMP)
 
 $(STAMP): setup.py constraints.txt .ci/venv.sh
@@ -39,4 +48,4 @@ $(STAMP): setup.py constraints.txt .ci/venv.sh
 	@touch $@
 
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv build dist site docs/generated *.egg-info .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""Fill README.md and those of recipes/: between `<!-- seqstruct ARGUMENTS -->` and `<!-- end -->` stands its output."""
+"""Fill README.md, those of recipes/ and docs/: `<!-- seqstruct ARGUMENTS -->`, its output, `<!-- end -->`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from seqstruct.data.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"<!-- seqstruct (?P<arguments>.+?) -->\n.*?<!-- end -->", re.S)
+
+
+def documents() -> list[Path]:
+    """The texts that are kept in the repository: README.md, those of recipes/, and docs/ but for what is generated."""
+    docs = (path for path in sorted(ROOT.glob("docs/**/*.md")) if "generated" not in path.parts)
+    return [ROOT / "README.md", *sorted(ROOT.glob("recipes/*/README.md")), *docs]
 
 
 def output(arguments: str) -> str:
@@ -31,7 +37,7 @@ def fill(text: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in (ROOT / "README.md", *sorted(ROOT.glob("recipes/*/README.md"))):
+    for path in documents():
         filled = fill(path.read_text("utf-8"))
         with atomic_write(path) as readme:
             readme.write(filled)

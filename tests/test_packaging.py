@@ -81,7 +81,7 @@ def test_extras_are_what_is_imported():
     test = {normal(name) for name in EXTRAS["test"]}
     others = {normal(name) for name in EVERYTHING} - test
     assert distributions(imported("tests/**/*.py", ".ci/*.py", "setup.py")) - others - {"setuptools"} == test - COMMANDS
-    assert set(EXTRAS) == {"test", "slurm", "statistics"}
+    assert set(EXTRAS) == {"test", "docs", "slurm", "statistics"}
     assert "hydra_submitit_launcher" in (ROOT / "seqstruct" / "harness" / "command.py").read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""README.md and those of recipes/ are true: filled blocks are current, commands parse, paths exist, code runs."""
+"""README.md, those of recipes/, and docs/ are true: blocks are current, commands parse, paths exist, code runs."""
 
 import os
 import re
@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from seqstruct.attention import ATTENTIONS
 from seqstruct.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = {str(p.relative_to(ROOT)): p.read_text("utf-8") for p in sorted(ROOT.glob("recipes/*/README.md"))}
-DOCUMENTS["README.md"] = README
+FILLING = runpy.run_path(str(ROOT / ".ci" / "readme.py"))
+DOCUMENTS = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in FILLING["documents"]()}
+FILLED = [name for name, text in DOCUMENTS.items() if FILLING["BLOCK"].search(text)]
 MECHANISM = "linear_memory"
 
 
@@ -25,7 +27,11 @@ def blocks(language):
 
 
 def commands():
-    """The command lines of all bash blocks, continuation lines joined, without redirections."""
+    """The different command lines of all bash blocks, continuation lines joined, without redirections."""
+    return dict.fromkeys(lines())
+
+
+def lines():
     for block in blocks("bash"):
         for line in block.replace("\\\n", " ").splitlines():
             yield line.replace('"$(seqstruct path)"', str(ROOT / "seqstruct")).partition(" > ")[0].strip()
@@ -35,16 +41,15 @@ def starting_with(program):
     return [pytest.param(line, id=line[:60]) for line in commands() if line.split()[0] == program]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", FILLED)
 def test_filled_blocks_are_what_the_commands_print(name):
-    fill = runpy.run_path(str(ROOT / ".ci" / "readme.py"))["fill"]
-    assert fill(DOCUMENTS[name]) == DOCUMENTS[name], "run `make readme`"
+    assert FILLING["fill"](DOCUMENTS[name]) == DOCUMENTS[name], "run `make readme`"
 
 
 def test_the_comparisons_of_speed_are_those_of_the_measurements_in_both_directions():
     speed = runpy.run_path(str(ROOT / "recipes" / "speed.py"))
     table = speed["summary"]((ROOT / "recipes" / "SPEED.md").read_text("utf-8"))
-    assert table in README
+    assert table in DOCUMENTS["docs/speed.md"]
     slower = [line for line in table.splitlines() if re.search(r"\| 0\.\d", line)]
     assert any("all trees" in line for line in slower) and any("GRU" in line for line in slower)
 
@@ -101,9 +106,34 @@ def test_paths_exist():
         assert (ROOT / name).is_file()
 
 
+def test_links_lead_somewhere():
+    """Those between files; mkdocs checks the anchors of docs/, and what is generated."""
+    for name, text in DOCUMENTS.items():
+        for target in re.findall(r"\]\(([^)#]+)(?:#[\w-]*)?\)", text):
+            if not target.startswith("http") and "generated/" not in target:
+                assert (ROOT / name).parent.joinpath(target).exists(), f"{name}: {target}"
+
+
+def test_code_compiles():
+    for block in blocks("python"):
+        compile(block, "docs", "exec")
+
+
+def test_every_page_has_its_place_in_the_site():
+    site = (ROOT / "mkdocs.yml").read_text("utf-8")
+    for name in DOCUMENTS:
+        if name.startswith("docs/"):
+            assert f": {name.removeprefix('docs/')}\n" in site, name
+
+
+def test_every_mechanism_has_an_equation():
+    equations = runpy.run_path(str(ROOT / ".ci" / "docs.py"))["equations"]
+    assert set(equations((ROOT / "docs" / "equations.txt").read_text("utf-8"))) == set(ATTENTIONS)
+
+
 def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    code = "\n".join(re.findall(r"`[^`\n]+`|^    .+$", README, re.M))
+    code = "\n".join(re.findall(r"`[^`\n]+`|^    .+$", "\n".join(DOCUMENTS.values()), re.M))
     for target in re.findall(r"\bmake (?:\w+=\S+ )?([a-z]+)\b", code):
         assert f"\n{target}:" in makefile, target
 

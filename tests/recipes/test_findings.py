@@ -1,4 +1,4 @@
-"""What the READMEs of recipes say is what the records carry: baselines, single seeds, reversed orders."""
+"""What docs/reproduction/ says is what the records carry: baselines, single seeds, reversed orders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
 
 def prose(paper):
-    text = (RECIPES / paper / "README.md").read_text("utf-8")
+    text = (RECIPES.parent / "docs" / "reproduction" / f"{paper}.md").read_text("utf-8")
     return re.sub(r"<!-- seqstruct .+? -->\n.*?<!-- end -->", "", text, flags=re.S)
 
 
