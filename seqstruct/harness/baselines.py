@@ -76,7 +76,7 @@ def _ngrams(folder: Path, name: str, *, sentences: bool = False, discount: float
     else all of a file are one.  discount: as of `KneserNey`.
     """
     if (folder / "valid.log_probability").is_file():
-        return _string_differences(folder, ORDERS[name])
+        return _string_differences(folder, ORDERS[name], discount)
     dictionary = next((path for path in (folder / "bin" / "dict.txt", folder / "bin" / "0" / "dict.txt")
                        if path.is_file()), None)  # fmt: skip
     if dictionary is None:
@@ -101,7 +101,7 @@ def _lines(folder: Path, split: str) -> Iterator[tuple[str, ...]]:
     return ((*line.split(), END) for line in read_lines(folder / "text" / f"{split}.txt"))
 
 
-def _string_differences(folder: Path, order: int) -> list[Measurement]:
+def _string_differences(folder: Path, order: int, discount: float | None) -> list[Measurement]:
     """Cross-entropy above the true distribution, in nats per symbol, and by length, as of `cfl_cross_entropy`."""
     meta = strings.read_meta(folder)
     splits = {split: strings.read_split(folder, split, meta) for split in strings.SPLITS}
@@ -109,7 +109,7 @@ def _string_differences(folder: Path, order: int) -> list[Measurement]:
     def symbols(split: str) -> Iterator[tuple[str, ...]]:
         return ((*map(str, string), END) for string in splits[split].strings)
 
-    model, found = KneserNey(symbols("train"), order), []
+    model, found = KneserNey(symbols("train"), order, discount), []
     for split, called in VALIDATED.items():
         nats, at = -model.log_probabilities(symbols(split)), 0
         above: dict[int, list[float]] = {}
