@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every benchmark, each run more than once, on a machine that does nothing else; recipes/SPEED.md holds them all.
 
---summary prints what README.md says of them: how many times as fast as others', wherever both were timed in one run.
+--summary prints the table of docs/speed.md: how many times as fast as others', wherever both were timed in one run.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def main() -> int:
                         help=f"these of {', '.join(COMMANDS)}; the others keep what they have (default: all)")
     parser.add_argument("--threads", type=int, default=2, metavar="N", help="threads of torch (default: 2)")
     parser.add_argument("--times", type=int, default=2, metavar="N", help="runs of each (default: 2)")
-    parser.add_argument("--summary", action="store_true", help="print README.md's table of SPEED.md; run nothing")
+    parser.add_argument("--summary", action="store_true", help="print the table of docs/speed.md; run nothing")
     args = parser.parse_args()
     path = HERE / "SPEED.md"
     if args.summary:

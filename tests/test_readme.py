@@ -5,6 +5,7 @@ import re
 import runpy
 import shlex
 import shutil
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 from seqstruct.attention import ATTENTIONS
 from seqstruct.cli import build_parser
+from seqstruct.harness.records import read_folder
+from seqstruct.harness.report import read_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -52,6 +55,28 @@ def test_the_comparisons_of_speed_are_those_of_the_measurements_in_both_directio
     assert table in DOCUMENTS["docs/speed.md"]
     slower = [line for line in table.splitlines() if re.search(r"\| 0\.\d", line)]
     assert any("all trees" in line for line in slower) and any("GRU" in line for line in slower)
+
+
+def test_the_front_page_is_short_and_its_speeds_are_among_all():
+    assert len(README.splitlines()) <= 150
+    rows = README.partition("| ours | beside |")[2].partition("\n\n")[0].splitlines()[2:]
+    assert rows
+    assert set(rows) <= set(DOCUMENTS["docs/speed.md"].splitlines())
+
+
+def test_the_results_of_the_front_page_are_those_of_the_records():
+    folder = ROOT / "recipes" / "structured_attention"
+    published = {(p.row, p.metric): p.value for t in read_tables(folder) if t.name == "2" for p in t.published}
+    for row in re.findall(r"^\| (No attention|Simple|Structured) \| (.+) \|$", README, re.M):
+        name, cells = row[0], row[1].split(" | ")
+        for depth, cell in enumerate(cells, 2):
+            metric = f"length_to_failure_depth_{depth}"
+            found = [r for r in read_folder(folder / "records")
+                     if (r.table, r.row, r.metric, r.scale) == ("2", name, metric, "paper")]  # fmt: skip
+            values = list({record.seed: record.value for record in found}.values())
+            assert len(values) >= 3
+            mean, deviation = statistics.mean(values), statistics.stdev(values)
+            assert cell == f"{mean:.1f} ± {deviation:.1f} ({published[name, metric]:.1f})"
 
 
 @pytest.mark.parametrize("line", starting_with("seqstruct"))
