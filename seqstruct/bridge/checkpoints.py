@@ -10,6 +10,7 @@ from typing import Any, Callable
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
 from fairseq.models import BaseFairseqModel
 from fairseq.models.fairseq_model import FairseqMultiModel
 from fairseq.trainer import Trainer
@@ -44,7 +45,8 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         with open(path, "rb") as stream:
             state = torch.load(stream, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file makes the unpickler raise whatever its bytes lead to
-        reason = str(error).strip().split("\n")[0].split(". ")[0] or type(error).__name__
+        reason = str(error).strip().split("\n")[0].split(". ")[0]
+        reason = reason if " " in reason else f"{type(error).__name__} {reason}".strip()
         raise ValueError(f"{path}: not a whole fairseq checkpoint ({reason})") from None
     check_entries(path, state)
     keep_meaning(state)
@@ -88,6 +90,7 @@ def install() -> None:
     checkpoint_utils.load_checkpoint_to_cpu = _diagnosing(checkpoint_utils.load_checkpoint_to_cpu)
     checkpoint_utils.load_checkpoint_to_cpu.names_the_file = True
     checkpoint_utils.load_model_ensemble_and_task = _naming(checkpoint_utils.load_model_ensemble_and_task)
+    checkpoint_utils.load_checkpoint = _finding(checkpoint_utils.load_checkpoint)
     Trainer.load_checkpoint = _naming_one(Trainer.load_checkpoint)
     for model in (BaseFairseqModel, FairseqMultiModel):
         model.load_state_dict = _comparing(model.load_state_dict)
@@ -105,6 +108,19 @@ def _diagnosing(load: Callable) -> Callable:
         return state
 
     return load_checkpoint_to_cpu
+
+
+def _finding(load: Callable) -> Callable:
+    """Upstream starts anew, without a word that is seen, where the file of --restore-file is not there."""
+
+    @functools.wraps(load)
+    def load_checkpoint(cfg: Any, trainer: Trainer, *rest: Any, **named: Any) -> Any:
+        path = cfg.restore_file
+        if Path(path).name != "checkpoint_last.pt" and not (trainer.checkpoint_suffix or PathManager.exists(path)):
+            raise FileNotFoundError(f"--restore-file {path}: no such checkpoint")
+        return load(cfg, trainer, *rest, **named)
+
+    return load_checkpoint
 
 
 def _naming(load: Callable) -> Callable:

@@ -5,24 +5,22 @@ from __future__ import annotations
 import argparse
 import functools
 import logging
-import os
 import sys
-import traceback
 import types
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
 
-import seqstruct
 from seqstruct.bridge import (
     beam_search,
     checkpoints,
     dictionaries,
     earlier_plans,
+    failures,
     replace_unknown,
+    requirements,
     resume,
     running_average,
     swapped_attention,
@@ -62,7 +60,8 @@ def prepare_fairseq() -> None:
     * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
     * Upstream drops the last batch of any set, also of one to translate, whose size is not a multiple of
       --required-batch-size-multiple (8 by default); it is kept.
-    * Errors raised by this package end a fairseq command with one sentence; SEQSTRUCT_TRACEBACK=1 shows where.
+    * What does not go together is refused before it is built (`seqstruct.bridge.requirements`).
+    * A command that fails ends with one sentence and leaves nothing behind (`seqstruct.bridge.failures`).
     """
     if not hasattr(numpy, "compat"):
         numpy.compat = types.SimpleNamespace(long=int)
@@ -84,7 +83,8 @@ def prepare_fairseq() -> None:
     _allow_bf16()
     _refuse_batch_buckets()
     _keep_the_last_batch()
-    sys.excepthook = _one_sentence
+    requirements.install()
+    failures.install()
 
 
 def _allow_bf16() -> None:
@@ -162,22 +162,3 @@ def _keep_the_last_batch() -> None:
         return batches
 
     data_utils.batch_by_size = batch_by_size
-
-
-def _own_error(error: BaseException | None) -> BaseException | None:
-    """The ValueError or OSError of this package among an exception and those it was raised from, if any."""
-    package = str(Path(seqstruct.__file__).parent)
-    while error is not None:
-        frames = traceback.extract_tb(error.__traceback__)
-        if isinstance(error, (ValueError, OSError)) and frames and frames[-1].filename.startswith(package):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _one_sentence(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
-    own = None if os.environ.get("SEQSTRUCT_TRACEBACK") else _own_error(error)
-    if own is None:
-        sys.__excepthook__(kind, error, trace)
-    else:
-        print(f"seqstruct: {own}", file=sys.stderr)

@@ -19,6 +19,8 @@ from fairseq.data.data_utils import infer_language_pair
 from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
+from seqstruct.bridge.checkpoints import check_entries
+
 KEY = "seqstruct_dictionaries"
 SIDES = ("source", "target")
 
@@ -106,7 +108,9 @@ def mapped(filename: str) -> dict[str, Any] | None:
     if not Path(filename).is_file():
         return None
     try:
-        return torch.load(filename, map_location="cpu", weights_only=True, mmap=True)
+        state = torch.load(filename, map_location="cpu", weights_only=True, mmap=True)
+        check_entries(filename, state)
+        return state
     except Exception:  # a damaged file makes the unpickler raise whatever its bytes lead to; the loader reports it
         return None
 

@@ -35,6 +35,8 @@ class BabiQACriterionConfig(FairseqDataclass):
 class BabiQACriterion(FairseqCriterion):
     """The loss is a sum over questions and seeds; of an update split over batches, the mean of the batches' sums."""
 
+    made_for = ("babi_qa",)
+
     def __init__(self, task: Any, report_seeds: bool = False):
         super().__init__(task)
         self.report_seeds = report_seeds

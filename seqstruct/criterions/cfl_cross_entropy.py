@@ -45,6 +45,8 @@ class CFLCrossEntropyConfig(FairseqDataclass):
 class CFLCrossEntropy(FairseqCriterion):
     """Negative log-likelihood of whole strings; one update divides by its number of strings, however it is split."""
 
+    made_for = ("cfl_language_modeling",)
+
     def __init__(self, task: Any, report_by_length: bool = False):
         super().__init__(task)
         self.report_by_length = report_by_length

@@ -17,6 +17,8 @@ from torch.nn import functional as F
 class ClassificationCrossEntropy(FairseqCriterion):
     """The loss of an update is the mean over its sentences; logged are loss, accuracy and `most_predicted`."""
 
+    made_for = ("text_classification", "nli")
+
     def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, int, Dict[str, Any]]:
         """The summed loss of a batch (or of each sentence, B, without reduce), their number, the log."""
         logits, target = model(**sample["net_input"]), sample["target"]

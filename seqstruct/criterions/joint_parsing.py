@@ -38,6 +38,8 @@ class JointParsingCriterion(FairseqCriterion):
     the intermediate parser), labeled_f1 and unlabeled_f1 of graphs, accuracy of classes, all in percent.
     """
 
+    made_for = ("joint_parsing",)
+
     def __init__(self, task: Any, tree_loss: str):
         super().__init__(task)
         self.tree_loss = TREE_LOSSES[str(tree_loss)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -206,6 +207,8 @@ def _launch(recipe: Recipe, cells: Sequence[Cell], args: argparse.Namespace) -> 
     """Hand one job for each cell to hydra's submitit launcher, and wait for them."""
     if find_spec("hydra_plugins") is None or find_spec("hydra_plugins.hydra_submitit_launcher") is None:
         raise ValueError("--launcher slurm needs one more package: pip install hydra-submitit-launcher")
+    if shutil.which("srun") is None:
+        raise ValueError("--launcher slurm needs SLURM, and there is no srun here; --jobs N shares this machine")
     from seqstruct.harness.launch import hydra_command
 
     command = hydra_command(

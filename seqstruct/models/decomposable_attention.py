@@ -100,6 +100,8 @@ class Sentences(NamedTuple):
 class DecomposableAttentionModel(BaseFairseqModel):
     """B L logits of labels from word ids, as the task `nli` gives them."""
 
+    made_for = ("nli",)
+
     def __init__(
         self,
         *,

@@ -110,6 +110,8 @@ class JointParser(BaseFairseqModel):
     kinds: of the corpora, by name; labels: of graphs and classes; entries: of the dictionaries; padding: their index.
     """
 
+    made_for = ("joint_parsing",)
+
     def __init__(
         self, cfg: JointParserConfig, *, kinds: Dict[str, str], labels: Dict[str, int],
         deterministic: Dict[str, Tensor], entries: tuple, padding: int,

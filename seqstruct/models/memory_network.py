@@ -229,6 +229,8 @@ def masked_softmax(scores: Tensor, empty: Tensor) -> Tensor:
 class MemoryNetworkModel(BaseFairseqModel):
     """The network for the task's seeds, vocabulary and memory; evaluation is never in linear start."""
 
+    made_for = ("babi_qa",)
+
     def __init__(self, network: MemoryNetwork, linear_start: int):
         super().__init__()
         self.network = network

@@ -45,6 +45,8 @@ class RNNClassifierConfig(FairseqDataclass):
 class RNNClassifier(BaseFairseqModel):
     """Logits of labels; learned word vectors start uniform with variance 1 / embed_dim."""
 
+    made_for = ("text_classification",)
+
     def __init__(self, cfg: Any, vocabulary: int, labels: int, pad_index: int, vectors: Optional[Tensor]):
         """vectors: V x size, fixed; learned if None."""
         super().__init__()

@@ -66,6 +66,7 @@ class StructuredClassifierConfig(FairseqDataclass):
 class StructuredClassifier(BaseFairseqModel):
     """A transformer encoder with any attention that labels texts, or pairs of them; it gives logits."""
 
+    made_for = ("text_classification",)
     takes_pairs = True
 
     def __init__(self, cfg: Any, dictionary: Any, labels: int, pairs: bool):

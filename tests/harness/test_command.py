@@ -211,10 +211,15 @@ def test_jobs_of_the_launcher(tmp_path):
         launch.hydra_command(SCRIPT, cells, runs=tmp_path, records=tmp_path, launcher="x", options=["partition"])
 
 
-def test_the_launcher_s_package_is_asked_for_in_one_sentence(call, monkeypatch):
+def test_what_the_launcher_needs_is_asked_for_in_one_sentence(call, monkeypatch):
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     assert call("--launcher", "slurm") == (
         1, "", "fake_recipe.py: --launcher slurm needs one more package: pip install hydra-submitit-launcher\n")
+    monkeypatch.setattr(command, "find_spec", lambda name: True)
+    monkeypatch.setenv("PATH", "")
+    assert call("--launcher", "slurm") == (
+        1, "", "fake_recipe.py: --launcher slurm needs SLURM, and there is no srun here; --jobs N shares this machine\n"
+    )
 
 
 def test_sigterm_ends_the_run_and_its_command(tmp_path):

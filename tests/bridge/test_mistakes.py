@@ -1,0 +1,206 @@
+"""Mistakes that people make every day with fairseq's commands: one sentence each, and nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from seqstruct.bridge import failures
+from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+
+TINY = " ".join(
+    f"--{side}-{name} {value}"
+    for side in ("encoder", "decoder")
+    for name, value in (("embed-dim", 8), ("ffn-embed-dim", 8), ("layers", 1), ("attention-heads", 2))
+)
+PLUGGED = f"--user-dir {PLUGIN} --cpu --num-workers 0"
+TRAIN = (
+    f"train pairs {PLUGGED} --arch structured_transformer {TINY} --optimizer adam --batch-size 20 --max-update 1 "
+    "--save-dir runs/new"
+)
+LM = (
+    f"train text {PLUGGED} --task language_modeling --arch structured_transformer_lm --decoder-embed-dim 8 "
+    "--decoder-layers 1 --decoder-attention-heads 2 --tokens-per-sample 16 --optimizer adam --batch-size 20 "
+    "--max-update 1 --save-dir runs/new"
+)
+GENERATE = f"generate pairs {PLUGGED} --batch-size 20 --beam 1 --path mt.pt"
+INTERACTIVE = f"interactive pairs {PLUGGED} --path mt.pt --input short"
+EVALUATE = f"eval-lm text {PLUGGED} --batch-size 20 --path lm.pt --tokens-per-sample 16"
+VALIDATE = f"validate pairs {PLUGGED} --task translation --batch-size 20 --path mt.pt"
+HYDRA = (
+    f"hydra-train hydra.run.dir=out hydra.job.chdir=false common.user_dir={PLUGIN} common.cpu=true task=translation "
+    "task.data=pairs +model={_name:structured_transformer,encoder_layers:1} optimizer=adam lr_scheduler=fixed "
+    "dataset.batch_size=20 dataset.num_workers=0 optimization.max_update=1 checkpoint.save_dir=runs/new"
+)
+PAIR = "pairs names no pair of languages".replace("pairs", "{}")
+FOREIGN = "{}: expected a fairseq checkpoint with a 'model' entry"
+DAMAGED = "{}: not a whole fairseq checkpoint"
+
+# a command, what is changed in it, and a part of the sentence
+MISTAKES: list[tuple[str, dict[str, str], str]] = [
+    (TRAIN, {"--batch-size 20": ""}, "give the size of batches: --batch-size SENTENCES or --max-tokens TOKENS"),
+    (TRAIN, {"--arch structured_transformer": ""}, "give --arch, the model"),
+    (TRAIN, {"--batch-size 20": "--batch-size 0"}, "--batch-size is 1 or more, not 0"),
+    (TRAIN, {"--batch-size 20": "--max-tokens -5"}, "--max-tokens is 1 or more, not -5"),
+    (TRAIN, {"--batch-size 20": "--max-tokens 2"}, "Sentences lengths should not exceed max_tokens=2"),
+    (TRAIN, {"pairs": "absent"}, "absent: No such file or directory"),
+    (TRAIN, {"pairs": "short"}, "short: Not a directory"),
+    (TRAIN, {"pairs": "empty"}, PAIR.format("empty")),
+    (TRAIN, {"pairs": "text"}, PAIR.format("text")),
+    (TRAIN, {"pairs": "pairs -s de -t fr"}, "pairs has no dict.fr.txt, which the task translation reads: dict.de.txt"),
+    (TRAIN, {"pairs": "pairs --valid-subset dev"}, "pairs has no 'dev' for these languages and this task; it has test"),
+    (TRAIN, {"pairs": "mixed"}, "mixed: a token has the index 16, the table of the model 16 rows: data and"),
+    (TRAIN, {"pairs": "cut"}, "cut/train.de-en.de: not a whole file of fairseq-preprocess"),
+    (TRAIN, {"pairs": "index"}, "index/train.de-en.de: not a whole file of fairseq-preprocess"),
+    (TRAIN, {"pairs": "names"}, "names/dict.de.txt: Incorrect dictionary format"),
+    (TRAIN, {"embed-dim 8": "embed-dim -8"}, "--encoder-embed-dim is 1 or more, not -8"),
+    (TRAIN, {"ffn-embed-dim 8": "ffn-embed-dim 0"}, "--encoder-ffn-embed-dim is 1 or more, not 0"),
+    (TRAIN, {"--decoder-layers 1": "--decoder-layers -1"}, "--decoder-layers is 0 or more, not -1"),
+    (TRAIN, {"heads 2": "heads 0"}, "--encoder-attention-heads is 1 or more, not 0"),
+    (TRAIN, {"heads 2": "heads 3"}, "embed_dim 8 is not a multiple of 3 heads"),
+    (TRAIN, {"pairs": "pairs --dropout 1.5"}, "--dropout is a probability, 0 or more and below 1, not 1.5"),
+    (TRAIN, {"decoder-embed-dim 8": "decoder-embed-dim 4 --share-all-embeddings"}, "--share-all-embeddings requires"),
+    (TRAIN, {"pairs": "pairs --share-decoder-input-output-embed --decoder-output-dim 4"},
+     "--share-decoder-input-output-embed needs one size: --decoder-input-dim is 8, --decoder-output-dim 4"),
+    (TRAIN, {"pairs": "pairs --encoder-self-attention rfa(features=0)"}, "rfa: features is 1 or more, not 0"),
+    (TRAIN, {"pairs": "pairs --max-source-positions 3"}, "(3, 1024): --skip-invalid-size-inputs-valid-test leaves"),
+    (TRAIN, {"pairs": "pairs --max-target-positions 1 --skip-invalid-size-inputs-valid-test"}, "all 60 samples are"),
+    (TRAIN, {"runs/new": "short"}, "short: Not a directory"),
+    (TRAIN, {"runs/new": "short/new"}, "short/new: Not a directory"),
+    (TRAIN, {"runs/new": "/proc/absent/new"}, "/proc/absent/new: No such file or directory"),
+    (TRAIN, {"pairs": "pairs --restore-file absent.pt"}, "--restore-file absent.pt: no such checkpoint"),
+    (TRAIN, {"pairs": "pairs --finetune-from-model absent.pt"}, "--finetune-from-model absent.pt does not exist"),
+    (TRAIN, {"pairs": "pairs --restore-file cut.pt"}, DAMAGED.format("cut.pt")),
+    (TRAIN, {"pairs": "pairs --restore-file foreign.pt"}, FOREIGN.format("foreign.pt")),
+    (TRAIN, {"pairs": "pairs --restore-file lm.pt"}, "lm.pt: the checkpoint is of another architecture: it lacks "),
+    (TRAIN, {"structured_transformer": "transformer", "pairs": "pairs --restore-file mt.pt"},
+     "mt.pt: the checkpoint is of another architecture: it lacks "),
+    (TRAIN, {"structured_transformer": "joint_parser", TINY: ""},
+     "the model joint_parser needs --task joint_parsing, not translation"),
+    (TRAIN, {"structured_transformer": "memory_network", TINY: ""}, "the model memory_network needs --task babi_qa"),
+    (TRAIN, {"structured_transformer": "rnn_classifier", TINY: ""}, "the model rnn_classifier needs --task text_"),
+    (TRAIN, {"structured_transformer": "structured_transformer_lm", TINY: ""},
+     "--arch structured_transformer_lm needs a task with tokens_per_sample, such as language_modeling"),
+    (TRAIN, {"pairs": "pairs --criterion joint_parsing"}, "the criterion joint_parsing needs --task joint_parsing"),
+    (TRAIN, {"pairs": "pairs --criterion sentence_prediction"}, "--criterion sentence_prediction do not go together: "),
+    (TRAIN, {"pairs": "pairs --best-checkpoint-metric bleu"}, "--best-checkpoint-metric bleu: validation has bsz,"),
+    (TRAIN, {"pairs": "pairs --eval-bleu --eval-bleu-args beam=4"}, "an option takes JSON, such as '{\"beam\": 4}'"),
+    (TRAIN, {"pairs": "pairs --log-file absent/log"}, "absent/log: No such file or directory"),
+    (TRAIN, {"pairs": "pairs --distributed-world-size 2 --distributed-port 9"}, "none was started, there being"),
+    (LM, {"text": "pairs"}, "pairs has no dict.txt, which the task language_modeling reads"),
+    (LM, {"structured_transformer_lm": "structured_transformer"}, "structured_transformer is none"),
+    (LM, {"--tokens-per-sample 16": "--tokens-per-sample 0"}, "--tokens-per-sample, less --context-window, is 1 or"),
+    (LM.replace("language_modeling", "masked_lm"), {"structured_transformer_lm": "structured_transformer"},
+     "forward() got an unexpected keyword argument 'src_id'; batches have src_tokens, src_lengths, src_id"),
+    *((GENERATE, {"mt.pt": name}, DAMAGED.format(name)) for name in ("cut.pt", "hole.pt", "nothing.pt", "short")),
+    *((GENERATE, {"mt.pt": name}, FOREIGN.format(name)) for name in ("foreign.pt", "tensor.pt")),
+    (GENERATE, {"mt.pt": "list.pt"}, "list.pt: not a fairseq checkpoint: its entry 'model' is list"),
+    (GENERATE, {"mt.pt": "parts.pt"}, "parts.pt: not a fairseq checkpoint ("),
+    (GENERATE, {"mt.pt": "fewer.pt"}, "fewer.pt: the checkpoint is of another architecture: it lacks "),
+    (GENERATE, {"mt.pt": "unknown.pt"}, "no model is called telepathy; if it comes from another plugin"),
+    (GENERATE, {"mt.pt": "absent.pt"}, "Model file not found: absent.pt"),
+    (GENERATE, {"mt.pt": "empty"}, "empty: "),
+    (GENERATE, {"pairs": "larger"}, "mt.pt was trained with another source dictionary"),
+    (GENERATE, {"pairs": "mixed"}, "a token has the index 16, the table of the model 16 rows"),
+    (GENERATE, {"pairs": "text"}, PAIR.format("text")),
+    (GENERATE, {"pairs": "pairs --gen-subset dev"}, "pairs has no 'dev'"),
+    (GENERATE, {"pairs": "pairs --max-source-positions 3"}, "model and task take (3, 1024)"),
+    (GENERATE, {"--beam 1": "--beam 0"}, "--beam is 1 or more, not 0"),
+    (GENERATE, {"pairs": "pairs --model-overrides {bad"}, "such as \"{'dropout': 0.0}\", not '{bad'"),
+    (GENERATE, {"pairs": "pairs --results-path short"}, "short: File exists"),
+    (INTERACTIVE, {"mt.pt": "cut.pt"}, DAMAGED.format("cut.pt")),
+    (INTERACTIVE, {"short": "absent"}, "absent: No such file or directory"),
+    (INTERACTIVE, {"short": "long --max-source-positions 9"}, "sample 0 has (13, 0) tokens, model and task take (9,"),
+    (EVALUATE, {"lm.pt": "foreign.pt"}, FOREIGN.format("foreign.pt")),
+    (EVALUATE, {"lm.pt": "mt.pt"}, "the task needs a language model, such as structured_transformer_lm"),
+    (EVALUATE, {"text": "pairs"}, "pairs has no dict.txt"),
+    (EVALUATE, {"text": "text --gen-subset dev"}, "text has no 'dev'"),
+    (EVALUATE, {"--tokens-per-sample 16": ""}, "all 1 samples are longer than the 16 tokens that model and task take"),
+    (VALIDATE, {"mt.pt": "hole.pt"}, DAMAGED.format("hole.pt")),
+    (VALIDATE, {"--task translation": ""}, "give --task, such as --task translation"),
+    (VALIDATE, {"--batch-size 20": ""}, "give the size of batches"),
+    (VALIDATE, {"pairs": "pairs --valid-subset dev"}, "pairs has no 'dev'"),
+    (HYDRA, {"dataset.batch_size=20": ""}, "give the size of batches"),
+    (HYDRA, {"task.data=pairs": "task.data=mixed"}, "mixed: a token has the index 16"),
+    (HYDRA, {"structured_transformer": "telepathy"}, "no model is called telepathy"),
+    (HYDRA, {"encoder_layers": "encoder_layer"}, "Key 'encoder_layer' not in 'StructuredTransformerModelConfig'"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pairs, text, two trained models, and everything that can be wrong with them."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    with contextlib.chdir(folder):
+        make_data()
+        fairseq(*TRAIN.split(), "--share-all-embeddings")
+        shutil.move("runs/new/checkpoint_last.pt", "mt.pt")
+        fairseq(*LM.split())
+        shutil.move("runs/new/checkpoint_last.pt", "lm.pt")
+        shutil.rmtree("runs")
+        make_checkpoints()
+    return folder
+
+
+def make_data() -> None:
+    raw = Path("raw")
+    raw.mkdir()
+    write_copy_corpus(raw, sentences=60)
+    binarize(raw, Path("pairs"))
+    binarize(raw, Path("text"), monolingual=True)
+    for path in raw.iterdir():
+        path.write_text("".join(f"{line} neu fern alt hell rot klein grau\n" for line in path.read_text().splitlines()))
+    binarize(raw, Path("larger"))
+    Path("empty").mkdir()
+    Path("short").write_text("ein haus am see\n")
+    Path("long").write_text("haus " * 12 + "\n")
+    for name in ("mixed", "cut", "index", "names"):
+        shutil.copytree("larger" if name == "mixed" else "pairs", name)
+    for language in ("de", "en"):
+        shutil.copy(f"pairs/dict.{language}.txt", "mixed")
+    Path("cut/train.de-en.de.bin").write_bytes(b"123")
+    Path("index/train.de-en.de.idx").write_bytes(b"no index")
+    Path("names/dict.de.txt").write_text("a word without a count\n")
+
+
+def make_checkpoints() -> None:
+    whole = Path("mt.pt").read_bytes()
+    Path("cut.pt").write_bytes(whole[: len(whole) // 2])
+    Path("hole.pt").write_bytes(whole[:200] + bytes(1000) + whole[1200:])
+    Path("nothing.pt").write_bytes(b"")
+    state = torch.load("mt.pt", weights_only=True)
+    model, configuration = state["model"], state["cfg"]
+    unknown = {**configuration, "model": {**configuration["model"], "_name": "telepathy"}}
+    for name, content in {
+        "foreign": {"weight": torch.zeros(3)}, "tensor": torch.zeros(3), "list": {**state, "model": [1, 2]},
+        "parts": {"model": model}, "fewer": {**state, "model": dict(list(model.items())[:5])},
+        "unknown": {**state, "cfg": unknown},
+    }.items():  # fmt: skip
+        torch.save(content, f"{name}.pt")
+
+
+@pytest.mark.parametrize(("command", "changes", "said"), MISTAKES, ids=[said for _, _, said in MISTAKES])
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    command: str, changes: dict[str, str], said: str, place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for old, new in changes.items():
+        assert old in command
+        command = command.replace(old, new, 1)
+    monkeypatch.chdir(place)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = sorted(path for path in place.rglob("*") if "out" not in path.parts)
+    with pytest.raises(Exception) as caught:
+        fairseq(*command.split())
+    printed = io.StringIO()
+    with contextlib.redirect_stderr(printed):
+        failures.report(caught.type, caught.value, caught.tb)
+    assert printed.getvalue().startswith("seqstruct: ") and printed.getvalue().count("\n") == 1
+    assert said in printed.getvalue()
+    assert sorted(path for path in place.rglob("*") if "out" not in path.parts) == before
+    assert not list(tmp_path.iterdir())
