@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -80,6 +81,7 @@ def test_sentences(
     code: str, path: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(logging.root.manager, "loggerDict", {})  # earlier commands left log files open
     error = raised(code, path)
     failures.report(type(error), error, error.__traceback__)
     (kept,) = list(tmp_path.iterdir()) or [""]
