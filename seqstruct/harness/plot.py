@@ -171,10 +171,12 @@ def layer_views(
 
     text: symbols separated by spaces, as in the training data.  target: the other side, for a translation model.
     data: the data folder, if it is not where it was in training.
-    Raises ValueError if a symbol is unknown or a translation model gets no target, OSError if there is no checkpoint.
+    Raises ValueError if a symbol is unknown, a translation model gets no target or the model is of another kind, and
+    OSError if there is no checkpoint.
     """
     import torch
     from fairseq import checkpoint_utils
+    from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
 
     # something that fairseq imports turns on every library's debugging messages
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
@@ -185,7 +187,9 @@ def layer_views(
     overrides = {} if data is None else {"data": str(data)}
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=overrides)
     model.eval()
-    encoded = hasattr(model, "encoder")
+    encoded = isinstance(model, FairseqEncoderDecoderModel)
+    if not encoded and not isinstance(model, FairseqLanguageModel):
+        raise ValueError(f"{checkpoint}: expected a translation or a language model, got {type(model).__name__}")
     if encoded and not target:
         raise ValueError("a translation model needs a target too")
     source = _indices(task.source_dictionary, text)

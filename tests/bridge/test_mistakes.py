@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from seqstruct.bridge import failures
+from seqstruct.cli import main
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
 TINY = " ".join(
@@ -133,6 +134,31 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
 ]  # fmt: skip
 
 
+DRAWING = ("plot attention --target am --out x.png", "plot run --target am --out x.png", "automaton --out x.png")
+READING = (
+    "inspect", "average --out x.pt", "parse short --checkpoint",
+    "rescore --nbest short --source short --out x --checkpoint",
+)  # fmt: skip
+NO_CHECKPOINT = {
+    **{name: DAMAGED.format(name) for name in ("cut.pt", "hole.pt", "nothing.pt", "short")},
+    **{name: FOREIGN.format(name) for name in ("foreign.pt", "tensor.pt")},
+    "list.pt": "list.pt: not a fairseq checkpoint: its entry 'model' is list",
+}
+NO_MODEL = {
+    "parts.pt": "parts.pt: not a fairseq checkpoint (", "unknown.pt": "no model is called telepathy",
+    "fewer.pt": "fewer.pt: the checkpoint is of another architecture", "empty": "empty: ",
+}  # fmt: skip
+OWN: list[tuple[str, str]] = [
+    *((f"{command} {name}", said) for command in READING for name, said in NO_CHECKPOINT.items()),
+    *((f"{command} {name} ein", said) for command in DRAWING for name, said in (NO_CHECKPOINT | NO_MODEL).items()),
+    ("plot run --out x.png lm.pt ein", "no layer has a nondeterministic stack"),
+    ("plot attention --out x.png mt.pt ein", "a translation model needs a target too"),
+    ("automaton --out x.png mt.pt ein", "mt.pt: the model has no rational recurrence"),
+    ("automaton --out x.png lm.pt ein", "lm.pt: the model has no rational recurrence"),
+    ("parse short --checkpoint lm.pt", "is no parser"),
+]  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with pairs, text, two trained models, and everything that can be wrong with them."""
@@ -204,3 +230,16 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
     assert said in printed.getvalue()
     assert sorted(path for path in place.rglob("*") if "out" not in path.parts) == before
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("command", "said"), OWN, ids=[command for command, _ in OWN])
+def test_so_is_one_with_a_command_of_our_own(
+    command: str, said: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.chdir(place)
+    before = sorted(place.rglob("*"))
+    assert main(command.split()) == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"seqstruct {command.split()[0]}: ") and printed.count("\n") == 1
+    assert said in printed
+    assert sorted(place.rglob("*")) == before
