@@ -137,6 +137,7 @@ def test_the_learning_rates_are_those_of_the_pilot():
     cfl = load_recipe(SCRIPT)
     chosen = importlib.import_module(type(cfl).__module__).PILOT_LEARNING_RATE
     ends = {r.row: r.value for r in read_folder(SCRIPT.parent / "records") if r.table == pilot.table}
+    ends = {row: value for row, value in ends.items() if row not in pilot.baselines("small")}
     assert set(ends) == set(pilot.rows)
     for model, rate in chosen.items():
         assert ends[f"{model} lr={rate:g}"] == min(v for row, v in ends.items() if row.split()[0] == model)
