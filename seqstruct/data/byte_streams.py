@@ -18,6 +18,7 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -54,10 +55,11 @@ def write_stream(prefix: Path, items: Iterable[np.ndarray]) -> dict[str, int]:
     prefix.parent.mkdir(parents=True, exist_ok=True)
     builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(SYMBOLS) + SPECIAL)
     counts = {"items": 0, "bytes": 0}
-    for item in items:
-        builder.add_item(torch.from_numpy(item.astype(np.int32) + SPECIAL))
-        counts = {"items": counts["items"] + 1, "bytes": counts["bytes"] + item.size}
-    builder.finalize(f"{prefix}.idx")
+    with closing(builder._data_file):  # an item that is refused leaves it open otherwise
+        for item in items:
+            builder.add_item(torch.from_numpy(item.astype(np.int32) + SPECIAL))
+            counts = {"items": counts["items"] + 1, "bytes": counts["bytes"] + item.size}
+        builder.finalize(f"{prefix}.idx")
     if not counts["bytes"]:
         raise ValueError(f"{prefix.name}: the set is empty")
     return counts
