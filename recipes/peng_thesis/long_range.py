@@ -169,8 +169,8 @@ class LongRange(Recipe):
         log = run.folder / "train.log"
         best = text_classification.best_epoch(parse_lines(log.read_text(encoding="utf-8").splitlines()))
         return [
-            Measurement("validation_accuracy", best["valid"], "%"),
-            Measurement("test_accuracy", best["test"], "%"),
+            Measurement("validation_accuracy", best["valid_accuracy"], "%"),
+            Measurement("test_accuracy", best["test_accuracy"], "%"),
             Measurement("parameters", run.parameters, "parameters"),
         ]
 
