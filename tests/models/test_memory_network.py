@@ -73,7 +73,7 @@ def plain(net, s, sentences, facts, question, linear):
         if net.inference == "unary_crf" or K == 1:
             scores[z] = sum(u[k][z[k]] for k in range(K))
             continue
-        score = 0.0
+        score = u[0][z[0]] + u[-1][z[-1]] if net.end_potentials else 0.0
         for k in range(K - 1):
             pair = u[k][z[k]] + float(x[k][z[k]] @ x[k + 1][z[k + 1]]) + u[k + 1][z[k + 1]]
             score += -torch.inf if z[k] == z[k + 1] else pair
@@ -93,6 +93,7 @@ def plain(net, s, sentences, facts, question, linear):
     *((inference, {}) for inference in INFERENCE),
     ("memn2n", {"temporal_encoding": False}),
     ("binary_crf", {"query_update": "facts"}),
+    ("binary_crf", {"end_potentials": True}),
     ("unary_crf", {"query_update": "facts", "temporal_encoding": False}),
 ])
 def test_the_equations_over_all_sequences_of_facts(inference, options, steps, linear, generator):
@@ -152,6 +153,7 @@ def test_masked_softmax_of_nothing_is_zero():
     ({"deviation": 0.0}, "deviation: expected more than 0"),
     ({"inference": "unary_crf", "query_update": "quadratic"}, "query_update: expected one of linear, facts"),
     ({"query_update": "facts"}, "query_update: facts is for the CRFs"),
+    ({"inference": "unary_crf", "end_potentials": True}, "end_potentials: only the binary CRF has them"),
 ])
 def test_what_is_out_of_range_is_refused(change, message):
     options = {"vocabulary": V, "memory": 6, "inference": "memn2n", "steps": 2, "embed_dim": C, "deviation": 0.1}

@@ -62,8 +62,10 @@ def test_settings_are_those_of_the_text_and_of_the_code():
     code = ["--no-temporal-encoding", "--initialization-deviation", "0.316"]
     linear, facts = ["--query-update", "linear"], ["--query-update", "facts"]
     assert module.variants("task 2 MemN2N") == [[], code]
-    for model in ("Binary CRF", "Unary CRF"):
-        assert module.variants(f"task 2 {model}") == [linear, facts, [*code, *linear], [*code, *facts]]
+    unary = [linear, facts, [*code, *linear], [*code, *facts]]
+    assert module.variants("task 2 Unary CRF") == unary
+    binary = [[*setting, *end] for setting in unary for end in ([], ["--end-potentials"])]
+    assert module.variants("task 2 Binary CRF") == binary
 
 
 def entries(accuracy, loss):
@@ -82,13 +84,13 @@ def test_a_row_takes_the_setting_that_is_best_on_validation(tmp_path, monkeypatc
 
     monkeypatch.setattr(module, "run_trainings", fake)
     with Progress() as progress:
-        cells = [Cell("task 2 Binary CRF", seed, "smoke") for seed in (1, 2)]
+        cells = [Cell("task 2 Unary CRF", seed, "smoke") for seed in (1, 2)]
         tried = [answering.search(Run(answering, cell, tmp_path, progress=progress), tmp_path) for cell in cells]
     assert tried[0] == tried[1] and len(seen) == 4, "once for all cells of a row"
     assert {words[:3] for words in seen} == {("100001", "2", "4")}
     assert [words[3] for words in seen] == ["linear", "facts"] * 2
-    chosen = module.choose("task 2 Binary CRF", tried[0])
-    assert chosen["accuracy"] == 60 and chosen["options"] == module.variants("task 2 Binary CRF")[2]
+    chosen = module.choose("task 2 Unary CRF", tried[0])
+    assert chosen["accuracy"] == 60 and chosen["options"] == module.variants("task 2 Unary CRF")[2]
 
 
 def test_settings_that_are_equally_good_are_refused():
