@@ -33,9 +33,8 @@ def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, floa
     """By row, in the order of the records, the mean over seeds at each point of a metric that is split up."""
     found: dict[str, dict[float, list[float]]] = {}
     for record in records:
-        if record.metric == metric and record.series:
-            for x, y in record.series["points"]:
-                found.setdefault(record.row, {}).setdefault(x, []).append(y)
+        for x, y in record.points(metric):
+            found.setdefault(record.row, {}).setdefault(x, []).append(y)
     return {row: {x: fmean(values) for x, values in sorted(points.items())} for row, points in found.items()}
 
 
@@ -51,7 +50,9 @@ def transfer(records: Sequence[Record], title: str) -> Figure:
     axes = figure.subplots()
     for row, points in series(records, "training_loss").items():
         axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=row)
-    softmax = [r.value for r in records if r.metric == "training_loss" and r.row == "softmax"]
+    softmax = [
+        r.metrics["training_loss"]["value"] for r in records if r.row == "softmax" and "training_loss" in r.metrics
+    ]
     if softmax:
         axes.axhline(fmean(softmax), color="black", linestyle="--", linewidth=1.0, label="softmax, trained")
     axes.set_xlabel("updates")

@@ -28,6 +28,7 @@ from seqstruct.harness.run import Run
 LANGUAGE = "dyck"
 SETTING = Setting(5000, 500, 100, (5, 20), (5, 20), 8, (0.004, 0.004))
 SHOWN = tuple(f"{LANGUAGE} {model}" for model in ("Tf", "Tf+Sup", "Tf+Nd"))
+METRIC = "test_cross_entropy_difference"
 STRING = "[ ( ( ) [ ] ) ] ( [ ( ) ] )"
 CHOICES = f"""\
 Language: Dyck-2, balanced strings of two kinds of brackets, sampled exactly given their length.
@@ -60,14 +61,14 @@ def table(cells: Sequence[Cell], records: Sequence[Record]) -> Table:
     """What the three models reached, with the paper's words beside it."""
     folder = Path(__file__).resolve().parent
     said = {p.row: p.statement for t in read_tables(folder) if t.name == "figure-2" for p in t.published}
-    found = {r.row: r for r in records if r.metric == "test_cross_entropy_difference"}
+    found = {r.row: r for r in records if METRIC in r.metrics}
     grid = Table(title="Cross-entropy above the true distribution, new strings, nats per symbol (0 is optimal)")
     for heading in ("model", "difference", "parameters", "seconds an epoch", "the paper, at lengths 40 to 100"):
         grid.add_column(heading, justify="left" if heading.startswith(("model", "the")) else "right")
     for cell in cells:
         record = found[cell.row]
         grid.add_row(
-            cell.row.split()[1], f"{record.value:.4f}", f"{record.parameters:,}",
+            cell.row.split()[1], f"{record.value(METRIC):.4f}", f"{record.parameters:,}",
             f"{record.seconds / SETTING.epochs:.1f}", said[cell.row],
         )  # fmt: skip
     return grid
@@ -79,9 +80,9 @@ def with_choice_of_length(record: Record) -> Record:
     Lengths are uniform over the valid ones, each of which is a point; a record gives the length for free, as the paper
     does, which at a few symbols hides everything else.
     """
-    points = record.series["points"]
+    points = record.points(METRIC)
     moved = [[length, value - math.log(len(points)) / (length + 1)] for length, value in points]
-    return replace(record, series={**record.series, "points": moved})
+    return replace(record, metrics={METRIC: {**record.metrics[METRIC], "points": moved}})
 
 
 def draw(
@@ -93,7 +94,7 @@ def draw(
     folders = {cell.row.split()[1]: Run(demo, cell, runs, progress=progress).folder for cell in cells}
     drawings = {
         "difference_by_length.png": plot.length_curves(
-            [with_choice_of_length(r) for r in records if r.metric == "test_cross_entropy_difference"],
+            [with_choice_of_length(r) for r in records if METRIC in r.metrics],
             "Dyck-2, new strings: cross-entropy above the true distribution\n"
             "(below 0 where a model expects a length more often than it comes)",
         ),
@@ -114,7 +115,7 @@ def draw(
 
 def verdict(cells: Sequence[Cell], records: Sequence[Record]) -> str:
     """Which stack models are ahead of the plain Transformer, and by how much."""
-    found = {r.row: r.value for r in records if r.metric == "test_cross_entropy_difference"}
+    found = {r.row: r.metrics[METRIC]["value"] for r in records if METRIC in r.metrics}
     plain, *stacks = ((cell.row.split()[1], found[cell.row]) for cell in cells)
     return "\n".join(
         f"{model} is {plain[1] - value:.4f} nats per symbol ahead of the plain Transformer." if value < plain[1]

@@ -40,8 +40,7 @@ def figure_2(records: Path, scale: str, out: Path) -> Path | None:
     if not found:
         return None
     found.sort(key=lambda r: order.index(r.row))
-    chosen = [r for r in found if r.metric in (TEST, VALIDATION)]
-    plot.save(plot.length_panels(chosen, f"Figure 2, scale {scale}", VALIDATION), out / "figure-2.png")
+    plot.save(plot.length_panels(found, f"Figure 2, scale {scale}", VALIDATION, TEST), out / "figure-2.png")
     return out / "figure-2.png"
 
 

@@ -76,11 +76,10 @@ def _lengths(args: argparse.Namespace) -> None:
     chosen = [
         r for r in read_records(records / f"{args.table}.jsonl")
         if r.scale == args.scale and fnmatchcase(r.row, args.row)
-        and (args.metric in (None, r.metric) or r.metric == args.best)
     ]
     chosen.sort(key=lambda r: order.get(r.row, len(order)))
     draw = plot.length_panels if args.panels else plot.length_curves
-    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best), args.out)
+    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric), args.out)
 
 
 def _attention(args: argparse.Namespace) -> None:

@@ -53,6 +53,11 @@ class Measurement(NamedTuple):
     points: Sequence[tuple[float, float]] = ()
     table: str = ""
 
+    def entry(self) -> dict[str, Any]:
+        """As it stands under its name among the metrics of a record."""
+        split = {"axis": self.axis, "points": [list(point) for point in self.points]} if self.points else {}
+        return {"value": self.value, "unit": self.unit, **split}
+
 
 class Recipe(ABC):
     """One row group of a table.  A subclass sets the class attributes and defines the methods without a default.

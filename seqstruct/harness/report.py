@@ -149,12 +149,14 @@ def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> 
     ours = [r for r in of_each_seed(latest(records)) if r.table == table.name and r.scale in scales]
     groups: dict[tuple[str, str, str, str], dict[int, Record]] = {}
     for r in ours:
-        groups.setdefault((r.row, r.metric, r.scale, r.configuration_hash), {})[r.seed] = r
+        for metric in r.metrics:
+            groups.setdefault((r.row, metric, r.scale, r.configuration_hash), {})[r.seed] = r
     published = {(p.row, p.metric): p for p in table.published}
     rows = list(dict.fromkeys([p.row for p in table.published] + [r.row for r in ours]))
     found = []
     for row in rows:
-        metrics = dict.fromkeys([m for r, m in published if r == row] + [r.metric for r in ours if r.row == row])
+        of_ours = [metric for r in ours if r.row == row for metric in r.metrics]
+        metrics = dict.fromkeys([m for r, m in published if r == row] + of_ours)
         for metric in metrics:
             entry = published.get((row, metric))
             of_line = [key for key in groups if key[:2] == (row, metric)]
@@ -194,19 +196,21 @@ def _line(
 ) -> Line:
     row, metric, scale, configuration = key
     runs = groups[key]
-    values = {seed: runs[seed].value for seed in sorted(runs)}
-    judged = groups.get((row, table.selection, scale, configuration), {})
+    values = {seed: runs[seed].metrics[metric]["value"] for seed in sorted(runs)}
+    judged = {seed: r.metrics[table.selection]["value"]
+              for seed, r in groups.get((row, table.selection, scale, configuration), {}).items()}  # fmt: skip
     candidates = [seed for seed in values if seed in judged]
     choose = max if table.better == "higher" else min
-    best_seed = choose(candidates, key=lambda seed: judged[seed].value) if candidates else None
+    best_seed = choose(candidates, key=lambda seed: judged[seed]) if candidates else None
     baseline = next((p.baseline for p in table.published if p.row == row and p.baseline), None)
     against = [
-        [r.value for r in other.values()] for other_key, other in groups.items()
+        [r.metrics[metric]["value"] for r in other.values()] for other_key, other in groups.items()
         if other_key[:3] == (baseline, metric, scale)
     ]
     p_value = welch(list(values.values()), against[-1]) if against else None
+    unit = next(iter(runs.values())).metrics[metric]["unit"]
     return Line(
-        row, metric, next(iter(runs.values())).unit, entry.value if entry else None, entry.statement if entry else "",
+        row, metric, unit, entry.value if entry else None, entry.statement if entry else "",
         scale, configuration, values, best_seed, baseline, p_value, dirty=sum(r.dirty for r in runs.values()),
     )
 

@@ -118,7 +118,7 @@ def test_seeds_trained_as_one_are_taken_apart(record, tmp_path):
     def of_seeds(row, metric, *values):
         points = [[seed, value] for seed, value in enumerate(values, 1)]
         return record(table="4", row=row, metric=metric, value=statistics.fmean(values), seed=1,
-                      series={"axis": "seed", "points": points})  # fmt: skip
+                      axis="seed", points=points)  # fmt: skip
 
     first = [of_seeds("task 1 CRF", "accuracy", 80.0, 90.0), of_seeds("task 1 CRF", "validation", 1.0, 2.0)]
     alone = lines_of(read_tables(folder)[0], first, ["small"])

@@ -259,12 +259,11 @@ def test_smoke(script, row, metrics, tmp_path):
     with Progress() as progress:
         found = Run(recipe, Cell(row, 1, "smoke"), tmp_path, progress=progress).finish(tmp_path / "records")
     assert {m.metric for m in found} == metrics
-    records = read_folder(tmp_path / "records")
-    assert {r.metric for r in records} == metrics and all(r.parameters for r in records)
-    values = {r.metric: r.value for r in records}
+    (record,) = read_folder(tmp_path / "records")
+    assert set(record.metrics) == metrics and record.parameters
     if script == "rational_lm":
-        assert 2 < values["test_perplexity"] < 6, "20 words, of which two may follow each"
+        assert 2 < record.value("test_perplexity") < 6, "20 words, of which two may follow each"
     else:
-        (search,) = [r for r in records if r.metric == "search_validation_accuracy"]
-        assert [x for x, _ in search.series["points"]] == [1, 2, 3, 4], "two draws, then two other biases"
-        assert search.value == max(value for _, value in search.series["points"])
+        points = record.points("search_validation_accuracy")
+        assert [x for x, _ in points] == [1, 2, 3, 4], "two draws, then two other biases"
+        assert record.value("search_validation_accuracy") == max(value for _, value in points)

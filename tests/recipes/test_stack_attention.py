@@ -100,10 +100,10 @@ def test_a_cut_run_goes_on_to_the_same_numbers(recipe, tmp_path, monkeypatch):
     for name, value in models[0].items():
         assert torch.equal(models[1][name], value), name
 
-    by_metric = {r.metric: r for r in read_folder(tmp_path / "records")}
-    assert by_metric["parameters"].value == 41029 and by_metric["parameters"].table == "5"
-    test = by_metric["test_cross_entropy_difference"]
-    assert [length for length, _ in test.series["points"]] == list(range(6, 31, 2))
+    by_table = {r.table: r for r in read_folder(tmp_path / "records")}
+    assert by_table["5"].value("parameters") == 41029
+    test = by_table["figure-2"]
+    assert [length for length, _ in test.points("test_cross_entropy_difference")] == list(range(6, 31, 2))
     assert test.peak_memory > 1 << 26 and test.seconds > 0
     assert sorted(test.data_checksums)[0] == "dict.txt" and len(test.data_checksums) == 7
 
@@ -122,11 +122,12 @@ def test_the_demo_counts_the_choice_of_length(monkeypatch):
     demo = importlib.import_module("demo")
     points = [(6, 0.5), (8, 0.4), (10, 0.3)]
     record = demo.Record(
-        paper="stack_attention", table="demo", row="dyck Tf", metric="m", value=0.0, unit="u", seed=1, scale="small",
+        paper="stack_attention", table="demo", row="dyck Tf", seed=1, scale="small",
+        metrics={demo.METRIC: {"value": 0.0, "unit": "u", "axis": "string length", "points": points}},
         dataset="d", configuration_hash="0" * 16, data_checksums={}, parameters=1, seconds=1.0, peak_memory=1,
-        versions={}, command="c", series={"axis": "string length", "points": points},
+        versions={}, command="c",
     )  # fmt: skip
-    moved = demo.with_choice_of_length(record).series["points"]
+    moved = demo.with_choice_of_length(record).points(demo.METRIC)
     overall = sum(value * (length + 1) for length, value in points) - 3 * math.log(3)
     assert sum(value * (length + 1) for length, value in moved) == pytest.approx(overall)
 
@@ -136,7 +137,8 @@ def test_the_learning_rates_are_those_of_the_pilot():
     pilot = load_recipe(SCRIPT.parent / "pilot.py")
     cfl = load_recipe(SCRIPT)
     chosen = importlib.import_module(type(cfl).__module__).PILOT_LEARNING_RATE
-    ends = {r.row: r.value for r in read_folder(SCRIPT.parent / "records") if r.table == pilot.table}
+    records = [r for r in read_folder(SCRIPT.parent / "records") if r.table == pilot.table]
+    ends = {r.row: r.value("validation_cross_entropy_difference") for r in records}
     ends = {row: value for row, value in ends.items() if row not in pilot.baselines("small")}
     assert set(ends) == set(pilot.rows)
     for model, rate in chosen.items():

@@ -61,7 +61,8 @@ def test_records_are_results_each_row_of_one_configuration(path):
     assert {r.table for r in records} == {path.stem} and "smoke" not in {r.scale for r in records}
     configurations = defaultdict(set)
     for r in latest(records):
-        configurations[r.row, r.metric, r.seed, r.scale].add(r.configuration_hash)
+        for metric in r.metrics:
+            configurations[r.row, metric, r.seed, r.scale].add(r.configuration_hash)
     assert [key for key, found in configurations.items() if len(found) > 1] == []
 
 

@@ -23,10 +23,12 @@ def figures():
 
 
 def record(table: str, row: str, metric: str, seed: int, points: list[list[float]], value: float = 1.0) -> Record:
+    split = {"axis": "length", "points": points} if points else {}
     return Record(
-        paper="peng_thesis", table=table, row=row, metric=metric, value=value, unit="x", seed=seed, scale="small",
+        paper="peng_thesis", table=table, row=row, metrics={metric: {"value": value, "unit": "x", **split}}, seed=seed,
+        scale="small",
         dataset="none", configuration_hash="0" * 16, data_checksums={}, parameters=None, seconds=0.0, peak_memory=0,
-        versions={}, command="none", series={"axis": "length", "points": points} if points else {},
+        versions={}, command="none",
     )
 
 

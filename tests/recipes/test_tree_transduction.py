@@ -63,11 +63,11 @@ def test_a_tiny_run_is_recorded_by_depth(recipe, tmp_path, monkeypatch):
     monkeypatch.setitem(module["SETTINGS"], "smoke", tiny)
     with Progress() as progress:
         Run(recipe, Cell("Structured", 1, "smoke"), tmp_path / "runs", progress=progress).finish(tmp_path / "records")
-    records = {r.metric: r for r in read_folder(tmp_path / "records")}
-    assert set(records) == {"validation_length_to_failure", "length_to_failure"} | {
+    (record,) = read_folder(tmp_path / "records")
+    assert set(record.metrics) == {"validation_length_to_failure", "length_to_failure"} | {
         f"length_to_failure_depth_{depth}" for depth in range(2, 7)
     }
-    points = records["length_to_failure"].series["points"]
+    points = record.points("length_to_failure")
     assert [depth for depth, _ in points] == [2, 3, 4, 5, 6]
-    assert records["length_to_failure"].value == pytest.approx(sum(value for _, value in points) / 5)
+    assert record.value("length_to_failure") == pytest.approx(sum(value for _, value in points) / 5)
     assert all(0 <= value <= 100 for _, value in points)
