@@ -6,7 +6,8 @@ import json
 import re
 from typing import Iterable, NamedTuple
 
-_LINE = re.compile(r"\| (?:INFO|WARNING) \| (?P<tag>[\w.]+) \| (?P<content>.*)$")
+# fairseq-train, and what hydra makes of it
+_LINE = re.compile(r"(?:\| (?:INFO|WARNING) \| |\[)(?P<tag>[\w.]+)(?: \| |\]\[(?:INFO|WARNING)\] - )(?P<content>\{.*)$")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
@@ -20,7 +21,7 @@ class LogEntry(NamedTuple):
 def parse_line(line: str) -> LogEntry | None:
     """The statistics in a line, values that are numbers alone; None if it holds none."""
     found = _LINE.search(line)
-    if found is None or not found["content"].startswith("{"):
+    if found is None:
         return None
     try:
         content = json.loads(found["content"])

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Figure of section 6 and appendix D of Stack Attention: cross-entropy above the true distribution, on validation strings
+# and on longer test strings, of Transformers and LSTMs, alone, with a superposition stack and with a nondeterministic
+# stack, on five context-free languages; the parameters are those of table 5.
+# Scale paper is the published setting: each of ten runs draws its learning rate.  Scale small keeps languages, models,
+# batches and optimizer, and takes shorter strings, fewer epochs and the rate that figure-2-pilot.sh chose.
+set -euo pipefail
+paper=stack_attention table=figure-2 family="stack attention language models" seeds_paper=10
+licence="none needed, the strings are sampled"
+languages=({marked,unmarked,padded}-reversal dyck hardest-cfl)
+rows=() baselines=()
+for language in "${languages[@]}"; do
+    rows+=("$language "{Tf,Tf+Sup,Tf+Nd,LSTM,LSTM+Sup,LSTM+Nd}) baselines+=("$language 5-gram")
+done
+smoke_rows=("dyck Tf+Nd") smoke_baselines=("dyck 5-gram")
+
+cell() {
+    language="${row% *}" model="${row##* }" disk=10
+    case "$scale" in
+        smoke) minutes=0.4 strings=(--train 200 --valid 50 --test-per-length 2 --lengths 5:20 --test-lengths 5:30) ;;
+        small) minutes=8 strings=(--train 10000 --valid 1000 --test-per-length 50 --lengths 10:40 --test-lengths 10:60) ;;
+        paper) minutes=120 strings=(--train 10000 --valid 1000 --test-per-length 100 --lengths 40:80 --test-lengths 40:100) ;;
+    esac
+    dataset="$language, ${strings[1]} strings of length ${strings[7]/:/ to }, test to ${strings[9]#*:}"
+    [[ "$scale" == paper ]] || dataset+=" (published: 10000 of length 40 to 80, test to 100, 200 epochs)"
+    prepare "$language-$scale-seed$seed" seqstruct prepare cfl "$language" "${strings[@]}" --seed "$seed"
+    [[ "$model" != 5-gram ]] || { baseline 5-gram; return; }
+    group="$(slug "$model")"
+    case "$model $language" in *Nd\ padded-reversal | *Nd\ hardest-cfl) group+=3 ;; esac
+    rate=()
+    [[ "$scale" != paper ]] || rate=("optimization.lr=[$(log_uniform lr 0.0005 0.01)]")
+    fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$group" scale="$scale" \
+        "${rate[@]}" task.data="$data" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
+    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
+        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset valid,test --batch-size 100 \
+        --log-format json "${cpu[@]}"
+    record "validation_cross_entropy_difference[nats per symbol]=validate.log:valid_difference/string length" \
+        "test_cross_entropy_difference[nats per symbol]=validate.log:test_difference/string length" \
+        "5:parameters[parameters]=train.log:parameters"
+}
+
+# shellcheck source=recipes/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
