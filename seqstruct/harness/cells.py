@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -46,20 +47,24 @@ def run_plans(plans: Sequence[Plan], *, jobs: int = 1) -> None:
 
     Raises ValueError or OSError with one sentence for what failed.
     """
+    stop = threading.Event()
     with Progress() as progress, ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = [pool.submit(run_plan, plan, progress) for plan in plans]
+        futures = [pool.submit(run_plan, plan, progress, stop) for plan in plans]
         try:
             finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in finished:
                 future.result()
         except BaseException:
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            terminate_all()
+            while not all(future.done() for future in futures):  # one may have been about to start its command
+                terminate_all()
+                wait(futures, timeout=0.2)
             raise
 
 
-def run_plan(plan: Plan, progress: Progress) -> None:
-    """Run what is left of one cell; nothing if it is finished.
+def run_plan(plan: Plan, progress: Progress, stop: threading.Event) -> None:
+    """Run what is left of one cell; nothing if it is finished, and no further step once `stop` is set.
 
     Its folder holds commands.sh (the plan), output.log, the logs that the plan names, steps.json (what each finished
     step took) and done.json.  Two processes that are given one cell take turns.
@@ -72,6 +77,8 @@ def run_plan(plan: Plan, progress: Progress) -> None:
         if state(plan) != "finished":
             (plan.out / "commands.sh").write_text(plan.text(), encoding="utf-8")
             for step in plan.steps:
+                if stop.is_set():
+                    return
                 _run_step(plan, step, progress)
             write_json(plan.out / DONE, {"configuration": plan.configuration, "seed": plan.cell.seed})
     progress.say(f"{plan.cell}: {_numbers(plan.out)}")

@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 
-
 def config_files(root: Path, words: Sequence[str]) -> list[Path]:
     """The files that `--config-dir DIR --config-name NAME GROUP=FILE ...` takes, in no order of weight.
 

@@ -20,8 +20,9 @@ from pathlib import Path
 
 from seqstruct.harness.configs import read_config
 from seqstruct.harness.records import PAPERS, SCALES
-from seqstruct.ops.compiled import VARIABLE
 
+# as in seqstruct.ops.compiled, whose import would load torch, which a list of cells does not need
+VARIABLE = "SEQSTRUCT_COMPILED"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 ESTIMATES = ("minutes", "disk", "download")
 SHARED = "finished"  # the file in a shared step's folder
@@ -248,8 +249,9 @@ class Script:
             except ValueError:
                 raise ValueError(f"{self.path}: {cell}: {name}={head[name]!r} is no number") from None
         return Plan(
-            self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration, head["table"], head["dataset"], **numbers
-        )
+            self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
+            head["table"], head["dataset"], **numbers,
+        )  # fmt: skip
 
     def _cell(
         self, cell: Cell, out: Path, runs: Path, *, source: str | os.PathLike | None, reference: bool = True,

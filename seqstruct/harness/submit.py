@@ -24,7 +24,10 @@ def submit(plans: Sequence[Plan], options: Sequence[str], folder: Path, executor
             from submitit import SlurmExecutor
         except ImportError:
             raise ValueError("--launcher slurm needs submitit: pip install 'seqstruct[slurm]'") from None
-        executor = SlurmExecutor(folder=folder)
+        try:
+            executor = SlurmExecutor(folder=folder)
+        except RuntimeError as error:
+            raise ValueError(f"--launcher slurm: {error}") from None
     try:
         executor.update_parameters(**given)
     except (NotImplementedError, TypeError) as error:

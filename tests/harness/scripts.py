@@ -20,19 +20,30 @@ cell() {
     dataset="counts, $scale" minutes=1.5 disk=2 download=30
     [[ "$scale" == paper ]] || table=1.5-stand-in
     raw numbers
-    prepare counts python -c 'import pathlib, sys; p = pathlib.Path(sys.argv[-1]); p.mkdir(parents=True); (p / "n.txt").write_text(" ".join(sys.argv[1:-2]))' "${from[@]}"
+    prepare counts python bin/make.py n.txt "${from[@]}"
     if [[ "$row" == copy ]]; then
-        python -c 'import sys; open(sys.argv[1], "w").write("[{\"metric\": \"times\", \"value\": 6, \"unit\": \"runs\"}]")' "$out/copy.json"
+        python bin/copy.py "$out/copy.json"
         record copy.json
         return
     fi
-    shared "first-$scale" python -c 'import pathlib, sys; p = pathlib.Path(sys.argv[-1]); p.mkdir(parents=True, exist_ok=True); f = p / "times"; f.write_text(f.read_text() + "x" if f.exists() else "x"); (p / "chosen").write_text("seven 8")'
+    shared "first-$scale" python bin/make.py times "seven 8"
     log=counted.log fairseq-validate "$out" "$row" "$seed" "\$(cat $shared/chosen)" "${cpu[@]}"
     record "times[runs]=counted.log:valid_times/length" "1.6:seed[]=counted.log:valid_seed"
 }
 
 # shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
+"""
+COPY = """import json, sys
+with open(sys.argv[1], "w") as stream:
+    json.dump([{"metric": "times", "value": 6, "unit": "runs"}], stream)
+"""
+MAKE = """import pathlib, sys
+folder = pathlib.Path(sys.argv[-1])
+folder.mkdir(parents=True, exist_ok=True)
+with open(folder / sys.argv[1], "a") as stream:
+    stream.write("x")
+(folder / "chosen").write_text(sys.argv[2])
 """
 # counts how often it was run, and fails at the row "fail"
 VALIDATE = r"""#!/usr/bin/env python3
@@ -55,6 +66,8 @@ def make_repository(folder: Path, text: str = TEXT) -> Path:
     binary = folder / "repository" / "bin" / "fairseq-validate"
     binary.parent.mkdir()
     binary.write_text(VALIDATE, encoding="utf-8")
+    (binary.parent / "make.py").write_text(MAKE, encoding="utf-8")
+    (binary.parent / "copy.py").write_text(COPY, encoding="utf-8")
     for path in (script, binary):
         path.chmod(0o755)
     return script

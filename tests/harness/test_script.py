@@ -46,7 +46,7 @@ def test_a_plan_says_everything_in_plain_lines(script, tmp_path, monkeypatch):
         f"stack-+-gate-small-{plan.configuration[:8]}-seed2")
     prepared, shared, validated, recorded = plan.steps
     assert prepared.words[-4:] == ("--from", str(tmp_path), "--out", prepared.target)
-    assert plan.line(prepared).startswith(f"[ -d {shlex.quote(prepared.target)} ] || python -c ")
+    assert plan.line(prepared).startswith(f"[ -d {shlex.quote(prepared.target)} ] || python bin/make.py ")
     assert plan.line(shared).endswith(f"&& touch '{shared.target}/finished'; }}")
     assert plan.line(validated).endswith(f"--cpu --num-workers 0 2>&1 | tee '{plan.out}/counted.log'")
     assert recorded.kind == "record" and "--row 'stack + gate' --seed 2" in plan.line(recorded)
