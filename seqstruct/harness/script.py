@@ -59,7 +59,7 @@ class Plan:
     """A cell's commands in its folder `out`.
 
     table, dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download (MiB; a download
-    counts once): as the recipe says.  configuration: sixteen hexadecimal digits over all that decides its numbers, the
+    counts once): as the recipe says.  compiled: whether kernels are.  configuration: sixteen hexadecimal digits over all that decides its numbers, the
     seed and the places of files apart: the commands and the configs that they compose.
     """
 
@@ -74,6 +74,7 @@ class Plan:
     minutes: float
     disk: float
     download: float
+    compiled: bool
 
     @property
     def place(self) -> Path:
@@ -97,7 +98,7 @@ class Plan:
             words = ["seqstruct", "record", str(self.place), *step.words, "--paper", self.script.paper]
             words += ["--table", self.table, "--row", self.cell.row, "--seed", str(self.cell.seed)]
             words += ["--scale", self.cell.scale, "--dataset", self.dataset, "--configuration", self.configuration]
-            words += ["--command", self.script.command(self.cell), "--records", str(self.records)]
+            words += ["--command", self.command, "--records", str(self.records)]
             return shlex.join([*words, *(["--data", data] if data else [])])
         return words
 
@@ -105,9 +106,14 @@ class Plan:
     def environment(self) -> dict[str, str]:
         """What stands before the commands: one thread but at scale paper, and whether kernels are compiled."""
         found = {} if self.cell.scale == "paper" else dict.fromkeys(THREADS, "1")
-        if os.environ.get(VARIABLE) == "1":
-            found[VARIABLE] = "1"
-        return found
+        return {**found, VARIABLE: "1"} if self.compiled else found
+
+    @property
+    def command(self) -> str:
+        """The recipe's command that makes it, from the root of the repository."""
+        name = Path("recipes", *self.script.path.resolve().parts[-2:])
+        compiled = f"{VARIABLE}=1 " if self.compiled else ""
+        return f'{compiled}{name} --scale {self.cell.scale} --row "{self.cell.row}" --seeds {self.cell.seed}'
 
     def text(self) -> str:
         """The whole cell, to be pasted into a shell in which the package's environment is active."""
@@ -208,12 +214,6 @@ class Script:
             chosen += [row for row in matching if row not in chosen]
         return [Cell(row, seed, scale) for row in chosen for seed in seeds or self.seeds(row, scale)]
 
-    def command(self, cell: Cell) -> str:
-        """The command that makes one cell, from the root of the repository."""
-        compiled = f"{VARIABLE}=1 " if os.environ.get(VARIABLE) == "1" else ""
-        name = Path("recipes", *self.path.resolve().parts[-2:])
-        return f'{compiled}{name} --scale {cell.scale} --row "{cell.row}" --seeds {cell.seed}'
-
     def plan(
         self,
         cell: Cell,
@@ -222,12 +222,14 @@ class Script:
         source: str | os.PathLike | None = None,
         records: str | os.PathLike | None = None,
         max_minutes: float | None = None,
+        compiled: bool | None = None,
     ) -> Plan:
         """The commands of a cell.
 
         runs: where runs and data are kept.  source: the folder of raw data, or None: that of the reference, else
         downloads.  records: where they go (default: beside the script; a smoke run's are no results and stay among the
-        paper's runs).  max_minutes: of each training, or None.
+        paper's runs).  max_minutes: of each training, or None.  compiled: whether kernels are; None: as the environment
+        has it.
         """
         folder = _from(self.root, Path(runs).resolve() / self.paper)
         said = self._cell(cell, Path("OUT"), Path("RUNS"), source=None, reference=False)
@@ -251,6 +253,7 @@ class Script:
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
             head["table"], head["dataset"], **numbers,
+            compiled=os.environ.get(VARIABLE) == "1" if compiled is None else compiled,
         )  # fmt: skip
 
     def _cell(
@@ -278,6 +281,8 @@ class Script:
     def _call(
         self, what: str, values: Mapping[str, str], *, reference: bool = True
     ) -> Iterator[tuple[str, tuple[str, ...]]]:
+        if self.path.suffix != ".sh" or not self.path.is_file():
+            raise ValueError(f"{self.path}: expected a recipe, a shell script recipes/PAPER/NAME.sh")
         environment = {**os.environ, **values, "SEQSTRUCT_RECIPE": what}
         if not reference:
             environment.pop("SEQSTRUCT_REFERENCE", None)
@@ -285,7 +290,8 @@ class Script:
             ["bash", str(self.path)], env=environment, capture_output=True, text=True, check=False, cwd=self.root
         )
         if done.returncode != 0:
-            raise ValueError(f"{self.path}: {done.stderr.strip() or 'it ended with an error'}")
+            said = done.stderr.strip().partition("\n")[0]
+            raise ValueError(said or f"{self.path}: it ended with status {done.returncode}")
         words = iter(done.stdout.split("\0"))
         for kind in words:
             if kind:
