@@ -59,8 +59,8 @@ class Plan:
     """A cell's commands in its folder `out`.
 
     table, dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download (MiB; a download
-    counts once): as the recipe says.  compiled: whether kernels are.  configuration: sixteen hexadecimal digits over all that decides its numbers, the
-    seed and the places of files apart: the commands and the configs that they compose.
+    counts once): as the recipe says.  compiled: whether kernels are.  configuration: sixteen hexadecimal digits over all
+    that decides its numbers, the seed and the places of files apart: the commands and the configs that they compose.
     """
 
     script: Script
@@ -324,3 +324,9 @@ def _from(root: Path, path: Path) -> Path:
 def _file_name(name: str) -> str:
     """Letters, digits, '.', '+' and '-' stay, all else becomes '-'."""
     return re.sub(r"[^\w.+-]+", "-", name).strip("-")
+
+
+def scripts(recipes: Path) -> list[Script]:
+    """The recipes in the folders of papers, in the order of their names; not those that hand over to another."""
+    found = sorted(path for path in recipes.glob("*/*.sh"))
+    return [Script(path) for path in found if "\ncell() {" in path.read_text(encoding="utf-8")]
