@@ -59,8 +59,8 @@ class Plan:
     """A cell's commands in its folder `out`.
 
     table, dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download (MiB; a download
-    counts once): as the recipe says.  compiled: whether kernels are.  configuration: sixteen hexadecimal digits over all
-    that decides its numbers, the seed and the places of files apart: the commands and the configs that they compose.
+    counts once): as the recipe says.  compiled: whether kernels are.  configuration: sixteen hexadecimal digits over
+    all that decides its numbers, seed and places of files apart: the commands and the configs that they compose.
     """
 
     script: Script
