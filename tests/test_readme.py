@@ -14,8 +14,8 @@ import pytest
 
 from seqstruct.attention import ATTENTIONS
 from seqstruct.cli import build_parser
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.records import read_folder
-from seqstruct.harness.report import read_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")

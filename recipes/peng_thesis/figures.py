@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 
 from seqstruct.benchmarks.curves import length_panels
 from seqstruct.harness import plot
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.records import SCALES, Record, latest, read_records
-from seqstruct.harness.report import read_tables
 
 FOLDER = Path(__file__).resolve().parent
 DECODING = ("figure-4.2", "figure-4.3", "figure-5.1")

@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from seqstruct.harness.command import interrupt_on_sigterm, run_cells
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell, Estimate
 from seqstruct.harness.records import Record, read_folder
-from seqstruct.harness.report import read_tables
 from seqstruct.harness.run import Run
 
 LANGUAGE = "dyck"

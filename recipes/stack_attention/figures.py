@@ -17,10 +17,10 @@ from cfl import ContextFreeLanguages
 
 from seqstruct.harness import plot
 from seqstruct.harness.command import interrupt_on_sigterm, records_folder, run_cells
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
 from seqstruct.harness.records import SCALES, read_records
-from seqstruct.harness.report import read_tables
 from seqstruct.harness.run import Run
 
 STRINGS = {

@@ -67,8 +67,8 @@ def _curves(args: argparse.Namespace) -> None:
 
 def _lengths(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
+    from seqstruct.harness.paper import paper_folder, read_tables
     from seqstruct.harness.records import read_records
-    from seqstruct.harness.report import paper_folder, read_tables
 
     folder = paper_folder(args.paper)
     records = args.records or folder / "records"

@@ -52,8 +52,12 @@ class Record:
 
     @property
     def dirty(self) -> bool:
-        """Whether the code that made it differed from the commit that it names."""
-        return self.versions.get("commit", "").endswith(DIRTY)
+        """Whether the code that made it differed from the commit that it names.
+
+        Of a record that names no machine this is not known, and False: until records named it, "-dirty" stood where
+        nothing but records differed, those of the runs before it.
+        """
+        return bool(self.machine) and self.versions.get("commit", "").endswith(DIRTY)
 
     def __post_init__(self) -> None:
         for name in ("table", "row", "dataset", "configuration_hash", "command"):

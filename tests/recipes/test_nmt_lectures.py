@@ -13,9 +13,9 @@ from fairseq import options
 import seqstruct.models
 import seqstruct.tasks  # noqa: F401
 from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
-from seqstruct.harness.report import read_tables
 from seqstruct.harness.run import Run, write_json
 
 ROOT = Path(__file__).resolve().parents[2]

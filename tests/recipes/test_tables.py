@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from seqstruct.harness.launch import load_recipe
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.recipe import Cell
 from seqstruct.harness.records import SCALES, latest, read_records
-from seqstruct.harness.report import read_tables
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 SCRIPTS = runpy.run_path(str(RECIPES / "smoke.py"))["recipe_scripts"]()
