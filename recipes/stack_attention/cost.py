@@ -62,6 +62,7 @@ class Cost(Recipe):
 
     paper = "stack_attention"
     table = "6"
+    stand_in = "6-stand-in"
     family = "cost of stack attention"
     rows = (
         *MODELS, *(f"{language} {model}" for language in LANGUAGES for model in cfl.MODELS),

@@ -87,12 +87,14 @@ def test_a_matrix_has_ours_the_paper_s_and_what_differs(paper, show):
 def test_all_shows_what_runs_were_chosen_by_and_rows_without_a_run(paper, show):
     text = show(paper, "figure-2", "--format", "markdown", "--all", "--seeds")
     assert "| row | difference (nats) | validation (nats) |" in text
-    assert "0.50 ± 0.25 (1: 0.5; 2: 0.25; 3: 0.75), best 0.25 [worst] | 0.75 ± 0.50 (1: 0.75; 2: 0.25; 3: 1.25) |" in text
+    assert "0.50 ± 0.25 (1: 0.5; 2: 0.25; 3: 0.75), best 0.25 [worst] |" in text
+    assert "| 0.75 ± 0.50 (1: 0.75; 2: 0.25; 3: 1.25) |" in text
     assert "| dyck Tf+Nd | [0.0625] |  |\n| dyck RNN | [0.5] |  |" in text and "Not yet run" not in text
 
 
 def test_csv_has_a_line_for_each_row_and_metric(paper, show):
-    found = {(r["row"], r["metric"]): r for r in csv.DictReader(io.StringIO(show(paper, "figure-2", "--format", "csv")))}
+    lines = csv.DictReader(io.StringIO(show(paper, "figure-2", "--format", "csv")))
+    found = {(r["row"], r["metric"]): r for r in lines}
     plain = found["dyck Tf", "difference"]
     assert plain["runs"] == "3" and plain["paper"] == "worst" and plain["seeds"] == "1:0.5 2:0.25 3:0.75"
     assert float(plain["best by validation"]) == 0.25

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 from collections import defaultdict
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -76,8 +78,21 @@ def test_stand_ins_have_tables_of_their_own(script):
         assert not [r for r in read_records(script.parent / "records" / f"{recipe.table}.jsonl") if r.scale != "paper"]
 
 
-@pytest.mark.parametrize("name", ["3.1", "3.3", "3.4", "6.3"])
-def test_no_stand_in_is_among_published_rows(name):
-    folder = RECIPES / "peng_thesis" / "records"
-    assert not [r for r in read_records(folder / f"{name}.jsonl") if r.scale != "paper"]
-    assert read_records(folder / f"{name}-stand-in.jsonl")
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
+def test_no_stand_in_is_among_published_rows(path):
+    (table,) = [table for table in read_tables(path.parents[1]) if table.name == path.stem]
+    if any(entry.value is not None for entry in table.published):
+        others = re.compile("in place of|no part of the published|sample of|stand-in", re.IGNORECASE)
+        assert [r.dataset for r in read_records(path) if others.search(r.dataset)] == []
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_is_compared_are_rows_and_metrics_of_the_table(paper):
+    for table in tables_of(paper):
+        records = read_records(RECIPES / paper / "records" / f"{table.name}.jsonl")
+        rows = {entry.row for entry in table.published} | {r.row for r in records}
+        metrics = {entry.metric for entry in table.published}
+        assert bool(table.compare) == bool(table.tests), table.name
+        assert set(table.compare.values()) <= rows and {*table.tests, *table.best} <= metrics, table.name
+        for pattern, other in table.compare.items():
+            assert any(table.against(row) == other for row in rows if fnmatchcase(row, pattern)), (table.name, pattern)
