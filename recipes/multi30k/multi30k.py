@@ -11,14 +11,13 @@ The runs keep what they decoded as generate-test.txt, so that two of them can be
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.translation import multi30k as write_made_up
 from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
@@ -95,35 +94,6 @@ def train_options(row: str, setting: Setting) -> list[str]:
         "--optimizer", "adam", "--criterion", "label_smoothed_cross_entropy", "--label-smoothing", "0.1",
         "--max-tokens", str(setting.max_tokens),
     ]  # fmt: skip
-
-
-def made_up_pairs(count: int, generator: random.Random) -> list[tuple[str, str]]:
-    """German and English sentences about animals and things, whose word order differs ("hat ... gesehen", "has seen").
-
-    generator: decides all; the same state gives the same sentences.
-    """
-    things = [("Hund", "dog"), ("Vogel", "bird"), ("Ball", "ball"), ("Baum", "tree"), ("Tisch", "table")]
-    colours = [("roten", "red"), ("kleinen", "small"), ("alten", "old"), ("neuen", "new")]
-    verbs = [("gesehen", "seen"), ("gefunden", "found"), ("gesucht", "looked for"), ("gemalt", "painted")]
-    pairs = []
-    for _ in range(count):
-        subject, seen = generator.choice(things), generator.choice(things)
-        colour, verb = generator.choice(colours), generator.choice(verbs)
-        pairs.append((
-            f"Der {subject[0]} hat den {colour[0]} {seen[0]} {verb[0]}.",
-            f"The {subject[1]} has {verb[1]} the {colour[1]} {seen[1]}.",
-        ))  # fmt: skip
-    return pairs
-
-
-def write_made_up(folder: Path) -> None:
-    """Made-up pairs under the names of the corpus: 400 to train, 40 to validate, 20 to test."""
-    generator = random.Random(1)
-    for name, count in (("train", 400), ("val", 40), ("test_2016_flickr", 20)):
-        pairs = made_up_pairs(count, generator)
-        for side, language in enumerate((SOURCE, TARGET)):
-            with atomic_write(folder / f"{name}.{language}") as stream:
-                stream.writelines(f"{pair[side]}\n" for pair in pairs)
 
 
 class Multi30k(Recipe):

@@ -17,11 +17,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from systems import write_made_up
-
-from seqstruct.data.aligned import read_lines, read_pairs
+from seqstruct.data.aligned import read_lines
 from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.translation import phrase_table as write_made_up_table
 from seqstruct.harness.command import main
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
@@ -126,17 +125,6 @@ class PhraseScores(Recipe):
             Measurement("phrase_pairs_scored", int(found[-1]), "phrase pairs"),
             Measurement("parameters", run.parameters, "parameters"),
         ]
-
-
-def write_made_up_table(folder: Path) -> None:
-    """A phrase table of the first words of made-up sentences, one line of which is malformed."""
-    write_made_up(folder)
-    pairs = read_pairs(folder / "train.en", folder / "train.de")
-    with atomic_write(folder / "phrase-table") as stream:
-        for source, target in sorted({(" ".join(s.split()[:2]), " ".join(t.split()[:2])) for s, t in pairs}):
-            for more in range(4):
-                stream.write(f"{source}{' !' * more} ||| {target}{' !' * more} ||| 0.5 0.25 ||| 0-0 ||| 1 1 1\n")
-        stream.write("no phrase pair\n")
 
 
 recipe = PhraseScores()

@@ -25,6 +25,7 @@ from typing import Any
 from seqstruct.bridge.averaging import average_checkpoints
 from seqstruct.data import corpora, subwords
 from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.text import counting as made_up
 from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
 from seqstruct.harness.process import fairseq
@@ -273,12 +274,6 @@ def brown(sources: Sequence[Path | None]) -> dict[str, list[str]]:
         words = (" ".join(line.split()) for line in path.read_text(encoding="utf-8").split("\n"))
         texts["test1"] = [line for line in corpora.clean(words, options) if line]
     return texts
-
-
-def made_up(train_lines: int) -> dict[str, list[str]]:
-    """Counting in circles."""
-    lines = [" ".join(f"word{(i + j * (i % 5 + 1)) % 40}" for j in range(10)) for i in range(train_lines)]
-    return {"train": lines, "valid": lines[:100], "test": lines[100:200]}
 
 
 def binarise(run: Run, folder: Path, texts: Mapping[str, Iterable[str]]) -> None:

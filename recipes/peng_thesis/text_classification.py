@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.sentences import sst as write_made_up
 from seqstruct.data.text_classification.folder import read_meta, read_split
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import LogEntry, parse_lines
@@ -291,23 +292,6 @@ class TextClassification(Recipe):
             Measurement("test_accuracy", found["test_accuracy"], "%"),
             Measurement("search_validation_accuracy", max(draws), "%", "draw", list(enumerate(draws, 1))),
         ]
-
-
-def write_made_up(folder: Path) -> None:
-    """Sentences about food, praised or not: 200 to train, 50 to validate and 50 to test."""
-    generator = np.random.default_rng(1)
-    words = {1: ("fine", "tasty", "fresh"), 0: ("stale", "bland", "cold")}
-    things = ("soup", "bread", "rice", "tea", "cake", "the", "and", "was")
-    for split, count in (("train", 200), ("dev", 50), ("test", 50)):
-        lines = []
-        for _ in range(count):
-            label = int(generator.integers(2))
-            line = [str(generator.choice(things)) for _ in range(int(generator.integers(3, 15)))]
-            for position in generator.integers(len(line), size=2):
-                line[position] = str(generator.choice(words[label]))
-            lines.append(f"{label} {' '.join(line)}\n")
-        with atomic_write(folder / f"stsa.binary.{split}") as stream:
-            stream.writelines(lines)
 
 
 recipe = TextClassification()

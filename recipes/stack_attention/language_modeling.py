@@ -15,14 +15,13 @@ the patience count validations, and batches are made within a shard.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from seqstruct.data import sentences
-from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.trees import ptb_sentences as write_made_up
 from seqstruct.data.shards import data_path
 from seqstruct.harness.baselines import ORDERS, measure, name_of
 from seqstruct.harness.command import main
@@ -84,32 +83,6 @@ def corpus_and_model(row: str) -> tuple[str, str]:
     """The two parts of a row's name; the corpus of Table 2 has none."""
     corpus, _, model = row.rpartition(" ")
     return corpus or "ptb", model
-
-
-def made_up_tree(generator: random.Random, depth: int = 3) -> str:
-    """A bracketed sentence: a noun phrase with relative clauses, a verb that agrees with it, an object perhaps."""
-    def noun_phrase(left: int) -> tuple[str, str]:
-        number = generator.choice(("", "s"))
-        noun = generator.choice(("dog", "bird", "tree", "child")) + number
-        phrase = f"(NP (DT the) (NN {noun}))"
-        if left and generator.random() < 0.4:
-            inner, inner_number = noun_phrase(left - 1)
-            phrase = f"(NP {phrase} (SBAR (WHNP (IN that)) (S {inner} (VP {verb(inner_number)} (NP (-NONE- *T*))))))"
-        return phrase, number
-
-    def verb(number: str) -> str:
-        return f"(VBZ {generator.choice(('sees', 'likes'))})" if number == "" else "(VBP see)"
-
-    subject, number = noun_phrase(depth)
-    return f"( (S {subject} (VP {verb(number)} {noun_phrase(depth - 1)[0]}) (. .)) )"
-
-
-def write_made_up(folder: Path) -> None:
-    """Made-up trees in files named as the treebank's: 30 in each section."""
-    generator = random.Random(1)
-    for section in (*range(2, 22), 23, 24):
-        with atomic_write(folder / f"wsj_{section:02}01.mrg") as stream:
-            stream.writelines(made_up_tree(generator) + "\n" for _ in range(30))
 
 
 class LanguageModeling(Recipe):

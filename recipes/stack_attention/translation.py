@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.aligned import read_lines
-from seqstruct.data.europarl import CORPUS, LANGUAGES, NEWS
+from seqstruct.data.europarl import LANGUAGES
+from seqstruct.data.made_up.translation import europarl as write_made_up
 from seqstruct.data.shards import data_path
 from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
-from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
 from seqstruct.harness.search import SearchSpace, draw
@@ -88,15 +88,6 @@ def model_and_size(row: str) -> tuple[str, int]:
     """The two parts of a row's name: "Tf+Nd d=160"."""
     model, size = row.split(" d=")
     return model, int(size)
-
-
-def write_made_up(folder: Path) -> None:
-    """The made-up pairs of recipes/multi30k under the names of this corpus."""
-    multi30k = sys.modules[type(load_recipe(ROOT / "recipes" / "multi30k" / "multi30k.py")).__module__]
-    multi30k.write_made_up(folder)
-    for old, new in {"train": CORPUS, "val": NEWS["valid"], "test_2016_flickr": NEWS["test"]}.items():
-        for language in LANGUAGES:
-            (folder / f"{old}.{language}").rename(folder / f"{new}.{language}")
 
 
 class Europarl(Recipe):

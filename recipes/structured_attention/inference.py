@@ -11,10 +11,7 @@ leaves tree.txt: the learned tree of a test sentence.
 
 from __future__ import annotations
 
-import io
-import random
 import sys
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +21,7 @@ import torch
 
 from seqstruct.data.aligned import read_lines
 from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.inference import rte as write_made_up
 from seqstruct.data.nli.folder import read_corpus, read_meta, read_split
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
@@ -101,33 +99,6 @@ def train_options(row: str, setting: Setting) -> list[str]:
         *setting.optimizer, "--clip-norm", "5", "--batch-size", str(setting.batch_size),
         "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",
     ]  # fmt: skip
-
-
-def write_made_up(folder: Path) -> None:
-    """An archive under the name of RTE, with pairs about who met whom, and a treebank of two sentences."""
-    generator = random.Random(1)
-    names = ["Ann", "Bob", "Eve", "Tom"]
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for challenge in (1, 2, 3):
-            for split, count in (("dev", 40), ("test", 10)):
-                pairs = []
-                for number in range(count):
-                    first, second = generator.sample(names, 2)
-                    same = generator.random() < 0.5
-                    one, other = (first, second) if same else (second, first)
-                    pairs.append(
-                        f'<pair id="{number}" value="{"TRUE" if same else "FALSE"}">'
-                        f"<t>{first} has seen {second} today.</t><h>{one} saw {other}</h></pair>"
-                    )
-                text = f"<entailment-corpus>{''.join(pairs)}</entailment-corpus>"
-                archive.writestr(zipfile.ZipInfo(f"rte/rte{challenge}_{split}.xml"), text)
-    with atomic_write(folder / "rte.zip", "wb") as stream:
-        stream.write(content.getvalue())
-    with atomic_write(folder / "treebank.conllu") as stream:
-        for sentence in ((("Ann", 2), ("saw", 0), ("Bob", 2)), (("Tom", 3), ("has", 3), ("seen", 0))) * 8:
-            lines = (f"{i}\t{w}\t_\t_\t_\t_\t{h}\t_\t_\t_\n" for i, (w, h) in enumerate(sentence, 1))
-            stream.write("".join(lines) + "\n")
 
 
 class Inference(Recipe):

@@ -18,7 +18,6 @@ The last epoch's parameters are evaluated.  Scale smoke takes made-up stories, w
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -28,6 +27,7 @@ from typing import Any
 
 from seqstruct.data.babi.stories import TASKS
 from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.questions import babi as write_made_up
 from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import LogEntry, parse_lines
@@ -115,21 +115,6 @@ def choose(row: str, tried: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
             f"{best['loss']:g} nats: {best['options']} and {rest[0]['options']}"
         )
     return best
-
-
-def write_made_up(folder: Path) -> None:
-    """Stories under the names of task 2: where things are that people took along."""
-    generator = random.Random(1)
-    people, things, places = ["Mary", "John"], ["milk", "ball"], ["garden", "office", "kitchen"]
-    for split, count in (("train", 60), ("test", 20)):
-        lines = []
-        for _ in range(count):
-            person, thing, place = (generator.choice(words) for words in (people, things, places))
-            other = generator.choice([name for name in people if name != person])
-            lines += [f"1 {person} took the {thing}.", f"2 {other} went to the {generator.choice(places)}."]
-            lines += [f"3 {person} went to the {place}.", f"4 Where is the {thing}?\t{place}\t1 3"]
-        with atomic_write(folder / f"qa2_{TASKS[2]}_{split}.txt") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
 
 
 class QuestionAnswering(Recipe):

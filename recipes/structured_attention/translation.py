@@ -168,7 +168,7 @@ class Translation(Recipe):
             words = ["env", f"PYTHON={sys.executable}", "bash", ROOT / "data-prep" / "aspec.sh", "--from", source]
             return [*words, "--units", "characters" if units == "characters" else "kytea", "--out", folder]
         prefixes = self._raw_text(run)
-        words = [sys.executable, "-m", "seqstruct.data.word_pairs"]
+        words = [sys.executable, "-m", "seqstruct", "prepare", "word-pairs"]
         for split, name in (("train", "train"), ("valid", "val"), ("test", "test_2016_flickr")):
             words += [f"--{split}", prefixes / name]
         words += ["--src", "de", "--trg", "en", "--source-units", "characters" if units == "characters" else "moses"]

@@ -8,7 +8,6 @@
 A folder of raw files is read; files in an archive beside them (`ARCHIVES`) are read without unpacking it.  The result
 holds text/SPLIT.txt and bin/, for a stream (`stream_language_modeling`) and by sentence (fairseq's own task
 `language_modeling --sample-break-mode eos`) alike, and corpus.json with checksums and counts.
-`python -m seqstruct.data.corpora --help` is what the scripts in `data-prep/` call.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import argparse
 import io
 import os
 import re
-import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +26,6 @@ from pathlib import Path
 from typing import IO
 
 from seqstruct.data.binarise import preprocess
-from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.downloads import DAMAGE, Remote, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json
 
@@ -50,7 +47,11 @@ REMOTES = {  # the Penn Treebank is licensed
         mirrors=(Remote(f"https://s3.amazonaws.com/research.metamind.io/wikitext/{ARCHIVES[corpus]}", digest),),
     ) for corpus, digest in WIKITEXT_SHA256.items()},
 }  # fmt: skip
-MANUAL = "get {} elsewhere and name its folder by --from"
+MANUAL_ARCHIVE = "get {} elsewhere and name its folder by --from"
+MANUAL = {
+    "ptb": "the text is licensed by the Linguistic Data Consortium (LDC99T42); who has the licence finds {} on Tomas "
+           "Mikolov's page of RNNLM; `brown` is of much the same size",
+}  # fmt: skip
 COUNTS = {  # lines and words of each split, as published
     "ptb": {"train": (42068, 887521), "valid": (3370, 70390), "test": (3761, 78669)},
     "wikitext2": {"train": (36718, 2051910), "valid": (3760, 213886), "test": (4358, 241211)},
@@ -250,38 +251,26 @@ def binarise(folder: Path, options: Options) -> None:
     preprocess(folder / "bin", command)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.corpora", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", choices=tuple(ARCHIVES))
-    add_source_arguments(parser)
-    parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, 0: all")
-    parser.add_argument("--min-count", type=int, metavar="N", help="occurrences in training that a type needs")
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    default = DEFAULTS[name]
+    parser.add_argument("--vocabulary", type=int, metavar="N",
+                        help=f"most frequent types kept, 0: all (default {default.vocabulary})")
+    parser.add_argument("--min-count", type=int, metavar="N",
+                        help=f"occurrences in training that a type needs (default {default.min_count})")
     parser.add_argument("--lowercase", action="store_true", default=None, help="lowercase words; numbers become N")
     parser.add_argument("--train-lines", type=int, metavar="N", help="take the first N lines of training alone")
     parser.add_argument("--skip-empty", action="store_true", default=None, help="leave out empty lines")
-    return parser
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
-        chosen = {name: value for name, value in given.items() if value is not None}
-        options = Options(**{**asdict(DEFAULTS[args.corpus]), **chosen})
-        remotes = [REMOTES[args.corpus]] if args.corpus in REMOTES else []
-        if args.source is None and not remotes:
-            raise ValueError("the text is licensed and is not downloaded: --from DIR is needed (see --help)")
-        source = raw_folder(remotes, args.source, args.downloads or f"{Path(args.out)}.downloads",
-                            manual=MANUAL.format(ARCHIVES[args.corpus]), checked=not args.unchecked)
-        summary = prepare(args.corpus, source, args.out, options, not args.unchecked)
-        for split, counts in summary["counts"].items():
-            print(f"{split}: {counts['lines']} lines, {counts['words']} words")
-
-    return exit_status("corpora", run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options = Options(**{**asdict(DEFAULTS[args.entry]), **chosen})
+    remotes = [REMOTES[args.entry]] if args.entry in REMOTES else []
+    source = raw_folder(remotes, args.source, args.downloads, manual=MANUAL.get(args.entry, MANUAL_ARCHIVE).format(
+        ARCHIVES[args.entry]), checked=not args.unchecked)  # fmt: skip
+    summary = prepare(args.entry, source, args.out, options, not args.unchecked)
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['lines']} lines, {counts['words']} words")

@@ -7,7 +7,6 @@ down in the folder's SHA256SUMS, and later runs must find the same.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import http.client
 import os
@@ -25,7 +24,6 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
 from seqstruct.data.aligned import read_checksums
-from seqstruct.data.command import exit_status
 from seqstruct.data.files import atomic_write, sha256, verify
 
 SUMS = "SHA256SUMS"
@@ -152,8 +150,10 @@ def raw_folder(
     """The folder with the raw files: `given`, where nothing is downloaded, or `downloads`, filled by `fetch`.
 
     checked: whether files in `given` that have the name of a remote one must have its checksum.
-    Raises ValueError if `given` is no folder, and as `fetch` does.
+    Raises ValueError if `given` is no folder, or None where there is nothing to download, and as `fetch` does.
     """
+    if given is None and not remotes:
+        raise ValueError(f"nothing is downloaded, --from DIR is needed: {manual}")
     if given is None:
         fetch(remotes, downloads, manual)
         return Path(downloads)
@@ -233,16 +233,3 @@ def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
             for member in container:
                 if member.isfile():
                     yield member.name, partial(container.extractfile, member)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Fetch one file; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.downloads", description="Download one file.")
-    parser.add_argument("address", help="of http or https")
-    parser.add_argument("file", type=Path, help="where it goes; what is there already is checked alone")
-    args = parser.parse_args(argv)
-    return exit_status("downloads", lambda: fetch([Remote(args.address, name=args.file.name)], args.file.parent))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

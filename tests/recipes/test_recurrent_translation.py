@@ -146,8 +146,8 @@ def test_yaml_trains(tmp_path):
     module(load_recipe(ROOT / "recipes" / "multi30k" / "multi30k.py")).write_made_up(tmp_path / "raw")
     done = subprocess.run(
         [
-            sys.executable, "-m", "seqstruct.data.word_pairs", "--train", tmp_path / "raw" / "train", "--valid",
-            tmp_path / "raw" / "val", "--test", tmp_path / "raw" / "test_2016_flickr", "--src", "de", "--trg", "en",
+            sys.executable, "-m", "seqstruct", "prepare", "word-pairs", "--train", tmp_path / "raw" / "train",
+            "--valid", tmp_path / "raw" / "val", "--test", tmp_path / "raw" / "test_2016_flickr", "--src", "de", "--trg", "en",
             "--out", tmp_path / "out",
         ],
         capture_output=True, text=True,

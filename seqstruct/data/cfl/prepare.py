@@ -1,10 +1,8 @@
-"""`seqstruct prepare cfl`: strings of a context-free language, with their true log-probabilities."""
+"""Strings of a context-free language for training, validation and test, with their true log-probabilities."""
 
 from __future__ import annotations
 
 import argparse
-
-DESCRIPTION = "sample a context-free language: training, validation and test strings with true log-probabilities"
 
 
 def _interval(text: str) -> tuple[int, int]:
@@ -14,14 +12,13 @@ def _interval(text: str) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of the command; each default is the published setting."""
     parser.add_argument(
         "language",
         metavar="LANGUAGE",
         help="marked-reversal, unmarked-reversal, padded-reversal, dyck or hardest-cfl",
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     parser.add_argument("--train", type=int, default=10000, metavar="N", help="training strings (default: 10000)")
     parser.add_argument("--valid", type=int, default=1000, metavar="N", help="validation strings (default: 1000)")
     parser.add_argument(

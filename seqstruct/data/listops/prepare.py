@@ -1,15 +1,16 @@
-"""`seqstruct prepare listops`: formulas and their values, for the task text_classification."""
+"""ListOps (Nangia and Bowman 2018): formulas such as [MAX 2 9 [MIN 4 7 ] 0 ] and their values, one digit.
+
+The lengths are those of the Long Range Arena (Tay et al. 2021) unless told otherwise.  A token is an operator with its
+bracket, a digit or a closing bracket.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-DESCRIPTION = "ListOps by its own generator, with the lengths of the Long Range Arena unless told otherwise"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of the command."""
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     parser.add_argument("--lengths", default="501:1999", metavar="MIN:MAX", help="tokens of a formula, both bounds "
                         "included: operators, digits and closing brackets (default: %(default)s, the arena's)")
     parser.add_argument("--train", type=int, default=96000, metavar="N", help="to train on (default: %(default)s)")

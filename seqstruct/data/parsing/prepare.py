@@ -1,4 +1,4 @@
-"""`seqstruct prepare parsing`: dependency trees, semantic graphs and classified sentences, for parsers."""
+"""Trees (CoNLL-U), graphs (CoNLL-U's enhanced ones, or SDP 2015) and classified sentences, for parsers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from seqstruct.data.parsing.sentence import AnnotatedSentence
 
-DESCRIPTION = "trees (CoNLL-U), graphs (CoNLL-U's enhanced ones, or SDP 2015) and classified sentences, for parsers"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of the command."""
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     parser.add_argument("--trees", nargs="+", default=[], metavar="SPLIT=FILE",
                         help="a treebank in CoNLL-U; splits: train, valid, test, ood")
     parser.add_argument("--graphs", nargs="+", action="append", default=[], metavar=("NAME", "SPLIT=FILE"),

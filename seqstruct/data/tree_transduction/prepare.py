@@ -1,10 +1,8 @@
-"""`seqstruct prepare tree_transduction`: formulas in prefix notation with their infix form."""
+"""Formulas of + and * in prefix notation, to be rewritten in infix notation."""
 
 from __future__ import annotations
 
 import argparse
-
-DESCRIPTION = "sample formulas of + and * in prefix notation, to be rewritten in infix notation"
 
 
 def _interval(text: str) -> tuple[int, int]:
@@ -14,9 +12,8 @@ def _interval(text: str) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of the command; each default is the published setting, where there is one."""
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     for split, count in (("train", 5000), ("valid", 200), ("test", 200)):
         parser.add_argument(
             f"--{split}", type=int, default=count, metavar="N", help=f"formulas of each depth (default: {count})"
