@@ -114,6 +114,7 @@ def test_the_script_makes_the_folder_and_refuses_in_a_sentence(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "train: 120 sentences" in done.stdout
     assert (tmp_path / "out" / "bin" / "train.spans.npy").is_file()
+    (tmp_path / "wsj_0201.mrg").unlink()
     for options, what in (
         (["--out", tmp_path / "x"], "--from PATH is needed"),
         (["--from", tmp_path], "the following arguments are required: --out"),

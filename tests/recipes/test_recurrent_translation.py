@@ -147,8 +147,8 @@ def test_yaml_trains(tmp_path):
     done = subprocess.run(
         [
             sys.executable, "-m", "seqstruct", "prepare", "word-pairs", "--train", tmp_path / "raw" / "train",
-            "--valid", tmp_path / "raw" / "val", "--test", tmp_path / "raw" / "test_2016_flickr", "--src", "de", "--trg", "en",
-            "--out", tmp_path / "out",
+            "--valid", tmp_path / "raw" / "val", "--test", tmp_path / "raw" / "test_2016_flickr", "--src", "de",
+            "--trg", "en", "--out", tmp_path / "out",
         ],
         capture_output=True, text=True,
     )  # fmt: skip

@@ -109,7 +109,8 @@ def test_requests_that_cannot_be_met(request_: Request, message: str, tmp_path: 
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["tree-transduction", "--out", tmp_path / "a", "--train", "6", "--valid", "2", "--test", "2", "--test-depths", "2:3"]
+    words = ["tree-transduction", "--out", tmp_path / "a", "--train", 6, "--valid", 2, "--test", 2]
+    words += ["--test-depths", "2:3"]
     assert prepare(*words, "--nesting", "0") == 0
     printed = capsys.readouterr().out
     assert "6 training, 2 validation and 2 test formulas of each depth" in printed
