@@ -14,6 +14,8 @@ import pytest
 
 from seqstruct.attention import ATTENTIONS
 from seqstruct.cli import build_parser
+from seqstruct.cli.prepare import build_parser as options_of
+from seqstruct.data.registry import find
 from seqstruct.harness.paper import read_tables
 from seqstruct.harness.records import read_folder
 
@@ -81,7 +83,18 @@ def test_the_results_of_the_front_page_are_those_of_the_records():
 
 @pytest.mark.parametrize("line", starting_with("seqstruct"))
 def test_commands_of_seqstruct_parse(line):
-    assert callable(build_parser().parse_args(shlex.split(line)[1:]).run)
+    args = build_parser().parse_args(shlex.split(line)[1:])
+    assert callable(args.run)
+    if args.command == "prepare":
+        assert options_of(find(args.name)).parse_args(args.options).out
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("data-prep/")])
+def test_options_of_the_scripts_of_data_prep_parse(line):
+    script, *given = shlex.split(line, comments=True)
+    call = (ROOT / script).read_text("utf-8").splitlines()[-1]
+    name, *options = [*shlex.split(call)[1:-1], *given]
+    assert options_of(find(name)).parse_args(options).out
 
 
 @pytest.mark.parametrize("line", starting_with("fairseq-train"))

@@ -84,7 +84,7 @@ ENTRIES = (
     Entry("ptb-trees", "parsed_text", "Penn Treebank, or parses, as text with its constituents", LDC,
           "span_language_modeling", "trees.ptb_trees"),
     Entry("sdp2015", "sdp2015", "semantic graphs of SDP 2015 and trees of the Penn Treebank, split", LDC,
-          "joint_parsing, by `prepare parsing`", "graphs.sdp2015"),
+          "joint_parsing", "graphs.sdp2015"),
     Entry("snli", "nli.prepare", "pairs of sentences, SNLI or RTE, with word vectors and parses", "CC BY-SA 4.0",
           "nli", "inference.snli"),
     Entry("sst", "text_classification.prepare", "Stanford sentiment treebank, whole sentences", "for research",
