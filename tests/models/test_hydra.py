@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
@@ -17,6 +18,7 @@ ROOT = Path(PLUGIN).parent
 PLAN = "softmax*2 + nondeterministic_stack(states=2, symbols=3, size=5) + softmax*2"
 
 
+@pytest.mark.training
 def test_hydra_equals_argparse(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

@@ -180,6 +180,7 @@ def train(data, folder, arch, *options):
     return torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(("arch", "options"), [
     ("memn2n", ()), ("memory_binary_crf", ()),
     ("memory_unary_crf", ("--query-update", "facts", "--no-temporal-encoding")),
@@ -195,6 +196,7 @@ def test_seeds_trained_as_one_are_those_trained_alone(arch, options, data, tmp_p
     assert (first[0] - first[1]).abs().max() > 0.01
 
 
+@pytest.mark.training
 def test_learns_saves_and_reports_each_seed(data, tmp_path):
     train(data, tmp_path, "memory_binary_crf", "--seeds", 2, "--max-epoch", 30, "--lr", 0.05, "--renormalize", 40)
     printed = fairseq(

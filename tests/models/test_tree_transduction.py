@@ -125,6 +125,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", ["none", "simple", "structured"])
 def test_trained_and_decoded_through_fairseq(kind: str, folder: Path, tmp_path: Path) -> None:
     printed = fairseq(
@@ -164,6 +165,7 @@ def test_errors_of_the_front_door(folder: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.training
 def test_hydra_equals_argparse(folder: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
     done = subprocess.run(

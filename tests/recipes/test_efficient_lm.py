@@ -123,6 +123,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return run
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("context", [0, 3])
 def test_perplexity_with_context_is_that_of_a_loop(
     trained: SimpleNamespace, context: int, monkeypatch: pytest.MonkeyPatch
@@ -148,6 +149,7 @@ def test_perplexity_with_context_is_that_of_a_loop(
     assert words < len(tokens)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("row", ["big RFA-GATE-Gaussian-Stateful", "small RFA-Gaussian"])
 def test_the_options_of_the_paper_train_and_evaluate_a_small_model(
     trained: SimpleNamespace, row: str, tmp_path: Path

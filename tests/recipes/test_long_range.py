@@ -44,6 +44,7 @@ def test_plans_are_read_and_configurations_differ(scale):
     assert "features=256" in MODULE.plan("RFA-Gaussian", MODULE.SETTINGS["AAN"], 4000)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("model", MODULE.PLANS)
 def test_every_mechanism_is_measured(model):
     found = {m.metric: m.value for m in SPEED.evaluate(RefusedRun(f"ListOps {model}", "smoke"), Path(), Path())}

@@ -83,6 +83,7 @@ class _Cutting(Progress):
         return task
 
 
+@pytest.mark.training
 def test_a_cut_run_goes_on_to_the_same_numbers(recipe, tmp_path, monkeypatch):
     tiny = replace(recipe.setting(Cell("dyck Tf+Sup", 1, "smoke")), train=300, valid=20, epochs=2)
     monkeypatch.setattr(type(recipe), "setting", lambda self, cell: tiny)

@@ -9,6 +9,8 @@ from seqstruct.cli import main
 from seqstruct.scoring.forced import load_scorer
 from seqstruct.scoring.phrase_table import Report, parse, score_blocks, score_table
 
+pytestmark = pytest.mark.training  # all score by a trained model
+
 GOOD = [
     "ein haus ||| haus ein ||| 0.5 0.25 1e-3 0.1 ||| 0-1 1-0 ||| 3 4 2",
     "ein ||| ein ||| 1 1 1 1 |||  ||| 1 1 1 ||| sparse=1",
