@@ -123,6 +123,18 @@ def test_a_unary_crf_chains_facts_only_where_they_make_the_query(query_update, g
     assert (moved[:, 1:] < 1e-9).all() if query_update == "linear" else (moved[:, 1:] > 1e-5).all()
 
 
+@pytest.mark.parametrize("options", [{}, {"query_update": "facts"}, {"end_potentials": True}])
+def test_gradients_of_the_binary_crf(options, generator):
+    net = network("binary_crf", 3, deviation=0.3, **options)
+    names, parameters = zip(*net.named_parameters(), strict=True)
+    inputs = (*batch(generator), False)
+
+    def answer(*values):
+        return torch.func.functional_call(net, dict(zip(names, values, strict=True)), inputs).answer
+
+    assert torch.autograd.gradcheck(answer, parameters, fast_mode=True)
+
+
 def test_one_fact_leaves_the_binary_crf_without_a_sequence(generator):
     net = network("binary_crf", 2)
     sentences, facts, question = batch(generator)
