@@ -77,8 +77,14 @@ setup(
         "tensorboardX>=2.6",
     ],
     extras_require={
-        "test": ["pytest>=9.2", "pytest-xdist>=3.8", "PyYAML>=6.0", "ruff>=0.17", "selenium>=4.51"],
-        "docs": ["mkdocs-material>=9.7", "mkdocstrings-python>=2.0"],
+        "test": [
+            "pytest>=9.2", "pytest-xdist>=3.8", "PyYAML>=6.0", "ruff>=0.17", "selenium>=4.51",
+            "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
+        ],
+        "docs": [
+            "mkdocs-material>=9.7", "mkdocstrings-python>=2.0",
+            "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
+        ],
         "slurm": ["hydra-submitit-launcher>=1.2"],
         "statistics": ["morfessor>=2.0", "pyphen>=0.18"],
     },

@@ -1,4 +1,4 @@
-"""Write docs/generated/: pages of mechanisms, registered names and the API, from registers and docstrings alone."""
+"""Write pages of mechanisms, registered names and the API to docs/generated/, from registers and docstrings alone."""
 
 from __future__ import annotations
 
@@ -156,7 +156,8 @@ def write(name: str, text: str) -> None:
 
 def main() -> None:
     """All pages.  Raises ValueError if equations and mechanisms do not match."""
-    shutil.rmtree(OUT, ignore_errors=True)
+    for folder in ("api", "mechanisms"):
+        shutil.rmtree(OUT / folder, ignore_errors=True)
     tex, proved, found = equations((ROOT / "docs" / "equations.txt").read_text("utf-8")), laws(), mechanisms()
     if unmatched := set(tex) ^ {m.name for m in found}:
         raise ValueError(f"docs/equations.txt and the register differ in {', '.join(sorted(unmatched))}")

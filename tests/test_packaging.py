@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # joeynmt is timed where someone has it: its own requirements do not fit beside this torch
 OF_NO_RELEASE = {"joeynmt"}
 FAIRSEQS_OWN = {"tensorboard", "tensorboardx"}
-COMMANDS = {"pytest-xdist", "ruff"}
+COMMANDS = {"ipykernel", "pytest-xdist", "ruff"}
 
 
 def normal(name):
