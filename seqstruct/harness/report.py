@@ -18,6 +18,7 @@ from seqstruct.harness.records import Record, format_value, latest, of_each_seed
 
 FORMATS = ("text", "markdown", "csv", "html")
 CHOOSING = ("validation_", "search_", "chosen_")  # metrics that settings or runs are chosen by
+SILENT = ("not given", "not in the source", "no published number")  # what statements of nothing begin with
 COLUMNS = ("table", "row", "metric", "unit", "paper", "scale", "runs", "best by validation", "mean", "deviation",
            "p", "against", "seeds")  # fmt: skip
 
@@ -75,8 +76,8 @@ class Line:
 
     @property
     def paper(self) -> str:
-        """What the source says: its number, or its words."""
-        return format_value(self.published) or self.statement.removesuffix("not given")
+        """What the source says: its number, or its words; nothing where it is silent."""
+        return format_value(self.published) or ("" if self.statement.startswith(SILENT) else self.statement)
 
 
 def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> list[Line]:
@@ -229,10 +230,13 @@ def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, 
         name += f" ({configuration[:8]})" if len(alike) > 1 else ""
         entries = [_entry(of_row[m], table, seeds) if m in of_row else Entry("") for m in metrics]
         rows.append([Entry(name), *(Entry(scale) for _ in scales), *entries])
-    headings = [m.replace("_", " ") + (f" ({units[m]})" if units[m].lower() not in m else "") for m in metrics]
+    headings = ["row", *scales]
+    headings += [m.replace("_", " ") + (f" ({units[m]})" if units[m].lower() not in m else "") for m in metrics]
+    filled = [at for at in range(len(headings)) if any(row[at].text for row in rows)]
+    headings, rows = [headings[at] for at in filled], [[row[at] for at in filled] for row in rows]
     below = _remarks(table, lines, [] if everything else missing)
     title = f"{paper}, {table.name}: {table.title}"
-    return Sheet(table.name, title, _differences(lines), ["row", *scales, *headings], rows, below)
+    return Sheet(table.name, title, _differences(lines), headings, rows, below)
 
 
 def _entry(line: Line, table: Table, seeds: bool) -> Entry:

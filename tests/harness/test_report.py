@@ -126,12 +126,13 @@ def test_several_scales_and_configurations_are_rows_of_their_own(record, write, 
 def test_what_only_chose_runs_is_hidden_unless_the_source_has_numbers_of_it(record, write, show):
     def table(**given):
         rows = [{"row": "r", "metric": metric, "unit": "", **given} for metric in ("validation", "test")]
+        rows.append({"row": "r", "metric": "memory", "unit": "", "statement": "not given"})
         return {"title": "T", "selection": "validation", "rows": rows}
 
     entries = {m: {"value": 1.5, "unit": ""} for m in ("validation", "test", "search_f1", "validation_loss", "speed")}
     folder = write({"words": table(statement="not given"), "numbers": table(value=2.0)}, [
         record(table=name, row="r", metrics=entries) for name in ("words", "numbers")])  # fmt: skip
-    assert "| row | test | speed |\n" in show(folder, "words", "--format", "markdown")
+    assert "| row | test | speed |\n" in show(folder, "words", "--format", "markdown"), "and not the empty columns"
     assert "| row | validation | test | speed |\n" in show(folder, "numbers", "--format", "markdown")
     assert "| row | validation | test | search f1 | validation loss | speed |" in show(
         folder, "words", "--format", "markdown", "--all")  # fmt: skip
