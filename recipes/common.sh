@@ -14,7 +14,8 @@
 # and calls, in order,
 #   raw NAME                 sets the array `from`: --from DIR, the corpus of that name; at scale smoke --made-up
 #   prepare NAME COMMAND     sets $data, a folder that COMMAND --out $data makes unless it is there
-#   log_uniform NAME LOW HIGH       prints a number that the run draws from its seed
+#   log_uniform NAME LOW HIGH       prints a number that the run draws from its seed; whole: a whole one, uniform
+#   shards FOLDER            prints the word for all shards of prepared data, read when the command runs
 #   shared NAME COMMAND      a training or a search that several cells take: sets $shared, the folder that it writes
 #   fairseq-... seqstruct python ...     steps, run from the root of the repository; ${cpu[@]} is --cpu but at paper
 #   record METRIC[UNIT]=FILE:KEY ... FILE.json ...       (see `seqstruct record --help`)
@@ -32,11 +33,15 @@ _emit() { local kind="$1"; shift; printf '%s\0' "$kind" "$#" "$@"; }
 # a row's name as the name of a file in configs/: lower case, all else than letters and digits "_"
 slug() { tr '[:upper:]' '[:lower:]' <<<"$1" | sed -E 's/[^a-z0-9]+/_/g; s/^_+|_+$//g'; }
 
-# a number that a run draws for itself, from its seed and a name, uniform in its logarithm between two ends
-log_uniform() {
-    local hash; hash="$(sha256sum <<<"$1 $seed")"
-    awk -v u="$((16#${hash:0:12}))" -v a="$2" -v b="$3" 'BEGIN { printf "%.6g", a * exp(log(b / a) * u / 2 ^ 48) }'
-}
+# numbers that a run draws for itself, from its seed and a name, between two ends
+_uniform() { local hash; hash="$(sha256sum <<<"$1 $seed")"; awk "BEGIN { printf \"%.17g\", $((16#${hash:0:12})) / 2 ^ 48 }"; }
+log_uniform() { awk -v u="$(_uniform "$1")" -v a="$2" -v b="$3" 'BEGIN { printf "%.6g", a * exp(log(b / a) * u) }'; }
+whole() { awk -v u="$(_uniform "$1")" -v a="$2" -v b="$3" 'BEGIN { print a + int((b - a + 1) * u) }'; }
+
+# the product of two numbers, for estimates
+times() { awk "BEGIN { print $1 * $2 }"; }
+
+shards() { echo "\$(python -m seqstruct.data.shards $1)"; }
 
 raw() {
     from=()

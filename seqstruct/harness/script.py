@@ -26,8 +26,8 @@ VARIABLE = "SEQSTRUCT_COMPILED"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 ESTIMATES = ("minutes", "disk", "download")
 SHARED = "finished"  # the file in a shared step's folder
-# a word that the shell reads from a file: what a search chose
-CHOSEN = re.compile(r"\$\(cat [^()'\"$`;|&<>]+\)")
+# words that the shell makes when the command runs: what a search chose, the shards of prepared data
+CHOSEN = re.compile(r"([\w.]+=)?\$\((cat|python -m seqstruct\.data\.shards) ([^()'\"$`;|&<>]+)\)")
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,17 @@ def _steps(root: Path, said: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[
 
 
 def _joined(words: Sequence[str]) -> str:
-    return " ".join(word if CHOSEN.fullmatch(word) else shlex.quote(word) for word in words)
+    return " ".join(map(_quoted, words))
+
+
+def _quoted(word: str) -> str:
+    chosen = CHOSEN.fullmatch(word)
+    if chosen is None:
+        return shlex.quote(word)
+    name, command, path = chosen.groups(default="")
+    # what a file says is several words, a list of shards is one
+    made = f"$({command} {shlex.quote(path)})"
+    return f"{name}{made}" if command == "cat" else f'{name}"{made}"'
 
 
 def _from(root: Path, path: Path) -> Path:

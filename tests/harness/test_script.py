@@ -93,3 +93,14 @@ def test_draws_are_those_of_the_seed(tmp_path):
     script = Script(make_repository(tmp_path, drawn))
     rates = [float(script.plan(Cell("plain", seed, "small")).steps[2].words[3]) for seed in (1, 2, 2, 30)]
     assert rates[1] == rates[2] and len(set(rates)) == 3 and all(0.001 <= rate <= 0.1 for rate in rates)
+
+
+def test_words_that_the_shell_makes_are_quoted_as_they_need(tmp_path):
+    listing = TEXT.replace('"$row" "$seed"', 'data="$(shards "$data/bin")" "$(whole n 3 5)"')
+    script = Script(make_repository(tmp_path, listing))
+    steps = {seed: script.plan(Cell("plain", seed, "small"), runs=tmp_path / "my runs").steps for seed in range(1, 9)}
+    assert {step[2].words[3] for step in steps.values()} == {"3", "4", "5"}
+    prepared, shared, validated, _ = steps[1]
+    line = script.plan(Cell("plain", 1, "small"), runs=tmp_path / "my runs").line(validated)
+    assert f'data="$(python -m seqstruct.data.shards \'{prepared.target}/bin\')"' in line
+    assert f"$(cat '{shared.target}/chosen')" in line
