@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 from collections import defaultdict
@@ -96,3 +97,34 @@ def test_what_is_compared_are_rows_and_metrics_of_the_table(paper):
         assert set(table.compare.values()) <= rows and {*table.tests, *table.best} <= metrics, table.name
         for pattern, other in table.compare.items():
             assert any(table.against(row) == other for row in rows if fnmatchcase(row, pattern)), (table.name, pattern)
+
+
+SOURCES = {
+    "nmt_lectures": "raissi-nmt-lectures", "peng_thesis": "peng-2022-thesis",
+    "stack_attention": "dusell-chiang-2024-stack-attention",
+    "structured_attention": "kim-2017-structured-attention-networks",
+}  # fmt: skip
+# tables with rows that are no lines of the source: transposed, in millions or gigabytes, exponents, from an equation
+OTHERWISE = {
+    "nmt_lectures": {"bpe-statistics"}, "peng_thesis": {"2.1", "2.3", "4.6", "5.8", "A.1-variance"},
+    "stack_attention": {"4", "6"}, "structured_attention": {"2"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("paper", SOURCES)
+def test_published_numbers_of_a_row_stand_on_one_line_of_the_source(paper):
+    source = Path(os.environ.get("SEQSTRUCT_REFERENCE", "/nowhere")) / "papers" / f"{SOURCES[paper]}.txt"
+    if not source.exists():
+        pytest.skip("SEQSTRUCT_REFERENCE names no folder with the papers")
+    numbers = [[float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", line.replace("\\pm", " "))]
+               for line in source.read_text("utf-8").splitlines()]  # fmt: skip
+    elsewhere = set()
+    for table in tables_of(paper):
+        rows = defaultdict(list)
+        for entry in table.published:
+            rows[entry.row] += [] if entry.value is None else [entry.value]
+        for values in rows.values():
+            lines = (iter(line) for line in numbers)
+            if not any(all(value in line for value in values) for line in lines):
+                elsewhere.add(table.name)
+    assert elsewhere == OTHERWISE[paper]
