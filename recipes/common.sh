@@ -10,6 +10,7 @@
 #   family                         of models; continuous integration runs one recipe of each
 # and the function `cell`, which has $row $seed $scale $out (the cell's folder) $runs (that of all data and cells), sets
 #   dataset minutes disk download  a line about the data; minutes of one thread; MiB
+#   threads                        of the commands below scale paper, 1 by default
 #   table                          where a scale's data are others
 # and calls, in order,
 #   raw NAME                 sets the array `from`: --from DIR, the corpus of that name; at scale smoke --made-up
@@ -95,5 +96,5 @@ if [[ "$SEQSTRUCT_RECIPE" == rows ]]; then
     for name in paper table licence family seeds_small seeds_paper; do _emit "$name" "${!name:-}"; done
 else
     cell
-    for name in table dataset minutes disk download; do _emit "$name" "${!name:-}"; done
+    for name in table dataset minutes disk download threads; do _emit "$name" "${!name:-}"; done
 fi

@@ -30,6 +30,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                          help="where records are (default: records/ of the paper)")
     lengths.set_defaults(run=_lengths)
 
+    efficient = drawings.add_parser("efficient", help="figures 4.2, 4.3, 4.4 and 5.1 of peng_thesis, from its records")
+    efficient.add_argument("figure", choices=("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1"), metavar="FIGURE")
+    efficient.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
+    efficient.add_argument("--records", metavar="DIR", type=Path, help="default: records/ of the paper")
+    efficient.set_defaults(run=_efficient)
+
     attention = drawings.add_parser("attention", help="stack actions or attention weights of one string")
     attention.add_argument("checkpoint", metavar="CHECKPOINT")
     attention.add_argument("text", metavar="TEXT", help="symbols separated by spaces, as in the training data")
@@ -54,7 +60,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     trees.add_argument("--sentence", type=int, default=1, metavar="N", help="its number in the split (default: 1)")
     trees.set_defaults(run=_dependencies)
 
-    for drawing in (curves, lengths, attention, run, trees):
+    for drawing in (curves, lengths, efficient, attention, run, trees):
         drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
 
 
@@ -67,19 +73,29 @@ def _curves(args: argparse.Namespace) -> None:
 
 def _lengths(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
+
+    chosen = _records(args.paper, args.table, args)
+    draw = plot.length_panels if args.panels else plot.length_curves
+    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric), args.out)
+
+
+def _efficient(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+    from seqstruct.harness.plot_efficient import draw
+
+    plot.save(draw(args.figure, _records("peng_thesis", args.figure, args)), args.out)
+
+
+def _records(paper: str, table: str, args: argparse.Namespace) -> list:
+    """Those of a scale, and of rows that match, in the order of the paper's rows."""
     from seqstruct.harness.paper import paper_folder, read_tables
     from seqstruct.harness.records import read_records
 
-    folder = paper_folder(args.paper)
-    records = args.records or folder / "records"
-    order = {p.row: i for t in read_tables(folder) if t.name == args.table for i, p in enumerate(t.published)}
-    chosen = [
-        r for r in read_records(records / f"{args.table}.jsonl")
-        if r.scale == args.scale and fnmatchcase(r.row, args.row)
-    ]
-    chosen.sort(key=lambda r: order.get(r.row, len(order)))
-    draw = plot.length_panels if args.panels else plot.length_curves
-    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric), args.out)
+    folder = paper_folder(paper)
+    order = {p.row: i for t in read_tables(folder) if t.name == table for i, p in enumerate(t.published)}
+    found = [r for r in read_records((args.records or folder / "records") / f"{table}.jsonl")
+             if r.scale == args.scale and fnmatchcase(r.row, getattr(args, "row", "*"))]  # fmt: skip
+    return sorted(found, key=lambda r: order.get(r.row, len(order)))
 
 
 def _attention(args: argparse.Namespace) -> None:

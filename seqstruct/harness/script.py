@@ -59,8 +59,9 @@ class Plan:
     """A cell's commands in its folder `out`.
 
     table, dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download (MiB; a download
-    counts once): as the recipe says.  compiled: whether kernels are.  configuration: sixteen hexadecimal digits over
-    all that decides its numbers, seed and places of files apart: the commands and the configs that they compose.
+    counts once), threads (of its commands below scale paper): as the recipe says.  compiled: whether kernels are.
+    configuration: sixteen hexadecimal digits over all that decides its numbers, seed and places of files apart: the
+    commands and the configs that they compose.
     """
 
     script: Script
@@ -74,6 +75,7 @@ class Plan:
     minutes: float
     disk: float
     download: float
+    threads: str
     compiled: bool
 
     @property
@@ -104,8 +106,8 @@ class Plan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What stands before the commands: one thread but at scale paper, and whether kernels are compiled."""
-        found = {} if self.cell.scale == "paper" else dict.fromkeys(THREADS, "1")
+        """What stands before the commands: the threads but at scale paper, and whether kernels are compiled."""
+        found = {} if self.cell.scale == "paper" else dict.fromkeys(THREADS, self.threads)
         return {**found, VARIABLE: "1"} if self.compiled else found
 
     @property
@@ -233,7 +235,7 @@ class Script:
         """
         folder = _from(self.root, Path(runs).resolve() / self.paper)
         said = self._cell(cell, Path("OUT"), Path("RUNS"), source=None, reference=False)
-        head = {kind: words[0] for kind, words in said if kind in ("table", "dataset", *ESTIMATES)}
+        head = {kind: words[0] for kind, words in said if kind in ("table", "dataset", "threads", *ESTIMATES)}
         whole = [self.paper, head["table"], cell.row, cell.scale, self._decisive(said)]
         configuration = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
         name = f"{_file_name(cell.row)}-{cell.scale}-{configuration[:8]}-seed{cell.seed}"
@@ -252,7 +254,7 @@ class Script:
                 raise ValueError(f"{self.path}: {cell}: {name}={head[name]!r} is no number") from None
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
-            head["table"], head["dataset"], **numbers,
+            head["table"], head["dataset"], **numbers, threads=head["threads"] or "1",
             compiled=os.environ.get(VARIABLE) == "1" if compiled is None else compiled,
         )  # fmt: skip
 

@@ -53,6 +53,8 @@ def test_a_plan_says_everything_in_plain_lines(script, tmp_path, monkeypatch):
     text = plan.text()
     assert "export OMP_NUM_THREADS=1" in text and text.count("\n") == 6 + len(plan.steps)
     assert script.plan(Cell("plain", 1, "paper")).environment == {}
+    wider = Script(make_repository(tmp_path / "wider", TEXT.replace("disk=2", "disk=2 threads=3")))
+    assert set(wider.plan(Cell("plain", 1, "small")).environment.values()) == {"3"}
 
 
 def test_a_configuration_is_all_that_decides_and_nothing_else(script, tmp_path, monkeypatch):
