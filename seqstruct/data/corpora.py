@@ -18,13 +18,14 @@ import os
 import re
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from seqstruct.data import aligned
 from seqstruct.data.binarise import preprocess
 from seqstruct.data.downloads import DAMAGE, Remote, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json
@@ -192,11 +193,16 @@ def prepare(
     out: str | os.PathLike,
     options: Options | None = None,
     checked: bool = True,
+    *,
+    subwords: bool = False,
+    also_test: str | os.PathLike | None = None,
 ) -> dict:
     """Make the folder `out` from raw files in `source`; the contents of corpus.json come back.
 
     options: `DEFAULTS` of the corpus if None.  checked: whether the files must be the published ones, by checksum
-    (Brown) or by their numbers of lines and words.  The folder appears when it is whole.
+    (Brown) or by their numbers of lines and words.  subwords: whether words are cut by byte-pair encoding, learned from
+    training, into `options.vocabulary` types; its merges are codes.bpe.  also_test: a second text to test on, test1.
+    The folder appears when it is whole.
     Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
     """
     raw = read_lines(corpus, source, checked)
@@ -210,9 +216,16 @@ def prepare(
             counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
             if not counts[split]["words"]:
                 raise ValueError(f"{corpus}: no words in the {split} set")
-        binarise(folder, options)
+        if also_test is not None:
+            words = (" ".join(line.split()) for line in aligned.read_lines(also_test))
+            cleaned = clean(words, replace(options, skip_empty=True))
+            counts["test1"] = _write(folder / "text" / "test1.txt", cleaned)
+        if subwords:
+            cut(folder, list(counts), options.vocabulary)
+            options = replace(options, vocabulary=0, min_count=1)
+        binarise(folder, options, 8 if subwords else 1)  # that of subwords as fairseq-preprocess makes it
         summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
-        summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
+        summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in counts}
         write_json(folder / "corpus.json", summary)
     return summary
 
@@ -238,14 +251,29 @@ def _write(path: Path, lines: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def binarise(folder: Path, options: Options) -> None:
-    """fairseq-preprocess from folder/text/SPLIT.txt to folder/bin; its dictionary has no made-up words.
+def cut(folder: Path, splits: Sequence[str], vocabulary: int) -> None:
+    """Cut text/SPLIT.txt into subwords, in place, by an encoding of the training text, codes.bpe."""
+    from seqstruct.data import subwords
+
+    paths = {split: folder / "text" / f"{split}.txt" for split in splits}
+    subwords.learn_bpe(aligned.read_lines(paths["train"]), folder / "codes.bpe", vocabulary)
+    apply = subwords.load_bpe(folder / "codes.bpe")
+    for path in paths.values():
+        with atomic_write(path) as stream:
+            stream.writelines(f"{apply(line)}\n" for line in aligned.read_lines(path))
+
+
+def binarise(folder: Path, options: Options, padding: int = 1) -> None:
+    """fairseq-preprocess from folder/text/SPLIT.txt to folder/bin; made-up words fill its dictionary up to a multiple
+    of `padding`.
 
     Raises ValueError with its last line if it fails.
     """
-    command = ["--only-source", "--thresholdsrc", options.min_count, "--padding-factor", "1", "--workers", "1"]
+    command = ["--only-source", "--thresholdsrc", options.min_count, "--padding-factor", padding, "--workers", "1"]
     for split in SPLITS:
-        command += [f"--{split}pref", folder / "text" / f"{split}.txt"]
+        names = [f"{split}.txt", "test1.txt"] if split == "test" else [f"{split}.txt"]
+        paths = [folder / "text" / name for name in names]
+        command += [f"--{split}pref", ",".join(str(path) for path in paths if path.is_file())]
     if options.vocabulary:
         command += ["--nwordssrc", options.vocabulary]
     preprocess(folder / "bin", command)
@@ -260,6 +288,10 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
                         help=f"occurrences in training that a type needs (default {default.min_count})")
     parser.add_argument("--lowercase", action="store_true", default=None, help="lowercase words; numbers become N")
     parser.add_argument("--train-lines", type=int, metavar="N", help="take the first N lines of training alone")
+    parser.add_argument("--subwords", choices=("bpe",), help="byte-pair encoding learned from training; --vocabulary "
+                        "is then the number of its types, and no word is left out")
+    parser.add_argument("--also-test", metavar="FILE", help="a second text to test on, test1; its empty lines are left "
+                        "out")
     parser.add_argument("--skip-empty", action="store_true", default=None, help="leave out empty lines")
 
 
@@ -271,6 +303,9 @@ def run(args: argparse.Namespace) -> None:
     remotes = [REMOTES[args.entry]] if args.entry in REMOTES else []
     source = raw_folder(remotes, args.source, args.downloads, manual=MANUAL.get(args.entry, MANUAL_ARCHIVE).format(
         ARCHIVES[args.entry]), checked=not args.unchecked)  # fmt: skip
-    summary = prepare(args.entry, source, args.out, options, not args.unchecked)
+    if args.subwords:
+        options = replace(options, vocabulary=args.vocabulary or 8000)
+    summary = prepare(args.entry, source, args.out, options, not args.unchecked, subwords=bool(args.subwords),
+                      also_test=args.also_test)
     for split, counts in summary["counts"].items():
         print(f"{split}: {counts['lines']} lines, {counts['words']} words")

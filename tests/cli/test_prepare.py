@@ -18,6 +18,8 @@ SMALL = {
     "glue": ["--task", "qqp"], "iwslt14": ["--vocabulary", "50,60"], "iwslt14-documents": ["--vocabulary", 60],
     "iwslt15": ["--vocabulary", 60], "kftt": ["--vocabulary", 50], "multi30k": ["--vocabulary", 60],
     "wmt14": ["--vocabulary", 60], "wmt16": ["--vocabulary", 60], "snli": ["--lowercase"],
+    "masked-lm": ["--vocabulary", 60], "phrases": ["--every", 9],
+    "ud-english": ["--held-out", 10],
 }  # fmt: skip
 
 
@@ -48,7 +50,7 @@ def test_parsers_need_neither_torch_nor_fairseq():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-QUICK = ("sst", "snli", "babi", "sdp2015", "imdb", "imagenet64", "amazon", "subj", "cr", "aan")
+QUICK = ("sst", "snli", "babi", "sdp2015", "ud-english", "imdb", "imagenet64", "amazon", "subj", "cr", "aan")
 
 
 @pytest.mark.parametrize("name", QUICK)
@@ -96,6 +98,31 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_
     assert prepare(*arguments, "--out", tmp_path / "out") == 1
     found = capsys.readouterr().err
     assert message in found and found.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_stand_ins_by_parts(tmp_path, capsys):
+    words = ["ud-english", "--made-up", "--held-out", 10, "--parts", "graphs", "classes", "--tagged"]
+    assert prepare(*words, "--out", tmp_path / "out") == 0
+    printed = capsys.readouterr().out
+    assert "graphs (graphs): train 80, valid 10, test 10" in printed and "classes (classes): train 80" in printed
+    assert "DET" not in (tmp_path / "out" / "dict.tags.txt").read_text(), "tags of Brown"
+    assert prepare(*words[:2], "--held-out", 90, "--out", tmp_path / "no") == 1
+    assert "--held-out: expected 1 to 89, got 90" in capsys.readouterr().err
+
+
+def test_text_and_sentences_share_an_encoding(tmp_path, capsys):
+    assert prepare("masked-lm", "--made-up", "--vocabulary", 60, "--lines", 120, "--out", tmp_path / "out") == 0
+    assert "train: 120 lines of text, 200 sentences" in capsys.readouterr().out
+    dictionaries = [tmp_path / "out" / part / "dict.txt" for part in ("mlm", "task/input0")]
+    assert dictionaries[0].read_bytes() == dictionaries[1].read_bytes()
+
+
+def test_phrases_that_validate_do_not_train(tmp_path, capsys):
+    assert prepare("phrases", "--made-up", "--every", 5, "--out", tmp_path / "out") == 0
+    text = {split: (tmp_path / "out" / "text" / f"{split}.en").read_text().splitlines() for split in ("train", "valid")}
+    assert len(text["train"]) == 4 * len(text["valid"]) == 16
+    assert prepare("phrases", "--made-up", "--every", 50, "--out", tmp_path / "no") == 1
+    assert "20 pairs to train on and 0 to validate" in capsys.readouterr().err
 
 
 def test_a_taken_folder_is_refused_before_anything_is_downloaded(tmp_path, capsys):

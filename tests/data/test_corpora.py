@@ -12,6 +12,7 @@ from fairseq.data import Dictionary, data_utils
 
 from seqstruct.data import corpora
 from seqstruct.data.corpora import NUMBER, Options, clean, prepare, read_lines
+from seqstruct.data.subwords import undo_bpe
 from tests.data import scripts
 from tests.data.scripts import pack_zip, refused, run
 
@@ -93,6 +94,16 @@ def test_options(tmp_path):
     assert len(Dictionary.load(str(tmp_path / "out/bin/dict.txt"))) == 7
     with pytest.raises(ValueError, match="min_count: expected 1 or more, got 0"):
         Options(min_count=0)
+
+
+def test_subwords_and_a_second_test(tmp_path):
+    (tmp_path / "more").write_text("Word1 of 1961\n\nword2\n")
+    words = ["--subwords", "bpe", "--vocabulary", 60, "--also-test", tmp_path / "more"]
+    assert scripts.prepare("brown", "--made-up", *words, "--out", tmp_path / "out") == 0
+    text = {split: scripts.read(tmp_path / "out/text" / f"{split}.txt") for split in ("train", "test1")}
+    assert "@@ " in text["train"][0] and undo_bpe(text["train"][0]).startswith("word0 word1 word2 ")
+    assert list(map(undo_bpe, text["test1"])) == ["word1 of N", "word2"]
+    assert (tmp_path / "out/bin/test1.bin").is_file() and (tmp_path / "out/codes.bpe").is_file()
 
 
 def test_wrong_input(tmp_path, capsys):

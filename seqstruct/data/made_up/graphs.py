@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.text import write_brown
 from seqstruct.data.parsing.folder import Corpus, write_folder
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.data.sdp import Graph, format_sdp
@@ -41,6 +42,32 @@ def parsing(folder: Path, formalisms: Sequence[str] = ("made-up",), classes: boo
     write_folder(corpora, folder)
 
 
+def ud_english(folder: Path) -> None:
+    """Trees and graphs of 80, 10 and 10 sentences, those of 80 and 10 in one file of graphs; classes; tagged text."""
+    generator = random.Random(1)
+    drawn = {kind: [sentence(kind, generator) for _ in range(110)] for kind in ("trees", "graphs", "classes")}
+    for name, part in {"train": slice(80), "dev": slice(80, 90), "test": slice(90, 100)}.items():
+        _write_conllu(folder / f"en_partut-ud-{name}.conllu", drawn["trees"][part])
+        with atomic_write(folder / f"stsa.binary.{name}") as stream:
+            stream.writelines(f"{found.label} {' '.join(found.words)}\n" for found in drawn["classes"][part])
+    _write_conllu(folder / "en_ewt-ud-dev.conllu", drawn["graphs"][:90])
+    _write_conllu(folder / "en_ewt-ud-test.conllu", drawn["graphs"][90:100])
+    lines = [" ".join(f"{word}/{tag.lower()}" for word, tag in zip(found.words, found.tags, strict=True))
+             for found in drawn["trees"]]  # fmt: skip
+    write_brown(folder, {"train": lines[:90], "valid": lines[90:100], "test": lines[100:]})
+
+
+def _write_conllu(path: Path, sentences: Sequence[AnnotatedSentence]) -> None:
+    with atomic_write(path) as stream:
+        for found in sentences:
+            for number, (word, tag, head) in enumerate(zip(found.words, found.tags, found.heads or (), strict=True), 1):
+                deps = [f"{above}:{'root' if label == TOP else label}" for above, below, label in found.arcs or ()
+                        if below == number]  # fmt: skip
+                columns = [number, word, word, tag, tag, "_", head, "dep", "|".join(deps) or "_", "_"]
+                stream.write("\t".join(map(str, columns)) + "\n")
+            stream.write("\n")
+
+
 def sdp2015(folder: Path) -> None:
     """The graphs of three formalisms, 80, 10, 10 and 10 sentences, and trees converted before, 4 a section."""
     generator = random.Random(1)
@@ -54,12 +81,7 @@ def sdp2015(folder: Path) -> None:
             with atomic_write(folder / f"{name}.sdp") as stream:
                 stream.writelines(f"{line}\n" for line in format_sdp(graphs))
     for section in range(25):
-        with atomic_write(folder / f"wsj_{section:02}01.conllx") as stream:
-            for tree in (sentence("trees", generator) for _ in range(4)):
-                rows = zip(tree.words, tree.tags, tree.heads or (), strict=True)
-                for number, (word, tag, head) in enumerate(rows, 1):
-                    stream.write(f"{number}\t{word}\t{word}\t{tag}\t{tag}\t_\t{head}\tdep\t_\t_\n")
-                stream.write("\n")
+        _write_conllu(folder / f"wsj_{section:02}01.conllx", [sentence("trees", generator) for _ in range(4)])
 
 
 def _graph(found: AnnotatedSentence, name: str) -> Graph:

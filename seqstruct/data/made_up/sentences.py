@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.text import write_brown
 
 AMAZON = {"25k-train": 5200, "test": 50}  # 5,000 are held out to validate
 
@@ -31,6 +32,14 @@ def sst(folder: Path) -> None:
     generator = np.random.default_rng(1)
     for split, count in (("train", 200), ("dev", 50), ("test", 50)):
         _write(folder / f"stsa.binary.{split}", count, generator)
+
+
+def masked_lm(folder: Path) -> None:
+    """The sentences of `sst`, which are the text of Brown too."""
+    sst(folder)
+    names = {"train": "train", "valid": "dev", "test": "test"}
+    files = {split: (folder / f"stsa.binary.{name}").read_text("utf-8") for split, name in names.items()}
+    write_brown(folder, {split: [line[2:] for line in text.splitlines()] for split, text in files.items()})
 
 
 def subj(folder: Path) -> None:

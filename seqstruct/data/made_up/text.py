@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,14 @@ def counting(lines: int) -> dict[str, list[str]]:
 
 
 def brown(folder: Path) -> None:
-    """Counting in circles, 300 lines, in 20 documents; they are dealt out one by one, so the last two are held out."""
-    texts = counting(300)
-    parts = [texts["train"][i * 300 // 18 : (i + 1) * 300 // 18] for i in range(18)]
+    """Counting in circles, 300 lines."""
+    write_brown(folder, counting(300))
+
+
+def write_brown(folder: Path, texts: Mapping[str, Sequence[str]]) -> None:
+    """brown.zip with 20 documents; they are dealt out one by one, so the last two are held out."""
+    train = texts["train"]
+    parts = [train[i * len(train) // 18 : (i + 1) * len(train) // 18] for i in range(18)]
     with atomic_write(folder / "brown.zip", "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
         for number, lines in enumerate([*parts, texts["valid"], texts["test"]], 1):
             archive.writestr(zipfile.ZipInfo(f"brown/ca{number:02}"), "".join(f"{line}\n" for line in lines))

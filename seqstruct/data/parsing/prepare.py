@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seqstruct.data.parsing.sentence import AnnotatedSentence
@@ -49,11 +49,15 @@ def run(args: argparse.Namespace) -> None:
     if args.tagger:
         corpora = retagged(corpora, Tagger(read_brown(args.tagger)))
     options = Options(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
-    meta = write_folder(corpora, args.out, options)
+    report(args.out, write_folder(corpora, args.out, options))
+
+
+def report(folder: str, meta: Mapping[str, Any]) -> None:
+    """Print what a folder holds, by its description."""
     for name, described in meta["corpora"].items():
         counts = ", ".join(f"{split} {found['sentences']}" for split, found in described["files"].items())
         left = "; ".join(f"{reason}: {count}" for reason, count in described["left_out"].items())
-        print(f"{args.out}: {name} ({described['kind']}): {counts}" + (f"; {left}" if left else ""))
+        print(f"{folder}: {name} ({described['kind']}): {counts}" + (f"; {left}" if left else ""))
 
 
 def _splits(
