@@ -27,8 +27,8 @@ COLUMNS = ("table", "row", "metric", "unit", "paper", "scale", "runs", "best by 
 class Line:
     """One number of a table: a row and metric as published, and our runs of one scale and configuration (or none).
 
-    runs: by seed; none for an average over rows.  average_best: the mean of the best values of the rows that the line
-    is an average of.  p_value: corrected for all tests of the table.  kind: as of `Table.kind`.
+    runs: by seed; none for an average over rows.  best: of the run that is best by validation, in an average the mean
+    of its rows' best.  p_value: corrected for all tests of the table.  kind: as of `Table.kind`.
     """
 
     row: str
@@ -40,29 +40,17 @@ class Line:
     configuration_hash: str = ""
     values: Mapping[int, float] = field(default_factory=dict)
     runs: Mapping[int, Record] = field(default_factory=dict)
-    best_seed: int | None = None
+    best: float | None = None
     p_value: float | None = None
-    average_best: float | None = None
     kind: str = ""
-
-    @property
-    def dirty(self) -> int:
-        """How many of the runs were made by code that differed from the commit that they name."""
-        return sum(run.dirty for run in self.runs.values())
 
     @property
     def count(self) -> str:
         """How many runs, and how many of them of uncommitted code."""
         if not self.values:
             return "not ours" if self.kind == "theirs" else "not yet run"
-        return f"{len(self.values)}, {self.dirty} dirty" if self.dirty else str(len(self.values))
-
-    @property
-    def best(self) -> float | None:
-        """The value of the run that is best by validation; None without a run or a validation value."""
-        if self.average_best is not None:
-            return self.average_best
-        return None if self.best_seed is None else self.values[self.best_seed]
+        dirty = sum(run.dirty for run in self.runs.values())
+        return f"{len(self.values)}, {dirty} dirty" if dirty else str(len(self.values))
 
     @property
     def mean(self) -> float | None:
@@ -121,9 +109,8 @@ def _averages(table: Table, entry: Published, lines: Sequence[Line], scales: Seq
         seeds = set.intersection(*(set(line.values) for line in of_rows))
         values = {seed: statistics.fmean(line.values[seed] for line in of_rows) for seed in sorted(seeds)}
         bests = [line.best for line in of_rows]
-        best = None if None in bests else statistics.fmean(bests)
         found.append(Line(entry.row, entry.metric, entry.unit, entry.value, entry.statement, scale, values=values,
-                          average_best=best))
+                          best=None if None in bests else statistics.fmean(bests)))
     return found
 
 
@@ -132,16 +119,12 @@ def _line(
 ) -> Line:
     row, metric, scale, configuration = key
     runs = groups[key]
+    values = {seed: run.metrics[metric]["value"] for seed, run in runs.items()}
     judged = groups.get((row, table.selection, scale, configuration), {})
-    choose = max if table.better == "higher" else min
-    candidates = [seed for seed in runs if seed in judged]
-    best_seed = choose(
-        candidates, key=lambda seed: judged[seed].metrics[table.selection or ""]["value"], default=None
-    )
-    return Line(
-        row, metric, next(iter(runs.values())).metrics[metric]["unit"], entry.value, entry.statement, scale,
-        configuration, {seed: run.metrics[metric]["value"] for seed, run in runs.items()}, runs, best_seed,
-    )
+    ends = [(judged[seed].metrics[table.selection]["value"], seed) for seed in runs if seed in judged]
+    chosen = (max if table.better == "higher" else min)(ends, key=lambda end: end[0], default=(0.0, None))[1]
+    unit = next(iter(runs.values())).metrics[metric]["unit"]
+    return Line(row, metric, unit, entry.value, entry.statement, scale, configuration, values, runs, values.get(chosen))
 
 
 def _tested(table: Table, lines: Sequence[Line]) -> list[Line]:
