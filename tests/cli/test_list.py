@@ -1,5 +1,6 @@
 """`seqstruct list`: what it says comes from the mechanisms' own files."""
 
+import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -63,6 +64,17 @@ def test_text_and_markdown_name_every_mechanism(capsys):
     for name in ATTENTIONS:
         assert f"\n  {name}: " in text
     assert "\n      score='general'  of a query and a key; one of dot, general, concat\n" in text
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "seqstruct", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    )
+    assert listing.stdout.read(9) == b"attention"
+    listing.stdout.close()
+    assert listing.stderr.read() == b""
+    assert listing.wait() == 141
+    listing.stderr.close()
 
 
 def test_the_table_of_corpora_has_every_name(capsys):

@@ -45,6 +45,14 @@ def test_bpe_is_deterministic(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_bpe_says_where_the_text_has_no_more(tmp_path, capsys):
+    subwords.learn_bpe(["low low low"], tmp_path / "codes", 50)
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "subwords: 5 of 50: no other pair of symbols occurs twice\n")
+    subwords.learn_bpe(["low low low"], tmp_path / "codes", 5)
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(("lines", "vocabulary", "match"), [
     (["ab ab", "abc"], 4, "more than the text's 4 characters, got 4"),
     (["a b", ""], 100, "nothing to learn from"),
