@@ -86,7 +86,7 @@ def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) ->
     """Learn merges from tokenised lines and write them as a subword-nmt codes file.
 
     vocabulary: the number of subword types aimed at: the characters, inside and at the end of words, plus one for each
-    merge.  Learning stops earlier when no pair of symbols occurs twice, and standard error then says how many there are.
+    merge.  Learning stops earlier when no pair of symbols occurs twice; standard error then says how many there are.
     Raises ValueError if the characters alone exceed it, or if there is nothing to learn from.
     """
     from subword_nmt import learn_bpe as learner
