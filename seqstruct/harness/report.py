@@ -187,7 +187,9 @@ class Sheet(NamedTuple):
 
 
 def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, seeds: bool) -> Sheet:
-    """A table with a column for each metric, and a row for each row and configuration that has runs.
+    """A table with a column for each metric, and a row for each row that has runs.
+
+    Configurations of a row that measured the same stand apart; columns in which nothing stands are left out.
 
     everything: also metrics that settings or runs are chosen by (otherwise only where the source gives numbers of
     them), and rows without a run.  seeds: every run's value in place of how many there are.
@@ -199,20 +201,26 @@ def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, 
         m for m in dict.fromkeys([*(p.metric for p in table.published), *units])
         if everything or m in given or m != table.selection and (m in listed or not m.startswith(CHOOSING))
     ]  # fmt: skip
-    ran = list(dict.fromkeys((o.row, o.scale, o.configuration_hash) for o in lines if o.values))
-    missing = [row for row in dict.fromkeys(o.row for o in lines) if row not in {row for row, _, _ in ran}]
-    scales = ["scale"] if len({scale for _, scale, _ in ran}) > 1 else []
+    ran = {o.row for o in lines if o.values}
+    missing = [row for row in dict.fromkeys(o.row for o in lines) if row not in ran]
+    runs = [o for o in lines if o.values or everything and o.row in missing]
+    scales = ["scale"] if len({o.scale for o in runs if o.values}) > 1 else []
+    drawn: list[tuple[Line, dict[str, Line]]] = []
+    for key in dict.fromkeys((o.row, o.scale, o.configuration_hash) for o in runs):
+        found = {o.metric: o for o in runs if (o.row, o.scale, o.configuration_hash) == key}
+        beside = [other for o, other in drawn if (o.row, o.scale) == key[:2] and not other.keys() & found.keys()]
+        if beside:  # measured by another recipe
+            beside[0].update(found)
+        else:
+            drawn.append((next(iter(found.values())), found))
     rows = []
-    for key in dict.fromkeys((o.row, o.scale, o.configuration_hash) for o in lines):
-        row, scale, configuration = key
-        if key not in ran and not (everything and row in missing):
-            continue
-        of_row = {o.metric: o for o in lines if o.row == row and (o.scale, o.configuration_hash) in {key[1:], ("", "")}}
-        alike = [other for other in ran if other[:2] == key[:2]]
-        name = f"{row} (baseline)" if table.kind(row) == "baseline" else row
-        name += f" ({configuration[:8]})" if len(alike) > 1 else ""
-        entries = [_entry(of_row[m], table, seeds) if m in of_row else Entry("") for m in metrics]
-        rows.append([Entry(name), *(Entry(scale) for _ in scales), *entries])
+    for first, found in drawn:
+        found = {**{o.metric: o for o in lines if o.row == first.row and not o.values}, **found}
+        alike = [o for o, _ in drawn if (o.row, o.scale) == (first.row, first.scale)]
+        name = f"{first.row} (baseline)" if first.kind == "baseline" else first.row
+        name += f" ({first.configuration_hash[:8]})" if len(alike) > 1 else ""
+        entries = [_entry(found[m], table, seeds) if m in found else Entry("") for m in metrics]
+        rows.append([Entry(name), *(Entry(first.scale) for _ in scales), *entries])
     headings = ["row", *scales]
     headings += [m.replace("_", " ") + (f" ({units[m]})" if units[m].lower() not in m else "") for m in metrics]
     filled = [at for at in range(len(headings)) if any(row[at].text for row in rows)]

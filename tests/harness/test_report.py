@@ -123,6 +123,15 @@ def test_several_scales_and_configurations_are_rows_of_their_own(record, write, 
         "| dyck Tf | paper | 0.5 (1) [worst] |", "| dyck 5-gram | small | 1.5 (1) |"]  # fmt: skip
 
 
+def test_what_two_recipes_measured_of_a_row_stands_side_by_side(record, write, show):
+    folder = write({"figure-2": TABLE}, [
+        record(row="dyck Tf", configuration_hash="ab"), record(row="dyck Tf", configuration_hash="cd", metric="memory"),
+    ])  # fmt: skip
+    text = show(folder, "--format", "markdown")
+    assert "| row | difference (nats) | memory (nats) |\n" in text
+    assert "| --- |\n| dyck Tf | 0.25 (1) [worst] | 0.25 (1) |\n\n" in text
+
+
 def test_what_only_chose_runs_is_hidden_unless_the_source_has_numbers_of_it(record, write, show):
     def table(**given):
         rows = [{"row": "r", "metric": metric, "unit": "", **given} for metric in ("validation", "test")]
