@@ -204,7 +204,7 @@ def layer_views(
     if not encoded and not isinstance(model, FairseqLanguageModel):
         raise ValueError(f"{checkpoint}: expected a translation or a language model, got {type(model).__name__}")
     if encoded and not target:
-        raise ValueError("a translation model needs a target too")
+        raise ValueError("a translation model needs a target too: --target TEXT")
     source = _indices(task.source_dictionary, text)
     before, after = source, target.split()
     with torch.no_grad(), collect_readings() as readings, _pushdown_logits(model) as logits:
