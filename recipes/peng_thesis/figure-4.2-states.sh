@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Figures 4.2, 4.3 and 5.1 of Peng (2022): megabytes of all states of decoders after so many tokens.
-# Models and lengths are those of figure-4.2.sh.  `state_memory` is what is used, that is read at a step; softmax's cache
-# doubles when it is full, and `reserved_memory` counts its spare cells.  Nothing is timed: the numbers are the same on
-# every machine.
+# Models and lengths are those of figure-4.2.sh.  `state_memory` is what is used, that is read at a step; softmax's
+# cache doubles when it is full, and `reserved_memory` counts its spare cells.  Nothing is timed: the numbers are the
+# same on every machine.
 set -euo pipefail
 paper=peng_thesis table=figure-4.2 family="efficient decoders alone" licence="none needed, inputs are random"
 rows=(softmax RFA-Gaussian RFA-arccos T2R ABC-MLP phi-elu "no attention")

@@ -3,8 +3,8 @@
 # 6 layers of size 512, batch 16, untrained; conditional with a source as long as the target (figures 4.2 and 5.1) or
 # without one (4.3); the thesis has a TPU, here it is the processor, at scale paper the GPU.  All models take turns in
 # one measurement, which the cells of one seed share; another seed is another measurement.  In beam search the rows of
-# all states are reordered before a step, which copies them whole, softmax's spare cells too.  "no attention", the limit,
-# reads and writes by the identity.  It wants a machine that does nothing else; the memory of the figures is
+# all states are reordered before a step, which copies them whole, softmax's spare cells too.  "no attention", the
+# limit, reads and writes by the identity.  It wants a machine that does nothing else; the memory of the figures is
 # figure-4.2-states.sh's.  `seqstruct plot efficient` draws the records.
 set -euo pipefail
 paper=peng_thesis table=figure-4.2 family="efficient decoders alone" licence="none needed, inputs are random"

@@ -7,7 +7,8 @@
 # never holds all weights at once, so its memory grows with n.  Nothing is dropped.  M = N = n.
 set -euo pipefail
 paper=peng_thesis table=4.1 family="efficient attention layers alone" licence="none needed, inputs are random"
-rows=({training\ {encoder,cross,causal},decoding\ {cross,causal}}" "{softmax,RFA} "writing ABC" {reading,overall}" "{softmax,ABC})
+rows=({training\ {encoder,cross,causal},decoding\ {cross,causal}}" "{softmax,RFA}
+      "writing ABC" {reading,overall}" "{softmax,ABC})
 smoke_rows=("training causal RFA" "reading ABC")
 
 cell() {

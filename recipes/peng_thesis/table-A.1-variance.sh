@@ -3,8 +3,8 @@
 # Rows "z = ..." hold the variance of phi(x) . phi(y) over draws of 64 frequencies, at |x - y| / sigma = z, beside what
 # the equation gives.  The other rows hold how far random feature attention with 64 or 1,024 frequencies is from the
 # attention that it estimates, the median over outputs in units of the exact outputs' root mean square, for normal
-# queries and keys of size 64: scaled to norm 1, with sigma 1 or 2, or as they are, with the factors of equation 4.10 and
-# sigma 64^-1/4, as in scaled dot-product attention.  Where the kernel is far below 1, as there, the noise of
+# queries and keys of size 64: scaled to norm 1, with sigma 1 or 2, or as they are, with the factors of equation 4.10
+# and sigma 64^-1/4, as in scaled dot-product attention.  Where the kernel is far below 1, as there, the noise of
 # 1/sqrt(2 D) hides it.  Seeds draw other numbers.
 set -euo pipefail
 paper=peng_thesis table=A.1-variance family="random features alone" licence="none needed, inputs are random"
