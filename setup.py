@@ -61,6 +61,7 @@ setup(
         "fairseq-fixed==0.12.3.1",
         "hydra-core>=1.3",
         "omegaconf>=2.3",
+        "PyYAML>=6.0",
         "numpy>=2.2",
         "scipy>=1.15",
         "sacrebleu>=2.6",
@@ -78,14 +79,14 @@ setup(
     ],
     extras_require={
         "test": [
-            "pytest>=9.2", "pytest-xdist>=3.8", "PyYAML>=6.0", "ruff>=0.17", "selenium>=4.51",
+            "pytest>=9.2", "pytest-xdist>=3.8", "ruff>=0.17", "selenium>=4.51",
             "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
         ],
         "docs": [
             "mkdocs-material>=9.7", "mkdocstrings-python>=2.0",
             "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
         ],
-        "slurm": ["hydra-submitit-launcher>=1.2"],
+        "slurm": ["hydra-submitit-launcher>=1.2", "submitit>=1.5"],
         "statistics": ["morfessor>=2.0", "pyphen>=0.18"],
     },
     entry_points={"console_scripts": ["seqstruct = seqstruct.cli:main"]},
