@@ -25,7 +25,6 @@ from seqstruct.data.aligned import (
 )
 from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.files import atomic_write, new_folder, write_json
-from seqstruct.data.truecase import learn_truecase, load_truecase
 
 SPLITS = ("train", "valid", "test")
 ESCAPES = ("keep", "refuse", "undo")
@@ -215,8 +214,7 @@ def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path,
         tokenise(pairs(split), options, words[split])
     if options.truecase:
         for side, language in enumerate(options.languages):
-            learn_truecase(read_lines(words["train"][side]), out / f"truecase.{language}")
-            truecase = load_truecase(out / f"truecase.{language}")
+            truecase = subwords.learn_truecase(read_lines(words["train"][side]), out / f"truecase.{language}")
             for split in SPLITS:
                 with atomic_write(cased := scratch / f"{split}.truecased.{language}") as stream:
                     stream.writelines(truecase(line) + "\n" for line in read_lines(words[split][side]))

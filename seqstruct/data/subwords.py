@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr
 from functools import partial
+from tempfile import TemporaryDirectory
 
 from seqstruct.data.files import atomic_write
 
@@ -80,6 +81,28 @@ def moses_detokenizer(language: str) -> Callable[[str], str]:
 
     detokenizer = MosesDetokenizer(lang=language)
     return lambda line: detokenizer.detokenize(line.split(), unescape=False)
+
+
+def learn_truecase(lines: Iterable[str], path: str | os.PathLike) -> Callable[[str], str]:
+    """Learn how words are written where no sentence begins and write it, as Moses does (Koehn et al. 2007); a function
+    from a line of tokens to the same line, truecased.
+
+    The first word of a sentence gets its most frequent form, and so does a word elsewhere that was never seen as it is
+    written.  A line stays as it is where sacremoses would take words apart, for angle brackets.
+    """
+    from sacremoses import MosesTruecaser
+
+    truecaser = MosesTruecaser()
+    with TemporaryDirectory() as scratch:  # the library's own file is for its owner's eyes alone
+        truecaser.train((line.split() for line in lines), save_to=os.path.join(scratch, "model"))
+        with open(os.path.join(scratch, "model"), encoding="utf-8") as model, atomic_write(path) as stream:
+            stream.writelines(model)
+
+    def truecase(line: str) -> str:
+        words = truecaser.truecase(line, use_known=True)
+        return " ".join(words) if len(words) == len(line.split()) else line
+
+    return truecase
 
 
 def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) -> None:
