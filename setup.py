@@ -65,6 +65,8 @@ setup(
         "numpy>=2.2",
         "scipy>=1.15",
         "sacrebleu>=2.6",
+        "pooch>=1.9",
+        "requests>=2.34",
         "sacremoses>=0.2",
         "sentencepiece>=0.2",
         "protobuf>=7.36",

@@ -59,6 +59,7 @@ COUNTS = {  # lines and words of each split, as published
     "wikitext103": {"train": (1801350, 101425671), "valid": (3760, 213886), "test": (4358, 241211)},
 }
 NUMBER = re.compile(r"(?=.*\d)[\d.,:/$%'-]+", re.ASCII)
+SUBWORDS = 8000  # types of byte-pair encoding
 BROWN_PARTS = 20  # documents are dealt into so many parts; the last but one validates, the last tests
 
 
@@ -210,24 +211,36 @@ def prepare(
     if checked:
         _check_counts(corpus, raw)
     with new_folder(out) as folder:
-        counts = {}
-        for split in SPLITS:
-            most = options.train_lines if split == "train" and options.train_lines else None
-            counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
-            if not counts[split]["words"]:
-                raise ValueError(f"{corpus}: no words in the {split} set")
-        if also_test is not None:
-            words = (" ".join(line.split()) for line in aligned.read_lines(also_test))
-            cleaned = clean(words, replace(options, skip_empty=True))
-            counts["test1"] = _write(folder / "text" / "test1.txt", cleaned)
-        if subwords:
-            cut(folder, list(counts), options.vocabulary)
-            options = replace(options, vocabulary=0, min_count=1)
-        binarise(folder, options, 8 if subwords else 1)  # that of subwords as fairseq-preprocess makes it
+        counts = write(folder, raw, options, subwords=subwords, also_test=also_test)
         summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
         summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in counts}
         write_json(folder / "corpus.json", summary)
     return summary
+
+
+def write(
+    folder: Path, raw: Mapping[str, Iterable[str]], options: Options, *, subwords: bool = False,
+    also_test: str | os.PathLike | None = None,
+) -> dict[str, dict[str, int]]:
+    """text/ and bin/ of raw lines by split, as of `prepare`; lines and words of each split come back.
+
+    Raises ValueError if a split has no words.
+    """
+    counts = {}
+    for split in SPLITS:
+        most = options.train_lines if split == "train" and options.train_lines else None
+        counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
+        if not counts[split]["words"]:
+            raise ValueError(f"no words in the {split} set")
+    if also_test is not None:
+        words = (" ".join(line.split()) for line in aligned.read_lines(also_test))
+        cleaned = clean(words, replace(options, skip_empty=True))
+        counts["test1"] = _write(folder / "text" / "test1.txt", cleaned)
+    if subwords:
+        cut(folder, list(counts), options.vocabulary)
+        options = replace(options, vocabulary=0, min_count=1)
+    binarise(folder, options, 8 if subwords else 1)  # that of subwords as fairseq-preprocess makes it
+    return counts
 
 
 def _check_counts(corpus: str, raw: Mapping[str, Iterable[str]]) -> None:
@@ -281,7 +294,11 @@ def binarise(folder: Path, options: Options, padding: int = 1) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The corpus's own options."""
-    default = DEFAULTS[name]
+    add_text_arguments(parser, DEFAULTS[name])
+
+
+def add_text_arguments(parser: argparse.ArgumentParser, default: Options) -> None:
+    """How a text is cut down; the values are None where the default holds."""
     parser.add_argument("--vocabulary", type=int, metavar="N",
                         help=f"most frequent types kept, 0: all (default {default.vocabulary})")
     parser.add_argument("--min-count", type=int, metavar="N",
@@ -289,23 +306,30 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--lowercase", action="store_true", default=None, help="lowercase words; numbers become N")
     parser.add_argument("--train-lines", type=int, metavar="N", help="take the first N lines of training alone")
     parser.add_argument("--subwords", choices=("bpe",), help="byte-pair encoding learned from training; --vocabulary "
-                        "is then the number of its types, and no word is left out")
+                        f"is then the number of its types (default {SUBWORDS}), and no word is left out")
     parser.add_argument("--also-test", metavar="FILE", help="a second text to test on, test1; its empty lines are left "
                         "out")
     parser.add_argument("--skip-empty", action="store_true", default=None, help="leave out empty lines")
 
 
+def chosen(args: argparse.Namespace, default: Options) -> Options:
+    """The options that the command line says, else those of `default`."""
+    given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
+    options = replace(default, **{name: value for name, value in given.items() if value is not None})
+    return replace(options, vocabulary=args.vocabulary or SUBWORDS) if args.subwords else options
+
+
+def report(counts: Mapping[str, Mapping[str, int]]) -> None:
+    """Print what each split holds."""
+    for split, found in counts.items():
+        print(f"{split}: {found['lines']} lines, {found['words']} words")
+
+
 def run(args: argparse.Namespace) -> None:
     """Make the folder and say what it holds."""
-    given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    options = Options(**{**asdict(DEFAULTS[args.entry]), **chosen})
     remotes = [REMOTES[args.entry]] if args.entry in REMOTES else []
-    source = raw_folder(remotes, args.source, args.downloads, manual=MANUAL.get(args.entry, MANUAL_ARCHIVE).format(
-        ARCHIVES[args.entry]), checked=not args.unchecked)  # fmt: skip
-    if args.subwords:
-        options = replace(options, vocabulary=args.vocabulary or 8000)
-    summary = prepare(args.entry, source, args.out, options, not args.unchecked, subwords=bool(args.subwords),
-                      also_test=args.also_test)
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['lines']} lines, {counts['words']} words")
+    manual = MANUAL.get(args.entry, MANUAL_ARCHIVE).format(ARCHIVES[args.entry])
+    source = raw_folder(remotes, args.source, args.downloads, manual=manual, checked=not args.unchecked)
+    summary = prepare(args.entry, source, args.out, chosen(args, DEFAULTS[args.entry]), not args.unchecked,
+                      subwords=bool(args.subwords), also_test=args.also_test)  # fmt: skip
+    report(summary["counts"])

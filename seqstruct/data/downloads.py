@@ -8,13 +8,11 @@ down in the folder's SHA256SUMS, and later runs must find the same.
 from __future__ import annotations
 
 import gzip
-import http.client
+import logging
 import os
 import shutil
 import sys
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +27,7 @@ from seqstruct.data.files import atomic_write, sha256, verify
 SUMS = "SHA256SUMS"
 ATTEMPTS = 3
 TIMEOUT = 60  # seconds without a byte
+BLOCK = 1 << 14  # bytes written at once, the most that a broken download loses
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
 
@@ -53,46 +52,55 @@ class Remote:
         return self.name or self.address.rsplit("/", 1)[-1]
 
 
-def download(address: str, path: str | os.PathLike) -> None:
+def download(address: str, path: str | os.PathLike, checksum: str = "") -> None:
     """Download one file; what a broken download left in `path`.part is kept, and the next one goes on from there.
 
+    checksum: as `Remote` has it; a file without it is removed.
     Raises ValueError, with the reason, after three attempts in vain.
     """
-    part, reason = Path(f"{path}.part"), None
-    part.parent.mkdir(parents=True, exist_ok=True)
+    import pooch
+    import requests
+
+    path, reason = Path(path), None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(f"{path}.part")
+    known = f"{'md5' if len(checksum) == 32 else 'sha256'}:{checksum}" if checksum else None
+    for logger in (pooch.get_logger(), logging.getLogger("urllib3")):
+        logger.setLevel("WARNING")
     print(f"downloading {address}", file=sys.stderr)
     for _ in range(ATTEMPTS):
         try:
-            _transfer(address, part)
-            os.replace(part, path)
+            pooch.retrieve(address, known, path.name, path.parent, downloader=partial(_resume, part))
             return
-        except urllib.error.HTTPError as error:
-            reason = error
-            if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        except requests.HTTPError as error:
+            reason, status = error, error.response.status_code
+            if status == requests.codes.requested_range_not_satisfiable:
                 part.unlink()  # longer than the file: of another version
-            elif error.code < 500:
+            elif status < 500:
                 break
-        except (OSError, http.client.HTTPException) as error:
+        except OSError as error:
             reason = error
     raise ValueError(f"{address} could not be downloaded: {reason}")
 
 
-def _transfer(address: str, part: Path) -> None:
-    """Fill `part` up; a server that cannot go on in the middle starts it anew."""
-    start = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": "seqstruct"}  # some publishers refuse urllib's own name
-    if start:
-        headers["Range"] = f"bytes={start}-"
-    request = urllib.request.Request(address, headers=headers)
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-        goes_on = response.status == http.HTTPStatus.PARTIAL_CONTENT
-        expected = response.headers.get("Content-Length")
-        with open(part, "ab" if goes_on else "wb") as stream:
-            before = stream.tell()
-            shutil.copyfileobj(response, stream, 1 << 20)
-            received = stream.tell() - before
-    if expected is not None and received != int(expected):
-        raise ConnectionError(f"it broke off after {received} of {expected} bytes")
+def _resume(part: Path, address: str, path: str, _: object) -> None:
+    """Fill `part` up and move it to `path`; a server that cannot go on in the middle starts it anew."""
+    import requests
+    from pooch import HTTPDownloader
+
+    with open(part, "ab") as stream:
+
+        def begin(response: requests.Response, **_: object) -> None:
+            if response.status_code == requests.codes.ok:
+                stream.truncate(0)
+
+        # some publishers refuse the library's own name; a file is wanted as it lies there, its .gz not unpacked
+        headers = {"User-Agent": "seqstruct", "Accept-Encoding": "identity"}
+        if stream.tell():
+            headers["Range"] = f"bytes={stream.tell()}-"
+        get = HTTPDownloader(sys.stderr.isatty(), BLOCK, headers=headers, hooks={"response": begin}, timeout=TIMEOUT)
+        get(address, stream, None)
+    os.replace(part, path)
 
 
 def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = "") -> None:
@@ -112,8 +120,8 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
         reasons = []
         for place in places:
             try:
-                download(place.address, folder / place.file)
-                _check(folder, place, fresh=True)
+                download(place.address, folder / place.file, place.checksum)
+                _check(folder, place)
                 break
             except ValueError as error:
                 reasons.append(str(error))
@@ -121,18 +129,11 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
             raise ValueError("; ".join([*reasons, manual] if manual else reasons))
 
 
-def _check(folder: Path, remote: Remote, fresh: bool = False) -> None:
+def _check(folder: Path, remote: Remote) -> None:
     path = folder / remote.file
     sums = read_checksums(folder / SUMS) if (folder / SUMS).is_file() else {}
-    try:
-        if remote.checksum:
-            verify(path, remote.checksum)
-        elif remote.file in sums:
-            verify(path, sums[remote.file])
-    except ValueError:
-        if fresh:
-            path.unlink()
-        raise
+    if expected := remote.checksum or sums.get(remote.file):
+        verify(path, expected)
     if remote.file not in sums:
         sums[remote.file] = sha256(path)
         with atomic_write(folder / SUMS) as stream:

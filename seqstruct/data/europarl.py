@@ -22,7 +22,7 @@ from seqstruct.data import parallel, shards
 from seqstruct.data.aligned import read_pairs
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, write_json
-from seqstruct.data.segments import read_news
+from seqstruct.data.segments import news_archive, read_news
 from seqstruct.data.subwords import normalize_spaces
 
 LANGUAGES = ("de", "en")
@@ -31,11 +31,7 @@ NEWS = {"valid": "newstest2016", "test": "newstest2017"}
 MOST_CHARACTERS, MOST_RATIO = 150, 4
 PAIRS, VALIDATE_EVERY = 100_000, 50_000
 VOCABULARY, MIN_FREQUENCY = 32_000, 50
-REMOTES = (  # Europarl publishes no checksum, WMT gives MD5 sums
-    Remote("https://www.statmt.org/europarl/v7/de-en.tgz"),
-    Remote("https://data.statmt.org/wmt16/translation-task/test.tgz", "3d809cd0c2c86adb2c67034d15c4e446", "wmt16.tgz"),
-    Remote("https://data.statmt.org/wmt17/translation-task/test.tgz", "86a1724c276004aa25455ae2a04cef26", "wmt17.tgz"),
-)
+TEXT = Remote("https://www.statmt.org/europarl/v7/de-en.tgz")  # without a published checksum
 WANTED = {
     **{f"{CORPUS}.{language}": [f"{CORPUS}.{language}"] for language in LANGUAGES},
     **{f"{name}.{language}": [f"{name}.{language}", f"{name}-deen-{kind}.{language}.sgm"]
@@ -121,7 +117,8 @@ def prepare(
         raise ValueError("pairs, vocabulary and min_frequency: expected 1 or more each")
     with new_folder(out) as corpus:
         raw = corpus.parent / "raw"
-        found = raw_folder(REMOTES, source, downloads or f"{Path(out)}.downloads", manual=MANUAL, checked=checked)
+        remotes = [TEXT, news_archive("wmt16"), news_archive("wmt17")]
+        found = raw_folder(remotes, source, downloads or f"{Path(out)}.downloads", manual=MANUAL, checked=checked)
         write_raw(collect(found, WANTED, corpus.parent / "unpacked", MANUAL), raw, pairs, seed)
         options = parallel.Options(
             LANGUAGES, "sentencepiece-bpe", vocabulary, min_frequency, max_length=1000, max_ratio=1000.0

@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--trg", choices=LANGUAGES, default="en", help="target language (default %(default)s)")
     if name == "multi30k-words":
         word_pairs.add_unit_arguments(parser)
+        parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (default %(default)s)")
         return
     parser.add_argument("--pairs", type=int, default=0, metavar="N", help="the first N training pairs alone, and a "
                         "twentieth as many to validate and to test (default 0: all)")
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> None:
     if not args.unchecked:
         check_content([find_text(prefix, side) for prefix in prefixes.values() for side in languages], SHA256)
     if args.entry == "multi30k-words":
-        word_pairs.prepare_as_told(args, prefixes)
+        word_pairs.prepare_as_told(args, prefixes, args.out)
         return
     with TemporaryDirectory() as scratch:
         if args.pairs:

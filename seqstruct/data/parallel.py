@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from seqstruct.data import subwords
+from seqstruct.data import own, subwords
 from seqstruct.data.aligned import (
     check_content,
     clean_pairs,
@@ -275,8 +275,7 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of two files of one's own."""
-    for split in SPLITS:
-        parser.add_argument(f"--{split}", required=True, metavar="PREFIX", help="path without .LANGUAGE[.gz]")
+    own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
     parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
     parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
     add_pair_arguments(parser)
@@ -285,16 +284,19 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Make the folder of two files of one's own and say what it holds."""
-    prefixes = {split: getattr(args, split) for split in SPLITS}
     if args.checksums:
-        found = [find_text(prefix, language) for prefix in prefixes.values() for language in (args.src, args.trg)]
+        given = [prefix for prefix in (args.train, args.valid, args.test) if prefix is not None]
+        found = [find_text(prefix, language) for prefix in given for language in (args.src, args.trg)]
         check_content(found, read_checksums(args.checksums))
     with new_folder(args.out) as folder:
-        prepare_and_binarise(args, prefixes, folder)
+        pairs = prepare_and_binarise(args, own.pair_prefixes(args, folder.parent / "drawn"), folder)
+        own.describe_pairs(args, folder, pairs)
 
 
-def prepare_and_binarise(args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike], folder: Path) -> None:
-    """Fill a new folder, bin/ included, as `args` says, and print the counts."""
+def prepare_and_binarise(
+    args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike], folder: Path
+) -> dict[str, int]:
+    """Fill a new folder, bin/ included, as `args` says, and print the counts; those of pairs come back."""
     options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
                       args.max_length, args.max_ratio, drop_empty=args.drop_empty,
                       escapes="undo" if args.deescape else "refuse")
@@ -305,3 +307,4 @@ def prepare_and_binarise(args: argparse.Namespace, prefixes: Mapping[str, str | 
         empty = f", {counts['empty']} with an empty side left out" if args.drop_empty else ""
         print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped"
               + empty)
+    return {split: counts["pairs"] for split, counts in summary["counts"].items()}

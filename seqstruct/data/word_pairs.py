@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from seqstruct.data import own
 from seqstruct.data.aligned import content_sha256, find_text, read_lines, read_pairs
 from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.files import atomic_write, new_folder, write_json
@@ -177,7 +178,6 @@ def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--max-{side}", type=int, default=Options.max_source, metavar="N",
                             help=f"{side} units in a sentence (default %(default)s)")
     parser.add_argument("--sample", type=int, default=0, metavar="N", help="training pairs drawn at random (0: all)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (default %(default)s)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
     parser.add_argument("--threshold", type=int, default=1, metavar="N",
                         help="occurrences in training that a token needs (default %(default)s)")
@@ -186,8 +186,7 @@ def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of two files of one's own."""
-    for split in SPLITS:
-        parser.add_argument(f"--{split}", required=True, metavar="PREFIX", help="path without .LANGUAGE[.gz]")
+    own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
     parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
     parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
     add_unit_arguments(parser)
@@ -195,13 +194,18 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Make the folder of two files of one's own and say what it holds."""
-    prepare_as_told(args, {split: getattr(args, split) for split in SPLITS})
+    with new_folder(args.out) as folder:
+        counts = prepare_as_told(args, own.pair_prefixes(args, folder.parent / "drawn"), folder)
+        own.describe_pairs(args, folder, counts)
 
 
-def prepare_as_told(args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike]) -> None:
-    """Make the folder `args.out` as `args` says, and print the counts."""
+def prepare_as_told(
+    args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike], out: str | os.PathLike
+) -> dict[str, int]:
+    """Make a folder as `args` says, and print the counts; those of pairs come back."""
     options = Options((args.src, args.trg), (args.source_units, args.target_units), args.max_source,
                       args.max_target, args.sample, args.seed, args.lowercase, args.threshold)
-    summary = prepare(prefixes, options, args.out, args.workers)
+    summary = prepare(prefixes, options, out, args.workers)
     for split, counts in summary["counts"].items():
         print(f"{split}: {counts['pairs']} pairs, {counts['too_long']} left out for their length")
+    return {split: counts["pairs"] for split, counts in summary["counts"].items()}

@@ -172,11 +172,13 @@ def test_parallel_text_is_prepared_by_one_command(tmp_path):
     done = call(*prefixes, *common, "--subwords", "words,bpe", "--vocabulary", "20,90")
     assert done.returncode == 0, done.stderr
     made = tmp_path / "out"
-    assert {p.name for p in made.iterdir()} == {"bin", "raw", "text", "words.en.txt", "codes.de.bpe", "corpus.json"}
+    assert {p.name for p in made.iterdir()} == {
+        "bin", "raw", "text", "words.en.txt", "codes.de.bpe", "corpus.json", "meta.json",
+    }
     assert (made / "bin" / "dict.en.txt").read_text() != (made / "bin" / "dict.de.txt").read_text()
     for words, sentence in (
         ([*prefixes, *common], "exists and is not empty"),
-        (["--train", "x"], "the following arguments are required: --out, --valid, --test, --src, --trg"),
+        (["--train", "x"], "the following arguments are required: --out, --src, --trg"),
         ([*prefixes, *common[:-1], "x", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["--train"], "argument --train: expected one argument"),
     ):

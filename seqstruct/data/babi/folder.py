@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
 from seqstruct.data.aligned import read_lines
-from seqstruct.data.babi.stories import find_task, read_questions, vocabulary_of
+from seqstruct.data.babi.stories import Question, find_task, read_questions, vocabulary_of
 from seqstruct.data.files import new_folder
 
 VOCABULARY = "vocabulary.txt"
@@ -41,16 +43,22 @@ SHA256 = {  # of a task's training file and its test file after it
 }
 
 
-def split_stories(path: str | os.PathLike, fraction: float, seed: int) -> tuple[list[str], list[str]]:
-    """The lines of a file's stories, apart: kept to train, held out.
-
-    fraction: of the questions that are held out at least, between 0 and 1.  Raises ValueError if none would be left.
-    """
+def read_stories(path: str | os.PathLike) -> list[list[str]]:
+    """The lines of each story of a file."""
     stories: list[list[str]] = []
     for line in read_lines(path):
         if line.startswith("1 "):
             stories.append([])
         stories[-1].append(line)
+    return stories
+
+
+def split_stories(path: str | os.PathLike, fraction: float, seed: int) -> tuple[list[str], list[str]]:
+    """The lines of a file's stories, apart: kept to train, held out.
+
+    fraction: of the questions that are held out at least, between 0 and 1.  Raises ValueError if none would be left.
+    """
+    stories = read_stories(path)
     asked = [sum("\t" in line for line in story) for story in stories]
     held: set[int] = set()
     for chosen in np.random.default_rng(seed).permutation(len(stories)):
@@ -87,8 +95,13 @@ def write_folder(
     questions = [question for path in official.values() for question in read_questions(path)]
     train, valid = split_stories(official["train"], 0.1, split_seed)
     splits = {"train": train, "valid": valid, "test": list(read_lines(official["test"]))}
-    files = {f"{split}.txt": lines for split, lines in splits.items()} | {VOCABULARY: vocabulary_of(questions)}
     with new_folder(out) as folder:
-        for name, lines in files.items():
-            (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_splits(folder, splits, questions)
     return {split: sum("\t" in line for line in lines) for split, lines in splits.items()}
+
+
+def write_splits(folder: Path, splits: Mapping[str, Sequence[str]], questions: Iterable[Question]) -> None:
+    """SPLIT.txt and the vocabulary of all questions."""
+    for name, lines in {**{f"{split}.txt": lines for split, lines in splits.items()},
+                        VOCABULARY: vocabulary_of(questions)}.items():  # fmt: skip
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

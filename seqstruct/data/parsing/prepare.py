@@ -7,7 +7,11 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from seqstruct.data import own
+from seqstruct.data.files import new_folder
+
 if TYPE_CHECKING:
+    from seqstruct.data.parsing.folder import Corpus
     from seqstruct.data.parsing.sentence import AnnotatedSentence
 
 
@@ -28,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
                         help="words of a training sentence; longer ones are left out and counted (default: 120)")
     parser.add_argument("--non-projective", choices=("drop", "lift", "keep"), default="drop",
                         help="training trees with crossing arcs: leave out, make projective, or keep (default: drop)")
+    own.add_arguments(parser, None, "")
     parser.add_argument("--min-count", type=int, default=1, metavar="N",
                         help="occurrences that a word needs for an entry of its own (default: 1)")
 
@@ -48,8 +53,27 @@ def run(args: argparse.Namespace) -> None:
         corpora["classes"] = Corpus("classes", _splits("--classes", args.classes, "classes", args))
     if args.tagger:
         corpora = retagged(corpora, Tagger(read_brown(args.tagger)))
+    drawn = sorted({split for corpus in corpora.values() for split in lacking(corpus)})
+    for name, corpus in corpora.items():
+        if lacking(corpus):
+            dealt = own.deal(corpus.splits, args, lacking(corpus))
+            corpora[name] = Corpus(corpus.kind, {**corpus.splits, **dealt})
     options = Options(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
-    report(args.out, write_folder(corpora, args.out, options))
+    with new_folder(args.out) as folder:
+        meta = write_folder(corpora, folder, options)
+        counts = {f"{name} {split}": found["sentences"] for name, described in meta["corpora"].items()
+                  for split, found in described["files"].items()}  # fmt: skip
+        entries = [*args.trees, *(entry for _, *entries in args.graphs for entry in entries), *args.classes]
+        files = [entry.partition("=")[2] for entry in entries]
+        own.write_meta(folder, own.description(args, files, drawn), counts)
+    report(args.out, meta)
+
+
+def lacking(corpus: Corpus) -> list[str]:
+    """What is drawn: sentences to validate, and to test if there is only training."""
+    return [] if "valid" in corpus.splits or not corpus.splits.get("train") else [
+        split for split in ("valid", "test") if split not in corpus.splits
+    ]
 
 
 def report(folder: str, meta: Mapping[str, Any]) -> None:
