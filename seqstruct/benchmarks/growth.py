@@ -12,13 +12,14 @@ parallel time.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from scipy.stats import linregress
 
 from seqstruct.benchmarks.growth_cases import TABLE_4_1, TABLE_5_2
 from seqstruct.benchmarks.stack import layer
@@ -64,10 +65,7 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
     last = points[-FITTED:]
     if len(last) < 2 or min(min(point) for point in last) <= 0:
         raise ValueError(f"expected two points or more of numbers above 0, got {list(last)}")
-    logs = [(math.log(x), math.log(y)) for x, y in last]
-    middle = [sum(column) / len(logs) for column in zip(*logs, strict=True)]
-    across = sum((x - middle[0]) ** 2 for x, _ in logs)
-    return sum((x - middle[0]) * (y - middle[1]) for x, y in logs) / across
+    return float(linregress(*np.log(last).T).slope)
 
 
 def exponents(found: Mapping[str, Sequence[tuple[float, float]]], requests: Sequence[str]) -> list[Measurement]:
