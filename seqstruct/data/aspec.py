@@ -14,6 +14,7 @@ from pathlib import Path
 
 from seqstruct.data import word_pairs
 from seqstruct.data.aligned import read_lines
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import atomic_write, new_folder
 
@@ -63,11 +64,10 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The corpus's own options."""
     parser.add_argument("--units", choices=("characters", "kytea", "mecab"), default="characters",
                         help="of Japanese; the programs KyTea and MeCab are yours to install (default %(default)s)")
-    parser.add_argument("--sample", type=int, default=500_000, metavar="N",
-                        help="training pairs drawn at random of those that fit, 0: all (default %(default)s)")
-    parser.add_argument("--threshold", type=int, default=10, metavar="N",
-                        help="occurrences in training that a token needs (default %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
+    add_numbers(parser, {
+        "--sample": (500_000, "training pairs drawn at random of those that fit, 0: all"),
+        "--threshold": (10, "occurrences in training that a token needs"), "--workers": (1, "processes that binarise"),
+    })  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import tarfile
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -23,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from seqstruct.data.byte_symbols import SPECIAL, SYMBOLS, write_dictionary
-from seqstruct.data.downloads import DAMAGE, Remote, collect, raw_folder
+from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
 from seqstruct.data.files import new_folder, sha256, verify, write_json
 
 CORPORA = ("enwik8", "imagenet64")
@@ -105,10 +104,9 @@ def read_images(folder: Path, split: str) -> Iterator[np.ndarray]:
 
 def _images_of_archive(path: Path) -> Iterator[np.ndarray]:
     try:
-        with tarfile.open(path) as opened:
-            for member in opened:
-                if member.isfile() and member.name.endswith(".png"):
-                    yield _decode(f"{path}, {member.name}", opened.extractfile(member))
+        for name, opened in members(path):
+            if name.endswith(".png"):
+                yield _decode(f"{path}, {name}", opened())
     except DAMAGE as error:
         raise ValueError(f"{path}: truncated or altered: {error}") from None
 

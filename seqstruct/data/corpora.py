@@ -13,7 +13,6 @@ holds text/SPLIT.txt and bin/, for a stream (`stream_language_modeling`) and by 
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import re
 import tarfile
@@ -159,23 +158,31 @@ def _member(archive: Path, name: str) -> Iterator[IO[bytes]]:
             yield opened.extractfile(name)
 
 
-def _read_brown(archive: Path) -> dict[str, list[str]]:
-    """Words without their tags; documents are dealt out one by one, so that each part has all genres."""
+def brown_documents(archive: str | os.PathLike) -> list[list[str]]:
+    """The lines of each document of nltk's brown.zip, tokens as word/tag, in the order of the names.
+
+    Raises ValueError if it is damaged, is not UTF-8 or has none.
+    """
     try:
         with zipfile.ZipFile(archive) as opened:
             names = sorted(name for name in opened.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
-            documents = [(name, opened.read(name)) for name in names]
-    except zipfile.BadZipFile as error:
+            documents = [opened.read(name).decode("utf-8").split("\n") for name in names]
+    except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
         raise ValueError(f"{archive}: truncated or altered: {error}") from None
-    if not documents:
+    if not any(line.strip() for document in documents for line in document):
         raise ValueError(f"{archive}: no document of the Brown corpus is in it")
+    return documents
+
+
+def _read_brown(archive: Path) -> dict[str, list[str]]:
+    """Words without their tags; documents are dealt out one by one, so that each part has all genres."""
+    documents = brown_documents(archive)
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
     for part in range(BROWN_PARTS):
         split = SPLITS[max(0, part - BROWN_PARTS + len(SPLITS))]
-        for name, content in documents[part::BROWN_PARTS]:
-            for line in _Lines(f"{archive}, {name}", lambda content=content: io.BytesIO(content)):
-                if line:
-                    lines[split].append(" ".join(token.rpartition("/")[0] or token for token in line.split()))
+        for line in (line.split() for document in documents[part::BROWN_PARTS] for line in document):
+            if line:
+                lines[split].append(" ".join(token.rpartition("/")[0] or token for token in line))
     return lines
 
 

@@ -208,7 +208,7 @@ def _unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Pat
     found: dict[str, Path] = {}
     into.mkdir(parents=True)
     try:
-        for member, opened in _members(archive):
+        for member, opened in members(archive):
             key = _key(PurePosixPath(member), keys)
             if key is not None and key not in found:
                 path = into / PurePosixPath(member).name
@@ -222,8 +222,8 @@ def _unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Pat
     return found
 
 
-def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    """The name of each regular file in an archive, and what opens it."""
+def members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    """The name of each regular file in an archive, and what opens it.  Raises one of `DAMAGE` on a broken one."""
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as container:
             for entry in container.infolist():

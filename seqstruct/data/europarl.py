@@ -20,6 +20,7 @@ from pathlib import Path
 
 from seqstruct.data import parallel, shards
 from seqstruct.data.aligned import read_pairs
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, write_json
 from seqstruct.data.segments import news_archive, read_news
@@ -133,12 +134,11 @@ def prepare(
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The corpus's own options."""
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="training pairs drawn (%(default)s)")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, metavar="N",
-                        help="subword types before rare ones are taken back (%(default)s)")
-    parser.add_argument("--min-frequency", type=int, default=MIN_FREQUENCY, metavar="N",
-                        help="uses in training that a subword needs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (%(default)s)")
+    add_numbers(parser, {
+        "--pairs": (PAIRS, "training pairs drawn"), "--seed": (1, "of the draw"),
+        "--vocabulary": (VOCABULARY, "subword types before rare ones are taken back"),
+        "--min-frequency": (MIN_FREQUENCY, "uses in training that a subword needs"),
+    })  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:

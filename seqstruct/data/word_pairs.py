@@ -20,6 +20,7 @@ from tempfile import TemporaryFile
 
 from seqstruct.data import own
 from seqstruct.data.aligned import content_sha256, find_text, read_lines, read_pairs
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.binarise import preprocess_pairs
 from seqstruct.data.files import atomic_write, new_folder, write_json
 from seqstruct.data.parallel import SPLITS
@@ -175,13 +176,12 @@ def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
     """How pairs are cut and filtered."""
     for side in ("source", "target"):
         parser.add_argument(f"--{side}-units", choices=UNITS, default="moses", help="default: %(default)s")
-        parser.add_argument(f"--max-{side}", type=int, default=Options.max_source, metavar="N",
-                            help=f"{side} units in a sentence (default %(default)s)")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="training pairs drawn at random (0: all)")
+        add_numbers(parser, {f"--max-{side}": (Options.max_source, f"{side} units in a sentence")})
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
-    parser.add_argument("--threshold", type=int, default=1, metavar="N",
-                        help="occurrences in training that a token needs (default %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
+    add_numbers(parser, {
+        "--sample": (0, "training pairs drawn at random, 0: all"), "--workers": (1, "processes that binarise"),
+        "--threshold": (1, "occurrences in training that a token needs"),
+    })  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
