@@ -42,7 +42,8 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     A request is FILE.json, a list of measurements as `write` makes it, or METRIC[UNIT]=FILE:KEY, the last value of a
     statistic in a log of fairseq with `log_format: json`; KEY@best is that of the checkpoint that validation chose, and
     the key "parameters" is the number of the model's.  KEY/AXIS adds the points of the statistics KEY_0, KEY_1, ... of
-    the same line.  TABLE: in front names another table than the cell's.
+    the same line.  Where FILE is such a list, KEY is the name of a measurement in it.  TABLE: in front names another
+    table than the cell's.
     Raises ValueError naming a request that finds nothing.
     """
     found = []
@@ -54,6 +55,9 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
             loaded = json.loads((folder / request).read_text(encoding="utf-8"))
             found += [Measurement(**one) for one in loaded]
             continue
+        if parts["file"].endswith(".json"):
+            found.append(_renamed(folder / parts["file"], parts))
+            continue
         lines = (folder / parts["file"]).read_text(encoding="utf-8").splitlines()
         said = _statistics(lines, parts["key"], best=parts["best"] is not None)
         if parts["key"] not in said:
@@ -63,6 +67,15 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
             _points(said, parts["key"]) if parts["axis"] else (), parts["table"] or "",
         ))  # fmt: skip
     return found
+
+
+def _renamed(path: Path, parts: re.Match[str]) -> Measurement:
+    """A measurement of a list under another name, in another table."""
+    listed = [Measurement(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+    one = next((m for m in listed if m.metric == parts["key"]), None)
+    if one is None:
+        raise ValueError(f"{path}: it says no {parts['key']}")
+    return one._replace(metric=parts["metric"], unit=parts["unit"], table=parts["table"] or one.table)
 
 
 def _points(said: Mapping[str, float], key: str) -> list[tuple[float, float]]:

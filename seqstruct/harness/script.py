@@ -89,7 +89,9 @@ class Plan:
         if step.kind == "prepare":
             return f"[ -d {shlex.quote(step.target)} ] || {words}"
         if step.kind == "shared":
-            mark = shlex.quote(f"{step.target}/{SHARED}")
+            folder, mark = shlex.quote(step.target), shlex.quote(f"{step.target}/{SHARED}")
+            if step.words[0] == "fairseq-hydra-train":
+                words = f"mkdir -p {folder} && {words} 2>&1 | tee -a {shlex.quote(f'{step.target}/train.log')}"
             return f"[ -e {mark} ] || {{ {words} && touch {mark}; }}"
         if step.kind in ("train", "log"):
             # a training that goes on appends to its log
