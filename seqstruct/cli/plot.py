@@ -7,6 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 
+TEXT = "symbols separated by spaces, as in the training data; @FILE takes the first line of a file"
+
+
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the subcommand, with one of its own for each drawing."""
     parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention", description=__doc__)
@@ -38,16 +41,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
     attention = drawings.add_parser("attention", help="stack actions or attention weights of one string")
     attention.add_argument("checkpoint", metavar="CHECKPOINT")
-    attention.add_argument("text", metavar="TEXT", help="symbols separated by spaces, as in the training data")
+    attention.add_argument("text", metavar="TEXT", help=TEXT)
     attention.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     attention.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     attention.add_argument("--stacks", action="store_true", help="only layers with stack actions")
     attention.add_argument("--site", choices=("encoder_self", "decoder_self", "cross"), help="only this site's layers")
     attention.set_defaults(run=_attention)
 
+    tree = drawings.add_parser("soft-tree", help="the soft binary tree of a gated recursive convolution's encoder")
+    tree.add_argument("checkpoint", metavar="CHECKPOINT")
+    tree.add_argument("text", metavar="TEXT", help=TEXT)
+    tree.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
+    tree.set_defaults(run=_soft_tree)
+
     run = drawings.add_parser("run", help="the most probable run of a nondeterministic stack on one string")
     run.add_argument("checkpoint", metavar="CHECKPOINT")
-    run.add_argument("text", metavar="TEXT", help="symbols separated by spaces, as in the training data")
+    run.add_argument("text", metavar="TEXT", help=TEXT)
     run.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     run.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     run.set_defaults(run=_run)
@@ -60,7 +69,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     trees.add_argument("--sentence", type=int, default=1, metavar="N", help="its number in the split (default: 1)")
     trees.set_defaults(run=_dependencies)
 
-    for drawing in (curves, lengths, efficient, attention, run, trees):
+    for drawing in (curves, lengths, efficient, attention, tree, run, trees):
         drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
 
 
@@ -101,7 +110,7 @@ def _records(paper: str, table: str, args: argparse.Namespace) -> list:
 def _attention(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
 
-    views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
+    views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
     if args.stacks:
         views = [view for view in views if view.actions is not None]
     if args.site:
@@ -109,10 +118,25 @@ def _attention(args: argparse.Namespace) -> None:
     plot.save(plot.attention(views), args.out)
 
 
+def _soft_tree(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+    from seqstruct.harness.plot_tree import soft_tree, soft_tree_gates
+
+    words, gates = soft_tree_gates(args.checkpoint, _line(args.text), data=args.data)
+    plot.save(soft_tree(words, gates), args.out)
+
+
+def _line(text: str) -> str:
+    """Text as it is given, or the first line of a file."""
+    from seqstruct.data.aligned import read_lines
+
+    return next(iter(read_lines(text[1:])), "") if text.startswith("@") else text
+
+
 def _run(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
 
-    views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
+    views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
     plot.save(plot.stack_runs(views), args.out)
 
 

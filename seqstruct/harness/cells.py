@@ -27,6 +27,7 @@ from seqstruct.harness.script import SHARED, Plan, Step
 
 DONE = "done.json"
 STEPS = "steps.json"
+USAGE = "usage.json"  # of a shared training, in its folder
 
 
 def state(plan: Plan) -> str:
@@ -89,13 +90,19 @@ def _run_step(plan: Plan, step: Step, progress: Progress) -> None:
     name = hashlib.sha256(line.encode()).hexdigest()[:16]
     finished = read_json(plan.out / STEPS) if (plan.out / STEPS).exists() else {}
     if step.kind in ("prepare", "shared"):
-        target = Path(step.target)
+        target = plan.script.root / step.target
         os.makedirs(target.parent, exist_ok=True)
         with locked(target.parent / f".{target.name}.lock"):
             if not (target if step.kind == "prepare" else target / SHARED).exists():
                 progress.say(f"{plan.cell}: {target.name}")
                 mend_last_checkpoint(target)
-                _run(plan, line)
+                usage = _run(plan, line)
+                if step.words[0] == "fairseq-hydra-train":
+                    write_json(target / USAGE, usage)
+        if (target / USAGE).exists() and name not in finished:
+            # what it took is said of every cell that takes it
+            usage = {**read_json(target / USAGE), "kind": "train", "log": str(target / "train.log")}
+            write_json(plan.out / STEPS, {**finished, name: usage})
         return
     if name in finished:
         return
@@ -125,7 +132,7 @@ def _run(plan: Plan, line: str, on_line: Any = None) -> dict[str, float]:
 
 
 def _train(plan: Plan, step: Step, line: str, progress: Progress) -> dict[str, float]:
-    folder = next(Path(w.split("=", 1)[1]) for w in step.words if w.startswith("checkpoint.save_dir="))
+    folder = plan.script.root / next(w.split("=", 1)[1] for w in step.words if w.startswith("checkpoint.save_dir="))
     mend_last_checkpoint(folder)
     bar = progress.task(str(plan.cell), _epochs(plan, step))
     shown = ""

@@ -8,6 +8,9 @@ from typing import Iterable, NamedTuple
 
 # fairseq-train, and what hydra makes of it
 _LINE = re.compile(r"(?:\| (?:INFO|WARNING) \| |\[)(?P<tag>[\w.]+)(?: \| |\]\[(?:INFO|WARNING)\] - )(?P<content>\{.*)$")
+_SPEED = re.compile(
+    r"Translated [\d,]+ sentences .*?\((?P<sentences_per_second>[\d.]+) sentences/s, (?P<tokens_per_second>[\d.]+) tokens/s"
+)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
@@ -50,6 +53,15 @@ def parameters(lines: Iterable[str]) -> int | None:
         if found := _PARAMETERS.search(line):
             total = int(found[1].replace(",", ""))
     return total
+
+
+def generation_speed(lines: Iterable[str]) -> dict[str, float]:
+    """What fairseq-generate said last of its speed, without loading and writing, or nothing.
+
+    sentences_per_second, tokens_per_second: of wall clock.
+    """
+    found = [match for line in lines if (match := _SPEED.search(line))]
+    return {name: float(text) for name, text in found[-1].groupdict().items()} if found else {}
 
 
 def seconds(lines: Iterable[str]) -> float | None:

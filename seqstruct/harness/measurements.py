@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from seqstruct.harness import logs
 
 _REQUEST = re.compile(
-    r"(?:(?P<table>[\w.-]+):)?(?P<metric>\w+)\[(?P<unit>[^\]]*)\]=(?P<file>[^:]+):(?P<key>\w+)(?P<best>@best)?(?:/(?P<axis>.+))?"
+    r"(?:(?P<table>[\w.-]+):)?(?P<metric>\w+)\[(?P<unit>[^\]]*)\]=(?P<file>[^:]+):(?P<key>\w+)"
+    r"(?:@(?P<which>best|median))?(?:/(?P<axis>.+))?"
 )
 
 
@@ -40,10 +42,12 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     """What `record` is asked for, files taken from `folder`.
 
     A request is FILE.json, a list of measurements as `write` makes it, or METRIC[UNIT]=FILE:KEY, the last value of a
-    statistic in a log of fairseq with `log_format: json`; KEY@best is that of the checkpoint that validation chose, and
-    the key "parameters" is the number of the model's.  KEY/AXIS adds the points of the statistics KEY_0, KEY_1, ... of
-    the same line.  Where FILE is such a list, KEY is the name of a measurement in it.  TABLE: in front names another
-    table than the cell's.
+    statistic in a log of fairseq with `log_format: json`; KEY@best is that of the checkpoint that validation chose,
+    KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
+    "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
+    KEY_1, ... of the same line.  Where FILE is such a list, KEY is the name of a measurement in it.  TABLE: in front
+    names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
+    FILE+FILE the values are added up.
     Raises ValueError naming a request that finds nothing.
     """
     found = []
@@ -58,13 +62,16 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
         if parts["file"].endswith(".json"):
             found.append(_renamed(folder / parts["file"], parts))
             continue
-        lines = (folder / parts["file"]).read_text(encoding="utf-8").splitlines()
-        said = _statistics(lines, parts["key"], best=parts["best"] is not None)
-        if parts["key"] not in said:
-            raise ValueError(f"{folder / parts['file']}: it says no {parts['key']}")
+        key, value = parts["key"], 0.0
+        for name in parts["file"].split("+"):
+            path = folder / name if (folder / name).exists() else Path(name)
+            said = _statistics(path.read_text(encoding="utf-8").splitlines(), key, parts["which"])
+            if key not in said:
+                raise ValueError(f"{path}: it says no {key}")
+            value += said[key]
         found.append(Measurement(
-            parts["metric"], said[parts["key"]], parts["unit"], parts["axis"] or "",
-            _points(said, parts["key"]) if parts["axis"] else (), parts["table"] or "",
+            parts["metric"], value, parts["unit"], parts["axis"] or "", _points(said, key) if parts["axis"] else (),
+            parts["table"] or "",
         ))  # fmt: skip
     return found
 
@@ -83,29 +90,36 @@ def _points(said: Mapping[str, float], key: str) -> list[tuple[float, float]]:
     return sorted((float(number), value) for number, value in numbered.items() if number.isdigit())
 
 
-def _statistics(lines: Sequence[str], key: str, *, best: bool) -> Mapping[str, float]:
-    """The last line that has a statistic; of those of the chosen checkpoint's epoch, if it is the best one's."""
+def _statistics(lines: Sequence[str], key: str, which: str | None) -> Mapping[str, float]:
+    """The last line that has a statistic; that of the chosen checkpoint if it is the best one's."""
     if key == "parameters":
         found = logs.parameters(lines)
         return {} if found is None else {key: float(found)}
+    if key in ("sentences_per_second", "tokens_per_second"):
+        return logs.generation_speed(lines)
     entries = [entry.statistics for entry in logs.parse_lines(lines)]
     said = [statistics for statistics in entries if key in statistics]
-    if best and said:
-        chosen = best_epoch(entries)
-        said = [statistics for statistics in said if statistics.get("epoch") == chosen]
+    if which == "median" and said:
+        return {key: median(statistics[key] for statistics in said)}
+    if which == "best" and said:
+        chosen = best_validation(entries)
+        if key.startswith("valid_"):
+            # an epoch may have been validated more than once
+            return {} if chosen is None else chosen
+        said = [] if chosen is None else [statistics for statistics in said if statistics.get("epoch") == chosen["epoch"]]
     return said[-1] if said else {}
 
 
-def best_epoch(entries: Sequence[dict[str, float]]) -> float | None:
-    """The epoch of the checkpoint that validation chose: the last one at which the selecting statistic is its best."""
+def best_validation(entries: Sequence[dict[str, float]]) -> dict[str, float] | None:
+    """What was said of the checkpoint that validation chose: the last one at which the selecting statistic is its best."""
     validated = [(name, s) for s in entries for name in s if name.startswith("valid_best_")]
     if not validated:
         # a first validation has no best one before it
-        first = [s["epoch"] for s in entries if any(name.startswith("valid_") for name in s)]
+        first = [s for s in entries if any(name.startswith("valid_") for name in s)]
         return first[-1] if first else None
     name = validated[-1][0]
     reached, statistic = validated[-1][1][name], "valid_" + name.removeprefix("valid_best_")
-    return next((s["epoch"] for s in reversed(entries) if s.get(statistic) == reached), None)
+    return next((s for s in reversed(entries) if s.get(statistic) == reached), None)
 
 
 def write(path: str | Path, measurements: Sequence[Measurement]) -> None:
