@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.aligned import read_lines
+from seqstruct.data.made_up.translation import multi30k
 from seqstruct.harness import plot
 from seqstruct.harness.baselines import measure
 from seqstruct.harness.command import main
-from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.recipe import Cell, Estimate, Measurement, Recipe
 from seqstruct.harness.run import Run
 from seqstruct.harness.translate import generate, validation_perplexity
@@ -177,10 +177,8 @@ class Translation(Recipe):
 
     def _raw_text(self, run: Run) -> Path:
         """The folder with the text of Multi30k, or of made-up pairs."""
-        neighbour = load_recipe(ROOT / "recipes" / "multi30k" / "multi30k.py")
-        module = sys.modules[type(neighbour).__module__]
         if run.cell.scale == "smoke":
-            return run.prepared("multi30k-made-up", module.write_made_up)
+            return run.prepared("multi30k-made-up", multi30k)
         found = run.raw_data("multi30k")
         if found is None:
             raise ValueError("no text of Multi30k: give the folder of its raw files by --from")

@@ -6,7 +6,6 @@ import argparse
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-
 TEXT = "symbols separated by spaces, as in the training data; @FILE takes the first line of a file"
 
 

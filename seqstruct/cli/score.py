@@ -33,8 +33,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         help="one file a system: word alignments i-j, counted from 0, for the alignment error rate")
     parser.add_argument("--references", nargs="+", metavar="RAW", help="raw references, untouched text")
     parser.add_argument("--data", metavar="DIR",
-                        help="folder of data-prep/ with translations: gives the references, how subwords are undone and "
-                             "the language")
+                        help="folder of data-prep/ with translations: gives references, subwords and the language")
     parser.add_argument("--subset", choices=("valid", "test"), default="test", help="with --data (default test)")
     parser.add_argument("--gold-alignments", metavar="FILE", help="i-j for sure links, ipj or i?j for possible ones")
     parser.add_argument("--gold-from-one", action="store_true", help="the gold alignments count words from 1")
@@ -58,8 +57,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         help="raw source sentences, whose lengths count (default those of the first references)")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--record", nargs="+", metavar="FILE.json [TABLE:]NAME",
-                        help="write the scores of one system there for `seqstruct record`, each under every NAME, where "
-                             "{} is the metric (default test_{})")
+                        help="write one system's scores for `seqstruct record`, each under every NAME, in which {} is "
+                             "the metric (default test_{})")
     parser.set_defaults(run=run)
 
 
@@ -140,8 +139,10 @@ def _record(scores: Sequence[dict], path: str, names: Sequence[str]) -> None:
     found = []
     for name in names:
         table, _, called = name.rpartition(":")
-        found += [Measurement(called.replace("{}", s["metric"]), s["value"], units.get(s["metric"], "BLEU"), table=table)
-                  for s in scores]  # fmt: skip
+        for s in scores:
+            metric = s["metric"]
+            unit = units.get(metric, "BLEU")
+            found.append(Measurement(called.replace("{}", metric), s["value"], unit, table=table))
     write(path, found)
 
 

@@ -16,8 +16,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "score-phrases", help="add a model's score to a Moses phrase table", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("table", metavar="TABLE", help="source ||| target ||| scores ||| ..., plain or .gz; or a folder "
-                        "with phrase-table or phrase-table.gz")
+    parser.add_argument("table", metavar="TABLE", help="source ||| target ||| scores ||| ..., plain or .gz, or "
+                        "the folder of a phrase-table")
     parser.add_argument("--checkpoint", metavar="PT", nargs="+", required=True,
                         help="a translation model of fairseq-train; several are an ensemble")
     parser.add_argument("--out", metavar="FILE", required=True, help="the new table; packed if it ends in .gz")

@@ -9,7 +9,8 @@ from typing import Iterable, NamedTuple
 # fairseq-train, and what hydra makes of it
 _LINE = re.compile(r"(?:\| (?:INFO|WARNING) \| |\[)(?P<tag>[\w.]+)(?: \| |\]\[(?:INFO|WARNING)\] - )(?P<content>\{.*)$")
 _SPEED = re.compile(
-    r"Translated [\d,]+ sentences .*?\((?P<sentences_per_second>[\d.]+) sentences/s, (?P<tokens_per_second>[\d.]+) tokens/s"
+    r"Translated [\d,]+ sentences .*?\((?P<sentences_per_second>[\d.]+) sentences/s, "
+    r"(?P<tokens_per_second>[\d.]+) tokens/s"
 )
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 

@@ -106,12 +106,12 @@ def _statistics(lines: Sequence[str], key: str, which: str | None) -> Mapping[st
         if key.startswith("valid_"):
             # an epoch may have been validated more than once
             return {} if chosen is None else chosen
-        said = [] if chosen is None else [statistics for statistics in said if statistics.get("epoch") == chosen["epoch"]]
+        said = [] if chosen is None else [s for s in said if s.get("epoch") == chosen["epoch"]]
     return said[-1] if said else {}
 
 
 def best_validation(entries: Sequence[dict[str, float]]) -> dict[str, float] | None:
-    """What was said of the checkpoint that validation chose: the last one at which the selecting statistic is its best."""
+    """What was said of the chosen checkpoint: the last one at which the statistic that selects is its best."""
     validated = [(name, s) for s in entries for name in s if name.startswith("valid_best_")]
     if not validated:
         # a first validation has no best one before it

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from seqstruct.attention import Shape, Site
+from seqstruct.data.made_up.translation import multi30k
 from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.recipe import Cell
@@ -22,9 +23,8 @@ from tests.models.front_door import PLUGIN
 
 ROOT = Path(PLUGIN).parent
 structured = load_recipe(ROOT / "recipes" / "structured_attention" / "translation.py")
-lectures = load_recipe(ROOT / "recipes" / "nmt_lectures" / "multi30k.py")
 SCALES = ("smoke", "small", "paper")
-BOTH = pytest.mark.parametrize("recipe", [structured, lectures], ids=lambda recipe: recipe.paper)
+BOTH = pytest.mark.parametrize("recipe", [structured], ids=lambda recipe: recipe.paper)
 
 
 def module(recipe):
@@ -41,8 +41,7 @@ def test_every_cell_has_a_configuration_of_its_own(recipe):
     assert len({recipe.configuration_hash(cell) for cell in cells}) == len(cells)
     for cell in cells:
         assert recipe.estimate(cell).minutes > 0
-        named = module(recipe).vocabulary(cell).replace(",", " and ") if recipe is lectures else "words"
-        assert named in recipe.dataset(cell)
+        assert "words" in recipe.dataset(cell)
 
 
 @BOTH
@@ -130,20 +129,10 @@ def test_yaml_says_what_the_recipe_of_kim_does(row):
     assert base["optimization"]["max_epoch"] == module(structured).SETTINGS["small"].epochs["words"]
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configs" / "nmt_lectures" / "model").glob("*.yaml")),
-                         ids=lambda path: path.stem)
-def test_yaml_is_the_preset(path):
-    found = yaml.safe_load(path.read_text())["model"]
-    assert found.pop("_name") == "rnn_translation"
-    options = argparse.Namespace()
-    getattr(rnn_presets, path.stem)(options)
-    assert found == vars(options)
-
-
 @pytest.mark.slow
 def test_yaml_trains(tmp_path):
     """fairseq-hydra-train with a row's YAML and overrides of the sizes."""
-    module(load_recipe(ROOT / "recipes" / "multi30k" / "multi30k.py")).write_made_up(tmp_path / "raw")
+    multi30k(tmp_path / "raw")
     done = subprocess.run(
         [
             sys.executable, "-m", "seqstruct", "prepare", "word-pairs", "--train", tmp_path / "raw" / "train",
