@@ -101,7 +101,7 @@ def _run_step(plan: Plan, step: Step, progress: Progress) -> None:
                     write_json(target / USAGE, usage)
         if (target / USAGE).exists() and name not in finished:
             # what it took is said of every cell that takes it
-            usage = {**read_json(target / USAGE), "kind": "train", "log": str(target / "train.log")}
+            usage = {**read_json(target / USAGE), "kind": "shared", "log": str(target / "train.log")}
             write_json(plan.out / STEPS, {**finished, name: usage})
         return
     if name in finished:

@@ -101,6 +101,8 @@ def test_a_row_at_its_published_size_is_the_preset(row, preset):
     ARCH_CONFIG_REGISTRY[preset](options)
     model = model_of("nmt_lectures/multi30k", row)
     assert model.pop("_name") == ("fconv" if preset == "fconv" else "rnn_translation")
+    if preset == "fconv":  # which fairseq takes of the task's options
+        assert (model.pop("max_source_positions"), model.pop("max_target_positions")) == (1024, 1024)
     assert model == vars(options)
 
 
