@@ -7,6 +7,7 @@ validates or tests where no file was given for that: it is drawn once, by a seed
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from seqstruct.data.aligned import content_sha256, find_text, read_lines, read_p
 from seqstruct.data.files import atomic_write, write_json
 
 SPLITS = ("train", "valid", "test")
-META = "meta.json"
+META, PAIRS_META = "meta.json", "nli.json"
 T = TypeVar("T")
 
 
@@ -125,6 +126,15 @@ def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], dr
         "drawn": {"seed": args.seed, **{split: getattr(args, f"{split}_share") for split in drawn}} if drawn else None,
         "input_sha256": {Path(path).name: content_sha256(path) for path in files},
     }
+
+
+def about(folder: Path) -> str:
+    """Name and licence of a folder of one's own data, for records: "mine (licence: CC0)"; empty for any other."""
+    for path in (folder / META, folder / PAIRS_META):
+        meta = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if {"corpus", "licence"} <= meta.keys():
+            return f"{meta['corpus']} (licence: {meta['licence']})"
+    return ""
 
 
 def write_meta(folder: Path, about: Mapping[str, Any], counts: Mapping[str, int]) -> None:

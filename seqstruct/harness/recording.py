@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.files import sha256
+from seqstruct.data.own import about
 from seqstruct.harness import logs
 from seqstruct.harness.measurements import Measurement
 from seqstruct.harness.provenance import machine, versions
@@ -31,7 +32,7 @@ def make_records(
     seconds = sum(step["seconds"] for step in trained) or sum(logs.seconds(lines) or 0.0 for lines in texts)
     sizes = [logs.parameters(lines) for lines in texts]
     common = {
-        "paper": paper, "row": row, "seed": seed, "scale": scale, "dataset": dataset,
+        "paper": paper, "row": row, "seed": seed, "scale": scale, "dataset": dataset_of(dataset, data),
         "configuration_hash": configuration, "data_checksums": checksums(data), "command": command,
         "parameters": sizes[-1] if own or len(sizes) == 1 else sum(filter(None, sizes)) or None, "seconds": seconds,
         "peak_memory": max((int(step["peak_memory"]) for step in trained), default=0),
@@ -41,6 +42,12 @@ def make_records(
     for m in measurements:
         tables.setdefault(m.table or table, {})[m.metric] = m.entry()
     return [Record(table=name, metrics=metrics, **common) for name, metrics in tables.items()]
+
+
+def dataset_of(said: str, data: Path | None) -> str:
+    """What the recipe says of its data, and the name and the licence that data of one's own was given."""
+    own = about(data) if data is not None else ""
+    return "; ".join(filter(None, (said, own)))
 
 
 def checksums(data: Path | None) -> dict[str, str]:

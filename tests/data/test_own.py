@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.data.own import SPLITS
+from seqstruct.data.own import SPLITS, about
 from tests.data.scripts import prepare, read
 
 STORY = "1 Mary took the milk.\n2 Mary went to the {0}.\n3 Where is the milk?\t{0}\t1 2\n"
@@ -73,6 +73,21 @@ def test_one_line_a_kind_and_what_is_missing_is_drawn_once(kind, files, capsys):
     assert [len(one[split]) for split in SPLITS] == [size - size * 3 // 10, size // 5, size // 10]
     if kind != "question-answering":
         assert len({example for found in one.values() for example in found}) == size, "nothing twice, nothing lost"
+
+
+def test_name_and_licence_go_to_the_records(files):
+    from seqstruct.harness.measurements import Measurement
+    from seqstruct.harness.recording import make_records
+
+    for kind in ("text-classification", "sentence-pairs"):
+        assert prepare(kind, *KINDS[kind], *ABOUT, "--out", kind) == 0
+        (record,) = make_records(
+            [Measurement("accuracy", 50.0, "%")], data=files / kind, cell=files, steps=[], paper="peng_thesis",
+            table="1", row="r", seed=1, scale="small", dataset="30 texts", configuration="0", command="c",
+        )  # fmt: skip
+        assert record.dataset == "30 texts; mine (licence: CC0)"
+    (files / "other").mkdir()
+    assert about(files / "other") == ""
 
 
 def test_splits_that_are_given_stay(files):
