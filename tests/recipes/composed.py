@@ -22,6 +22,8 @@ def trainings(recipe: str, row: str, scale: str = "paper", seed: int = 1) -> lis
 def settings(words: tuple[str, ...]) -> dict[str, Any]:
     """What `--config-dir DIR --config-name NAME KEY=VALUE ...` composes; words that the shell makes are left out."""
     folder, name = (words[words.index(option) + 1] for option in ("--config-dir", "--config-name"))
-    overrides = [w for w in words if "=" in w and not w.startswith("-") and "$(" not in w]
+    given = [w for w in words if "=" in w and not w.startswith("-") and "$(" not in w]
+    # a key that no file has is one of fairseq's
+    overrides = [f"++{w}" if "." in w.partition("=")[0] else w for w in given]
     with initialize_config_dir(config_dir=str(ROOT / folder), version_base="1.1"):
         return OmegaConf.to_container(compose(name, overrides=["task.data=x", *overrides]), resolve=True)

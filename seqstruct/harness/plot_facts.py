@@ -1,10 +1,9 @@
-#!/usr/bin/env python3
 """Figure 5 of Structured Attention Networks: which facts a trained CRF chooses for one bAbI question.
 
 Nodes are the facts at each step, edges between them the marginal probabilities of pairs; what carries less than a
 hundredth is not drawn.  The most probable sequences are printed.
 
-    python recipes/structured_attention/fact_sequences.py RUN/checkpoints/checkpoint_last.pt --data DIR --question 3
+    python -m seqstruct.harness.plot_facts RUN/checkpoints/checkpoint_last.pt --data DIR --question 3 --out FILE
 """
 
 from __future__ import annotations
@@ -104,7 +103,8 @@ def draw(question: Question, chosen: Chosen) -> Figure:
 
 def main() -> int:
     """Draw and print; the exit status comes back."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.harness.plot_facts", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("--data", required=True, metavar="DIR", help="the task's folder (data-prep/babi.sh)")
     parser.add_argument("--split", default="test", choices=("train", "valid", "test"))
@@ -127,7 +127,7 @@ def main() -> int:
         question = read_questions(Path(args.data) / f"{args.split}.txt")[args.question - 1]
         save(draw(question, chosen), args.out)
     except (ValueError, OSError) as error:
-        print(f"fact_sequences.py: {error}", file=sys.stderr)
+        print(f"seqstruct.harness.plot_facts: {error}", file=sys.stderr)
         return 1
     for sequence, probability in chosen.sequences:
         print(f"{' -> '.join(map(str, sequence))}  {probability:.4f}")
