@@ -6,7 +6,9 @@ import json
 
 import pytest
 
+from seqstruct.attention import Shape, Site
 from seqstruct.harness.script import Cell, Script
+from seqstruct.models.rnn_translation import parse_attention
 from tests.recipes.composed import ROOT, trainings
 
 FOLDER = ROOT / "recipes" / "structured_attention"
@@ -48,6 +50,14 @@ def test_published_settings_of_translation():
         "segmentation(pairwise=False, normalize=False)", "segmentation(normalize=False, score_l2=0.0001)", "luong"]
     (characters,), (words,) = (settings("table-3", f"{units}, simple", "small") for units in ("characters", "words"))
     assert [s["lr_scheduler"]["total_num_update"] for s in (characters, words)] == [1740, 4540]
+
+
+def test_all_rows_score_by_the_same_bilinear_map():
+    """Appendix A.3; so that a row differs from another by its weights alone."""
+    for row in Script(FOLDER / "table-3.sh").rows("paper"):
+        plan = settings("table-3", row)[-1]["model"]["cross_attention"]
+        attention = parse_attention(plan).build(Shape.of(Site.CROSS, 6))
+        assert [n for n, _ in attention.named_parameters() if n != "pairwise"] == ["score.key_proj.weight"], row
 
 
 def test_from_sigmoid_starts_from_a_sigmoid_model_of_its_seed():
