@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     from seqstruct.harness import plot
 
+    for name in ("matplotlib", "fairseq"):  # once fairseq has set up logging, they tell of fonts and dictionaries
+        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         pair = first_known(args.data, tuple(args.languages), args.split, args.most)
         if pair is None:
