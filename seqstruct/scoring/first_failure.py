@@ -14,10 +14,11 @@ import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from seqstruct.data.aligned import read_lines
+from seqstruct.data.files import write_json
 from seqstruct.data.tree_transduction.folder import read_meta, read_split
-from seqstruct.harness.measurements import Measurement, write
 from seqstruct.scoring.hypotheses import read_generate
 
 
@@ -46,17 +47,19 @@ def shares_by_depth(data: Path, split: str, generated: Path) -> dict[int, list[f
     return dict(sorted(found.items()))
 
 
-def lengths_to_failure(data: Path, folder: Path) -> list[Measurement]:
-    """What the command writes."""
+def lengths_to_failure(data: Path, folder: Path) -> list[dict[str, Any]]:
+    """What the command writes: metric, value and unit of each number, of the last one its points by depth too."""
     shares = {split: shares_by_depth(data, split, folder / f"generate-{split}.txt") for split in ("valid", "test")}
     validation = statistics.fmean(share for of_depth in shares["valid"].values() for share in of_depth)
     means = {depth: 100 * statistics.fmean(of_depth) for depth, of_depth in shares["test"].items()}
-    overall = statistics.fmean(means.values())
-    return [
-        Measurement("validation_length_to_failure", 100 * validation, "%"),
-        *(Measurement(f"length_to_failure_depth_{depth}", value, "%") for depth, value in means.items()),
-        Measurement("length_to_failure", overall, "%", "depth", sorted(means.items())),
-    ]
+    values = {
+        "validation_length_to_failure": 100 * validation,
+        **{f"length_to_failure_depth_{depth}": value for depth, value in means.items()},
+        "length_to_failure": statistics.fmean(means.values()),
+    }
+    found: list[dict[str, Any]] = [{"metric": name, "value": value, "unit": "%"} for name, value in values.items()]
+    found[-1] |= {"axis": "depth", "points": sorted(means.items())}
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", required=True, metavar="FILE")
     args = parser.parse_args(argv)
     try:
-        write(args.out, lengths_to_failure(args.data, args.results))
+        write_json(args.out, lengths_to_failure(args.data, args.results))
     except (ValueError, OSError) as error:
         print(f"seqstruct.scoring.first_failure: {error}", file=sys.stderr)
         return 1
