@@ -250,7 +250,7 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
         check_file(folder, meta, DICTIONARY)
         len(meta["labels"])
     except OSError:
-        message = f"{path} cannot be read; `seqstruct prepare text_classification` makes such a folder"
+        message = f"{path} cannot be read; `seqstruct prepare text-classification` makes such a folder"
         raise ValueError(message) from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is truncated or altered: {error!r}") from None

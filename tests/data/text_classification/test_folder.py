@@ -112,7 +112,7 @@ def test_altered_folders(tmp_path):
     with pytest.raises(ValueError, match="truncated or altered"):
         read_meta(tmp_path / "out")
     (tmp_path / "out/meta.json").unlink()
-    with pytest.raises(ValueError, match="seqstruct prepare text_classification"):
+    with pytest.raises(ValueError, match="seqstruct prepare text-classification"):
         read_meta(tmp_path / "out")
 
 
