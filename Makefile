@@ -6,11 +6,12 @@ WORKERS ?= 2
 BIN := .venv/bin
 STAMP := .venv/.installed
 DOCS := .venv/.docs
+NOTEBOOKS := $(patsubst docs/%.ipynb,docs/generated/%.md,$(wildcard docs/notebooks/*.ipynb))
 
 .PHONY: demo test test-settings smoke evidence lint readme docs venv clean
 
 demo: $(STAMP)
-	$(BIN)/python recipes/stack_attention/demo.py
+	$(BIN)/python -m seqstruct.harness.demo
 
 test: $(STAMP)
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)
@@ -33,9 +34,12 @@ lint: $(STAMP)
 readme: $(STAMP)
 	$(BIN)/python .ci/readme.py
 
-docs: $(DOCS)
+docs: $(DOCS) $(NOTEBOOKS)
 	$(BIN)/python .ci/docs.py
-	$(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs/generated/notebooks/%.md: docs/notebooks/%.ipynb .ci/notebooks.py | $(DOCS)
+	$(BIN)/python .ci/notebooks.py $*
 
 $(DOCS): $(STAMP)
 	PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[docs]'

@@ -1,9 +1,8 @@
-"""Write docs/generated/: pages of mechanisms, registered names and the API, from registers and docstrings alone."""
+"""Write pages of mechanisms, registered names and the API to docs/generated/, from registers and docstrings alone."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shutil
 from pathlib import Path
@@ -14,7 +13,7 @@ from seqstruct.cli.list import Mechanism, mechanisms, registrations
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "generated"
 LAWS = ("test_contract", "test_contract_range", "test_contract_long")
-SOURCES = (".py", ".sh", ".yaml")
+SOURCES = (".sh", ".yaml")
 
 
 def equations(text: str) -> dict[str, str]:
@@ -53,13 +52,15 @@ def naming(name: str) -> list[Path]:
 
 
 def recorded(files: list[Path]) -> list[str]:
-    """"paper table" of each table with a record whose command runs one of these files."""
-    wanted, found = {str(f) for f in files}, []
-    for path in sorted(ROOT.glob("recipes/*/records/*.jsonl")):
-        commands = (json.loads(line)["command"] for line in path.read_text("utf-8").splitlines())
-        if any(word in wanted for command in commands for word in command.split()):
-            found.append(f"{path.parts[-3]} {path.stem}")
-    return found
+    """"paper table" of each table with records whose recipe is one of these, or trains by configs beside one."""
+    families = {str(Path(*f.parts[:3])) for f in files if f.parts[0] == "configs"}
+    found = set()
+    for script in sorted(ROOT.glob("recipes/*/*.sh")):
+        text = script.read_text("utf-8")
+        if script.relative_to(ROOT) in files or any(re.search(rf"{family}(?![\w-])", text) for family in families):
+            found |= {(script.parent, table) for table in re.findall(r"\btable=\"?([\w.-]+)", text)}
+    made = [(paper.name, name) for paper, name in sorted(found) if (paper / "records" / f"{name}.jsonl").exists()]
+    return [f"{paper} {table}" for paper, table in made]
 
 
 def listing(items: list[str], empty: str) -> str:
@@ -118,7 +119,7 @@ Recipes and configurations that name it:
 
 {listing([f"`{file}`" for file in files], "None.")}
 
-Tables with records that these recipes made, `seqstruct report PAPER TABLE` prints them:
+Tables with records of rows that these have, `seqstruct report PAPER TABLE` prints them:
 
 {listing([f"`{table}`" for table in recorded(files)], "None.")}
 """
@@ -156,7 +157,8 @@ def write(name: str, text: str) -> None:
 
 def main() -> None:
     """All pages.  Raises ValueError if equations and mechanisms do not match."""
-    shutil.rmtree(OUT, ignore_errors=True)
+    for folder in ("api", "mechanisms"):
+        shutil.rmtree(OUT / folder, ignore_errors=True)
     tex, proved, found = equations((ROOT / "docs" / "equations.txt").read_text("utf-8")), laws(), mechanisms()
     if unmatched := set(tex) ^ {m.name for m in found}:
         raise ValueError(f"docs/equations.txt and the register differ in {', '.join(sorted(unmatched))}")

@@ -38,8 +38,8 @@ diff --recursive "$checkout/configs" "$configs"
 (cd "$checkout" && "$python" -m seqstruct report stack_attention 1) | diff - report
 
 "$fresh/seqstruct" prepare cfl dyck --lengths 5:9 --test-lengths 5:9 --train 40 --valid 20 --out data
-"$fresh/python" -m fairseq_cli.hydra_train --config-dir "$configs/stack_attention" --config-name cfl row=sup \
-    task.data="$scratch/data" common.user_dir="$user_dir" common.cpu=true dataset.num_workers=0 \
+"$fresh/python" -m fairseq_cli.hydra_train --config-dir "$configs/stack_attention/cfl" --config-name train row=tf_sup \
+    scale=small task.data="$scratch/data" common.user_dir="$user_dir" \
     optimization.max_update=2 checkpoint.save_dir="$scratch/run" >train.log 2>&1 || { tail -n 30 train.log; fail "no training"; }
 [[ -s run/checkpoint_last.pt ]] || fail "the training left no checkpoint"
 echo "installed wheel: report, configs and training work"

@@ -5,7 +5,8 @@ set -euo pipefail
 if [[ "${1:-}" == "--help" || "${1:-}" == "-h" ]]; then
     echo "Usage: .ci/settings.sh [NAME=VALUE ...] [WORDS FOR PYTEST ...]    run the tests once for each setting; default: all"
     echo "settings of OMP_NUM_THREADS, ATEN_CPU_CAPABILITY, ONEDNN_MAX_CPU_ISA and MKL_CBWR, singly varied, and all tests but"
-    echo "those of data preparation and texts.  PYTHON names the interpreter (default: .venv's), WORKERS the processes (2)."
+    echo "those of data preparation and texts; -m training takes those alone that train, and prints by how much they pass."
+    echo "PYTHON names the interpreter (default: .venv's), WORKERS the processes (2)."
     exit 0
 fi
 
@@ -26,6 +27,7 @@ failed=0
 for setting in "${settings[@]}"; do
     if env -u ATEN_CPU_CAPABILITY -u ONEDNN_MAX_CPU_ISA -u MKL_CBWR OMP_NUM_THREADS=1 "$setting" \
         "${PYTHON:-.venv/bin/python}" -m pytest -q -m "not slow" -n "${WORKERS:-2}" "${words[@]}" >"$log" 2>&1; then
+        grep '^margin ' "$log" || true
         echo "$setting: $(tail -n 1 "$log")"
     else
         failed=1

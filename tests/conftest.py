@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from seqstruct.bridge.compat import NOISE, prepare_fairseq
+from tests import trainings
 
 prepare_fairseq()
 TESTS = Path(__file__).parent
@@ -19,6 +20,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """pytest sets filters of its own for each test, so what the plugin keeps quiet is said to it too."""
     for message in NOISE:
         config.addinivalue_line("filterwarnings", "ignore:" + message.replace(":", r"\x3a"))
+    trainings.register(config)
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,11 @@ import pytest
 
 from seqstruct.attention import ATTENTIONS
 from seqstruct.cli import build_parser
+from seqstruct.cli.prepare import build_parser as options_of
+from seqstruct.data.registry import find
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.records import read_folder
-from seqstruct.harness.report import read_tables
+from seqstruct.harness.report import lines_of
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -64,24 +67,79 @@ def test_the_front_page_is_short_and_its_speeds_are_among_all():
     assert set(rows) <= set(DOCUMENTS["docs/speed.md"].splitlines())
 
 
-def test_the_results_of_the_front_page_are_those_of_the_records():
-    folder = ROOT / "recipes" / "structured_attention"
-    published = {(p.row, p.metric): p.value for t in read_tables(folder) if t.name == "2" for p in t.published}
-    for row in re.findall(r"^\| (No attention|Simple|Structured) \| (.+) \|$", README, re.M):
-        name, cells = row[0], row[1].split(" | ")
+def results(paper, name):
+    """The lines of a table with runs, by row and metric."""
+    folder = ROOT / "recipes" / paper
+    (table,) = [table for table in read_tables(folder) if table.name == name]
+    found = lines_of(table, read_folder(folder / "records"), ("small", "paper"))
+    return {(line.row, line.metric): line for line in found if line.values}
+
+
+def test_the_results_of_the_front_page_are_few_clean_and_those_of_the_records():
+    section = README.partition("\n## Results\n")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][2:]
+    assert 1 <= len(rows) <= 10
+    found = results("structured_attention", "2")
+    for name, *cells in rows:
         for depth, cell in enumerate(cells, 2):
-            metric = f"length_to_failure_depth_{depth}"
-            found = [r for r in read_folder(folder / "records")
-                     if (r.table, r.row, r.metric, r.scale) == ("2", name, metric, "paper")]  # fmt: skip
-            values = list({record.seed: record.value for record in found}.values())
-            assert len(values) >= 3
-            mean, deviation = statistics.mean(values), statistics.stdev(values)
-            assert cell == f"{mean:.1f} ± {deviation:.1f} ({published[name, metric]:.1f})"
+            line = found[name, f"length_to_failure_depth_{depth}"]
+            assert cell == f"{line.mean:.1f} ± {line.deviation:.1f} ({line.published:.1f})"
+            assert len(line.values) >= 3 and line.scale == "paper"
+            assert all(re.fullmatch("[0-9a-f]{7,}", run.versions["commit"]) for run in line.runs.values())
+
+
+def test_what_the_front_page_says_is_not_reproduced_is_not():
+    text = " ".join(README.partition("\nNot reproduced: ")[2].partition("\n\n")[0].split())
+    formulas = results("structured_attention", "2")
+    assert "no attention is not ahead of one constant form" in README
+    assert formulas["No attention", "length_to_failure"].mean <= formulas["constant", "length_to_failure"].mean
+    assert "the rational models' published order does not show on Brown" in text
+    order = [f"RRNN({kind} 2 layers 10M" for kind in ("F)", "B)", "C)", "B) max-plus")]
+    brown = results("peng_thesis", "6.3-stand-in")
+    assert sorted(order, key=lambda row: brown[row, "test_perplexity"].mean) != order
+    assert "the CRFs of bAbI stay behind theirs" in text
+    answers = results("structured_attention", "4")
+    for row in ("average Binary CRF", "average Unary CRF"):
+        assert answers[row, "test_accuracy"].best < answers[row, "test_accuracy"].published
+    assert "not ahead of a bigram" in text
+    perplexity = {row: line for (row, metric), line in results("peng_thesis", "4.3-stand-in").items()
+                  if metric == "test_perplexity"}  # fmt: skip
+    models = [line.mean for line in perplexity.values() if line.kind != "baseline"]
+    assert models and min(models) >= perplexity["bigram"].mean
+    assert "any model on ListOps of the most frequent answer given the first token" in text
+    accuracy = {row: line for (row, metric), line in results("peng_thesis", "4.5-stand-in").items()
+                if metric == "test_accuracy"}  # fmt: skip
+    models = [line.mean for line in accuracy.values() if line.kind != "baseline"]
+    assert models and max(models) <= accuracy["ListOps first token"].mean
+
+
+def test_the_correlation_by_seed_that_speaks_for_an_unpaired_test_is_that_of_the_records():
+    found = results("structured_attention", "4")
+    (table,) = [table for table in read_tables(ROOT / "recipes" / "structured_attention") if table.name == "4"]
+    pairs = [
+        (line, found[table.against(row), metric]) for (row, metric), line in found.items()
+        if metric in table.tests and line.runs and (table.against(row), metric) in found
+    ]
+    assert all(len(line.values) == 20 and line.values.keys() == other.values.keys() for line, other in pairs)
+    mean = statistics.fmean(statistics.correlation([*a.values.values()], [*b.values.values()]) for a, b in pairs)
+    text = " ".join(DOCUMENTS["docs/recipes.md"].split())
+    assert "the mean correlation by seed is below 0.1 in size" in text and abs(mean) < 0.1
 
 
 @pytest.mark.parametrize("line", starting_with("seqstruct"))
 def test_commands_of_seqstruct_parse(line):
-    assert callable(build_parser().parse_args(shlex.split(line)[1:]).run)
+    args = build_parser().parse_args(shlex.split(line)[1:])
+    assert callable(args.run)
+    if args.command == "prepare":
+        assert options_of(find(args.name)).parse_args(args.options).out
+
+
+@pytest.mark.parametrize("line", [line for line in commands() if line.startswith("data-prep/")])
+def test_options_of_the_scripts_of_data_prep_parse(line):
+    script, *given = shlex.split(line, comments=True)
+    call = (ROOT / script).read_text("utf-8").splitlines()[-1]
+    name, *options = [*shlex.split(call)[1:-1], *given]
+    assert options_of(find(name)).parse_args(options).out
 
 
 @pytest.mark.parametrize("line", starting_with("fairseq-train"))

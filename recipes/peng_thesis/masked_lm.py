@@ -19,10 +19,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import efficient_lm
 import text_classification
 
-from seqstruct.data import subwords
+from seqstruct.data import corpora, subwords
 from seqstruct.data.binarise import preprocess
 from seqstruct.data.files import atomic_write
 from seqstruct.data.text_classification.folder import Request, read_raw
@@ -179,7 +178,8 @@ class MaskedLanguageModels(Recipe):
             sentences = read_raw(Request("sst", checked=scale != "smoke"), sources[1])
             texts = {split: [" ".join(s.words) for s in found] for split, found in sentences.items()}
             if scale == "small":
-                texts = efficient_lm.brown((sources[0], None))
+                read = corpora.read_lines("brown", sources[0])
+                texts = {split: list(corpora.clean(read[split], corpora.DEFAULTS["brown"])) for split in read}
                 texts["train"] = texts["train"][: setting.lines]
             write_data(folder, texts, sentences, setting.subwords)
 

@@ -11,7 +11,6 @@ Row "PaLM-U last layer" attends after the last layer (note 9).
 from __future__ import annotations
 
 import json
-import random
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.aligned import read_lines
-from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.trees import ptb_trees as write_made_up
 from seqstruct.data.parsed_text import prepare
 from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
@@ -97,28 +96,6 @@ def train_options(row: str, setting: Setting, models: Mapping[str, Sequence[str]
         "--batch-size", str(setting.batch_size), "--tokens-per-sample", str(setting.segment),
         "--required-batch-size-multiple", "1",
     ]  # fmt: skip
-
-
-def made_up_tree(generator: random.Random) -> str:
-    """One bracketed sentence such as (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT a) (NN cat))) (. .))."""
-
-    def phrase(depth: int) -> str:
-        noun = generator.choice(["dog", "cat", "tree", "bird", "house", "man"])
-        plain = f"(NP (DT {generator.choice(['the', 'a'])}) (NN {noun}))"
-        if depth == 0 or generator.random() < 0.6:
-            return plain
-        return f"(NP {plain} (PP (IN {generator.choice(['on', 'with', 'near'])}) {phrase(depth - 1)}))"
-
-    verb = generator.choice(["saw", "had", "liked", "found"])
-    return f"( (S {phrase(1)} (VP (VBD {verb}) {phrase(2)} (NP-TMP (-NONE- *T*-1))) (. .)) )"
-
-
-def write_made_up(folder: Path) -> None:
-    """Files under the names of nltk's sample: 120 sentences to train, 20 to validate, 20 to test."""
-    generator = random.Random(1)
-    for number, count in ((1, 120), (160, 20), (180, 20)):
-        with atomic_write(folder / f"wsj_{number:04}.mrg") as stream:
-            stream.writelines(f"{made_up_tree(generator)}\n" for _ in range(count))
 
 
 def prepared_trees(run: Run, vocabulary: int) -> Path:

@@ -17,9 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from seqstruct.data.files import atomic_write
+from seqstruct.data.made_up.text import ptb as write_made_up
 from seqstruct.harness.baselines import ORDERS
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
@@ -173,21 +171,6 @@ def perplexities(run: Run, binarised: Path, checkpoint: Path) -> dict[str, float
     if missing:
         raise ValueError(f"{log}: no statistics of the {' and the '.join(missing)} set")
     return found
-
-
-def write_made_up(folder: Path) -> None:
-    """Sentences in which each word is one of the two that may follow the one before."""
-    generator = np.random.default_rng(1)
-    words = [f"w{i}" for i in range(20)]
-    for split, count in (("train", 200), ("valid", 40), ("test", 40)):
-        lines = []
-        for _ in range(count):
-            line = [int(generator.integers(20))]
-            while len(line) < int(generator.integers(5, 16)):
-                line.append((3 * line[-1] + int(generator.integers(2))) % 20)
-            lines.append(" ".join(words[i] for i in line) + "\n")
-        with atomic_write(folder / f"ptb.{split}.txt") as stream:
-            stream.writelines(lines)
 
 
 recipe = RationalLanguageModels()

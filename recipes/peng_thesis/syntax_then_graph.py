@@ -14,15 +14,15 @@ seed, which is made first if it is not there.
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from seqstruct.data.conllu import read_conllu
+from seqstruct.data.made_up.graphs import parsing as write_made_up
 from seqstruct.data.parsing.folder import Corpus, Options, write_folder
-from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence, graph_of, tree_of
+from seqstruct.data.parsing.sentence import graph_of, tree_of
 from seqstruct.harness.command import main
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.process import fairseq
@@ -217,33 +217,6 @@ def validated(run: Run, data: Path, checkpoint: Path, split: str) -> dict[str, f
         if entry.tag == split:
             found = {name.removeprefix(f"{split}_"): value for name, value in entry.statistics.items()}
     return found
-
-
-def write_made_up(folder: Path, formalisms: Sequence[str] = ("made-up",), classes: bool = False) -> None:
-    """Sentences whose tree and graph follow from the order of their words, the same for all formalisms.
-
-    classes: sentences that say whether a dog is in them, in place of trees.
-    """
-    generator = random.Random(1)
-
-    def sentence(kind: str) -> AnnotatedSentence:
-        words = ["the", generator.choice("dog cat bird".split()), generator.choice("sees likes".split()), "a", "tree"]
-        heads, arcs = [2, 3, 0, 5, 3], [(0, 3, TOP), (1, 2, "BV"), (3, 2, "ARG1"), (3, 5, "ARG2"), (4, 5, "BV")]
-        if generator.random() < 0.5:
-            words, heads, arcs = [*words, "often"], [*heads, 3], [*arcs, (6, 3, "ARG1")]
-        tags = ("DET", "NOUN", "VERB", "DET", "NOUN", "ADV")[: len(words)]
-        if kind == "classes":
-            return AnnotatedSentence(tuple(words), tags=tags, label="yes" if "dog" in words else "no")
-        found = AnnotatedSentence(tuple(words), tuple(words), tags, heads=tuple(heads))
-        return replace(found, arcs=tuple(sorted(arcs))) if kind == "graphs" else found
-
-    counts = {"train": 80, "valid": 10, "test": 10, "ood": 10}
-    corpora = {
-        name: Corpus(kind, {split: [sentence(kind) for _ in range(n)] for split, n in counts.items()})
-        for name, kind in [("trees", "trees")] * (not classes) + [(formalism, "graphs") for formalism in formalisms]
-        + [("classes", "classes")] * classes
-    }  # fmt: skip
-    write_folder(corpora, folder)
 
 
 def stand_in_graphs(run: Run) -> Corpus:

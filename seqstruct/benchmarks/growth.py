@@ -1,6 +1,8 @@
 """How time, memory and the number of operators of one attention layer grow with the length (Tables 1 and 4 of DuSell
 and Chiang 2024; 4.1 and 5.2 of Peng 2022): `python -m seqstruct.benchmarks.growth CASE --out FILE`.
 
+FILE gets an exponent for each quantity, fitted to the longest lengths, with all points, for `seqstruct record`.
+
 Layers of the stacks, batch and model size are those of `stack`, the other cases those of `growth_cases`.  Memory is the
 greatest sum of new tensors that live at once, in a forward and backward pass, or in a forward pass alone without
 gradients.  Operators run one after another, however many processors each of them keeps busy: their number stands for
@@ -10,18 +12,19 @@ parallel time.
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from scipy.stats import linregress
 
 from seqstruct.benchmarks.growth_cases import TABLE_4_1, TABLE_5_2
 from seqstruct.benchmarks.stack import layer
 from seqstruct.benchmarks.timing import Audit, Contestant, audit, measure
-from seqstruct.data.files import write_json
+from seqstruct.harness.measurements import Measurement, write
 
 LAYERS = {
     "SDPA": ("softmax", {}),
@@ -62,23 +65,35 @@ def exponent(points: Sequence[tuple[float, float]]) -> float:
     last = points[-FITTED:]
     if len(last) < 2 or min(min(point) for point in last) <= 0:
         raise ValueError(f"expected two points or more of numbers above 0, got {list(last)}")
-    logs = [(math.log(x), math.log(y)) for x, y in last]
-    middle = [sum(column) / len(logs) for column in zip(*logs, strict=True)]
-    across = sum((x - middle[0]) ** 2 for x, _ in logs)
-    return sum((x - middle[0]) * (y - middle[1]) for x, y in logs) / across
+    return float(linregress(*np.log(last).T).slope)
+
+
+def exponents(found: Mapping[str, Sequence[tuple[float, float]]], requests: Sequence[str]) -> list[Measurement]:
+    """A metric NAME_exponent for each request [TABLE:]NAME[=QUANTITY].  Raises ValueError on an unknown quantity."""
+    made = []
+    for request in requests:
+        name, _, quantity = request.partition("=")
+        table, _, name = name.rpartition(":")
+        points = found.get(quantity or name)
+        if points is None:
+            raise ValueError(f"expected [TABLE:]NAME=QUANTITY with one of {', '.join(found)}, got {request!r}")
+        made.append(Measurement(f"{name}_exponent", exponent(points), "exponent of n", "length", points, table))
+    return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure one case and write a JSON object of quantities; the exit status comes back."""
+    """Measure one case and write its exponents; the exit status comes back."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.growth", description=__doc__.split(":")[0])
     parser.add_argument("case", choices=tuple(CASES), metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--lengths", type=int, nargs="+", default=[40, 80, 160, 320, 640], metavar="N")
     parser.add_argument("--repeats", type=int, default=1, metavar="N", help="timed passes of each length (default 1)")
+    parser.add_argument("--exponents", nargs="+", default=QUANTITIES, metavar="[TABLE:]NAME[=QUANTITY]",
+                        help=f"of {', '.join(QUANTITIES)} (default: all)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     args = parser.parse_args(argv)
     try:
-        found = grow(args.case, args.lengths, args.repeats)
-        write_json(args.out, found)
+        exponents(dict.fromkeys(QUANTITIES, [(1, 1.0), (2, 1.0)]), args.exponents)
+        write(args.out, exponents(grow(args.case, args.lengths, args.repeats), args.exponents))
     except (ValueError, OSError) as error:
         print(f"seqstruct.benchmarks.growth: {error}", file=sys.stderr)
         return 1

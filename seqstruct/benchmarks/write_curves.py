@@ -1,8 +1,8 @@
-"""What `decode` and `encode` measure, as JSON: `python -m seqstruct.benchmarks.write_curves KIND ... --out FILE`.
+"""What `decode` and `encode` measure: `python -m seqstruct.benchmarks.write_curves KIND ... --out FOLDER`, of JSON.
 
-KIND is conditional or unconditional (whole decoders: milliseconds of a step, greedy and in beam search, by name as
-pairs with the length; `full`: seconds of one greedy decoding from nothing to the longest length) or encoding (time,
-milliseconds of a pass, and memory, the megabytes that it adds at most).
+FOLDER/KIND.json is, for KIND conditional or unconditional (whole decoders), milliseconds of a step, greedy and in beam
+search, by name as pairs with the length; `full`: seconds of one greedy decoding from nothing to the longest length;
+for encoding time, milliseconds of a pass, and memory, the megabytes that it adds at most.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seqstruct.benchmarks.decode import BATCH, LIMIT, decoders, model_of
 from seqstruct.benchmarks.decode_models import PLANS, full_run
 from seqstruct.benchmarks.encode import encoding
 from seqstruct.benchmarks.timing import Place, machine
-from seqstruct.data.files import write_json
+from seqstruct.data.files import new_folder, write_json
 
 KINDS = ("conditional", "unconditional", "encoding")
 
@@ -55,18 +55,21 @@ def full_runs(length: int, conditional: bool, place: Place) -> dict[str, float]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and write; the exit status comes back."""
+    """Measure and write a folder, whole or not at all; the exit status comes back."""
     parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.write_curves", description=__doc__)
-    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("kinds", nargs="+", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--lengths", type=int, nargs="+", required=True, metavar="N")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed steps or passes (default 3)")
-    parser.add_argument("--full", action="store_true", help="decode once to the longest length too")
+    parser.add_argument("--full", action="store_true", help="conditional: decode once to the longest length too")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     args = parser.parse_args(argv)
     try:
-        found = measured(args.kind, args.lengths, args.repeats, args.full, Place.of(args.device, "float32"))
-        write_json(args.out, found)
+        place = Place.of(args.device, "float32")
+        with new_folder(args.out) as folder:
+            for kind in args.kinds:
+                full = args.full and kind == "conditional"
+                write_json(folder / f"{kind}.json", measured(kind, args.lengths, args.repeats, full, place))
     except (ValueError, OSError) as error:
         print(f"seqstruct.benchmarks.write_curves: {error}", file=sys.stderr)
         return 1

@@ -6,6 +6,7 @@ does.  Padding belongs on the right, where it cannot reach what stands before it
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -22,11 +23,13 @@ CELLS = (LSTM, *PATTERNS)  # B, B_max_plus, C and F are the automata of Table 6.
 class RationalLayer(nn.Module):
     """One rational recurrence; gates have a bias, inputs have none (eq. E.2 to E.5).
 
-    Weights are drawn uniformly with variance 1 / input_size.  The biases of forget gates start at FORGET_BIAS, those of
+    Weights are drawn uniformly with variance 1 / input_size.  The biases of forget gates start at forget_bias, those of
     output gates and the logits of F's epsilon arc and final weights at 0.
     """
 
-    def __init__(self, automaton: str, input_size: int, hidden_size: int, output_gate: bool):
+    def __init__(
+        self, automaton: str, input_size: int, hidden_size: int, output_gate: bool, forget_bias: float = FORGET_BIAS
+    ):
         super().__init__()
         self.automaton, self.hidden_size = automaton, hidden_size
         self.projections = 2 * PATTERNS[automaton] + output_gate
@@ -34,7 +37,7 @@ class RationalLayer(nn.Module):
         self.weight = nn.Parameter(torch.empty(self.projections * hidden_size, input_size).uniform_(-bound, bound))
         self.gate_bias = nn.Parameter(torch.zeros(PATTERNS[automaton] + output_gate, hidden_size))
         with torch.no_grad():
-            self.gate_bias[: PATTERNS[automaton]] = FORGET_BIAS
+            self.gate_bias[: PATTERNS[automaton]] = forget_bias
         final = automaton == "F"
         self.final_logits = nn.Parameter(torch.zeros(2, hidden_size)) if final else None
         self.epsilon_logits = nn.Parameter(torch.zeros(hidden_size)) if final else None
@@ -59,9 +62,9 @@ class RationalLayer(nn.Module):
 
 
 class LSTMLayer(nn.Module):
-    """An LSTM with one bias, weights drawn as torch does; the bias starts at 0, that of forget gates at FORGET_BIAS."""
+    """An LSTM with one bias, weights drawn as torch does; the bias starts at 0, that of forget gates at forget_bias."""
 
-    def __init__(self, input_size: int, hidden_size: int):
+    def __init__(self, input_size: int, hidden_size: int, forget_bias: float = FORGET_BIAS):
         super().__init__()
         self.hidden_size = hidden_size
         bound = hidden_size**-0.5
@@ -69,7 +72,7 @@ class LSTMLayer(nn.Module):
         self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(4 * hidden_size))
         with torch.no_grad():
-            self.bias[hidden_size : 2 * hidden_size] = FORGET_BIAS
+            self.bias[hidden_size : 2 * hidden_size] = forget_bias
 
     def initial_state(self, batch_size: int) -> tuple[Tensor, Tensor]:
         """Hidden state and cell, B d each, zeros."""
@@ -99,11 +102,13 @@ class StackedRNN(nn.Module):
         output_gate: bool,
         dropout: float = 0.0,
         variational_dropout: float = 0.0,
+        forget_bias: float = FORGET_BIAS,
     ):
         """cell: one of `CELLS`.  output_gate: of rational cells; an LSTM always has its own.
 
         dropout: of hidden states on their way to the next layer.  variational_dropout: of each layer's inputs, with one
-        mask for all steps.  Raises ValueError on an unknown cell, sizes below 1 and rates outside 0 <= p < 1.
+        mask for all steps.  forget_bias: of forget gates at the start.  Raises ValueError on an unknown cell, sizes
+        below 1, rates outside 0 <= p < 1 and a bias that is not finite.
         """
         super().__init__()
         if cell not in CELLS:
@@ -113,13 +118,16 @@ class StackedRNN(nn.Module):
                 raise ValueError(f"{name}: expected 1 or more, got {size}")
         for name, rate in (("dropout", dropout), ("variational_dropout", variational_dropout)):
             check_rate(name, rate)
+        if not math.isfinite(forget_bias):
+            raise ValueError(f"forget_bias: expected a finite number, got {forget_bias}")
         self.dropout, self.variational_dropout = dropout, variational_dropout
         self.layers = nn.ModuleList()
         for layer in range(layers):
             size = hidden_size if layer else input_size
             self.layers.append(
-                LSTMLayer(size, hidden_size) if cell == LSTM else RationalLayer(cell, size, hidden_size, output_gate)
-            )
+                LSTMLayer(size, hidden_size, forget_bias) if cell == LSTM
+                else RationalLayer(cell, size, hidden_size, output_gate, forget_bias)
+            )  # fmt: skip
 
     def initial_state(self, batch_size: int) -> tuple[Any, ...]:
         """Of each layer, before any word."""

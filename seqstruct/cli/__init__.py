@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from importlib import import_module
 from pkgutil import iter_modules
@@ -31,9 +32,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     # once fairseq has set up logging, matplotlib tells of every font that it looks at
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    # sizes of dictionaries, and what else is for the log of a training
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     args = build_parser().parse_args(argv)
     try:
-        return args.run(args) or 0
+        status = args.run(args) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # who read has seen enough; what is still held back goes nowhere, or Python would complain when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141  # what a shell says of a command that wrote to a closed pipe
     except (ValueError, OSError) as error:
         named = isinstance(error, OSError) and error.filename is not None and error.strerror
         sentence = f"{error.filename}: {error.strerror}" if named else str(error)

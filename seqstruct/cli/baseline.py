@@ -28,16 +28,21 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--metrics", nargs="+", metavar="NAME", help="copy: as of `seqstruct score`")
     parser.add_argument("--steps", type=int, metavar="K", help="answers: supporting facts that are chosen")
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--out", metavar="FILE", help="write JSON there, for `seqstruct record`, and print nothing")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print one number a line, or a JSON list of them."""
     from seqstruct.harness.baselines import measure
+    from seqstruct.harness.measurements import write
     from seqstruct.harness.records import format_value
 
     options = {name: getattr(args, name) for name in ("sentences", "discount", "languages", "metrics", "steps")}
     found = measure(args.name, args.folder, **{name: value for name, value in options.items() if value is not None})
+    if args.out:
+        write(args.out, found)
+        return
     if args.format == "json":
         print(json.dumps([measurement._asdict() for measurement in found], indent=1))
         return

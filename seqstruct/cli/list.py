@@ -153,6 +153,18 @@ def as_markdown(found: list[Mechanism]) -> str:
     return "\n".join(lines)
 
 
+def corpora() -> str:
+    """The registry of corpora as a table in markdown."""
+    from seqstruct.data.registry import ENTRIES
+
+    rows = (
+        f"| `{entry.name}` | {entry.help} | {entry.licence} | `{entry.use}` | {'yes' if entry.made_up else ''} |"
+        for entry in ENTRIES
+    )
+    head = "| name | what it is | licence | fairseq's task | `--made-up` |\n| --- | --- | --- | --- | --- |\n"
+    return head + "\n".join(rows)
+
+
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add `list` to the subcommands."""
     parser = commands.add_parser(
@@ -164,11 +176,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--format", choices=("text", "markdown"), default="text", help="markdown: the table of mechanisms alone"
     )
+    parser.add_argument("--corpora", action="store_true", help="the table of what `seqstruct prepare` makes instead")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Print the list; what needs fairseq is left out, with a sentence, where fairseq does not import."""
+    if args.corpora:
+        print(corpora())
+        return
     if args.format == "markdown":
         print(as_markdown(mechanisms()))
         return

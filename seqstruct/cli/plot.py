@@ -6,6 +6,8 @@ import argparse
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+TEXT = "symbols separated by spaces, as in the training data; @FILE takes the first line of a file"
+
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     """Add the subcommand, with one of its own for each drawing."""
@@ -30,18 +32,30 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                          help="where records are (default: records/ of the paper)")
     lengths.set_defaults(run=_lengths)
 
+    efficient = drawings.add_parser("efficient", help="figures 4.2, 4.3, 4.4 and 5.1 of peng_thesis, from its records")
+    efficient.add_argument("figure", choices=("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1"), metavar="FIGURE")
+    efficient.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
+    efficient.add_argument("--records", metavar="DIR", type=Path, help="default: records/ of the paper")
+    efficient.set_defaults(run=_efficient)
+
     attention = drawings.add_parser("attention", help="stack actions or attention weights of one string")
     attention.add_argument("checkpoint", metavar="CHECKPOINT")
-    attention.add_argument("text", metavar="TEXT", help="symbols separated by spaces, as in the training data")
+    attention.add_argument("text", metavar="TEXT", help=TEXT)
     attention.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     attention.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     attention.add_argument("--stacks", action="store_true", help="only layers with stack actions")
     attention.add_argument("--site", choices=("encoder_self", "decoder_self", "cross"), help="only this site's layers")
     attention.set_defaults(run=_attention)
 
+    tree = drawings.add_parser("soft-tree", help="the soft binary tree of a gated recursive convolution's encoder")
+    tree.add_argument("checkpoint", metavar="CHECKPOINT")
+    tree.add_argument("text", metavar="TEXT", help=TEXT)
+    tree.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
+    tree.set_defaults(run=_soft_tree)
+
     run = drawings.add_parser("run", help="the most probable run of a nondeterministic stack on one string")
     run.add_argument("checkpoint", metavar="CHECKPOINT")
-    run.add_argument("text", metavar="TEXT", help="symbols separated by spaces, as in the training data")
+    run.add_argument("text", metavar="TEXT", help=TEXT)
     run.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     run.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     run.set_defaults(run=_run)
@@ -54,7 +68,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     trees.add_argument("--sentence", type=int, default=1, metavar="N", help="its number in the split (default: 1)")
     trees.set_defaults(run=_dependencies)
 
-    for drawing in (curves, lengths, attention, run, trees):
+    for drawing in (curves, lengths, efficient, attention, tree, run, trees):
         drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
 
 
@@ -67,26 +81,35 @@ def _curves(args: argparse.Namespace) -> None:
 
 def _lengths(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
-    from seqstruct.harness.records import read_records
-    from seqstruct.harness.report import paper_folder, read_tables
 
-    folder = paper_folder(args.paper)
-    records = args.records or folder / "records"
-    order = {p.row: i for t in read_tables(folder) if t.name == args.table for i, p in enumerate(t.published)}
-    chosen = [
-        r for r in read_records(records / f"{args.table}.jsonl")
-        if r.scale == args.scale and fnmatchcase(r.row, args.row)
-        and (args.metric in (None, r.metric) or r.metric == args.best)
-    ]
-    chosen.sort(key=lambda r: order.get(r.row, len(order)))
+    chosen = _records(args.paper, args.table, args)
     draw = plot.length_panels if args.panels else plot.length_curves
-    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best), args.out)
+    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric), args.out)
+
+
+def _efficient(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+    from seqstruct.harness.plot_efficient import draw
+
+    plot.save(draw(args.figure, _records("peng_thesis", args.figure, args)), args.out)
+
+
+def _records(paper: str, table: str, args: argparse.Namespace) -> list:
+    """Those of a scale, and of rows that match, in the order of the paper's rows."""
+    from seqstruct.harness.paper import paper_folder, read_tables
+    from seqstruct.harness.records import read_records
+
+    folder = paper_folder(paper)
+    order = {p.row: i for t in read_tables(folder) if t.name == table for i, p in enumerate(t.published)}
+    found = [r for r in read_records((args.records or folder / "records") / f"{table}.jsonl")
+             if r.scale == args.scale and fnmatchcase(r.row, getattr(args, "row", "*"))]  # fmt: skip
+    return sorted(found, key=lambda r: order.get(r.row, len(order)))
 
 
 def _attention(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
 
-    views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
+    views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
     if args.stacks:
         views = [view for view in views if view.actions is not None]
     if args.site:
@@ -94,10 +117,25 @@ def _attention(args: argparse.Namespace) -> None:
     plot.save(plot.attention(views), args.out)
 
 
+def _soft_tree(args: argparse.Namespace) -> None:
+    from seqstruct.harness import plot
+    from seqstruct.harness.plot_tree import soft_tree, soft_tree_gates
+
+    words, gates = soft_tree_gates(args.checkpoint, _line(args.text), data=args.data)
+    plot.save(soft_tree(words, gates), args.out)
+
+
+def _line(text: str) -> str:
+    """Text as it is given, or the first line of a file."""
+    from seqstruct.data.aligned import read_lines
+
+    return next(iter(read_lines(text[1:])), "") if text.startswith("@") else text
+
+
 def _run(args: argparse.Namespace) -> None:
     from seqstruct.harness import plot
 
-    views = plot.layer_views(args.checkpoint, args.text, target=args.target, data=args.data)
+    views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
     plot.save(plot.stack_runs(views), args.out)
 
 

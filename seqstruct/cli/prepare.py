@@ -1,28 +1,75 @@
-"""`seqstruct prepare CORPUS`: make a corpus ready for training.
+"""`seqstruct prepare NAME`: make a corpus ready for training.
 
-Each package of `seqstruct.data` with a module `prepare` is one corpus; the module has DESCRIPTION,
-`add_arguments(parser)` and `run(args)`, and imports nothing heavy outside `run`.
+One parser for all: where the raw files come from, then what the corpus of that name needs (`seqstruct.data.registry`).
 """
 
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
-from importlib.util import find_spec
-from pkgutil import iter_modules
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NoReturn
 
-import seqstruct.data
+from seqstruct.data.files import check_free
+from seqstruct.data.registry import ENTRIES, GENERATED, OWN, Entry, find
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `prepare`, with one subcommand for each corpus."""
-    parser = commands.add_parser("prepare", help="make a corpus ready for training")
-    corpora = parser.add_subparsers(dest="corpus", metavar="CORPUS", required=True)
-    for package in sorted(iter_modules(seqstruct.data.__path__), key=lambda m: m.name):
-        name = f"seqstruct.data.{package.name}.prepare"
-        if not package.ispkg or find_spec(name) is None:
-            continue
-        module = import_module(name)
-        corpus = corpora.add_parser(package.name, help=module.DESCRIPTION, description=module.DESCRIPTION)
-        module.add_arguments(corpus)
-        corpus.set_defaults(run=module.run)
+    """Add `prepare`; the options of a corpus are read once its name is known."""
+    names = "\n".join(f"  {entry.name:18} {entry.help}" for entry in ENTRIES)
+    parser = commands.add_parser(
+        "prepare", help="make a corpus ready for training", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Make a corpus ready for training; `seqstruct prepare NAME --help` lists its options.",
+        epilog=f"names:\n{names}",
+    )  # fmt: skip
+    parser.add_argument("name", metavar="NAME", help="of the corpus")
+    parser.add_argument("options", nargs=argparse.REMAINDER, metavar="...", help="--out DIR, --from DIR and others")
+    parser.set_defaults(run=lambda args: run(find(args.name), args.options))
+
+
+class Parser(argparse.ArgumentParser):
+    """One that says in one sentence what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        """That sentence, and exit status 2."""
+        self.exit(2, f"{self.prog}: {message} (see --help)\n")
+
+
+def build_parser(entry: Entry) -> argparse.ArgumentParser:
+    """The options of one corpus."""
+    module = entry.load()
+    parser = Parser(
+        prog=f"seqstruct prepare {entry.name}", formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=f"{entry.help} (licence: {entry.licence})\n\n{module.__doc__}",
+    )  # fmt: skip
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make; it appears when all is done")
+    if entry.licence == GENERATED:
+        parser.add_argument("--made-up", action="store_true", help="accepted as of all corpora: this one always is")
+    elif entry.licence != OWN:
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument("--from", dest="source", metavar="DIR", help="folder of raw files; nothing is downloaded")
+        where.add_argument("--made-up", action="store_true",
+                           help="make small raw files up, for a trial; they go to --downloads where that is given")
+        parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
+        parser.add_argument("--unchecked", action="store_true",
+                            help="take raw files as they are: neither checksums nor numbers are compared")
+    module.add_arguments(parser, entry.name)
+    return parser
+
+
+def run(entry: Entry, options: Sequence[str]) -> None:
+    """Make the folder and say what it holds."""
+    args = build_parser(entry).parse_args(options)
+    args.entry = entry.name
+    check_free(args.out)
+    with TemporaryDirectory() as scratch:
+        if entry.licence not in (GENERATED, OWN):
+            if args.made_up:
+                args.source, args.unchecked = args.downloads or scratch, True
+                entry.write_made_up(Path(args.source))
+            elif args.unchecked and args.source is None:
+                raise ValueError("--unchecked needs --from DIR: downloads are always checked")
+            args.downloads = args.downloads or f"{Path(args.out)}.downloads"
+        entry.load().run(args)
+    print(f"{args.out}: ready")

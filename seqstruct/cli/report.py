@@ -11,9 +11,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser("report", help="a paper's table, ours beside it", description=__doc__)
     parser.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
     parser.add_argument("table", metavar="TABLE", nargs="?", help="one table, as the source numbers it (default: all)")
-    parser.add_argument("--format", choices=("text", "markdown", "csv"), default="text", help="default: text")
+    parser.add_argument("--format", choices=("text", "markdown", "csv", "html"), default="text",
+                        help="default: text; html is one page, sorted by clicks, with each run's command")
     parser.add_argument("--scale", nargs="+", choices=("smoke", "small", "paper"), default=["small", "paper"],
                         help="records of these scales (default: small paper)")
+    parser.add_argument("--all", action="store_true", dest="everything",
+                        help="also metrics that only chose settings or runs, and rows without a run")
     parser.add_argument("--seeds", action="store_true", help="show the value of every seed")
     parser.add_argument("--records", metavar="DIR", type=Path,
                         help="where records are (default: records/ of the paper)")
@@ -22,8 +25,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the report."""
-    from seqstruct.harness.report import paper_folder, report
+    from seqstruct.harness.paper import paper_folder
+    from seqstruct.harness.report import report
 
     folder = paper_folder(args.paper)
     records = args.records or folder / "records"
-    print(report(folder, records, table=args.table, scales=args.scale, seeds=args.seeds, output=args.format), end="")
+    print(report(folder, records, table=args.table, scales=args.scale, everything=args.everything,
+                 seeds=args.seeds, output=args.format), end="")

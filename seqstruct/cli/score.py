@@ -11,8 +11,10 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from seqstruct.data.aligned import read_lines
+from seqstruct.data.subwords import KINDS
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
 from seqstruct.scoring.hypotheses import UNDO, read_generate, to_text
 from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_length
@@ -30,6 +32,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     system.add_argument("--alignments", metavar="FILE", nargs="+",
                         help="one file a system: word alignments i-j, counted from 0, for the alignment error rate")
     parser.add_argument("--references", nargs="+", metavar="RAW", help="raw references, untouched text")
+    parser.add_argument("--data", metavar="DIR",
+                        help="folder of data-prep/ with translations: gives references, subwords and the language")
+    parser.add_argument("--subset", choices=("valid", "test"), default="test", help="with --data (default test)")
     parser.add_argument("--gold-alignments", metavar="FILE", help="i-j for sure links, ipj or i?j for possible ones")
     parser.add_argument("--gold-from-one", action="store_true", help="the gold alignments count words from 1")
     parser.add_argument("--subwords", choices=tuple(UNDO), default="none", help="subwords to undo (default none)")
@@ -51,12 +56,21 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--sources", metavar="RAW",
                         help="raw source sentences, whose lengths count (default those of the first references)")
     parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--record", nargs="+", metavar="FILE.json [TABLE:]NAME",
+                        help="write one system's scores for `seqstruct record`, each under every NAME, in which {} is "
+                             "the metric (default test_{})")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores.  Raises ValueError or OSError with one sentence."""
+    if args.record and (args.alignments or len(args.hypotheses or args.from_generate) > 1):
+        raise ValueError("--record: expected the translations of one system")
+    if args.data:
+        _read_data(args)
     result, shown = _alignments(args) if args.alignments else _translations(args)
+    if args.record:
+        _record(result["scores"], args.record[0], args.record[1:] or ["test_{}"])
     print(json.dumps(result, indent=1) if args.format == "json" else "\n".join(shown))
     return 0
 
@@ -99,6 +113,37 @@ def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
         return {"sentences": len(references[0]), **systems[0]}, _text(systems[0])
     named = [{"name": path, **system} for path, system in zip(paths, systems, strict=True)]
     return {"sentences": len(references[0]), "systems": named}, _table(named)
+
+
+def _read_data(args: argparse.Namespace) -> None:
+    """Set the options that a prepared folder decides."""
+    if args.references or args.alignments:
+        raise ValueError("--data: expected translations with it, and no --references")
+    path = Path(args.data, "corpus.json")
+    options = json.loads(path.read_text(encoding="utf-8")).get("options", {})
+    if len(options.get("languages", ())) != 2 or "subwords" not in options:
+        raise ValueError(f"{path}: expected the options of a folder of translations")
+    target = options["languages"][1]
+    args.references, args.language = [str(Path(args.data, "raw", f"{args.subset}.{target}"))], target
+    if args.from_generate:
+        kind = options["subwords"] if isinstance(options["subwords"], str) else options["subwords"][1]
+        words = KINDS[kind][0]
+        args.subwords = ("none" if kind == "words" else kind) if words else "sentencepiece"
+        args.detokenize = target if words else None
+
+
+def _record(scores: Sequence[dict], path: str, names: Sequence[str]) -> None:
+    from seqstruct.harness.measurements import Measurement, write
+
+    units = {"chrf": "chrF2", "ter": "TER", "gleu": "GLEU"}
+    found = []
+    for name in names:
+        table, _, called = name.rpartition(":")
+        for s in scores:
+            metric = s["metric"]
+            unit = units.get(metric, "BLEU")
+            found.append(Measurement(called.replace("{}", metric), s["value"], unit, table=table))
+    write(path, found)
 
 
 def _lengths(args: argparse.Namespace, references: Sequence[str]) -> list[int] | None:

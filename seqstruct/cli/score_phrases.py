@@ -16,7 +16,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "score-phrases", help="add a model's score to a Moses phrase table", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("table", metavar="TABLE", help="source ||| target ||| scores ||| ..., plain or .gz")
+    parser.add_argument("table", metavar="TABLE", help="source ||| target ||| scores ||| ..., plain or .gz, or "
+                        "the folder of a phrase-table")
     parser.add_argument("--checkpoint", metavar="PT", nargs="+", required=True,
                         help="a translation model of fairseq-train; several are an ensemble")
     parser.add_argument("--out", metavar="FILE", required=True, help="the new table; packed if it ends in .gz")
@@ -29,6 +30,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--keep", action="store_true", help="keep lines without a score, unchanged")
     parser.add_argument("--window", type=int, default=20000, metavar="LINES",
                         help="lines in memory, batched by length (default %(default)s)")
+    parser.add_argument("--record", metavar="FILE.json", help="write how many got a score, for `seqstruct record`")
     parser.add_argument("--cpu", action="store_true", help="leave a GPU alone")
     parser.set_defaults(run=run)
 
@@ -37,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the table and say what was left out.  Raises ValueError or OSError with one sentence."""
     import os
 
+    from seqstruct.harness.measurements import Measurement, write
     from seqstruct.harness.progress import Progress
     from seqstruct.scoring.forced import load_scorer
     from seqstruct.scoring.phrase_table import score_table
@@ -44,6 +47,12 @@ def run(args: argparse.Namespace) -> int:
 
     if args.window < 1:
         raise ValueError(f"--window: expected 1 or more, got {args.window}")
+    if os.path.isdir(args.table):
+        found = [path for name in ("phrase-table", "phrase-table.gz")
+                 if os.path.isfile(path := os.path.join(args.table, name))]  # fmt: skip
+        if not found:
+            raise ValueError(f"{args.table}: expected phrase-table or phrase-table.gz in it")
+        args.table = found[0]
     os.stat(args.table)  # before the models are loaded
     scorer = load_scorer(args.checkpoint, args.data, args.subword_model, args.cpu)
     with Progress() as bars:
@@ -58,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
             args.score, args.keep, args.window,
         )
     left = "kept unchanged" if args.keep else "left out"
+    if args.record:
+        write(args.record, [Measurement("phrase_pairs_scored", report.scored, "phrase pairs")])
     print(f"{report.lines} lines: {report.scored} scored, {report.malformed} malformed and {report.too_long} too long "
           f"for the model, {left}; {report.unknown} words unknown to the model")
     return 0

@@ -30,6 +30,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--shortlist", type=int, default=5000, metavar="N",
                         help="most frequent words that stay whole among character bigrams (default %(default)s)")
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    parser.add_argument("--record", metavar="FILE.json", help="write one line's numbers for `seqstruct record`")
     parser.set_defaults(run=run)
 
 
@@ -53,6 +54,8 @@ def run(args: argparse.Namespace) -> None:
     train, test = counted(args.train, args.language), counted(args.test, args.language)
     other = counted(args.other, args.other_language) if args.other else None
     lines = [line_of(name, train, test, other, options) for name in args.segmentations or SEGMENTATIONS]
+    if args.record:
+        _record(lines, args.record)
     if args.format == "json":
         print(json.dumps([asdict(line) for line in lines], indent=1))
         return
@@ -69,3 +72,13 @@ def run(args: argparse.Namespace) -> None:
         first, *numbers = row[:3]
         padded = [f"{n:>{w}}" for n, w in zip(numbers, widths[1:], strict=True)]
         print("  ".join([f"{first:<{widths[0]}}", *padded, row[3]]).rstrip())
+
+
+def _record(lines: list, path: str) -> None:
+    from seqstruct.harness.measurements import Measurement, write
+
+    if len(lines) != 1 or lines[0].missing:
+        raise ValueError(f"--record: {lines[0].missing}" if len(lines) == 1 else "--record: expected one segmentation")
+    (line,) = lines
+    write(path, [Measurement("tokens", line.tokens, "tokens"), Measurement("types", line.types, "types"),
+                 Measurement("unknown", line.unknown, "tokens")])  # fmt: skip

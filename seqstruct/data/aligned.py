@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seqstruct.data.files import open_text
@@ -120,6 +120,14 @@ def content_sha256(path: str | os.PathLike) -> str:
     except UNPACKING_ERRORS as error:
         raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
     return digest.hexdigest()
+
+
+def check_content(paths: Iterable[Path], checksums: Mapping[str, str]) -> None:
+    """Raise ValueError unless the text of each file, plain or .gz, has the SHA-256 of its name without .gz."""
+    for path in paths:
+        name, digest = path.name.removesuffix(".gz"), content_sha256(path)
+        if checksums.get(name) != digest:
+            raise ValueError(f"{name}: SHA-256 {digest}, expected {checksums.get(name)}: truncated or altered")
 
 
 def read_checksums(path: str | os.PathLike) -> dict[str, str]:

@@ -1,21 +1,21 @@
 """ASPEC-JE (Nakazawa et al. 2016) from its distributed files to aligned text.
 
 A line of train/train-N.txt has five fields between "|||": similarity, document, sentence, Japanese, English; a line of
-dev/dev.txt and test/test.txt has four, without the similarity.  `python -m seqstruct.data.aspec --help` is what
-data-prep/aspec.sh calls; it cuts the text into words and binarises it as `word_pairs` does.
+dev/dev.txt and test/test.txt has four, without the similarity.  Text is cut and binarised as `word_pairs` does, of at
+most 50 units a side (Kim et al. 2017, section 4.2; they have KyTea's words).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 from seqstruct.data import word_pairs
 from seqstruct.data.aligned import read_lines
-from seqstruct.data.command import exit_status
+from seqstruct.data.arguments import add_numbers
+from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import atomic_write, new_folder
 
 LANGUAGES = ("ja", "en")
@@ -24,6 +24,10 @@ FILES = {
     "valid": ["dev/dev.txt"],
     "test": ["test/test.txt"],
 }
+MANUAL = (
+    "apply for the corpus, with your name and affiliation, at https://jipsti.jst.go.jp/aspec/, accept its licence for "
+    "research, unpack ASPEC.tar.gz and name the folder ASPEC-JE"
+)
 FIELDS = {"train": 5, "valid": 4, "test": 4}
 
 
@@ -56,29 +60,24 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]
     return counts
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.aspec", description=__doc__.split("\n")[0])
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="the unpacked corpus")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--units", choices=("characters", "kytea", "mecab"), default="characters", help="of Japanese")
-    parser.add_argument("--sample", type=int, default=500_000, metavar="N", help="training pairs drawn (0: all)")
-    parser.add_argument("--threshold", type=int, default=10, metavar="N", help="occurrences that a token needs")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
-    args = parser.parse_args(argv)
-
-    def run() -> None:
-        options = word_pairs.Options(
-            LANGUAGES, (args.units, "moses"), max_source=50, max_target=50, sample=args.sample, threshold=args.threshold
-        )
-        with new_folder(args.out) as folder:
-            pairs = folder.parent / "pairs"
-            counts = extract(args.source, pairs)
-            word_pairs.prepare({split: pairs / split for split in FILES}, options, folder, args.workers)
-        print(", ".join(f"{split}: {count} pairs" for split, count in counts.items()))
-
-    return exit_status("aspec", run)
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--units", choices=("characters", "kytea", "mecab"), default="characters",
+                        help="of Japanese; the programs KyTea and MeCab are yours to install (default %(default)s)")
+    add_numbers(parser, {
+        "--sample": (500_000, "training pairs drawn at random of those that fit, 0: all"),
+        "--threshold": (10, "occurrences in training that a token needs"), "--workers": (1, "processes that binarise"),
+    })  # fmt: skip
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    source = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    options = word_pairs.Options(
+        LANGUAGES, (args.units, "moses"), max_source=50, max_target=50, sample=args.sample, threshold=args.threshold
+    )
+    with new_folder(args.out) as folder:
+        pairs = folder.parent / "pairs"
+        counts = extract(source, pairs)
+        word_pairs.prepare({split: pairs / split for split in FILES}, options, folder, args.workers)
+    print(", ".join(f"{split}: {count} pairs" for split, count in counts.items()))

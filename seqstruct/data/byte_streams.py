@@ -7,17 +7,14 @@
 The folder holds bin/ for fairseq's task language_modeling (--sample-break-mode none) or stream_language_modeling; a
 token is a byte (`byte_symbols`), with no end of sentence in between.  Cross entropy in bits (fairseq's loss, base 2) is
 so in bits per byte, or per dimension of an image.
-`python -m seqstruct.data.byte_streams --help` is what the scripts in data-prep/ call.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
-import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -25,8 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from seqstruct.data.byte_symbols import SPECIAL, SYMBOLS, write_dictionary
-from seqstruct.data.command import add_source_arguments, exit_status
-from seqstruct.data.downloads import DAMAGE, Remote, collect, raw_folder
+from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
 from seqstruct.data.files import new_folder, sha256, verify, write_json
 
 CORPORA = ("enwik8", "imagenet64")
@@ -35,6 +31,10 @@ ENWIK8 = Remote("http://mattmahoney.net/dc/enwik8.zip", ENWIK8_SHA256,
                 mirrors=(Remote("https://data.deepai.org/enwik8.zip", ENWIK8_SHA256),))  # fmt: skip
 ENWIK8_MD5 = "a1fa5ffddb56f4953e226637dabbb36a"
 MANUAL = "enwik8 is described at http://mattmahoney.net/dc/textdata.html; name its folder by --from"
+MANUAL_IMAGES = (
+    "get an account at https://image-net.org, accept its terms, and take train_64x64.tar and valid_64x64.tar, or the "
+    "arrays train_data_batch_N.npz and val_data.npz"
+)
 SIDE = 64
 IMAGE = SIDE * SIDE * 3
 ITEM = 1 << 16  # bytes of a text in one entry of the indexed data set
@@ -104,10 +104,9 @@ def read_images(folder: Path, split: str) -> Iterator[np.ndarray]:
 
 def _images_of_archive(path: Path) -> Iterator[np.ndarray]:
     try:
-        with tarfile.open(path) as opened:
-            for member in opened:
-                if member.isfile() and member.name.endswith(".png"):
-                    yield _decode(f"{path}, {member.name}", opened.extractfile(member))
+        for name, opened in members(path):
+            if name.endswith(".png"):
+                yield _decode(f"{path}, {name}", opened())
     except DAMAGE as error:
         raise ValueError(f"{path}: truncated or altered: {error}") from None
 
@@ -159,12 +158,11 @@ def prepare(
                 verify(path, ENWIK8_MD5)
             splits = text_splits(path)
         else:
-            if source is None or not Path(source).is_dir():
-                raise ValueError("imagenet64 is not downloaded: --from with a folder is needed (see --help)")
+            raw = raw_folder([], source, "", manual=MANUAL_IMAGES)
             for name, digest in IMAGES_SHA256.items() if checked else ():
-                if Path(source, name).is_file():
-                    verify(Path(source, name), digest)
-            splits = {split: islice(read_images(Path(source), split), most or None)
+                if (raw / name).is_file():
+                    verify(raw / name, digest)
+            splits = {split: islice(read_images(raw, split), most or None)
                       for split, most in (("train", train_images), ("valid", valid_images))}  # fmt: skip
         write_dictionary(folder / "bin" / "dict.txt")
         summary = {"corpus": corpus, "counts": {s: write_stream(folder / "bin" / s, i) for s, i in splits.items()}}
@@ -173,30 +171,17 @@ def prepare(
     return summary
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.byte_streams", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", choices=CORPORA)
-    add_source_arguments(parser)
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
     for split in ("train", "valid"):
-        parser.add_argument(f"--{split}-images", type=int, default=0, metavar="N",
-                            help=f"the first N images of the {split} set alone, 0: all (default 0)")
-    return parser
+        if name == "imagenet64":
+            parser.add_argument(f"--{split}-images", type=int, default=0, metavar="N",
+                                help=f"the first N images of the {split} set alone, 0: all (default 0)")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        summary = prepare(args.corpus, args.out, args.source, args.downloads, checked=not args.unchecked,
-                          train_images=args.train_images, valid_images=args.valid_images)
-        for split, counts in summary["counts"].items():
-            print(f"{split}: {counts['bytes']} bytes")
-        print(f"{args.out}: ready")
-
-    return exit_status("byte_streams", run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    images = {name: getattr(args, name, 0) for name in ("train_images", "valid_images")}
+    summary = prepare(args.entry, args.out, args.source, args.downloads, checked=not args.unchecked, **images)
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['bytes']} bytes")

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from seqstruct.data.files import open_text
+from seqstruct.data.aligned import read_lines
 
 FIELDS = 10
 
@@ -47,8 +47,7 @@ class Sentence:
 
 def read_conllu(path: str | os.PathLike) -> Iterator[Sentence]:
     """The sentences of a file, plain or .gz.  Raises ValueError with file and line as `parse_conllu`."""
-    with open_text(path) as stream:
-        yield from parse_conllu(stream, str(path))
+    yield from parse_conllu(read_lines(path), str(path))
 
 
 def parse_conllu(lines: Iterable[str], name: str) -> Iterator[Sentence]:

@@ -8,27 +8,24 @@
 A folder of raw files is read; files in an archive beside them (`ARCHIVES`) are read without unpacking it.  The result
 holds text/SPLIT.txt and bin/, for a stream (`stream_language_modeling`) and by sentence (fairseq's own task
 `language_modeling --sample-break-mode eos`) alike, and corpus.json with checksums and counts.
-`python -m seqstruct.data.corpora --help` is what the scripts in `data-prep/` call.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import re
-import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from seqstruct.data import aligned
 from seqstruct.data.binarise import preprocess
-from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.downloads import DAMAGE, Remote, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json
 
@@ -50,13 +47,18 @@ REMOTES = {  # the Penn Treebank is licensed
         mirrors=(Remote(f"https://s3.amazonaws.com/research.metamind.io/wikitext/{ARCHIVES[corpus]}", digest),),
     ) for corpus, digest in WIKITEXT_SHA256.items()},
 }  # fmt: skip
-MANUAL = "get {} elsewhere and name its folder by --from"
+MANUAL_ARCHIVE = "get {} elsewhere and name its folder by --from"
+MANUAL = {
+    "ptb": "the text is licensed by the Linguistic Data Consortium (LDC99T42); who has the licence finds {} on Tomas "
+           "Mikolov's page of RNNLM; `brown` is of much the same size",
+}  # fmt: skip
 COUNTS = {  # lines and words of each split, as published
     "ptb": {"train": (42068, 887521), "valid": (3370, 70390), "test": (3761, 78669)},
     "wikitext2": {"train": (36718, 2051910), "valid": (3760, 213886), "test": (4358, 241211)},
     "wikitext103": {"train": (1801350, 101425671), "valid": (3760, 213886), "test": (4358, 241211)},
 }
 NUMBER = re.compile(r"(?=.*\d)[\d.,:/$%'-]+", re.ASCII)
+SUBWORDS = 8000  # types of byte-pair encoding
 BROWN_PARTS = 20  # documents are dealt into so many parts; the last but one validates, the last tests
 
 
@@ -156,23 +158,31 @@ def _member(archive: Path, name: str) -> Iterator[IO[bytes]]:
             yield opened.extractfile(name)
 
 
-def _read_brown(archive: Path) -> dict[str, list[str]]:
-    """Words without their tags; documents are dealt out one by one, so that each part has all genres."""
+def brown_documents(archive: str | os.PathLike) -> list[list[str]]:
+    """The lines of each document of nltk's brown.zip, tokens as word/tag, in the order of the names.
+
+    Raises ValueError if it is damaged, is not UTF-8 or has none.
+    """
     try:
         with zipfile.ZipFile(archive) as opened:
             names = sorted(name for name in opened.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
-            documents = [(name, opened.read(name)) for name in names]
-    except zipfile.BadZipFile as error:
+            documents = [opened.read(name).decode("utf-8").split("\n") for name in names]
+    except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
         raise ValueError(f"{archive}: truncated or altered: {error}") from None
-    if not documents:
+    if not any(line.strip() for document in documents for line in document):
         raise ValueError(f"{archive}: no document of the Brown corpus is in it")
+    return documents
+
+
+def _read_brown(archive: Path) -> dict[str, list[str]]:
+    """Words without their tags; documents are dealt out one by one, so that each part has all genres."""
+    documents = brown_documents(archive)
     lines: dict[str, list[str]] = {split: [] for split in SPLITS}
     for part in range(BROWN_PARTS):
         split = SPLITS[max(0, part - BROWN_PARTS + len(SPLITS))]
-        for name, content in documents[part::BROWN_PARTS]:
-            for line in _Lines(f"{archive}, {name}", lambda content=content: io.BytesIO(content)):
-                if line:
-                    lines[split].append(" ".join(token.rpartition("/")[0] or token for token in line.split()))
+        for line in (line.split() for document in documents[part::BROWN_PARTS] for line in document):
+            if line:
+                lines[split].append(" ".join(token.rpartition("/")[0] or token for token in line))
     return lines
 
 
@@ -191,11 +201,16 @@ def prepare(
     out: str | os.PathLike,
     options: Options | None = None,
     checked: bool = True,
+    *,
+    subwords: bool = False,
+    also_test: str | os.PathLike | None = None,
 ) -> dict:
     """Make the folder `out` from raw files in `source`; the contents of corpus.json come back.
 
     options: `DEFAULTS` of the corpus if None.  checked: whether the files must be the published ones, by checksum
-    (Brown) or by their numbers of lines and words.  The folder appears when it is whole.
+    (Brown) or by their numbers of lines and words.  subwords: whether words are cut by byte-pair encoding, learned from
+    training, into `options.vocabulary` types; its merges are codes.bpe.  also_test: a second text to test on, test1.
+    The folder appears when it is whole.
     Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
     """
     raw = read_lines(corpus, source, checked)
@@ -203,17 +218,36 @@ def prepare(
     if checked:
         _check_counts(corpus, raw)
     with new_folder(out) as folder:
-        counts = {}
-        for split in SPLITS:
-            most = options.train_lines if split == "train" and options.train_lines else None
-            counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
-            if not counts[split]["words"]:
-                raise ValueError(f"{corpus}: no words in the {split} set")
-        binarise(folder, options)
+        counts = write(folder, raw, options, subwords=subwords, also_test=also_test)
         summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
-        summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
+        summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in counts}
         write_json(folder / "corpus.json", summary)
     return summary
+
+
+def write(
+    folder: Path, raw: Mapping[str, Iterable[str]], options: Options, *, subwords: bool = False,
+    also_test: str | os.PathLike | None = None,
+) -> dict[str, dict[str, int]]:
+    """text/ and bin/ of raw lines by split, as of `prepare`; lines and words of each split come back.
+
+    Raises ValueError if a split has no words.
+    """
+    counts = {}
+    for split in SPLITS:
+        most = options.train_lines if split == "train" and options.train_lines else None
+        counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
+        if not counts[split]["words"]:
+            raise ValueError(f"no words in the {split} set")
+    if also_test is not None:
+        words = (" ".join(line.split()) for line in aligned.read_lines(also_test))
+        cleaned = clean(words, replace(options, skip_empty=True))
+        counts["test1"] = _write(folder / "text" / "test1.txt", cleaned)
+    if subwords:
+        cut(folder, list(counts), options.vocabulary)
+        options = replace(options, vocabulary=0, min_count=1)
+    binarise(folder, options, 8 if subwords else 1)  # that of subwords as fairseq-preprocess makes it
+    return counts
 
 
 def _check_counts(corpus: str, raw: Mapping[str, Iterable[str]]) -> None:
@@ -237,51 +271,72 @@ def _write(path: Path, lines: Iterable[str]) -> dict[str, int]:
     return counts
 
 
-def binarise(folder: Path, options: Options) -> None:
-    """fairseq-preprocess from folder/text/SPLIT.txt to folder/bin; its dictionary has no made-up words.
+def cut(folder: Path, splits: Sequence[str], vocabulary: int) -> None:
+    """Cut text/SPLIT.txt into subwords, in place, by an encoding of the training text, codes.bpe."""
+    from seqstruct.data import subwords
+
+    paths = {split: folder / "text" / f"{split}.txt" for split in splits}
+    subwords.learn_bpe(aligned.read_lines(paths["train"]), folder / "codes.bpe", vocabulary)
+    apply = subwords.load_bpe(folder / "codes.bpe")
+    for path in paths.values():
+        with atomic_write(path) as stream:
+            stream.writelines(f"{apply(line)}\n" for line in aligned.read_lines(path))
+
+
+def binarise(folder: Path, options: Options, padding: int = 1) -> None:
+    """fairseq-preprocess from folder/text/SPLIT.txt to folder/bin; made-up words fill its dictionary up to a multiple
+    of `padding`.
 
     Raises ValueError with its last line if it fails.
     """
-    command = ["--only-source", "--thresholdsrc", options.min_count, "--padding-factor", "1", "--workers", "1"]
+    command = ["--only-source", "--thresholdsrc", options.min_count, "--padding-factor", padding, "--workers", "1"]
     for split in SPLITS:
-        command += [f"--{split}pref", folder / "text" / f"{split}.txt"]
+        names = [f"{split}.txt", "test1.txt"] if split == "test" else [f"{split}.txt"]
+        paths = [folder / "text" / name for name in names]
+        command += [f"--{split}pref", ",".join(str(path) for path in paths if path.is_file())]
     if options.vocabulary:
         command += ["--nwordssrc", options.vocabulary]
     preprocess(folder / "bin", command)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.corpora", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", choices=tuple(ARCHIVES))
-    add_source_arguments(parser)
-    parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, 0: all")
-    parser.add_argument("--min-count", type=int, metavar="N", help="occurrences in training that a type needs")
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    add_text_arguments(parser, DEFAULTS[name])
+
+
+def add_text_arguments(parser: argparse.ArgumentParser, default: Options) -> None:
+    """How a text is cut down; the values are None where the default holds."""
+    parser.add_argument("--vocabulary", type=int, metavar="N",
+                        help=f"most frequent types kept, 0: all (default {default.vocabulary})")
+    parser.add_argument("--min-count", type=int, metavar="N",
+                        help=f"occurrences in training that a type needs (default {default.min_count})")
     parser.add_argument("--lowercase", action="store_true", default=None, help="lowercase words; numbers become N")
     parser.add_argument("--train-lines", type=int, metavar="N", help="take the first N lines of training alone")
+    parser.add_argument("--subwords", choices=("bpe",), help="byte-pair encoding learned from training; --vocabulary "
+                        f"is then the number of its types (default {SUBWORDS}), and no word is left out")
+    parser.add_argument("--also-test", metavar="FILE", help="a second text to test on, test1; its empty lines are left "
+                        "out")
     parser.add_argument("--skip-empty", action="store_true", default=None, help="leave out empty lines")
-    return parser
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
-        chosen = {name: value for name, value in given.items() if value is not None}
-        options = Options(**{**asdict(DEFAULTS[args.corpus]), **chosen})
-        remotes = [REMOTES[args.corpus]] if args.corpus in REMOTES else []
-        if args.source is None and not remotes:
-            raise ValueError("the text is licensed and is not downloaded: --from DIR is needed (see --help)")
-        source = raw_folder(remotes, args.source, args.downloads or f"{Path(args.out)}.downloads",
-                            manual=MANUAL.format(ARCHIVES[args.corpus]), checked=not args.unchecked)
-        summary = prepare(args.corpus, source, args.out, options, not args.unchecked)
-        for split, counts in summary["counts"].items():
-            print(f"{split}: {counts['lines']} lines, {counts['words']} words")
-
-    return exit_status("corpora", run)
+def chosen(args: argparse.Namespace, default: Options) -> Options:
+    """The options that the command line says, else those of `default`."""
+    given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
+    options = replace(default, **{name: value for name, value in given.items() if value is not None})
+    return replace(options, vocabulary=args.vocabulary or SUBWORDS) if args.subwords else options
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def report(counts: Mapping[str, Mapping[str, int]]) -> None:
+    """Print what each split holds."""
+    for split, found in counts.items():
+        print(f"{split}: {found['lines']} lines, {found['words']} words")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    remotes = [REMOTES[args.entry]] if args.entry in REMOTES else []
+    manual = MANUAL.get(args.entry, MANUAL_ARCHIVE).format(ARCHIVES[args.entry])
+    source = raw_folder(remotes, args.source, args.downloads, manual=manual, checked=not args.unchecked)
+    summary = prepare(args.entry, source, args.out, chosen(args, DEFAULTS[args.entry]), not args.unchecked,
+                      subwords=bool(args.subwords), also_test=args.also_test)  # fmt: skip
+    report(summary["counts"])

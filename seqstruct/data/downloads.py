@@ -7,15 +7,12 @@ down in the folder's SHA256SUMS, and later runs must find the same.
 
 from __future__ import annotations
 
-import argparse
 import gzip
-import http.client
+import logging
 import os
 import shutil
 import sys
 import tarfile
-import urllib.error
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,12 +22,12 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
 from seqstruct.data.aligned import read_checksums
-from seqstruct.data.command import exit_status
 from seqstruct.data.files import atomic_write, sha256, verify
 
 SUMS = "SHA256SUMS"
 ATTEMPTS = 3
 TIMEOUT = 60  # seconds without a byte
+BLOCK = 1 << 14  # bytes written at once, the most that a broken download loses
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
 
@@ -55,46 +52,55 @@ class Remote:
         return self.name or self.address.rsplit("/", 1)[-1]
 
 
-def download(address: str, path: str | os.PathLike) -> None:
+def download(address: str, path: str | os.PathLike, checksum: str = "") -> None:
     """Download one file; what a broken download left in `path`.part is kept, and the next one goes on from there.
 
+    checksum: as `Remote` has it; a file without it is removed.
     Raises ValueError, with the reason, after three attempts in vain.
     """
-    part, reason = Path(f"{path}.part"), None
-    part.parent.mkdir(parents=True, exist_ok=True)
+    import pooch
+    import requests
+
+    path, reason = Path(path), None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(f"{path}.part")
+    known = f"{'md5' if len(checksum) == 32 else 'sha256'}:{checksum}" if checksum else None
+    for logger in (pooch.get_logger(), logging.getLogger("urllib3")):
+        logger.setLevel("WARNING")
     print(f"downloading {address}", file=sys.stderr)
     for _ in range(ATTEMPTS):
         try:
-            _transfer(address, part)
-            os.replace(part, path)
+            pooch.retrieve(address, known, path.name, path.parent, downloader=partial(_resume, part))
             return
-        except urllib.error.HTTPError as error:
-            reason = error
-            if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        except requests.HTTPError as error:
+            reason, status = error, error.response.status_code
+            if status == requests.codes.requested_range_not_satisfiable:
                 part.unlink()  # longer than the file: of another version
-            elif error.code < 500:
+            elif status < 500:
                 break
-        except (OSError, http.client.HTTPException) as error:
+        except OSError as error:
             reason = error
     raise ValueError(f"{address} could not be downloaded: {reason}")
 
 
-def _transfer(address: str, part: Path) -> None:
-    """Fill `part` up; a server that cannot go on in the middle starts it anew."""
-    start = part.stat().st_size if part.exists() else 0
-    headers = {"User-Agent": "seqstruct"}  # some publishers refuse urllib's own name
-    if start:
-        headers["Range"] = f"bytes={start}-"
-    request = urllib.request.Request(address, headers=headers)
-    with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
-        goes_on = response.status == http.HTTPStatus.PARTIAL_CONTENT
-        expected = response.headers.get("Content-Length")
-        with open(part, "ab" if goes_on else "wb") as stream:
-            before = stream.tell()
-            shutil.copyfileobj(response, stream, 1 << 20)
-            received = stream.tell() - before
-    if expected is not None and received != int(expected):
-        raise ConnectionError(f"it broke off after {received} of {expected} bytes")
+def _resume(part: Path, address: str, path: str, _: object) -> None:
+    """Fill `part` up and move it to `path`; a server that cannot go on in the middle starts it anew."""
+    import requests
+    from pooch import HTTPDownloader
+
+    with open(part, "ab") as stream:
+
+        def begin(response: requests.Response, **_: object) -> None:
+            if response.status_code == requests.codes.ok:
+                stream.truncate(0)
+
+        # some publishers refuse the library's own name; a file is wanted as it lies there, its .gz not unpacked
+        headers = {"User-Agent": "seqstruct", "Accept-Encoding": "identity"}
+        if stream.tell():
+            headers["Range"] = f"bytes={stream.tell()}-"
+        get = HTTPDownloader(sys.stderr.isatty(), BLOCK, headers=headers, hooks={"response": begin}, timeout=TIMEOUT)
+        get(address, stream, None)
+    os.replace(part, path)
 
 
 def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = "") -> None:
@@ -114,8 +120,8 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
         reasons = []
         for place in places:
             try:
-                download(place.address, folder / place.file)
-                _check(folder, place, fresh=True)
+                download(place.address, folder / place.file, place.checksum)
+                _check(folder, place)
                 break
             except ValueError as error:
                 reasons.append(str(error))
@@ -123,18 +129,11 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
             raise ValueError("; ".join([*reasons, manual] if manual else reasons))
 
 
-def _check(folder: Path, remote: Remote, fresh: bool = False) -> None:
+def _check(folder: Path, remote: Remote) -> None:
     path = folder / remote.file
     sums = read_checksums(folder / SUMS) if (folder / SUMS).is_file() else {}
-    try:
-        if remote.checksum:
-            verify(path, remote.checksum)
-        elif remote.file in sums:
-            verify(path, sums[remote.file])
-    except ValueError:
-        if fresh:
-            path.unlink()
-        raise
+    if expected := remote.checksum or sums.get(remote.file):
+        verify(path, expected)
     if remote.file not in sums:
         sums[remote.file] = sha256(path)
         with atomic_write(folder / SUMS) as stream:
@@ -152,8 +151,10 @@ def raw_folder(
     """The folder with the raw files: `given`, where nothing is downloaded, or `downloads`, filled by `fetch`.
 
     checked: whether files in `given` that have the name of a remote one must have its checksum.
-    Raises ValueError if `given` is no folder, and as `fetch` does.
+    Raises ValueError if `given` is no folder, or None where there is nothing to download, and as `fetch` does.
     """
+    if given is None and not remotes:
+        raise ValueError(f"nothing is downloaded, --from DIR is needed: {manual}")
     if given is None:
         fetch(remotes, downloads, manual)
         return Path(downloads)
@@ -207,7 +208,7 @@ def _unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Pat
     found: dict[str, Path] = {}
     into.mkdir(parents=True)
     try:
-        for member, opened in _members(archive):
+        for member, opened in members(archive):
             key = _key(PurePosixPath(member), keys)
             if key is not None and key not in found:
                 path = into / PurePosixPath(member).name
@@ -221,8 +222,8 @@ def _unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Pat
     return found
 
 
-def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
-    """The name of each regular file in an archive, and what opens it."""
+def members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    """The name of each regular file in an archive, and what opens it.  Raises one of `DAMAGE` on a broken one."""
     if archive.suffix == ".zip":
         with zipfile.ZipFile(archive) as container:
             for entry in container.infolist():
@@ -233,16 +234,3 @@ def _members(archive: Path) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
             for member in container:
                 if member.isfile():
                     yield member.name, partial(container.extractfile, member)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Fetch one file; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.downloads", description="Download one file.")
-    parser.add_argument("address", help="of http or https")
-    parser.add_argument("file", type=Path, help="where it goes; what is there already is checked alone")
-    args = parser.parse_args(argv)
-    return exit_status("downloads", lambda: fetch([Remote(args.address, name=args.file.name)], args.file.parent))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

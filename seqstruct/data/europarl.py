@@ -3,8 +3,7 @@
 Pairs are normalised by NFKC and kept where neither side has more than 150 characters; in training, pairs with an empty
 side or one side more than 4 times as long as the other are dropped, and 100,000 of the rest are drawn.  Subwords are
 SentencePiece's byte-pair encoding of both sides together, 32,000 types, those used fewer than 50 times taken back.
-Validation is newstest2016, test newstest2017.  `python -m seqstruct.data.europarl --help` is what
-data-prep/europarl.sh calls.
+Validation is newstest2016, test newstest2017.
 
 Choices where the source is silent: white space is normalised too; pairs with an empty side are dropped from
 validation and test as well (there are none); the draw is made without replacement and keeps the order of the corpus.
@@ -15,17 +14,16 @@ from __future__ import annotations
 import argparse
 import os
 import random
-import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seqstruct.data import parallel, shards
 from seqstruct.data.aligned import read_pairs
-from seqstruct.data.command import exit_status
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import atomic_write, new_folder, write_json
-from seqstruct.data.segments import read_news
+from seqstruct.data.segments import news_archive, read_news
 from seqstruct.data.subwords import normalize_spaces
 
 LANGUAGES = ("de", "en")
@@ -34,11 +32,7 @@ NEWS = {"valid": "newstest2016", "test": "newstest2017"}
 MOST_CHARACTERS, MOST_RATIO = 150, 4
 PAIRS, VALIDATE_EVERY = 100_000, 50_000
 VOCABULARY, MIN_FREQUENCY = 32_000, 50
-REMOTES = (  # Europarl publishes no checksum, WMT gives MD5 sums
-    Remote("https://www.statmt.org/europarl/v7/de-en.tgz"),
-    Remote("https://data.statmt.org/wmt16/translation-task/test.tgz", "3d809cd0c2c86adb2c67034d15c4e446", "wmt16.tgz"),
-    Remote("https://data.statmt.org/wmt17/translation-task/test.tgz", "86a1724c276004aa25455ae2a04cef26", "wmt17.tgz"),
-)
+TEXT = Remote("https://www.statmt.org/europarl/v7/de-en.tgz")  # without a published checksum
 WANTED = {
     **{f"{CORPUS}.{language}": [f"{CORPUS}.{language}"] for language in LANGUAGES},
     **{f"{name}.{language}": [f"{name}.{language}", f"{name}-deen-{kind}.{language}.sgm"]
@@ -111,10 +105,12 @@ def prepare(
     vocabulary: int = VOCABULARY,
     min_frequency: int = MIN_FREQUENCY,
     seed: int = 1,
+    checked: bool = True,
 ) -> dict:
     """Make the folder `out` from a folder of raw files; the contents of its corpus.json come back.
 
-    source: None to download them into `downloads`, by default `out`.downloads, which stays.
+    source: None to download them into `downloads`, by default `out`.downloads, which stays.  checked: whether files of
+    `source` must have their checksums.
     out: as of `parallel.prepare`, and bin/0, bin/1 ..., one for each 50,000 training pairs (see `shards`).
     Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
     """
@@ -122,7 +118,8 @@ def prepare(
         raise ValueError("pairs, vocabulary and min_frequency: expected 1 or more each")
     with new_folder(out) as corpus:
         raw = corpus.parent / "raw"
-        found = raw_folder(REMOTES, source, downloads or f"{Path(out)}.downloads", manual=MANUAL)
+        remotes = [TEXT, news_archive("wmt16"), news_archive("wmt17")]
+        found = raw_folder(remotes, source, downloads or f"{Path(out)}.downloads", manual=MANUAL, checked=checked)
         write_raw(collect(found, WANTED, corpus.parent / "unpacked", MANUAL), raw, pairs, seed)
         options = parallel.Options(
             LANGUAGES, "sentencepiece-bpe", vocabulary, min_frequency, max_length=1000, max_ratio=1000.0
@@ -135,32 +132,18 @@ def prepare(
     return summary
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.europarl", description=__doc__.split("\n")[0])
-    parser.add_argument("--from", dest="source", metavar="DIR", help="folder with the raw files; nothing is downloaded")
-    parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--pairs", type=int, default=PAIRS, metavar="N", help="training pairs drawn (%(default)s)")
-    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, metavar="N", help="subword types (%(default)s)")
-    parser.add_argument("--min-frequency", type=int, default=MIN_FREQUENCY, metavar="N",
-                        help="uses in training that a subword needs (%(default)s)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (%(default)s)")
-    return parser
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    add_numbers(parser, {
+        "--pairs": (PAIRS, "training pairs drawn"), "--seed": (1, "of the draw"),
+        "--vocabulary": (VOCABULARY, "subword types before rare ones are taken back"),
+        "--min-frequency": (MIN_FREQUENCY, "uses in training that a subword needs"),
+    })  # fmt: skip
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        summary = prepare(args.source, args.out, args.downloads, pairs=args.pairs, vocabulary=args.vocabulary,
-                          min_frequency=args.min_frequency, seed=args.seed)
-        for split, counts in summary["counts"].items():
-            print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords")
-
-    return exit_status("europarl", run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    summary = prepare(args.source, args.out, args.downloads, pairs=args.pairs, vocabulary=args.vocabulary,
+                      min_frequency=args.min_frequency, seed=args.seed, checked=not args.unchecked)
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords")

@@ -38,6 +38,17 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
         raise
 
 
+def check_free(path: str | os.PathLike) -> Path:
+    """The path that a folder to make has once links are followed.
+
+    Raises ValueError if the name is taken, by anything but an empty folder.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ValueError(f"{path} exists and is not empty; choose another folder or remove it")
+    return path
+
+
 @contextmanager
 def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     """A folder to fill, which appears under its name only when the block ends; on any error nothing is left behind.
@@ -47,9 +58,7 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     living one is locked and stays.  path: a symbolic link is followed, to an empty folder or to nothing.
     Raises ValueError if the name is taken, by anything but an empty folder.
     """
-    path = Path(os.path.realpath(path))
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ValueError(f"{path} exists and is not empty; choose another folder or remove it")
+    path = check_free(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.partial-{'?' * 8}"):
         if (lock := _lock(left)) is not None:

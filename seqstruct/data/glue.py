@@ -8,7 +8,6 @@
 The folder holds input0/, input1/ and label/, each with dict.txt and the splits train, valid and test, of which test has
 no labels: they are GLUE's own.  Labels are numbered in alphabetical order.  The encoding and the dictionary are those
 of the checkpoints that fairseq publishes: encoder.json, vocab.bpe and dict.txt.
-`python -m seqstruct.data.glue --help` is what data-prep/glue.sh calls.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from seqstruct.data.aligned import read_lines
 from seqstruct.data.binarise import write_lines
-from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_json
@@ -184,25 +181,13 @@ def prepare(
     return summary
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.glue", description=__doc__.split("\n")[0])
-    parser.add_argument("task", choices=tuple(TASKS))
-    add_source_arguments(parser)
-    return parser
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--task", choices=tuple(TASKS), required=True, help="which")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        summary = prepare(args.task, args.out, args.source, args.downloads, checked=not args.unchecked)
-        print(", ".join(f"{split}: {count} lines" for split, count in summary["counts"].items()))
-        print(f"{args.out}: ready; --num-classes {len(summary['labels'])}")
-
-    return exit_status("glue", run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    summary = prepare(args.task, args.out, args.source, args.downloads, checked=not args.unchecked)
+    print(", ".join(f"{split}: {count} lines" for split, count in summary["counts"].items()))
+    print(f"for --num-classes {len(summary['labels'])}")

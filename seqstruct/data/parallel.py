@@ -1,21 +1,20 @@
 """Parallel text to subwords: read two aligned files, tokenise, learn one segmentation for both sides, apply, filter.
 
-`python -m seqstruct.data.parallel --help` is what the scripts in `data-prep/` call; it binarises, too.  Text is
-streamed; only the word counts (or SentencePiece's sample) are held.
+Text is streamed; only the word counts (or SentencePiece's sample) are held.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from seqstruct.data import subwords
+from seqstruct.data import own, subwords
 from seqstruct.data.aligned import (
+    check_content,
     clean_pairs,
     content_sha256,
     find_text,
@@ -25,9 +24,7 @@ from seqstruct.data.aligned import (
     survey,
 )
 from seqstruct.data.binarise import preprocess_pairs
-from seqstruct.data.command import exit_status
 from seqstruct.data.files import atomic_write, new_folder, write_json
-from seqstruct.data.truecase import learn_truecase, load_truecase
 
 SPLITS = ("train", "valid", "test")
 ESCAPES = ("keep", "refuse", "undo")
@@ -178,12 +175,10 @@ def prepare(
     prefixes: Mapping[str, str | os.PathLike],
     options: Options,
     out: str | os.PathLike,
-    checksums: Mapping[str, str] | None = None,
 ) -> dict:
     """Prepare one corpus into the folder `out`.
 
-    prefixes: by split (train, valid, test), the path without its language suffix.  checksums: SHA-256 of the unpacked
-    text by file name (without .gz); where given, each input must be listed and agree.
+    prefixes: by split (train, valid, test), the path without its language suffix.
     Writes `text/SPLIT.LANGUAGE` (subwords), `raw/{valid,test}.LANGUAGE` (to score against), `codes.bpe`,
     `sentencepiece.model` or `words.txt` (with the language before the dot where each has its own), `truecase.LANGUAGE`
     if wanted, and `corpus.json`: the options, the input's checksums and the counts, which also come back.
@@ -196,9 +191,6 @@ def prepare(
         raise ValueError(f"prefixes: expected {', '.join(SPLITS)}; missing: {', '.join(missing)}")
     files = {split: [find_text(prefixes[split], language) for language in options.languages] for split in SPLITS}
     found = {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair}
-    for name, digest in found.items():
-        if checksums is not None and checksums.get(name) != digest:
-            raise ValueError(f"{name}: SHA-256 {digest}, expected {checksums.get(name)}: truncated or altered")
     with new_folder(out) as corpus:
         empty = survey(files, options.drop_empty, options.escapes != "refuse")
         counts = _build(files, options, corpus.parent, corpus)
@@ -222,8 +214,7 @@ def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path,
         tokenise(pairs(split), options, words[split])
     if options.truecase:
         for side, language in enumerate(options.languages):
-            learn_truecase(read_lines(words["train"][side]), out / f"truecase.{language}")
-            truecase = load_truecase(out / f"truecase.{language}")
+            truecase = subwords.learn_truecase(read_lines(words["train"][side]), out / f"truecase.{language}")
             for split in SPLITS:
                 with atomic_write(cased := scratch / f"{split}.truecased.{language}") as stream:
                     stream.writelines(truecase(line) + "\n" for line in read_lines(words[split][side]))
@@ -256,54 +247,64 @@ def kinds(text: str) -> str | tuple[str, str]:
     return found[0] if len(found) == 1 else found
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of `python -m seqstruct.data.parallel`."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.parallel", description=__doc__.split("\n")[0])
-    for split in SPLITS:
-        parser.add_argument(f"--{split}", required=True, metavar="PREFIX", help="path without .LANGUAGE[.gz]")
-    parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
-    parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
-    parser.add_argument("--subwords", type=kinds, default=Options.subwords, metavar="KIND[,KIND]",
-                        help=f"of both languages, or of each: {', '.join(subwords.KINDS)} (default %(default)s)")
-    parser.add_argument("--vocabulary", type=vocabulary, default=Options.vocabulary, metavar="N[,N]",
-                        help="subword types of both languages together, or of each (default %(default)s)")
+def add_subword_arguments(parser: argparse.ArgumentParser, defaults: Options | None = None) -> None:
+    """--subwords and --vocabulary; their defaults are None without `defaults`."""
+    shown = "(default %(default)s)" if defaults else "(default: the corpus's own)"
+    parser.add_argument("--subwords", type=kinds, default=defaults and defaults.subwords, metavar="KIND[,KIND]",
+                        help=f"of both languages, or of each: {', '.join(subwords.KINDS)}; bpe, words and mixed are of "
+                        f"Moses tokens {shown}")
+    parser.add_argument("--vocabulary", type=vocabulary, default=defaults and defaults.vocabulary, metavar="N[,N]",
+                        help=f"subword types of both languages together, or of each {shown}")
+
+
+def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
+    """How pairs are cut and filtered, with the defaults of `Options`."""
+    add_subword_arguments(parser, Options(("", "-")))
     parser.add_argument("--min-frequency", type=int, default=Options.min_frequency, metavar="N",
                         help="uses in training that a piece of sentencepiece needs (default %(default)s)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
     parser.add_argument("--max-length", type=int, default=Options.max_length, metavar="N",
-                        help="subwords in a sentence (default %(default)s)")
+                        help="subwords in a sentence; longer training pairs are dropped (default %(default)s)")
     parser.add_argument("--max-ratio", type=float, default=Options.max_ratio, metavar="R",
                         help="longer to shorter side of a training pair (default %(default)s)")
     parser.add_argument("--drop-empty", action="store_true", help="leave out pairs with an empty side")
     parser.add_argument("--deescape", action="store_true",
                         help="undo the XML entities that Moses's tokeniser writes (&apos; and the like)")
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The options of two files of one's own."""
+    own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
+    parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
+    parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
+    add_pair_arguments(parser)
     parser.add_argument("--checksums", metavar="FILE", help="SHA-256 of the unpacked input, as sha256sum writes it")
-    return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
-                          args.max_length, args.max_ratio, drop_empty=args.drop_empty,
-                          escapes="undo" if args.deescape else "refuse")
-        checksums = read_checksums(args.checksums) if args.checksums else None
-        with new_folder(args.out) as folder:
-            summary = prepare({split: getattr(args, split) for split in SPLITS}, options, folder, checksums)
-            preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
-                             workers=args.workers)
-        for split, counts in summary["counts"].items():
-            empty = f", {counts['empty']} with an empty side left out" if args.drop_empty else ""
-            print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped"
-                  + empty)
-        print(f"{args.out}: ready")
-
-    return exit_status("parallel", run)
+def run(args: argparse.Namespace) -> None:
+    """Make the folder of two files of one's own and say what it holds."""
+    if args.checksums:
+        given = [prefix for prefix in (args.train, args.valid, args.test) if prefix is not None]
+        found = [find_text(prefix, language) for prefix in given for language in (args.src, args.trg)]
+        check_content(found, read_checksums(args.checksums))
+    with new_folder(args.out) as folder:
+        pairs = prepare_and_binarise(args, own.pair_prefixes(args, folder.parent / "drawn"), folder)
+        own.describe_pairs(args, folder, pairs)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def prepare_and_binarise(
+    args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike], folder: Path
+) -> dict[str, int]:
+    """Fill a new folder, bin/ included, as `args` says, and print the counts; those of pairs come back."""
+    options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
+                      args.max_length, args.max_ratio, drop_empty=args.drop_empty,
+                      escapes="undo" if args.deescape else "refuse")
+    summary = prepare(prefixes, options, folder)
+    preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
+                     workers=args.workers)
+    for split, counts in summary["counts"].items():
+        empty = f", {counts['empty']} with an empty side left out" if args.drop_empty else ""
+        print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords, {counts['dropped']} pairs dropped"
+              + empty)
+    return {split: counts["pairs"] for split, counts in summary["counts"].items()}

@@ -10,8 +10,6 @@ Mikolov's text, which differs in details; currency signs are words.
 The result holds text/ and bin/ (for the task span_language_modeling), bin/SPLIT.spans.npy, trees/SPLIT.mrg (one tree a
 line, of the same words as written) and corpus.json.  A word's constituents are the bits of an integer: bit l is set
 where the span of l + 1 words that ends at it is one, single words and whole sentences apart (Peng 2022, appendix D.1).
-
-`python -m seqstruct.data.parsed_text --help` is what data-prep/ptb_trees.sh calls.
 """
 
 from __future__ import annotations
@@ -19,8 +17,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
@@ -38,6 +35,7 @@ from seqstruct.data.trees import (
     remove_empty,
     remove_punctuation,
     spans,
+    trees_of,
     words,
 )
 
@@ -195,41 +193,23 @@ def read_bits(folder: str | os.PathLike, split: str, tokens: int) -> np.ndarray:
     return bits
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.parsed_text", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", choices=CORPORA)
-    parser.add_argument("--from", dest="source", required=True, metavar="PATH", help="folder or .zip of .mrg trees")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept")
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--corpus", choices=CORPORA, default="ptb", help="which trees (default %(default)s)")
+    parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, special symbols counted "
+                        "(default 10000; of parses those that training has three times)")
     parser.add_argument("--max-span", type=int, default=MOST_WORDS, metavar="N",
                         help="words of the longest gold span (default %(default)s, which is the most)")
     parser.add_argument("--leave-out-longer", action="store_true",
                         help="leave out gold spans that are longer, which otherwise are an error")
-    return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-    try:
-        summary = prepare(
-            args.corpus, args.source, args.out, vocabulary=args.vocabulary, longest=args.max_span,
-            leave_out_longer=args.leave_out_longer,
-        )
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.parsed_text: {error}", file=sys.stderr)
-        return 1
-    for line in _report(summary):
-        print(line)
-    return 0
-
-
-def _report(summary: dict) -> Iterator[str]:
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    summary = prepare(
+        args.corpus, trees_of(args.source), args.out, vocabulary=args.vocabulary, longest=args.max_span,
+        leave_out_longer=args.leave_out_longer,
+    )
     for split, counts in summary["counts"].items():
-        text = f"{split}: {counts['sentences']} sentences, {counts['words']} words"
-        yield text + (f", {counts['spans_left_out']} long spans left out" if counts["spans_left_out"] else "")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        left_out = f", {counts['spans_left_out']} long spans left out" if counts["spans_left_out"] else ""
+        print(f"{split}: {counts['sentences']} sentences, {counts['words']} words{left_out}")

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from seqstruct.data.files import open_text
+from seqstruct.data.aligned import read_lines
 
 HEADER = "#SDP 2015"
 
@@ -30,8 +30,7 @@ class Graph:
 
 def read_sdp(path: str | os.PathLike) -> Iterator[Graph]:
     """The graphs of a file, plain or .gz.  Raises ValueError with file and line as `parse_sdp`."""
-    with open_text(path) as stream:
-        yield from parse_sdp(stream, str(path))
+    yield from parse_sdp(read_lines(path), str(path))
 
 
 def parse_sdp(lines: Iterable[str], name: str) -> Iterator[Graph]:

@@ -8,8 +8,6 @@ converted before (files in CoNLL) are taken as they are.
 
 The result is the folder that recipes/peng_thesis/syntax_then_graph_published.py reads:
 {dm,psd,pas}.{train,dev,id,ood}.sdp and ptb.{train,dev,test}.conllu.
-
-`python -m seqstruct.data.sdp2015 --help` is what data-prep/sdp2015.sh calls.
 """
 
 from __future__ import annotations
@@ -18,13 +16,12 @@ import argparse
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from seqstruct.data.command import exit_status
 from seqstruct.data.conllu import read_conllu
+from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import atomic_write, new_folder, open_text, write_json
 from seqstruct.data.sdp import HEADER, read_sdp
 from seqstruct.data.trees import bracketed, read_tree_files
@@ -33,6 +30,7 @@ FORMALISMS = ("dm", "psd", "pas")
 SENTENCES = {"train": 33961, "dev": 1692, "id": 1410, "ood": 1849}  # of each formalism, as the thesis counts them
 MOST_TRAINING = 33964  # of the distribution: three sentences were left out
 CONVERTER = "edu.stanford.nlp.trees.EnglishGrammaticalStructure"
+MANUAL = "order LDC2016T10 (SDP 2014 and 2015) and LDC99T42 (Treebank-3) at https://catalog.ldc.upenn.edu/"
 SECTIONS = range(25)
 _SENTENCE = re.compile(r"#2(\d\d)\d{5}")
 _TREES = re.compile(r"wsj_(\d\d)(\d\d)\.(mrg|conllx?|conllu|dep)", re.IGNORECASE)
@@ -199,29 +197,19 @@ def prepare(
     return counts
 
 
-def main(argv: list[str] | None = None) -> int:
-    """The command; 0, or 1 with one sentence on standard error."""
-    parser = argparse.ArgumentParser(
-        prog="seqstruct.data.sdp2015", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR",
-                        help="LDC2016T10: a folder with en.{dm,psd,pas}.sdp and the test files en.{id,ood}.*.sdp")
-    parser.add_argument("--trees", metavar="PATH",
-                        help="LDC99T42: folder or .zip with wsj_SSNN.mrg, or folder with converted wsj_SSNN.conllx")
-    parser.add_argument("--corenlp", metavar="JAR", help="CoreNLP's jar, which converts .mrg files")
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--trees", metavar="PATH", help="LDC99T42: folder or .zip with wsj_SSNN.mrg, or folder with "
+                        "converted wsj_SSNN.conllx (default: --from, where it has such)")
+    parser.add_argument("--corenlp", metavar="JAR", help="CoreNLP's jar, which converts .mrg files; version 3.3 is "
+                        "that of the source's Stanford dependencies (https://stanfordnlp.github.io/CoreNLP/)")
     parser.add_argument("--java", default="java", metavar="COMMAND", help="the Java to run (default %(default)s)")
-    parser.add_argument("--unchecked", action="store_true", help="take whatever numbers of sentences there are")
-    args = parser.parse_args(argv)
-
-    def run() -> None:
-        counts = prepare(args.source, args.out, trees=args.trees, jar=args.corenlp, java=args.java,
-                         checked=not args.unchecked)  # fmt: skip
-        for name, splits in counts.items():
-            print(f"{name}: " + ", ".join(f"{split} {count}" for split, count in splits.items()))
-
-    return exit_status("sdp2015", run)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    source = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    trees = args.trees or (source if any(source.rglob("wsj_*")) else None)
+    counts = prepare(source, args.out, trees=trees, jar=args.corenlp, java=args.java, checked=not args.unchecked)
+    for name, splits in counts.items():
+        print(f"{name}: " + ", ".join(f"{split} {count}" for split, count in splits.items()))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seqstruct.data.aligned import read_lines
+from seqstruct.data.downloads import Remote
 
 _ELEMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>|<doc\b", re.IGNORECASE | re.DOTALL)
 
@@ -44,6 +45,14 @@ def read_aligned_segments(
                          "or documents at other places")
     for source, target in zip(*sides, strict=True):
         yield None if source is None or target is None else (source, target)
+
+
+def news_archive(name: str) -> Remote:
+    """The archive of a test set of WMT, with the address and the checksum that sacreBLEU has: wmt13, wmt14/full ..."""
+    from sacrebleu.dataset import DATASETS
+
+    found = DATASETS[name]
+    return Remote(found.data[0], found.md5[0], f"{name.replace('/', '-')}.tgz")
 
 
 def read_news(files: Mapping[str, Path], name: str, languages: Sequence[str]) -> Iterator[tuple[str, str]]:

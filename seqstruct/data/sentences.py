@@ -10,7 +10,7 @@ has once, or never, becomes a class such as UNK-LC-ing: `unknown_class`.  The vo
 training set.  Where the source is silent: validation is section 24, as in Dyer et al.
 
 The result holds text/, bin/0, bin/1 ... (see `shards`; for fairseq's task language_modeling with --sample-break-mode
-eos) and corpus.json.  `python -m seqstruct.data.sentences --help` is what data-prep/ptb_sentences.sh calls.
+eos) and corpus.json.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from seqstruct.data import corpora, shards
-from seqstruct.data.command import exit_status
 from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
-from seqstruct.data.trees import read_tree_files, remove_empty, words
+from seqstruct.data.trees import read_tree_files, remove_empty, trees_of, words
 
 CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2")
 SPLITS = shards.SPLITS
@@ -213,37 +211,23 @@ def prepare(
     return summary
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.sentences", description=__doc__.split("\n")[0])
-    parser.add_argument("corpus", choices=CORPORA)
-    parser.add_argument("--from", dest="source", required=True, metavar="PATH", help="folder with the raw files; of "
-                        "trees, a .zip archive too")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--corpus", choices=CORPORA, default="ptb", help="which text (default %(default)s)")
     parser.add_argument("--validation-section", type=int, choices=VALIDATION_SECTIONS, default=24,
                         help="of the Penn Treebank (default 24)")
     parser.add_argument("--train-sentences", type=int, default=0, metavar="N",
                         help="take the first N sentences of training alone (default 0: all)")
-    parser.add_argument("--unchecked", action="store_true", help="take brown.zip as it is, whatever text it holds")
-    return parser
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        summary = prepare(
-            args.corpus, args.source, args.out, validation=args.validation_section, checked=not args.unchecked,
-            train_sentences=args.train_sentences,
-        )
-        for split, counts in summary["counts"].items():
-            print(f"{split}: {counts['sentences']} sentences, {counts['words']} words")
-        types = summary["types"]
-        print(f"vocabulary: {types['words']} words and {types['classes']} classes of unknown words")
-
-    return exit_status("sentences", run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    source = trees_of(args.source)
+    summary = prepare(
+        args.corpus, source, args.out, validation=args.validation_section, checked=not args.unchecked,
+        train_sentences=args.train_sentences,
+    )
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['sentences']} sentences, {counts['words']} words")
+    types = summary["types"]
+    print(f"vocabulary: {types['words']} words and {types['classes']} classes of unknown words")

@@ -2,11 +2,13 @@
 
 fairseq validates, decays the learning rate on a plateau and counts its patience at the end of an epoch, and it takes
 one folder of a list `0:1:...` an epoch.  So a training set dealt into n folders is validated n times a pass.
+`python -m seqstruct.data.shards FOLDER` prints that list.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from seqstruct.data.binarise import write_lines
@@ -61,3 +63,10 @@ def data_path(folder: str | os.PathLike) -> str:
     if not shards:
         raise ValueError(f"{folder}: expected folders 0, 1 ..., found none")
     return os.pathsep.join(map(str, shards))
+
+
+if __name__ == "__main__":
+    try:
+        print(data_path(*sys.argv[1:]))
+    except ValueError as error:
+        sys.exit(f"seqstruct.data.shards: {error}")

@@ -91,7 +91,7 @@ def morfessor(train: Counter[str], other: Counter[str] | None, options: Options)
     try:
         import morfessor as package
     except ImportError:
-        raise NotInstalled("the package morfessor is not installed") from None
+        raise NotInstalled("morfessor is not installed: pip install morfessor") from None
     package.utils.show_progress_bar = False
     model = package.BaselineModel()
     model.load_data([(1, word) for word in sorted(train)])
@@ -110,7 +110,7 @@ def hyphenation(train: Counter[str], other: Counter[str] | None, options: Option
     try:
         import pyphen
     except ImportError:
-        raise NotInstalled("the package pyphen is not installed") from None
+        raise NotInstalled("pyphen is not installed: pip install pyphen") from None
     found = pyphen.language_fallback(options.language)
     if found is None:
         raise NotInstalled(f"pyphen has no patterns for the language {options.language}")

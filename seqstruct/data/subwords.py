@@ -17,9 +17,12 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import redirect_stderr
 from functools import partial
+from tempfile import TemporaryDirectory
 
 from seqstruct.data.files import atomic_write
 
@@ -80,17 +83,40 @@ def moses_detokenizer(language: str) -> Callable[[str], str]:
     return lambda line: detokenizer.detokenize(line.split(), unescape=False)
 
 
+def learn_truecase(lines: Iterable[str], path: str | os.PathLike) -> Callable[[str], str]:
+    """Learn how words are written where no sentence begins and write it, as Moses does (Koehn et al. 2007); a function
+    from a line of tokens to the same line, truecased.
+
+    The first word of a sentence gets its most frequent form, and so does a word elsewhere that was never seen as it is
+    written.  A line stays as it is where sacremoses would take words apart, for angle brackets.
+    """
+    from sacremoses import MosesTruecaser
+
+    truecaser = MosesTruecaser()
+    with TemporaryDirectory() as scratch:  # the library's own file is for its owner's eyes alone
+        truecaser.train((line.split() for line in lines), save_to=os.path.join(scratch, "model"))
+        with open(os.path.join(scratch, "model"), encoding="utf-8") as model, atomic_write(path) as stream:
+            stream.writelines(model)
+
+    def truecase(line: str) -> str:
+        words = truecaser.truecase(line, use_known=True)
+        return " ".join(words) if len(words) == len(line.split()) else line
+
+    return truecase
+
+
 def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) -> None:
     """Learn merges from tokenised lines and write them as a subword-nmt codes file.
 
     vocabulary: the number of subword types aimed at: the characters, inside and at the end of words, plus one for each
-    merge.  Learning stops earlier when no pair of symbols occurs twice.
+    merge.  Learning stops earlier when no pair of symbols occurs twice; standard error then says how many there are.
     Raises ValueError if the characters alone exceed it, or if there is nothing to learn from.
     """
     from subword_nmt import learn_bpe as learner
     from tqdm import tqdm
 
-    learner.tqdm = partial(tqdm, disable=None)  # a bar on a terminal alone: elsewhere each step of it is a line
+    # a bar on a terminal alone: elsewhere each step of it is a line
+    learner.tqdm = partial(tqdm, disable=None, file=sys.stderr)
     words = Counter(word for line in lines for word in line.split())
     characters = {(c, i + 1 == len(word)) for word in words for i, c in enumerate(word)}
     if all(len(word) == 1 for word in words):
@@ -99,7 +125,12 @@ def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) ->
         raise ValueError(f"vocabulary: expected more than the text's {len(characters)} characters, got {vocabulary}")
     with atomic_write(path) as codes:
         counted = (f"{word} {count}" for word, count in words.items())
-        learner.learn_bpe(counted, codes, vocabulary - len(characters), is_dict=True)
+        with redirect_stderr(io.StringIO()):  # where learning stops is said below, with the numbers
+            learner.learn_bpe(counted, codes, vocabulary - len(characters), is_dict=True)
+    with open(path, encoding="utf-8") as codes:
+        found = len(characters) + sum(1 for _ in codes) - 1  # the first line is a version
+    if found < vocabulary:
+        print(f"subwords: {found:,} of {vocabulary:,}: no other pair of symbols occurs twice", file=sys.stderr)
 
 
 def load_bpe(path: str | os.PathLike) -> Callable[[str], str]:

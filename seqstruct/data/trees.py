@@ -20,6 +20,7 @@ EMPTY = "-NONE-"
 PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-"})
 CURRENCY = frozenset({"$", "#"})
 EXTENSION = ".mrg"
+SAMPLE = "treebank.zip"
 
 Span = tuple[int, int]
 T = TypeVar("T")
@@ -75,6 +76,22 @@ def _close(words: list[str], children: list[Tree], where: str) -> Tree:
     if len(words) == 2 or not children:
         raise ValueError(f"{where}: expected (LABEL word) or (LABEL (...) ...), got {' '.join(words) or '()'}")
     return Tree(words[0] if words else "", tuple(children))
+
+
+def trees_of(source: str | os.PathLike | None) -> Path:
+    """The folder or archive named by --from, or the archive of nltk's sample in that folder.
+
+    Raises ValueError that says how to get the treebank if there is none.
+    """
+    if source is None:
+        raise ValueError(
+            "nothing is downloaded, --from PATH is needed: the treebank is licensed by the Linguistic Data Consortium "
+            "(LDC99T42); name the folder parsed/mrg/wsj or combined/wsj of your copy, or nltk's sample, treebank.zip"
+        )
+    path = Path(source)
+    if not path.exists():
+        raise ValueError(f"{path}: no such file or folder")
+    return path / SAMPLE if (path / SAMPLE).is_file() else path
 
 
 def read_tree_files(path: str | os.PathLike) -> Iterator[tuple[str, list[Tree]]]:

@@ -15,12 +15,13 @@ are fairseq's.  The sources give 36 million pairs of en-fr after theirs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from seqstruct.data.aligned import read_pairs
 from seqstruct.data.downloads import Remote
 from seqstruct.data.parallel import Options
-from seqstruct.data.segments import read_news
+from seqstruct.data.segments import news_archive, read_news
 from seqstruct.data.translation import Corpus, Pair, full
 
 MIRROR = "https://huggingface.co/datasets/wmt"
@@ -69,12 +70,11 @@ SETIMES = Remote(
     "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses/en-ro.txt.zip",
     mirrors=(Remote("https://opus.nlpl.eu/download.php?f=SETIMES/v2/moses/en-ro.txt.zip", name="en-ro.txt.zip"),),
 )
-NEWS = _remote(
-    "https://data.statmt.org/wmt19/translation-task/dev.tgz",
-    "7a7deccf82ebb05ba508dba5eb21356492224e8f630ec4f992132b029b4b25e7",
-    "wmt19/resolve/main-zip/translation-task/dev.zip",
+NEWS_MIRROR = Remote(  # of all years
+    f"{MIRROR}/wmt19/resolve/main-zip/translation-task/dev.zip",
     "d796e363740fdc4261aa6f5a3d2f8223e3adaee7d737b7724863325b8956dfd1",
 )
+ARCHIVES = {14: ("wmt13", "wmt14/full"), 16: ("wmt16/dev", "wmt16")}  # of news, as sacreBLEU names them
 _CEDILLAS = str.maketrans("ŞşŢţ", "ȘșȚț")
 
 
@@ -101,6 +101,7 @@ def _corpus(
     counts: tuple[int, int, int], year: int,
 ) -> Corpus:
     valid, test = news
+    archives = tuple(replace(news_archive(name), mirrors=(NEWS_MIRROR,)) for name in ARCHIVES[year])
 
     def read(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
         splits = {"train": _pairs(files, language, training), "valid": full(read_news(files, valid, ("en", language))),
@@ -110,7 +111,7 @@ def _corpus(
         return {split: ((en, ro.translate(_CEDILLAS)) for en, ro in pairs) for split, pairs in splits.items()}
 
     return Corpus(
-        Options(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5), (*remotes, NEWS),
+        Options(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5), (*remotes, *archives),
         _wanted(language, training, valid, test), read, dict(zip(("train", "valid", "test"), counts, strict=True)),
         0.001, MANUAL.format(year),
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Parallel text to whole words, or to single characters, on either side: read, segment, filter, sample, binarise.
 
-`python -m seqstruct.data.word_pairs --help` is what `data-prep/aspec.sh` calls.  As in Kim et al. (2017, sec. 4.2):
+As in Kim et al. (2017, sec. 4.2):
 lengths are limited on both sides and in every split, a given number of training pairs is drawn at random, and each side
 has a dictionary of the tokens that occur often enough.
 """
@@ -12,16 +12,16 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from seqstruct.data import own
 from seqstruct.data.aligned import content_sha256, find_text, read_lines, read_pairs
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.binarise import preprocess_pairs
-from seqstruct.data.command import exit_status
 from seqstruct.data.files import atomic_write, new_folder, write_json
 from seqstruct.data.parallel import SPLITS
 from seqstruct.data.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
@@ -172,42 +172,40 @@ def _write_split(split: str, raw: list[Path], words: list[Path], options: Option
     return {"pairs": len(kept), "too_long": sum(1 for _ in read_pairs(*words)) - len(fitting)}
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of `python -m seqstruct.data.word_pairs`."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.word_pairs", description=__doc__.split("\n")[0])
-    for split in SPLITS:
-        parser.add_argument(f"--{split}", required=True, metavar="PREFIX", help="path without .LANGUAGE[.gz]")
+def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
+    """How pairs are cut and filtered."""
+    for side in ("source", "target"):
+        parser.add_argument(f"--{side}-units", choices=UNITS, default="moses", help="default: %(default)s")
+        add_numbers(parser, {f"--max-{side}": (Options.max_source, f"{side} units in a sentence")})
+    parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
+    add_numbers(parser, {
+        "--sample": (0, "training pairs drawn at random, 0: all"), "--workers": (1, "processes that binarise"),
+        "--threshold": (1, "occurrences in training that a token needs"),
+    })  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The options of two files of one's own."""
+    own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
     parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
     parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder to write")
-    parser.add_argument("--source-units", choices=UNITS, default="moses", help="default: %(default)s")
-    parser.add_argument("--target-units", choices=UNITS, default="moses", help="default: %(default)s")
-    parser.add_argument("--max-source", type=int, default=Options.max_source, metavar="N",
-                        help="source units in a sentence (default %(default)s)")
-    parser.add_argument("--max-target", type=int, default=Options.max_target, metavar="N",
-                        help="target units in a sentence (default %(default)s)")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="training pairs drawn at random (0: all)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (default %(default)s)")
-    parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
-    parser.add_argument("--threshold", type=int, default=1, metavar="N",
-                        help="occurrences in training that a token needs (default %(default)s)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
-    return parser
+    add_unit_arguments(parser)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
-    args = build_parser().parse_args(argv)
-
-    def run() -> None:
-        options = Options((args.src, args.trg), (args.source_units, args.target_units), args.max_source,
-                          args.max_target, args.sample, args.seed, args.lowercase, args.threshold)
-        summary = prepare({split: getattr(args, split) for split in SPLITS}, options, args.out, args.workers)
-        for split, counts in summary["counts"].items():
-            print(f"{split}: {counts['pairs']} pairs, {counts['too_long']} left out for their length")
-
-    return exit_status("word_pairs", run)
+def run(args: argparse.Namespace) -> None:
+    """Make the folder of two files of one's own and say what it holds."""
+    with new_folder(args.out) as folder:
+        counts = prepare_as_told(args, own.pair_prefixes(args, folder.parent / "drawn"), folder)
+        own.describe_pairs(args, folder, counts)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def prepare_as_told(
+    args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike], out: str | os.PathLike
+) -> dict[str, int]:
+    """Make a folder as `args` says, and print the counts; those of pairs come back."""
+    options = Options((args.src, args.trg), (args.source_units, args.target_units), args.max_source,
+                      args.max_target, args.sample, args.seed, args.lowercase, args.threshold)
+    summary = prepare(prefixes, options, out, args.workers)
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['pairs']} pairs, {counts['too_long']} left out for their length")
+    return {split: counts["pairs"] for split, counts in summary["counts"].items()}

@@ -29,7 +29,7 @@ from seqstruct.data.parsing import folder as parsing
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.data.text_classification import folder as texts
 from seqstruct.data.tree_transduction import folder as formulas
-from seqstruct.harness.recipe import Measurement
+from seqstruct.harness.measurements import Measurement
 from seqstruct.scoring.baselines import (
     UNKNOWN,
     KneserNey,

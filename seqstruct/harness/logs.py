@@ -6,7 +6,12 @@ import json
 import re
 from typing import Iterable, NamedTuple
 
-_LINE = re.compile(r"\| (?:INFO|WARNING) \| (?P<tag>[\w.]+) \| (?P<content>.*)$")
+# fairseq-train, and what hydra makes of it
+_LINE = re.compile(r"(?:\| (?:INFO|WARNING) \| |\[)(?P<tag>[\w.]+)(?: \| |\]\[(?:INFO|WARNING)\] - )(?P<content>\{.*)$")
+_SPEED = re.compile(
+    r"Translated [\d,]+ sentences .*?\((?P<sentences_per_second>[\d.]+) sentences/s, "
+    r"(?P<tokens_per_second>[\d.]+) tokens/s"
+)
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
 
 
@@ -20,7 +25,7 @@ class LogEntry(NamedTuple):
 def parse_line(line: str) -> LogEntry | None:
     """The statistics in a line, values that are numbers alone; None if it holds none."""
     found = _LINE.search(line)
-    if found is None or not found["content"].startswith("{"):
+    if found is None:
         return None
     try:
         content = json.loads(found["content"])
@@ -49,6 +54,15 @@ def parameters(lines: Iterable[str]) -> int | None:
         if found := _PARAMETERS.search(line):
             total = int(found[1].replace(",", ""))
     return total
+
+
+def generation_speed(lines: Iterable[str]) -> dict[str, float]:
+    """What fairseq-generate said last of its speed, without loading and writing, or nothing.
+
+    sentences_per_second, tokens_per_second: of wall clock.
+    """
+    found = [match for line in lines if (match := _SPEED.search(line))]
+    return {name: float(text) for name, text in found[-1].groupdict().items()} if found else {}
 
 
 def seconds(lines: Iterable[str]) -> float | None:

@@ -73,17 +73,19 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
     return figure
 
 
-def length_curves(records: Sequence[Record], title: str = "", selection: str | None = None) -> Figure:
+def length_curves(
+    records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None
+) -> Figure:
     """A metric split up by its axis, one curve for each row: the mean over seeds, with a band from least to greatest.
 
-    records: of one metric, unit and axis, and of the selection.  selection: the metric whose least value chooses the
-    run of a row that is drawn, alone, instead of the mean; None for the mean.
-    Raises ValueError if none of them is split up, or if they are of several.
+    selection: the metric whose least value chooses the run of a row that is drawn, alone, instead of the mean; None for
+    the mean.  metric: what is drawn, None for the one that is split up, the selection apart.
+    Raises ValueError if none of that name is split up, or if several are, or of several units or axes.
     """
-    split, (metric, unit, axis) = _split_up(records, selection)
+    split, (metric, unit, axis) = _split_up(records, selection, metric)
     figure = Figure(figsize=(6.4, 4.0))
     axes = figure.subplots()
-    _draw_lengths(axes, split, {row: row for row in dict.fromkeys(r.row for r in split)})
+    _draw_lengths(axes, split, metric, {row: row for row in dict.fromkeys(r.row for r in split)})
     axes.set_xlabel(axis)
     axes.set_ylabel(f"{metric.replace('_', ' ')} ({unit})")
     axes.set_title(title)
@@ -91,12 +93,14 @@ def length_curves(records: Sequence[Record], title: str = "", selection: str | N
     return figure
 
 
-def length_panels(records: Sequence[Record], title: str = "", selection: str | None = None) -> Figure:
+def length_panels(
+    records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None
+) -> Figure:
     """`length_curves` with a panel for each first word of the rows ("dyck Tf+Nd"), and one legend of the other words.
 
     Curves of one name have one colour in all panels.  Raises ValueError as `length_curves` does.
     """
-    split, (metric, unit, axis) = _split_up(records, selection)
+    split, (metric, unit, axis) = _split_up(records, selection, metric)
     groups: dict[str, dict[str, str]] = {}
     for record in split:
         first, _, rest = record.row.partition(" ")
@@ -109,7 +113,7 @@ def length_panels(records: Sequence[Record], title: str = "", selection: str | N
     handles: dict[str, Any] = {}
     for axes, (first, rows) in zip(panels, groups.items(), strict=False):
         of_panel = [record for record in split if record.row in rows]
-        handles |= _draw_lengths(axes, of_panel, rows, {name: f"C{i}" for i, name in enumerate(names)})
+        handles |= _draw_lengths(axes, of_panel, metric, rows, {name: f"C{i}" for i, name in enumerate(names)})
         axes.set_title(first, fontsize="medium")
         axes.set_xlabel(axis)
     for axes in list(figure.axes)[len(groups) :]:
@@ -120,18 +124,26 @@ def length_panels(records: Sequence[Record], title: str = "", selection: str | N
     return figure
 
 
-def _split_up(records: Sequence[Record], selection: str | None) -> tuple[list[Record], tuple[str, str, str]]:
+def _split_up(
+    records: Sequence[Record], selection: str | None, metric: str | None
+) -> tuple[list[Record], tuple[str, str, str]]:
     """The records to draw, and their one metric, unit and axis."""
     recent = latest(records)
-    split = [r for r in recent if r.series and r.metric != selection]
-    kinds = sorted({(r.metric, r.unit, r.series["axis"]) for r in split})
+    kinds = sorted({
+        (name, found["unit"], found["axis"]) for r in recent for name, found in r.metrics.items()
+        if "axis" in found and name != selection and metric in (None, name)
+    })
     if len(kinds) != 1:
         raise ValueError(
             f"expected records of one metric that is split up; got {len(kinds)}: "
-            + (", ".join(metric for metric, _, _ in kinds) or "none")
+            + (", ".join(name for name, _, _ in kinds) or "none")
         )
+    split = [r for r in recent if r.points(kinds[0][0])]
     if selection is not None:
-        judged = {(r.row, r.scale, r.configuration_hash, r.seed): r.value for r in recent if r.metric == selection}
+        judged = {
+            (r.row, r.scale, r.configuration_hash, r.seed): r.metrics[selection]["value"]
+            for r in recent if selection in r.metrics
+        }
 
         def judge(r: Record) -> float:
             return judged.get((r.row, r.scale, r.configuration_hash, r.seed), math.inf)
@@ -141,7 +153,8 @@ def _split_up(records: Sequence[Record], selection: str | None) -> tuple[list[Re
 
 
 def _draw_lengths(
-    axes: Any, records: Sequence[Record], rows: Mapping[str, str], colors: Mapping[str, str] | None = None
+    axes: Any, records: Sequence[Record], metric: str, rows: Mapping[str, str],
+    colors: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """One curve for each row; rows: its name in the legend.  The curves come back by name."""
     drawn = {}
@@ -149,7 +162,7 @@ def _draw_lengths(
         values: dict[float, list[float]] = {}
         for r in records:
             if r.row == row:
-                for x, y in r.series["points"]:
+                for x, y in r.points(metric):
                     values.setdefault(x, []).append(y)
         at = sorted(values)
         (line,) = axes.plot(
@@ -191,7 +204,7 @@ def layer_views(
     if not encoded and not isinstance(model, FairseqLanguageModel):
         raise ValueError(f"{checkpoint}: expected a translation or a language model, got {type(model).__name__}")
     if encoded and not target:
-        raise ValueError("a translation model needs a target too")
+        raise ValueError("a translation model needs a target too: --target TEXT")
     source = _indices(task.source_dictionary, text)
     before, after = source, target.split()
     with torch.no_grad(), collect_readings() as readings, _pushdown_logits(model) as logits:

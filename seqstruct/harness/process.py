@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable, NamedTuple, Sequence
+from typing import Callable, Mapping, NamedTuple, Sequence
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -21,6 +21,10 @@ _running_lock = threading.Lock()
 
 class CommandFailed(ValueError):
     """A command ended with another status than 0."""
+
+    def tail(self) -> str:
+        """How it ended, without the command's words."""
+        return "ended with status" + str(self).partition("ended with status")[2]
 
 
 class Usage(NamedTuple):
@@ -41,17 +45,20 @@ def run_command(
     *,
     threads: int | None = None,
     on_line: Callable[[str], None] | None = None,
+    environment: Mapping[str, str] | None = None,
+    folder: str | os.PathLike | None = None,
 ) -> Usage:
     """Run a command to its end; what it prints is appended to the log.
 
     threads: what OpenMP and the BLAS libraries may use; None leaves the environment as it is.
-    on_line: called with each line as it comes.
+    on_line: called with each line as it comes.  environment: variables beside those of this process.  folder: where it
+    runs, by default where this process does.
     Raises CommandFailed, with the last lines, if the status is not 0; the process is ended if this one is interrupted.
     """
     words = [str(word) for word in command]
-    environment = dict(os.environ)
+    variables = {**os.environ, **(environment or {})}
     if threads is not None:
-        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+        variables.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     log = Path(log)
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
@@ -60,8 +67,8 @@ def run_command(
         stream.write(f"$ {shlex.join(words)}\n")
         stream.flush()
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment,
-            text=True, encoding="utf-8", errors="replace",
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=variables,
+            text=True, encoding="utf-8", errors="replace", cwd=folder,
         )
         with _running_lock:
             _running.add(process)

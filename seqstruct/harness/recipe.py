@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Mapping, NamedTuple, Sequence
 
+from seqstruct.harness.measurements import Measurement
 from seqstruct.harness.records import PAPERS, SCALES
 
 if TYPE_CHECKING:
@@ -36,22 +37,6 @@ class Estimate(NamedTuple):
     minutes: float
     disk: float
     download: float = 0.0
-
-
-class Measurement(NamedTuple):
-    """One number that an evaluation gives.
-
-    axis, points: the number split up along something (string length), as pairs (x, value); empty if it is not.
-    Where several seeds train as one, the axis is "seed", the points are the seeds' numbers and the value their mean.
-    table: where it is recorded, if not in the cell's table.
-    """
-
-    metric: str
-    value: float
-    unit: str
-    axis: str = ""
-    points: Sequence[tuple[float, float]] = ()
-    table: str = ""
 
 
 class Recipe(ABC):

@@ -1,4 +1,4 @@
-"""Records: one JSON line for each number that a finished run gave, in `recipes/<paper>/records/<table>.jsonl`."""
+"""Records: one JSON line for each finished run, with its numbers, in `recipes/<paper>/records/<table>.jsonl`."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from seqstruct.data.files import atomic_write
 
 PAPERS = ("stack_attention", "structured_attention", "peng_thesis", "nmt_lectures")
 SCALES = ("smoke", "small", "paper")
-OPTIONAL = ("series", "machine")
+OPTIONAL = ("machine",)
 DIRTY = "-dirty"  # follows a commit that the code differed from
 
 
 @dataclass(frozen=True)
 class Record:
-    """One number of one run, with what is needed to make it again.
+    """The numbers of one run that stand in one table, with what is needed to make them again.
 
     table: as the source numbers it ("2", "6.5", "figure-2").  row: the row's name in the recipe and in paper.json.
-    value: finite, in `unit`.  dataset: one line on the data used, with what departs from the published set.
+    metrics: by name {"value": finite, "unit": name}, at least one; where it is split up also {"axis": name, "points":
+    [[x, value], ...]}; with the axis "seed" the numbers of several seeds that were trained as one, and the value their
+    mean.  dataset: one line on the data used, with what departs from the published set.
     configuration_hash: hexadecimal digest of all settings, the seed apart.  data_checksums: SHA-256 by file name.
     parameters: of the model, or None where no model was trained.  seconds: of training, interruptions left out.
     peak_memory: bytes resident at most in the training process.  versions: by name of package.
-    series: optional, the metric split up, as {"axis": name, "points": [[x, value], ...]}; with the axis "seed" the
-    numbers of several seeds that were trained as one, and `value` their mean.
     machine: processor, instructions, threads, blas and kernels (see `provenance.machine`); empty in records that were
     made before these were noted.
     """
@@ -37,9 +37,7 @@ class Record:
     paper: str
     table: str
     row: str
-    metric: str
-    value: float
-    unit: str
+    metrics: Mapping[str, Mapping[str, Any]]
     seed: int
     scale: str
     dataset: str
@@ -50,28 +48,40 @@ class Record:
     peak_memory: int
     versions: Mapping[str, str]
     command: str
-    series: Mapping[str, Any] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def dirty(self) -> bool:
-        """Whether the code that made it differed from the commit that it names."""
-        return self.versions.get("commit", "").endswith(DIRTY)
+        """Whether the code that made it differed from the commit that it names.
+
+        Of a record that names no machine this is not known, and False: until records named it, "-dirty" stood where
+        nothing but records differed, those of the runs before it.
+        """
+        return bool(self.machine) and self.versions.get("commit", "").endswith(DIRTY)
 
     def __post_init__(self) -> None:
-        for name in ("table", "row", "metric", "unit", "dataset", "configuration_hash", "command"):
+        for name in ("table", "row", "dataset", "configuration_hash", "command"):
             _expect(isinstance(getattr(self, name), str), name, "a string", getattr(self, name))
-        for name in ("data_checksums", "versions", "series", "machine"):
+        for name in ("metrics", "data_checksums", "versions", "machine"):
             _expect(isinstance(getattr(self, name), Mapping), name, "an object", getattr(self, name))
         for name in ("seed", "peak_memory"):
             _expect(_is_number(getattr(self, name), int), name, "an integer", getattr(self, name))
-        for name in ("value", "seconds"):
-            found = getattr(self, name)
-            _expect(_is_number(found, (int, float)) and math.isfinite(found), name, "a finite number", found)
+        _expect(_is_finite(self.seconds), "seconds", "a finite number", self.seconds)
+        _expect(bool(self.metrics), "metrics", "at least one", self.metrics)
+        for name, metric in self.metrics.items():
+            _check_metric(name, metric)
         _expect(self.parameters is None or _is_number(self.parameters, int), "parameters", "an integer or null",
                 self.parameters)
         _expect(self.paper in PAPERS, "paper", "one of " + ", ".join(PAPERS), self.paper)
         _expect(self.scale in SCALES, "scale", "one of " + ", ".join(SCALES), self.scale)
+
+    def value(self, metric: str) -> float | None:
+        """Of one metric; None where the run has no such."""
+        return self.metrics[metric]["value"] if metric in self.metrics else None
+
+    def points(self, metric: str) -> Sequence[Sequence[float]]:
+        """The pairs that a metric is split up into; none where it is not, or where the run has no such."""
+        return self.metrics.get(metric, {}).get("points", ())
 
     @classmethod
     def from_json(cls, line: str) -> Record:
@@ -97,6 +107,25 @@ class Record:
 
 def _is_number(found: object, kind: type | tuple[type, ...]) -> bool:
     return isinstance(found, kind) and not isinstance(found, bool)
+
+
+def _is_finite(found: object) -> bool:
+    return _is_number(found, (int, float)) and math.isfinite(found)  # type: ignore[arg-type]
+
+
+def _check_metric(name: str, metric: object) -> None:
+    """Raises ValueError unless it is {"value", "unit"}, or {"value", "unit", "axis", "points"}, of the right kinds."""
+    whole = isinstance(metric, Mapping) and metric.keys() in ({"value", "unit"}, {"value", "unit", "axis", "points"})
+    _expect(whole, name, "an object with value and unit, or also axis and points", metric)
+    assert isinstance(metric, Mapping)
+    _expect(_is_finite(metric["value"]), f"{name}: value", "a finite number", metric["value"])
+    _expect(isinstance(metric["unit"], str), f"{name}: unit", "a string", metric["unit"])
+    if "axis" in metric:
+        points = metric["points"]
+        _expect(isinstance(metric["axis"], str) and bool(metric["axis"]), f"{name}: axis", "a name", metric["axis"])
+        pairs = isinstance(points, (list, tuple)) and points and all(
+            isinstance(p, (list, tuple)) and len(p) == 2 and all(map(_is_finite, p)) for p in points)
+        _expect(bool(pairs), f"{name}: points", "pairs of finite numbers", points)
 
 
 def _expect(condition: bool, name: str, expected: str, found: object) -> None:
@@ -164,23 +193,33 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def latest(records: Sequence[Record]) -> list[Record]:
-    """Only the last record of each run and metric: a run made again replaces the one before."""
-    kept: dict[tuple, Record] = {}
-    for r in records:
-        key = (r.paper, r.table, r.row, r.metric, r.seed, r.scale, r.configuration_hash)
-        kept.pop(key, None)
-        kept[key] = r
-    return list(kept.values())
+    """What counts of each run: a run made again replaces the numbers of the one before, those that it measured.
+
+    A run is paper, table, row, seed, scale and configuration; an earlier record of it keeps the metrics that no later
+    one has, such as speeds measured apart, and is left out where none is left.
+    """
+    kept, taken = [], set()
+    for r in reversed(records):
+        run = (r.paper, r.table, r.row, r.seed, r.scale, r.configuration_hash)
+        metrics = {name: metric for name, metric in r.metrics.items() if (run, name) not in taken}
+        taken |= {(run, name) for name in metrics}
+        if metrics:
+            kept.append(replace(r, metrics=metrics))
+    return kept[::-1]
 
 
 def of_each_seed(records: Sequence[Record]) -> list[Record]:
     """The records with those of several seeds taken apart, one for each seed."""
     apart = []
     for r in records:
-        if r.series.get("axis") == "seed":
-            apart += [replace(r, seed=int(seed), value=value, series={}) for seed, value in r.series["points"]]
-        else:
-            apart.append(r)
+        by_seed: dict[int, dict[str, Mapping[str, Any]]] = {}
+        for name, metric in r.metrics.items():
+            if metric.get("axis") == "seed":
+                for seed, value in metric["points"]:
+                    by_seed.setdefault(int(seed), {})[name] = {"value": value, "unit": metric["unit"]}
+            else:
+                by_seed.setdefault(r.seed, {})[name] = metric
+        apart += [replace(r, seed=seed, metrics=metrics) for seed, metrics in by_seed.items()]
     return apart
 
 

@@ -1,71 +1,34 @@
-"""A paper's table, ours beside the paper's: number of runs, best by validation, mean and deviation."""
+"""A paper's table, ours beside the paper's: rows and metrics, mean and deviation over seeds, tests between rows."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
+import math
+import re
 import shutil
 import statistics
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Mapping, Sequence
+from typing import Mapping, NamedTuple, Sequence
 
+from seqstruct.harness.paper import Published, Table, read_tables
 from seqstruct.harness.records import Record, format_value, latest, of_each_seed, read_folder
-from seqstruct.harness.shared import shared_folder
 
-FORMATS = ("text", "markdown", "csv")
-
-
-@dataclass(frozen=True)
-class Published:
-    """One number or statement of the source.  value: None where the source gives words alone.
-
-    baseline: the row that ours of this row is tested against, or None.  average_of: for an average over rows, the
-    pattern (as in a shell) of those rows of the table that have a value of this metric.
-    """
-
-    row: str
-    metric: str
-    unit: str
-    value: float | None = None
-    statement: str = ""
-    baseline: str | None = None
-    average_of: str | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of the source.  selection: the metric that chooses the best run.  better: "lower" or "higher".
-
-    layout: "lines", one for each row and metric, or "matrix": metrics side by side.  baselines, theirs: patterns (as in
-    a shell) of rows that data alone decide, and of systems of other authors, which no recipe runs.
-    """
-
-    name: str
-    title: str
-    selection: str | None
-    better: str
-    published: tuple[Published, ...]
-    layout: str = "lines"
-    baselines: tuple[str, ...] = ()
-    theirs: tuple[str, ...] = ()
-
-    def kind(self, row: str) -> str:
-        """"baseline", "theirs", or nothing for a model of ours."""
-        for kind, patterns in (("baseline", self.baselines), ("theirs", self.theirs)):
-            if any(fnmatchcase(row, pattern) for pattern in patterns):
-                return kind
-        return ""
+FORMATS = ("text", "markdown", "csv", "html")
+CHOOSING = ("validation_", "search_", "chosen_")  # metrics that settings or runs are chosen by
+SILENT = ("not given", "not in the source", "no published number")  # what statements of nothing begin with
+COLUMNS = ("table", "row", "metric", "unit", "paper", "scale", "runs", "best by validation", "mean", "deviation",
+           "p", "against", "seeds")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a report: a row and metric as published, and our runs of one scale and configuration (or none).
+    """One number of a table: a row and metric as published, and our runs of one scale and configuration (or none).
 
-    average_best: the mean of the best values of the rows that the line is an average of.  dirty: how many of the runs
-    were made by code that differed from the commit that they name.  kind: as of `Table.kind`.
+    runs: by seed; none for an average over rows.  best: of the run that is best by validation, in an average the mean
+    of its rows' best.  p_value: corrected for all tests of the table.  kind: as of `Table.kind`.
     """
 
     row: str
@@ -76,31 +39,18 @@ class Line:
     scale: str = ""
     configuration_hash: str = ""
     values: Mapping[int, float] = field(default_factory=dict)
-    best_seed: int | None = None
-    baseline: str | None = None
+    runs: Mapping[int, Record] = field(default_factory=dict)
+    best: float | None = None
     p_value: float | None = None
-    average_best: float | None = None
-    dirty: int = 0
     kind: str = ""
 
     @property
-    def runs(self) -> str:
-        """How many, and how many of them of uncommitted code."""
+    def count(self) -> str:
+        """How many runs, and how many of them of uncommitted code."""
         if not self.values:
-            return self.missing
-        return f"{len(self.values)} ({self.dirty} dirty)" if self.dirty else str(len(self.values))
-
-    @property
-    def missing(self) -> str:
-        """What stands where there is no run."""
-        return "not ours" if self.kind == "theirs" else "not yet run"
-
-    @property
-    def best(self) -> float | None:
-        """The value of the run that is best by validation; None without a run or a validation value."""
-        if self.average_best is not None:
-            return self.average_best
-        return None if self.best_seed is None else self.values[self.best_seed]
+            return "not ours" if self.kind == "theirs" else "not yet run"
+        dirty = sum(run.dirty for run in self.runs.values())
+        return f"{len(self.values)}, {dirty} dirty" if dirty else str(len(self.values))
 
     @property
     def mean(self) -> float | None:
@@ -112,67 +62,43 @@ class Line:
         """The sample standard deviation over seeds, None below two runs."""
         return statistics.stdev(self.values.values()) if len(self.values) > 1 else None
 
-
-def paper_folder(paper: str) -> Path:
-    """The folder of a paper's recipes: a path, or a name under recipes/ here, in the checkout or in the wheel.
-
-    Raises ValueError if there is none with a paper.json.
-    """
-    roots = (Path("recipes"), shared_folder("recipes"))
-    candidates = [Path(paper), *(root / paper for root in roots)]
-    for folder in candidates:
-        if (folder / "paper.json").is_file():
-            return folder
-    known = sorted({found.parent.name for root in roots for found in root.glob("*/paper.json")})
-    raise ValueError(
-        f"no recipes of {paper!r}: expected a folder with a paper.json, or one of: {', '.join(known) or 'none found'}"
-    )
-
-
-def read_tables(folder: Path) -> list[Table]:
-    """The tables of a folder's paper.json.  Raises ValueError naming the file if it does not have the expected form."""
-    path = folder / "paper.json"
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return [
-            Table(name, table["title"], table.get("selection"), table.get("better", "lower"),
-                  tuple(Published(**entry) for entry in table["rows"]), table.get("layout", "lines"),
-                  tuple(table.get("baselines", ())), tuple(table.get("theirs", ())))
-            for name, table in content["tables"].items()
-        ]
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path}: {type(error).__name__}: {error}") from None
+    @property
+    def paper(self) -> str:
+        """What the source says: its number, or its words; nothing where it is silent."""
+        return format_value(self.published) or ("" if self.statement.startswith(SILENT) else self.statement)
 
 
 def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> list[Line]:
     """The lines of one table: every published row and metric with our runs at these scales, then what is ours alone."""
     ours = [r for r in of_each_seed(latest(records)) if r.table == table.name and r.scale in scales]
     groups: dict[tuple[str, str, str, str], dict[int, Record]] = {}
-    for r in ours:
-        groups.setdefault((r.row, r.metric, r.scale, r.configuration_hash), {})[r.seed] = r
+    for r in sorted(ours, key=lambda r: r.seed):
+        for metric in r.metrics:
+            groups.setdefault((r.row, metric, r.scale, r.configuration_hash), {})[r.seed] = r
     published = {(p.row, p.metric): p for p in table.published}
     rows = list(dict.fromkeys([p.row for p in table.published] + [r.row for r in ours]))
-    found = []
+    found: list[Line] = []
     for row in rows:
-        metrics = dict.fromkeys([m for r, m in published if r == row] + [r.metric for r in ours if r.row == row])
-        for metric in metrics:
-            entry = published.get((row, metric))
+        of_ours = [metric for r in ours if r.row == row for metric in r.metrics]
+        for metric in dict.fromkeys([m for r, m in published if r == row] + of_ours):
+            entry = published.get((row, metric), Published(row, metric, ""))
             of_line = [key for key in groups if key[:2] == (row, metric)]
             found += [_line(table, entry, key, groups) for key in of_line]
-            if not of_line and entry is not None:
+            if not of_line:
                 averages = _averages(table, entry, found, scales) if entry.average_of else []
                 found += averages or [Line(row, metric, entry.unit, entry.value, entry.statement)]
-    return [replace(line, kind=table.kind(line.row)) for line in found]
+    return _tested(table, [replace(line, kind=table.kind(line.row)) for line in found])
 
 
 def _averages(table: Table, entry: Published, lines: Sequence[Line], scales: Sequence[str]) -> list[Line]:
-    """An average over rows, of each seed that all of them have, for each scale at which all rows were run.
+    """Ours of an average over rows, one line for each scale at which all of them have runs.
 
     lines: those before it; of several configurations of a row the last counts.
     """
+    pattern = entry.average_of or ""
     rows = [
         p.row for p in table.published
-        if p.metric == entry.metric and p.value is not None and p is not entry and fnmatchcase(p.row, entry.average_of)
+        if p.metric == entry.metric and p.value is not None and p is not entry and fnmatchcase(p.row, pattern)
     ]
     found = []
     for scale in scales:
@@ -183,47 +109,176 @@ def _averages(table: Table, entry: Published, lines: Sequence[Line], scales: Seq
         seeds = set.intersection(*(set(line.values) for line in of_rows))
         values = {seed: statistics.fmean(line.values[seed] for line in of_rows) for seed in sorted(seeds)}
         bests = [line.best for line in of_rows]
-        best = None if None in bests else statistics.fmean(bests)
         found.append(Line(entry.row, entry.metric, entry.unit, entry.value, entry.statement, scale, values=values,
-                          average_best=best))
+                          best=None if None in bests else statistics.fmean(bests)))
     return found
 
 
 def _line(
-    table: Table, entry: Published | None, key: tuple[str, str, str, str], groups: Mapping[tuple, Mapping[int, Record]]
+    table: Table, entry: Published, key: tuple[str, str, str, str], groups: Mapping[tuple, Mapping[int, Record]]
 ) -> Line:
     row, metric, scale, configuration = key
     runs = groups[key]
-    values = {seed: runs[seed].value for seed in sorted(runs)}
+    values = {seed: run.metrics[metric]["value"] for seed, run in runs.items()}
     judged = groups.get((row, table.selection, scale, configuration), {})
-    candidates = [seed for seed in values if seed in judged]
-    choose = max if table.better == "higher" else min
-    best_seed = choose(candidates, key=lambda seed: judged[seed].value) if candidates else None
-    baseline = next((p.baseline for p in table.published if p.row == row and p.baseline), None)
-    against = [
-        [r.value for r in other.values()] for other_key, other in groups.items()
-        if other_key[:3] == (baseline, metric, scale)
-    ]
-    p_value = welch(list(values.values()), against[-1]) if against else None
-    return Line(
-        row, metric, next(iter(runs.values())).unit, entry.value if entry else None, entry.statement if entry else "",
-        scale, configuration, values, best_seed, baseline, p_value, dirty=sum(r.dirty for r in runs.values()),
-    )
+    ends = [(judged[seed].metrics[table.selection]["value"], seed) for seed in runs if seed in judged]
+    chosen = (max if table.better == "higher" else min)(ends, key=lambda end: end[0], default=(0.0, None))[1]
+    unit = next(iter(runs.values())).metrics[metric]["unit"]
+    return Line(row, metric, unit, entry.value, entry.statement, scale, configuration, values, runs, values.get(chosen))
+
+
+def _tested(table: Table, lines: Sequence[Line]) -> list[Line]:
+    """The lines with p-values where the table's tests are defined."""
+    found: dict[int, float] = {}
+    for at, line in enumerate(lines):
+        other = (table.against(line.row), line.metric, line.scale)
+        beside = [o for o in lines if (o.row, o.metric, o.scale) == other and o.values]
+        if line.metric in table.tests and line.values and beside:
+            p_value = welch(list(line.values.values()), list(beside[-1].values.values()))
+            if p_value is not None:
+                found[at] = p_value
+    corrected = dict(zip(found, holm(list(found.values())), strict=True))
+    return [replace(line, p_value=corrected.get(at)) for at, line in enumerate(lines)]
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> float | None:
     """Two-sided p of Welch's t test that two samples have one mean; None if it is undefined.
 
-    Undefined below two values in either sample, and where neither sample varies.
+    Undefined below two values in either sample, and where neither sample varies.  Not paired by seed: what two models'
+    runs of one seed have in common, the order of batches, says little of how they end; rows often have other seeds;
+    and where runs of one seed do go together, this test errs on the side of saying nothing.
     """
-    if min(len(first), len(second)) < 2:
+    if min(len(first), len(second)) < 2 or statistics.variance(first) == statistics.variance(second) == 0:
         return None
-    from scipy.stats import ttest_ind_from_stats
+    from scipy.stats import ttest_ind
 
-    if statistics.variance(first) == statistics.variance(second) == 0:
-        return None
-    of_first, of_second = ((statistics.mean(x), statistics.stdev(x), len(x)) for x in (first, second))
-    return float(ttest_ind_from_stats(*of_first, *of_second, equal_var=False).pvalue)
+    return float(ttest_ind(first, second, equal_var=False).pvalue)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values of several tests, corrected so that one of them is below alpha by chance with at most that probability.
+
+    Holm 1979: from the least on, each times the number of those not yet counted, never below the one before.
+    """
+    corrected, least = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[at]))
+        corrected[at] = least
+    return corrected
+
+
+class Entry(NamedTuple):
+    """What stands in one place of a drawn table.  value: what it is sorted by.  details: of its runs, one a line."""
+
+    text: str
+    value: float | None = None
+    details: str = ""
+
+
+class Sheet(NamedTuple):
+    """A table as it is drawn.  above, below: sentences.  rows: empty where nothing was run."""
+
+    name: str
+    title: str
+    above: Sequence[str]
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    below: Sequence[str]
+
+
+def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, seeds: bool) -> Sheet:
+    """A table with a column for each metric, and a row for each row that has runs.
+
+    Configurations of a row that measured the same stand apart; columns in which nothing stands are left out.
+
+    everything: also metrics that settings or runs are chosen by (otherwise only where the source gives numbers of
+    them), and rows without a run.  seeds: every run's value in place of how many there are.
+    """
+    listed = {p.metric for p in table.published}
+    given = {p.metric for p in table.published if p.value is not None}
+    units = {line.metric: line.unit for line in lines}
+    metrics = [
+        m for m in dict.fromkeys([*(p.metric for p in table.published), *units])
+        if everything or m in given or m != table.selection and (m in listed or not m.startswith(CHOOSING))
+    ]  # fmt: skip
+    ran = {o.row for o in lines if o.values}
+    missing = [row for row in dict.fromkeys(o.row for o in lines) if row not in ran]
+    runs = [o for o in lines if o.values or everything and o.row in missing]
+    scales = ["scale"] if len({o.scale for o in runs if o.values}) > 1 else []
+    drawn: list[tuple[Line, dict[str, Line]]] = []
+    for key in dict.fromkeys((o.row, o.scale, o.configuration_hash) for o in runs):
+        found = {o.metric: o for o in runs if (o.row, o.scale, o.configuration_hash) == key}
+        beside = [other for o, other in drawn if (o.row, o.scale) == key[:2] and not other.keys() & found.keys()]
+        if beside:  # measured by another recipe
+            beside[0].update(found)
+        else:
+            drawn.append((next(iter(found.values())), found))
+    rows = []
+    for first, found in drawn:
+        found = {**{o.metric: o for o in lines if o.row == first.row and not o.values}, **found}
+        alike = [o for o, _ in drawn if (o.row, o.scale) == (first.row, first.scale)]
+        name = f"{first.row} (baseline)" if first.kind == "baseline" else first.row
+        name += f" ({first.configuration_hash[:8]})" if len(alike) > 1 else ""
+        entries = [_entry(found[m], table, seeds) if m in found else Entry("") for m in metrics]
+        rows.append([Entry(name), *(Entry(first.scale) for _ in scales), *entries])
+    headings = ["row", *scales]
+    headings += [m.replace("_", " ") + (f" ({units[m]})" if units[m].lower() not in m else "") for m in metrics]
+    filled = [at for at in range(len(headings)) if any(row[at].text for row in rows)]
+    headings, rows = [headings[at] for at in filled], [[row[at] for at in filled] for row in rows]
+    below = _remarks(table, lines, [] if everything else missing)
+    title = f"{paper}, {table.name}: {table.title}"
+    return Sheet(table.name, title, _differences(lines), headings, rows, below)
+
+
+def _entry(line: Line, table: Table, seeds: bool) -> Entry:
+    """Mean, deviation, number of runs, the best by validation where the source gives that, p, and the source's."""
+    ours = ""
+    if line.values:
+        each = "; ".join(f"{seed}: {format_value(value)}" for seed, value in line.values.items())
+        ours = f"{_spread(line)} ({each if seeds else line.count})"
+        if line.metric in table.best and line.best is not None and len(line.values) > 1:
+            ours += f", best {format_value(line.best)}"
+        if line.p_value is not None:
+            ours += f", p {line.p_value:.2g}"
+    paper = f"[{line.paper}]" if line.paper else ""
+    details = [
+        f"seed {seed}: {value!r}, commit {run.versions.get('commit', 'unknown')}: {run.command}"
+        for (seed, value), run in zip(line.values.items(), line.runs.values(), strict=False)
+    ]
+    return Entry(f"{ours} {paper}".strip(), line.mean if line.values else None, "\n".join(details))
+
+
+def _spread(line: Line) -> str:
+    """Mean and deviation, to two digits of the deviation."""
+    if not line.deviation:
+        return format_value(line.mean) + ("" if line.deviation is None else " ± 0")
+    decimals = max(0, 1 - math.floor(math.log10(line.deviation)))
+    return f"{line.mean:,.{decimals}f} ± {line.deviation:,.{decimals}f}"
+
+
+def _differences(lines: Sequence[Line]) -> list[str]:
+    """For each scale what the runs were made with: parts that all have in common once, the others side by side."""
+    alike: dict[tuple[str, int], list[list[str]]] = {}
+    for dataset, scale in dict.fromkeys((r.dataset, r.scale) for line in lines for r in line.runs.values()):
+        parts = re.split(r", (?![^()]*\))", dataset)
+        alike.setdefault((scale, len(parts)), []).append(parts)
+    return [
+        f"Ours, scale {scale}: " + ", ".join(" / ".join(dict.fromkeys(part)) for part in zip(*parts, strict=True))
+        for (scale, _), parts in alike.items()
+    ]
+
+
+def _remarks(table: Table, lines: Sequence[Line], missing: Sequence[str]) -> list[str]:
+    """What p stands for, which rows have no run, which are other authors' systems, and notes on rows."""
+    found = []
+    tested = [line for line in lines if line.p_value is not None]
+    if tested:
+        against = ", ".join(dict.fromkeys(str(table.against(line.row)) for line in tested))
+        found.append(f"p: Welch's t test against {against}, Holm-corrected for the {len(tested)} tests of the table.")
+    for kind, words in ((False, "Not yet run"), (True, "Systems of other authors, not run")):
+        names = [row for row in missing if (table.kind(row) == "theirs") == kind]
+        found += [f"{words}: {'; '.join(names)}."] if names else []
+    return found + [f"{p.row}: {p.note}" for p in table.published if p.note]
 
 
 def report(
@@ -232,13 +287,15 @@ def report(
     *,
     table: str | None = None,
     scales: Sequence[str] = ("small", "paper"),
+    everything: bool = False,
     seeds: bool = False,
     output: str = "text",
 ) -> str:
     """The report of a paper's folder, as text.
 
-    folder: with paper.json.  records: folder of .jsonl files.  table: one alone, or all.  seeds: every run's value.
-    output: "text", "markdown" or "csv".  Raises ValueError for a table that neither the source nor a record has.
+    folder: with paper.json.  records: folder of .jsonl files.  table: one alone, or all.  everything, seeds: as of
+    `sheet`.  output: "text", "markdown", "html", or "csv", which has one line for each row and metric.
+    Raises ValueError for a table that neither the source nor a record has.
     """
     if output not in FORMATS:
         raise ValueError(f"format {output!r} is unknown; formats: {', '.join(FORMATS)}")
@@ -252,92 +309,56 @@ def report(
         if not tables:
             raise ValueError(f"{folder.name} has no table {table!r}; tables: {', '.join(names)}")
     sections = [(t, lines_of(t, found, scales)) for t in tables]
-    headings = [name for name, _ in _columns(seeds)]
     if output == "csv":
-        return _csv(["table", *headings], [[t.name, *_cells(line, seeds)] for t, lines in sections for line in lines])
-    draw = _markdown if output == "markdown" else _text
-    drawn = []
-    for t, lines in sections:
-        grid = _matrix(lines) if t.layout == "matrix" else (headings, [_cells(line, seeds) for line in lines])
-        drawn.append(draw(f"{folder.name}, {t.name}: {t.title}", *grid))
-    return "\n".join(drawn)
+        return _csv(sections)
+    sheets = [sheet(folder.name, t, lines, everything=everything, seeds=seeds) for t, lines in sections]
+    if output == "html":
+        from seqstruct.harness.page import page
+
+        return page(f"{folder.name}: ours beside the paper's", sheets)
+    return "\n".join(map(_markdown if output == "markdown" else _text, sheets))
 
 
-def _matrix(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of a table with a column for each metric: our mean, and the published number in brackets.
-
-    A metric that a row's runs lack, and that is not published, is not measured there: an empty cell.
-    """
-    metrics = list(dict.fromkeys(line.metric for line in lines))
-    runs = {row: [line for line in lines if line.row == row and line.values] for row in dict.fromkeys(
-        line.row for line in lines)}  # fmt: skip
-    rows = []
-    for row, ran in runs.items():
-        of_row = [line for line in lines if line.row == row]
-        published = {line.metric: line.published for line in of_row}
-        for scale, configuration in dict.fromkeys((line.scale, line.configuration_hash) for line in ran) or [("", "")]:
-            ours = {line.metric: line.mean for line in ran if line.configuration_hash == configuration}
-            given = [format_value(published.get(metric)) for metric in metrics]
-            blanks = ["" if ours and not paper else of_row[0].missing for paper in given]
-            cells = [format_value(ours.get(metric)) or blank for metric, blank in zip(metrics, blanks, strict=True)]
-            shown = [f"{cell} ({paper})" if paper else cell for cell, paper in zip(cells, given, strict=True)]
-            rows.append([_name(of_row[0]), scale, *shown])
-    return ["row", "scale", *(metric.replace("_", " ") for metric in metrics)], rows
-
-
-def _columns(seeds: bool) -> list[tuple[str, Any]]:
-    columns: list[tuple[str, Any]] = [
-        ("row", _name),
-        ("metric", lambda line: line.metric.replace("_", " ")),
-        ("unit", lambda line: line.unit),
-        ("paper", lambda line: line.statement if line.published is None else format_value(line.published)),
-        ("scale", lambda line: line.scale),
-        ("runs", lambda line: line.runs),
-        ("best by validation", lambda line: format_value(line.best)),
-        ("mean", lambda line: format_value(line.mean)),
-        ("deviation", lambda line: format_value(line.deviation)),
-        ("p against", lambda line: "" if line.p_value is None else f"{line.p_value:.2g} {line.baseline}"),
-    ]
-    if seeds:
-        columns.append(("seeds", lambda line: " ".join(f"{s}:{format_value(v)}" for s, v in line.values.items())))
-    return columns
-
-
-def _name(line: Line) -> str:
-    return f"{line.row} (baseline)" if line.kind == "baseline" else line.row
-
-
-def _cells(line: Line, seeds: bool) -> list[str]:
-    return [value(line) for _, value in _columns(seeds)]
-
-
-def _csv(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _csv(sections: Sequence[tuple[Table, Sequence[Line]]]) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(headings)
-    writer.writerows(rows)
+    writer.writerow(COLUMNS)
+    for table, lines in sections:
+        for line in lines:
+            p_value = [f"{line.p_value:.2g}", table.against(line.row)] if line.p_value is not None else ["", ""]
+            writer.writerow([
+                table.name, line.row, line.metric, line.unit, line.paper, line.scale, line.count,
+                *map(format_value, (line.best, line.mean, line.deviation)), *p_value,
+                " ".join(f"{seed}:{format_value(value)}" for seed, value in line.values.items()),
+            ])  # fmt: skip
     return stream.getvalue()
 
 
-def _markdown(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _markdown(drawn: Sheet) -> str:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-    return "\n".join([f"### {title}", "", line(headings), line(["---"] * len(headings)), *map(line, rows), ""])
+    rows = [line([entry.text for entry in row]) for row in drawn.rows]
+    grid = [line(drawn.headings), line(["---"] * len(drawn.headings)), *rows, ""] if rows else []
+    above, below = ([part for text in texts for part in (text, "")] for texts in (drawn.above, drawn.below))
+    return "\n".join([f"### {drawn.title}", "", *above, *grid, *below])
 
 
-def _text(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _text(drawn: Sheet) -> str:
     from rich.console import Console
     from rich.table import Table as Grid
 
-    grid = Grid(title=title, title_justify="left")
-    for heading in headings:
-        numeric = heading in ("runs", "best by validation", "mean", "deviation")
-        grid.add_column(heading, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*row)
     stream = io.StringIO()
     width = max(120, shutil.get_terminal_size((160, 24)).columns)
     console = Console(file=stream, width=width, markup=False, highlight=False)
-    console.print(grid)
+    grid = Grid()
+    for heading in drawn.headings:
+        grid.add_column(heading, overflow="fold")
+    for row in drawn.rows:
+        grid.add_row(*(entry.text for entry in row))
+    console.print("\n".join([drawn.title, *drawn.above]))
+    if drawn.rows:
+        console.print(grid)
+    for sentence in drawn.below:
+        console.print(sentence)
     return stream.getvalue()

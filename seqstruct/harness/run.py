@@ -192,17 +192,18 @@ class Run:
         checksums = {
             str(path.relative_to(data)): sha256(path) for path in sorted(data.rglob("*")) if path.is_file()
         }
+        tables: dict[str, dict[str, Any]] = {}
+        for m in measurements:
+            tables.setdefault(m.table or self.recipe.table_of(data_cell), {})[m.metric] = m.entry()
         return [
             Record(
-                paper=self.recipe.paper, table=m.table or self.recipe.table_of(data_cell), row=self.cell.row,
-                metric=m.metric, value=m.value, unit=m.unit, seed=self.cell.seed, scale=self.cell.scale,
-                dataset=self.recipe.dataset(data_cell), configuration_hash=self.configuration_hash,
-                data_checksums=checksums, parameters=training["parameters"], seconds=training["seconds"],
-                peak_memory=training["peak_memory"], versions=versions(), command=command_line(self.recipe, self.cell),
-                series={"axis": m.axis, "points": [list(point) for point in m.points]} if m.points else {},
-                machine=machine(self.threads),
+                paper=self.recipe.paper, table=table, row=self.cell.row, metrics=metrics, seed=self.cell.seed,
+                scale=self.cell.scale, dataset=self.recipe.dataset(data_cell),
+                configuration_hash=self.configuration_hash, data_checksums=checksums,
+                parameters=training["parameters"], seconds=training["seconds"], peak_memory=training["peak_memory"],
+                versions=versions(), command=command_line(self.recipe, self.cell), machine=machine(self.threads),
             )
-            for m in measurements
+            for table, metrics in tables.items()
         ]
 
 

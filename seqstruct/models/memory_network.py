@@ -22,7 +22,7 @@ github.com/harvardnlp/struct-attn, two steps) has the query that its facts answe
 Where the text and the released code differ otherwise:
 
 * The weight of a word by its position is twice that of the text, 1 on average, as in the code of MemN2N.
-* Potentials are those of the text; the code's binary CRF counts x^1 q^1 and x^K q^K twice.
+* The code's binary CRF counts x^1 q^1 and x^K q^K twice, as potentials of its ends: `end_potentials`.
 * Embeddings are tied as in the text; the code of the CRFs has one matrix for each use.
 
 All parameters have a leading axis of S seeds, so that the models of many seeds train as one.
@@ -60,6 +60,11 @@ class MemoryNetworkConfig(FairseqDataclass):
     no_temporal_encoding: bool = field(
         default=False, metadata={"help": "facts have no embedding of their age: stories are sets"}
     )
+    end_potentials: bool = field(
+        default=False,
+        metadata={"help": "the binary CRF's first and last fact have their products with the query as potentials, "
+                          "besides those in the pairs"},
+    )  # fmt: skip
     steps: int = field(default=2, metadata={"help": "K, the facts that are chosen one after the other; 1 or more"})
     embed_dim: int = field(default=20, metadata={"help": "size of words and facts, 1 or more"})
     linear_start: int = field(
@@ -104,7 +109,7 @@ class MemoryNetwork(nn.Module):
     words: S V (K+1) C, the embeddings of step 1 to K + 1 side by side.  ages: S M (K+1) C, or None without temporal
     encoding.  update: S C C, the CRFs' Q, or None where there is none.
     Raises ValueError unless inference is one of INFERENCE and query_update one of QUERY_UPDATES (in MemN2N the first),
-    and sizes are 1 or more.
+    sizes are 1 or more, and only the binary CRF has end_potentials.
     """
 
     def __init__(
@@ -119,12 +124,15 @@ class MemoryNetwork(nn.Module):
         generators: List[torch.Generator],
         query_update: str = "linear",
         temporal_encoding: bool = True,
+        end_potentials: bool = False,
     ):
         super().__init__()
         if inference not in INFERENCE:
             raise ValueError(f"inference: expected one of {', '.join(INFERENCE)}, got {inference!r}")
         if query_update not in QUERY_UPDATES:
             raise ValueError(f"query_update: expected one of {', '.join(QUERY_UPDATES)}, got {query_update!r}")
+        if end_potentials and inference != "binary_crf":
+            raise ValueError(f"end_potentials: only the binary CRF has them, got inference {inference}")
         if inference == "memn2n" and query_update != "linear":
             raise ValueError(f"query_update: {query_update} is for the CRFs, memn2n has its own")
         for name, size in (("vocabulary", vocabulary), ("memory", memory), ("steps", steps), ("embed_dim", embed_dim)):
@@ -134,6 +142,7 @@ class MemoryNetwork(nn.Module):
             raise ValueError(f"deviation: expected more than 0, got {deviation:g}")
         self.inference = inference
         self.steps = steps
+        self.end_potentials = end_potentials
 
         def drawn(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.stack([torch.randn(shape, generator=g) * deviation for g in generators]))
@@ -201,7 +210,9 @@ class MemoryNetwork(nn.Module):
         R, M = scores[0].shape
         unary, edge = torch.stack(scores, 1), query.new_zeros(R, K - 1, M, M)
         if self.inference == "binary_crf" and K > 1:
-            unary = torch.zeros_like(unary)
+            nothing = torch.zeros_like(scores[0])
+            first, last = (scores[0], scores[-1]) if self.end_potentials else (nothing, nothing)
+            unary = torch.stack([first, *[nothing] * (K - 2), last], 1)
             edge = torch.stack([
                 embedded[k] @ embedded[k + 1].transpose(1, 2) + scores[k].unsqueeze(2) + scores[k + 1].unsqueeze(1)
                 for k in range(K - 1)
@@ -251,6 +262,7 @@ class MemoryNetworkModel(BaseFairseqModel):
                 deviation=cfg.initialization_deviation,
                 query_update=str(cfg.query_update),
                 temporal_encoding=not cfg.no_temporal_encoding,
+                end_potentials=cfg.end_potentials,
                 generators=[torch.Generator().manual_seed(seed) for seed in task.seeds],
             ),
             cfg.linear_start,

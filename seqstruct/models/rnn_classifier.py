@@ -16,7 +16,7 @@ from fairseq.models import BaseFairseqModel, register_model, register_model_arch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.bridge.recurrent import CELLS, StackedRNN, check_rate
+from seqstruct.bridge.recurrent import CELLS, FORGET_BIAS, StackedRNN, check_rate
 from seqstruct.models.structured_transformer_lm import set_default
 
 
@@ -31,6 +31,9 @@ class RNNClassifierConfig(FairseqDataclass):
     hidden_size: int = field(default=200, metadata={"help": "size of hidden states, 1 or more"})
     embed_dim: int = field(
         default=300, metadata={"help": "size of learned word vectors, 1 or more; those in the data have their own"}
+    )
+    forget_bias: float = field(
+        default=FORGET_BIAS, metadata={"help": "the biases of forget gates at the start, which open them the wider"}
     )
     embedding_dropout: float = field(default=0.0, metadata={"help": "of word vectors, 0 or more and below 1"})
     vertical_dropout: float = field(
@@ -65,7 +68,7 @@ class RNNClassifier(BaseFairseqModel):
             self.embed_tokens.weight = nn.Parameter(vectors.clone(), requires_grad=False)
         self.rnn = StackedRNN(
             str(cfg.cell), cfg.layers, size, cfg.hidden_size, output_gate=False,
-            dropout=cfg.vertical_dropout, variational_dropout=cfg.recurrent_dropout,
+            dropout=cfg.vertical_dropout, variational_dropout=cfg.recurrent_dropout, forget_bias=cfg.forget_bias,
         )  # fmt: skip
         self.hidden_layer = nn.Linear(cfg.hidden_size, cfg.hidden_size)
         self.output_layer = nn.Linear(cfg.hidden_size, labels)

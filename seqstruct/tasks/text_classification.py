@@ -1,4 +1,4 @@
-"""Text classification: one label for each sentence or pair, from folders of `seqstruct prepare text_classification`.
+"""Text classification: one label for each sentence or pair, from folders of `seqstruct prepare text-classification`.
 
 `seqstruct prepare listops` makes such folders too.
 
@@ -32,7 +32,7 @@ class TextClassificationConfig(FairseqDataclass):
     """Options of the task."""
 
     data: Optional[str] = field(
-        default=None, metadata={"help": "folder made by `seqstruct prepare text_classification`"}
+        default=None, metadata={"help": "folder made by `seqstruct prepare text-classification`"}
     )
     max_length: Optional[int] = field(
         default=None, metadata={"help": "cut texts after so many tokens, 1 or more (default: do not)"}
@@ -63,10 +63,10 @@ class TextClassificationTask(FairseqTask):
     def setup_task(cls, cfg: TextClassificationConfig, **_: Any) -> "TextClassificationTask":
         """Read the folder's description, dictionary and vectors.
 
-        Raises ValueError if the folder is not one of `seqstruct prepare text_classification`, or is altered.
+        Raises ValueError if the folder is not one of `seqstruct prepare text-classification`, or is altered.
         """
         if cfg.data is None:
-            raise ValueError("text_classification needs a folder made by `seqstruct prepare text_classification`")
+            raise ValueError("text_classification needs a folder made by `seqstruct prepare text-classification`")
         meta = read_meta(cfg.data)
         return cls(cfg, Dictionary.load(str(Path(cfg.data) / DICTIONARY)), meta)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from seqstruct.benchmarks import growth
+from seqstruct.harness import measurements
 
 
 def test_exponents_of_powers():
@@ -31,12 +30,23 @@ def test_operators_and_memory_of_a_layer(name):
     assert all(one[1] <= both[1] for one, both in zip(found["forward_memory"], found["memory"], strict=True))
 
 
+def test_exponents_have_the_names_and_tables_that_are_asked_for():
+    found = {"time": [(8, 3.0), (16, 12.0)], "operators": [(8, 5.0), (16, 5.0)]}
+    made = growth.exponents(found, ["time", "1:work=operators"])
+    assert [(m.table, m.metric, m.points) for m in made] == [
+        ("", "time_exponent", found["time"]), ("1", "work_exponent", found["operators"])]
+    assert [m.value for m in made] == [pytest.approx(2.0), pytest.approx(0.0, abs=1e-12)]
+
+
 def test_the_command_writes_or_says_why_not(tmp_path, capsys):
-    assert growth.main(["SDPA", "--lengths", "3", "--out", str(tmp_path / "found.json")]) == 0
-    assert json.loads((tmp_path / "found.json").read_text())["time"][0][0] == 3
-    assert growth.main(["SDPA", "--lengths", "0", "--out", str(tmp_path / "other.json")]) == 1
-    assert "expected lengths of 1 or more, got 0" in capsys.readouterr().err
-    assert not (tmp_path / "other.json").exists()
+    out, common = tmp_path / "found.json", ["SDPA", "--out", str(tmp_path / "found.json"), "--lengths"]
+    for words, told in ((["0", "3"], "expected lengths of 1 or more, got 0"), (["3"], "two points or more"),
+                        (["3", "6", "--exponents", "rate"], "with one of time, memory, forward_memory, operators")):
+        assert growth.main([*common, *words]) == 1
+        assert told in capsys.readouterr().err and not out.exists()
+    assert growth.main([*common, "3", "6", "--exponents", "memory=forward_memory", "operators"]) == 0
+    found = measurements.read(tmp_path, ["found.json"])
+    assert [m.metric for m in found] == ["memory_exponent", "operators_exponent"] and found[0].points[0][0] == 3
     with pytest.raises(ValueError, match="expected one of SDPA, Sup, Nd"):
         growth.grow("LSTM", [3], 1)
 

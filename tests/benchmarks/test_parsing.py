@@ -5,6 +5,7 @@ import pytest
 from seqstruct.benchmarks import parsing
 
 
+@pytest.mark.training
 def test_every_step_is_timed(monkeypatch):
     monkeypatch.setattr(parsing, "BATCH", 2)
     monkeypatch.setattr(parsing, "_supar", lambda: None)

@@ -19,6 +19,7 @@ from seqstruct.cli import main
 HEADINGS = {"layers": "Layers", "steps": "Training steps", "decoding": "Decoding", "growth": "Growth"}
 
 
+@pytest.mark.training
 def test_every_section_has_its_rows(capsys):
     threads = torch.get_num_threads()
     try:
@@ -73,10 +74,12 @@ def test_other_benchmarks_have_no_sections(capsys):
     assert "bench rational has no option --sections" in capsys.readouterr().err
 
 
+@pytest.mark.training
 def test_bfloat16_by_autocast():
     assert "bfloat16, on cpu" in run([3], 1, ["layers", "steps", "decoding"], dtype="bfloat16")
 
 
+@pytest.mark.training
 def test_the_authors_layers_take_part_where_importable(monkeypatch):
     class Peer(nn.Linear):
         def __init__(self, embed_dim, *sizes):
@@ -103,6 +106,7 @@ def test_the_authors_layers_take_part_where_importable(monkeypatch):
     assert run([3], 1, ["layers"]).count(PACKAGES[0]) == 4
 
 
+@pytest.mark.training
 def test_operators_do_not_grow_with_batch_or_states(monkeypatch):
     counts = {label: audit(layer(*choice, length=20)).operators for label, choice in LAYERS.items()}
     assert counts["nondeterministic Q=2 S=3 m=5"] == counts["nondeterministic Q=3 S=3 m=5"]

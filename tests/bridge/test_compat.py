@@ -90,6 +90,7 @@ def test_known_noise_passes_in_tests_and_any_other_warning_of_ours_is_an_error()
         warnings.warn("of ours", stacklevel=1)
 
 
+@pytest.mark.training
 def test_options_that_a_checkpoint_of_a_preset_lacks_have_their_defaults(tmp_path) -> None:
     write_copy_corpus(tmp_path)
     corpus = binarize(tmp_path, tmp_path / "bin")

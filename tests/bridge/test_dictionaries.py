@@ -37,6 +37,7 @@ def generate(folder: Path, *models: Path) -> str:
     return fairseq("generate", folder / "bin", *OPTIONS, "--path", ":".join(map(str, models)), "--max-len-b", 3)
 
 
+@pytest.mark.training
 def test_checkpoints_know_their_dictionaries(folders: list[Path]) -> None:
     for folder in folders:
         recorded = load_checkpoint(folder / "checkpoint_last.pt")["extra_state"][KEY]
@@ -47,6 +48,7 @@ def test_checkpoints_know_their_dictionaries(folders: list[Path]) -> None:
     assert digest(Dictionary()) != recorded["source"]
 
 
+@pytest.mark.training
 def test_models_of_unlike_dictionaries_do_not_decode_together(folders: list[Path]) -> None:
     one, two = (folder / "checkpoint_last.pt" for folder in folders)
     assert "H-0" in generate(folders[0], one, one)
@@ -56,6 +58,7 @@ def test_models_of_unlike_dictionaries_do_not_decode_together(folders: list[Path
         generate(folders[1], one)
 
 
+@pytest.mark.training
 def test_checkpoints_of_fairseq_alone_are_told_apart_by_their_folders(folders: list[Path], tmp_path: Path) -> None:
     paths = []
     for folder in folders:

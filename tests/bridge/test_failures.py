@@ -115,6 +115,7 @@ def test_folders_with_something_in_them_stay(tmp_path: Path) -> None:
     assert (tmp_path / "a").is_dir()
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(
     ("error", "updates", "kept"), [(KeyError, 0, False), (KeyError, 2, True), (IndexError, 2, False)]
 )

@@ -97,6 +97,17 @@ def test_gradients_reach_every_parameter(cell, generator):
     assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in rnn.parameters())
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_forget_gates_start_at_their_bias(cell):
+    for bias in (0.0, 1.5):
+        layer = StackedRNN(cell, 1, C, D, output_gate=True, forget_bias=bias).layers[0]
+        if cell == "LSTM":
+            gates, others = layer.bias[D : 2 * D], torch.cat([layer.bias[:D], layer.bias[2 * D :]])
+        else:
+            gates, others = layer.gate_bias[:-1], layer.gate_bias[-1]
+        assert (gates == bias).all() and (others == 0).all()
+
+
 def test_variational_dropout_has_one_mask_for_all_steps():
     found = variational_dropout(torch.ones(4, 11, 50), 0.5, True)
     assert set(found.unique().tolist()) == {0.0, 2.0}
@@ -112,6 +123,8 @@ def test_wrong_options():
         StackedRNN("B", 0, C, D, output_gate=True)
     with pytest.raises(ValueError, match="variational_dropout: expected 0 or more and below 1, got 1"):
         StackedRNN("B", 1, C, D, output_gate=True, variational_dropout=1)
+    with pytest.raises(ValueError, match="forget_bias: expected a finite number, got inf"):
+        StackedRNN("B", 1, C, D, output_gate=True, forget_bias=float("inf"))
 
 
 @pytest.mark.parametrize("cell", CELLS)

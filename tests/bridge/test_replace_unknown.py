@@ -47,6 +47,7 @@ def lines(printed: str, kind: str) -> dict[int, list[str]]:
     return {int(i): text.split() for i, text in re.findall(rf"^{kind}-(\d+)\t(?:.*\t)?(.*)$", printed, re.MULTILINE)}
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("task", [[], ["--task", "translation_gnmt"]], ids=["translation", "translation_gnmt"])
 def test_the_attended_word_stands_for_the_unknown_one(folder: Path, tmp_path: Path, task: list[str]) -> None:
     before = lines(generate(folder, "model", "--print-alignment", "hard", *task), "H")
@@ -74,6 +75,7 @@ def test_the_attended_word_stands_for_the_unknown_one(folder: Path, tmp_path: Pa
         assert mapped[i] == expected
 
 
+@pytest.mark.training
 def test_without_attention_there_is_nothing_to_copy_from(folder: Path) -> None:
     with pytest.raises(ValueError, match="an alignment needs a model with attention"):
         generate(folder, "plain", "--replace-unk")

@@ -53,6 +53,7 @@ def train(data: Path, folder: Path, epochs: int) -> tuple[dict, str]:
     return torch.load(folder / "checkpoint_last.pt", weights_only=False), done.stdout + done.stderr
 
 
+@pytest.mark.training
 def test_resumed_equals_unbroken_bit_for_bit(data, tmp_path):
     whole, output = train(data, tmp_path / "whole", 40)
     assert "early stop since" in output

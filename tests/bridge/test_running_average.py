@@ -39,6 +39,7 @@ def read(path: Path) -> tuple[dict, dict]:
     return state["model"], state["extra_state"]["ema"]
 
 
+@pytest.mark.training
 def test_each_update_moves_every_parameter_once_and_a_resumed_run_goes_on(data: Path, tmp_path: Path) -> None:
     average = ["--store-ema", "--ema-decay", 0.75]
     train(data, tmp_path, 2, *average)
@@ -55,6 +56,7 @@ def test_each_update_moves_every_parameter_once_and_a_resumed_run_goes_on(data: 
         mean = found
 
 
+@pytest.mark.training
 def test_a_run_without_an_average_starts_one_where_it_goes_on(data: Path, tmp_path: Path) -> None:
     train(data, tmp_path, 2)
     train(data, tmp_path, 3, "--store-ema", "--ema-decay", 0.5)
@@ -65,6 +67,7 @@ def test_a_run_without_an_average_starts_one_where_it_goes_on(data: Path, tmp_pa
     assert torch.equal(mean[name], before[name].mul(0.5).add(after[name], alpha=0.5))
 
 
+@pytest.mark.training
 def test_the_average_generates(data: Path, tmp_path: Path) -> None:
     train(data, tmp_path, 2, "--store-ema", "--ema-decay", 0.5)
     last = tmp_path / "checkpoint_last.pt"

@@ -1,5 +1,6 @@
 """`seqstruct list`: what it says comes from the mechanisms' own files."""
 
+import subprocess
 import sys
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import pytest
 from seqstruct.attention import ATTENTIONS, option
 from seqstruct.cli import list as listing
 from seqstruct.cli import main
+from seqstruct.data.registry import ENTRIES
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,24 @@ def test_text_and_markdown_name_every_mechanism(capsys):
     for name in ATTENTIONS:
         assert f"\n  {name}: " in text
     assert "\n      score='general'  of a query and a key; one of dot, general, concat\n" in text
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "seqstruct", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
+    )
+    assert listing.stdout.read(9) == b"attention"
+    listing.stdout.close()
+    assert listing.stderr.read() == b""
+    assert listing.wait() == 141
+    listing.stderr.close()
+
+
+def test_the_table_of_corpora_has_every_name(capsys):
+    assert main(["list", "--corpora"]) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split("`")[1] for row in rows] == [entry.name for entry in ENTRIES]
+    assert all(row.count(" | ") == 4 for row in rows)
 
 
 def test_registrations_are_ours_alone():

@@ -96,6 +96,7 @@ def f1_of(text: str) -> float:
     return 200 * hits / sum(map(len, [*found, *GOLD]))
 
 
+@pytest.mark.training
 def test_a_checkpoint_parses(trained, trees, capsys):
     options = ["--checkpoint", trained / "checkpoint_best.pt"]
     found = printed(capsys, trees, *options, "--lowercase", "--format", "brackets")
@@ -112,6 +113,7 @@ def test_a_checkpoint_parses(trained, trees, capsys):
         moved.rename(trained)
 
 
+@pytest.mark.training
 def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
     def found(seed: int) -> str:
         options = " ".join(map(str, [trained / "bin", *OPTIONS]))
@@ -124,6 +126,7 @@ def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.training
 def test_a_model_that_does_not_parse_is_refused(trained, trees, tmp_path, capsys):
     options = [*OPTIONS]
     options[options.index("palm")] = "awd_lstm"
@@ -155,6 +158,7 @@ def test_bad_input_is_refused_in_one_sentence(tmp_path, trees, capsys):
     assert "absent.mrg" in refused(capsys, tmp_path / "absent.mrg", "--branching", "left")
 
 
+@pytest.mark.training
 def test_words_the_dictionary_lacks_are_unknown_ones(trained, trees):
     dictionary = Dictionary.load(str(trained / "bin" / "dict.txt"))
     assert dictionary.index("small") == dictionary.unk()

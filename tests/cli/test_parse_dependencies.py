@@ -15,6 +15,8 @@ from seqstruct.scoring.parsers import load_dependency_parser
 from tests.data.parsing.corpora import corpus
 from tests.models.front_door import PLUGIN, fairseq
 
+pytestmark = pytest.mark.training  # all parse by a trained model
+
 SIZES = ["--word-dim", 8, "--lemma-dim", 0, "--lstm-size", 7, "--lstm-layers", 1, "--mlp-size", 9]
 
 

@@ -32,7 +32,7 @@ def test_configs_are_those_of_the_checkout_or_of_the_wheel(tmp_path, monkeypatch
         assert main(["path", "--configs"]) == 0
         found.append(capsys.readouterr().out.rstrip("\n"))
     assert found == [str(root / "configs"), str(package / INSTALLED / "configs")]
-    assert (root / "configs" / "stack_attention" / "cfl.yaml").is_file()
+    assert (root / "configs" / "stack_attention" / "cfl" / "train.yaml").is_file()
 
 
 def test_version(capsys):

@@ -139,3 +139,25 @@ def test_what_does_not_go_together_is_one_sentence(folder, capsys, arguments, me
     assert shown.out == ""
     assert len(shown.err.splitlines()) == 1
     assert message in shown.err
+
+
+@pytest.mark.parametrize(("kind", "lines"), [("bpe", SUBWORDS), (["words", "bpe"], SUBWORDS), ("characters", None)])
+def test_a_prepared_folder_says_how_it_is_scored_and_the_scores_are_recorded(folder, capsys, kind, lines):
+    """The same as with the options spelled out, under the names asked for."""
+    (folder / "corpus.json").write_text(json.dumps({"options": {"languages": ["de", "en"], "subwords": kind}}))
+    (folder / "raw").mkdir()
+    (folder / "raw" / "valid.en").write_text((folder / "ref.en").read_text())
+    lines = lines or [" ".join(text.replace(" ", "\u2581")) for text in TEXT]
+    (folder / "out.txt").write_text("".join(f"H-{i}\t0\t{line}\n" for i, line in enumerate(lines)))
+    command = ["score", "--from-generate", "out.txt", "--data", ".", "--subset", "valid"]
+    assert main([*command, "--record", "found.json", "validation_{}", "5.7:validation_{}"]) == 0
+    found = [(m["table"], m["metric"], m["unit"]) for m in json.loads((folder / "found.json").read_text())]
+    assert found == [("", "validation_bleu", "BLEU"), ("", "validation_chrf", "chrF2"),
+                     ("5.7", "validation_bleu", "BLEU"), ("5.7", "validation_chrf", "chrF2")]
+    value = json.loads((folder / "found.json").read_text())[0]["value"]
+    assert value == BLEU().corpus_score(TEXT, [REFERENCE]).score
+    capsys.readouterr()
+    assert main([*command, "--references", "ref.en"]) == 1
+    assert "--data: expected translations with it, and no --references" in capsys.readouterr().err
+    assert main(["score", "--hypotheses", "hyp.bpe", "ref.en", "--references", "ref.en", "--record", "x.json"]) == 1
+    assert "--record: expected the translations of one system" in capsys.readouterr().err

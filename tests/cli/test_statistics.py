@@ -54,3 +54,14 @@ def test_what_is_no_text(files, capsys):
     (files / "test.de").write_text("\n\n")
     assert call(files) == 1
     assert "the file has no words" in capsys.readouterr().err
+
+
+def test_one_line_is_recorded(files, capsys):
+    assert call(files, "--segmentations", "none", "--record", str(files / "found.json")) == 0
+    found = json.loads((files / "found.json").read_text())
+    assert [(m["metric"], m["value"]) for m in found] == [("tokens", 8), ("types", 6), ("unknown", 1)]
+    capsys.readouterr()
+    for names, told in ((["none", "characters"], "expected one segmentation"), (["BPE (joint)"], "was not given")):
+        assert call(files, "--segmentations", *names, "--record", str(files / "other.json")) == 1
+        assert told in capsys.readouterr().err
+    assert not (files / "other.json").exists()

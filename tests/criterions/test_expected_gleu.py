@@ -174,6 +174,7 @@ def train_by_likelihood(corpus: Path, save: Path, epochs: int, *options: object)
     return ["--finetune-from-model", save / "checkpoint_last.pt"]
 
 
+@pytest.mark.training
 def test_it_rises(corpus: Path, tmp_path: Path) -> None:
     """With two of three seeds: of some models, likelihood has made one that gives the same words for every source."""
     risen = 0
@@ -187,6 +188,7 @@ def test_it_rises(corpus: Path, tmp_path: Path) -> None:
     assert risen >= 2
 
 
+@pytest.mark.training
 def test_resumed_and_independent_of_workers(corpus: Path, tmp_path: Path) -> None:
     start = [*train_by_likelihood(corpus, tmp_path / "ml", 8), "--best-checkpoint-metric", "gleu",
              "--maximize-best-checkpoint-metric"]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What tests of data-prep/ share: they call its scripts, and pack small archives for --from."""
+"""What tests of data-prep/ and `seqstruct prepare` share: they call them, and pack small archives for --from."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from seqstruct.cli import main
+
 SCRIPTS = Path(__file__).resolve().parents[2] / "data-prep"
+
+
+def prepare(*arguments: object) -> int:
+    """The exit status of `seqstruct prepare` with these arguments, in this process."""
+    return main(["prepare", *map(str, arguments)])
 
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess:

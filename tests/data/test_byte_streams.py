@@ -9,8 +9,9 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 from PIL import Image
 
-from seqstruct.data.byte_streams import IMAGE, main, prepare, read_images
+from seqstruct.data.byte_streams import IMAGE, prepare, read_images
 from seqstruct.data.byte_symbols import SYMBOLS
+from tests.data import scripts
 from tests.data.scripts import pack_tar, pack_zip, refused, run
 
 
@@ -86,8 +87,7 @@ def test_images_by_their_script(tmp_path):
     done = run("imagenet64", "--from", tmp_path / "raw", "--out", tmp_path / "out", "--train-images", 2)
     assert done.returncode == 0, done.stderr
     assert f"train: {2 * IMAGE} bytes\nvalid: {2 * IMAGE} bytes" in done.stdout
-    assert "--out DIR is needed" in refused("imagenet64")
-    message = "imagenet64 is not downloaded: --from with a folder is needed"
+    message = "nothing is downloaded, --from DIR is needed: get an account at https://image-net.org"
     assert message in refused("imagenet64", "--out", tmp_path / "again")
 
 
@@ -95,10 +95,10 @@ def test_wrong_images(tmp_path, capsys):
     raw = tmp_path / "raw"
     raw.mkdir()
     words = ["imagenet64", "--from", str(raw), "--out", str(tmp_path / "out")]
-    assert main(words) == 1
+    assert scripts.prepare(*words) == 1
     assert "missing: train_64x64.tar, train_64x64/ with .png files, or train_data_batch_1" in capsys.readouterr().err
     pack_tar(raw / "train_64x64.tar", {"x.png": png(np.zeros((32, 64, 3), np.uint8))})
-    assert main(words) == 1
+    assert scripts.prepare(*words) == 1
     assert "train_64x64.tar: SHA-256" in capsys.readouterr().err
     with pytest.raises(ValueError, match="train_64x64.tar, x.png: expected 64 x 64 pixels, got 64 x 32"):
         list(read_images(raw, "train"))
@@ -119,9 +119,3 @@ def test_wrong_images(tmp_path, capsys):
     with pytest.raises(ValueError, match="expected a corpus of enwik8, imagenet64, got 'text8'"):
         prepare("text8", tmp_path / "out", raw)
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
-
-
-@pytest.mark.parametrize("script", ["enwik8", "imagenet64"])
-def test_help(script):
-    done = run(script, "--help")
-    assert done.returncode == 0 and done.stdout.startswith(f"Usage: data-prep/{script}.sh")

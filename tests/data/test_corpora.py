@@ -11,7 +11,9 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from seqstruct.data import corpora
-from seqstruct.data.corpora import NUMBER, Options, clean, main, prepare, read_lines
+from seqstruct.data.corpora import NUMBER, Options, clean, prepare, read_lines
+from seqstruct.data.subwords import undo_bpe
+from tests.data import scripts
 from tests.data.scripts import pack_zip, refused, run
 
 PTB = {"train": " the cat <unk> N \n the dog \n", "valid": " the cat \n", "test": " a cat \n"}
@@ -85,13 +87,23 @@ def test_options(tmp_path):
     ]  # fmt: skip
     write_brown(tmp_path)
     words = ["brown", "--from", str(tmp_path), "--out", str(tmp_path / "out"), "--unchecked"]
-    assert main([*words, "--vocabulary", "7", "--train-lines", "5"]) == 0
+    assert scripts.prepare(*words, "--vocabulary", "7", "--train-lines", "5") == 0
     summary = json.loads((tmp_path / "out/corpus.json").read_text())
     assert summary["counts"]["train"]["lines"] == 5 and summary["options"]["lowercase"] is True
     assert (tmp_path / "out/text/train.txt").read_text().startswith("document N km\\/h .\n")
     assert len(Dictionary.load(str(tmp_path / "out/bin/dict.txt"))) == 7
     with pytest.raises(ValueError, match="min_count: expected 1 or more, got 0"):
         Options(min_count=0)
+
+
+def test_subwords_and_a_second_test(tmp_path):
+    (tmp_path / "more").write_text("Word1 of 1961\n\nword2\n")
+    words = ["--subwords", "bpe", "--vocabulary", 60, "--also-test", tmp_path / "more"]
+    assert scripts.prepare("brown", "--made-up", *words, "--out", tmp_path / "out") == 0
+    text = {split: scripts.read(tmp_path / "out/text" / f"{split}.txt") for split in ("train", "test1")}
+    assert "@@ " in text["train"][0] and undo_bpe(text["train"][0]).startswith("word0 word1 word2 ")
+    assert list(map(undo_bpe, text["test1"])) == ["word1 of N", "word2"]
+    assert (tmp_path / "out/bin/test1.bin").is_file() and (tmp_path / "out/codes.bpe").is_file()
 
 
 def test_wrong_input(tmp_path, capsys):
@@ -105,7 +117,7 @@ def test_wrong_input(tmp_path, capsys):
     with pytest.raises(ValueError, match="no words in the valid set"):
         prepare("ptb", raw, tmp_path / "out", checked=False)
     (raw / "ptb.valid.txt").unlink()
-    assert main(["ptb", "--from", str(raw), "--out", str(tmp_path / "out")]) == 1
+    assert scripts.prepare("ptb", "--from", raw, "--out", tmp_path / "out") == 1
     assert "ptb.valid.txt: no such file, nor is there simple-examples.tgz beside it" in capsys.readouterr().err
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".*"))
     with pytest.raises(ValueError, match="expected a corpus of ptb, wikitext2, wikitext103, brown, got 'wiki'"):
@@ -129,16 +141,9 @@ def test_wikitext103_by_its_script(tmp_path):
         prepare("wikitext103", tmp_path / "raw", tmp_path / "again")
 
 
-@pytest.mark.parametrize("script", ["ptb", "wikitext2", "wikitext103", "brown"])
-def test_help_of_the_scripts(script):
-    done = run(script, "--help")
-    assert done.returncode == 0 and done.stdout.startswith(f"Usage: data-prep/{script}.sh") and not done.stderr
-    assert "--out DIR is needed" in refused(script, "--vocabulary", 7)
-
-
 def test_downloads_resume_and_licences(tmp_path):
     out = tmp_path / "out"
-    assert "licensed and is not downloaded: --from DIR is needed" in refused("ptb", "--out", out)
+    assert "nothing is downloaded, --from DIR is needed: the text is licensed" in refused("ptb", "--out", out)
     (tmp_path / "out.downloads").mkdir()
     (tmp_path / "out.downloads" / "wikitext-2-raw-v1.zip.part").write_bytes(b"half")
     message = refused("wikitext2", "--out", out)

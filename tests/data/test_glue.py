@@ -8,8 +8,9 @@ import pytest
 from fairseq.data.encoders.gpt2_bpe_utils import bytes_to_unicode
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
-from seqstruct.data.glue import TASKS, load_encoding, main, prepare, read_table
-from tests.data.scripts import pack_zip, refused, run
+from seqstruct.data.glue import TASKS, load_encoding, prepare, read_table
+from tests.data import scripts
+from tests.data.scripts import pack_zip, run
 
 HEADERS = {
     "mnli": "index\tsentence1\tx\tsentence2\tgold_label", "qnli": "index\tquestion\tsentence\tlabel",
@@ -64,7 +65,7 @@ def test_the_task_reads_the_folder(tmp_path, name):
     write_raw(tmp_path / "raw", name)
     done = run("glue", "--task", name, "--from", tmp_path / "raw", "--out", tmp_path / "out", "--unchecked")
     assert done.returncode == 0, done.stderr
-    assert f"ready; --num-classes {len(TASKS[name].labels)}" in done.stdout
+    assert f"for --num-classes {len(TASKS[name].labels)}" in done.stdout
     task, data = load(tmp_path / "out", name, "valid")
     assert len(data) == 5
     encode = load_encoding(tmp_path / "raw" / "encoder.json", tmp_path / "raw" / "vocab.bpe")
@@ -112,30 +113,22 @@ def test_tables(tmp_path, name):
 def test_what_is_missing_or_wrong(tmp_path, capsys):
     raw, out = tmp_path / "raw", tmp_path / "out"
     write_raw(raw, "qnli")
-    words = ["qnli", "--from", str(raw), "--out", str(out)]
-    assert main(words) == 1
+    words = ["glue", "--task", "qnli", "--from", str(raw), "--out", str(out)]
+    assert scripts.prepare(*words) == 1
     assert "QNLIv2.zip: SHA-256" in capsys.readouterr().err
     (raw / "QNLIv2.zip").rename(raw / "other.zip")
     for name in ("encoder.json", "vocab.bpe"):
         (raw / "deep").mkdir(exist_ok=True)
         (raw / name).rename(raw / "deep" / name)
-    assert main(words) == 1
+    assert scripts.prepare(*words) == 1
     assert "qnli: the train set has 7 lines, expected 104743" in capsys.readouterr().err
     (raw / "dict.txt").unlink()
-    assert main(words) == 1
+    assert scripts.prepare(*words) == 1
     assert "missing, as files or in archives: dict.txt; the archives are linked from" in capsys.readouterr().err
     (raw / "dict.txt").write_text("0 1\n")
     (raw / "deep" / "encoder.json").write_text("{")
-    assert main([*words, "--unchecked"]) == 1
+    assert scripts.prepare(*words, "--unchecked") == 1
     assert "encoder.json, " in capsys.readouterr().err
     with pytest.raises(ValueError, match="expected a task of mnli, qnli, qqp, sst-2, got 'rte'"):
         prepare("rte", out, raw)
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
-
-
-def test_help_and_missing_options(tmp_path):
-    done = run("glue", "--help")
-    assert done.returncode == 0 and "Usage: data-prep/glue.sh --task NAME" in done.stdout
-    assert "--task NAME is needed" in refused("glue", "--out", tmp_path / "out", "--unchecked")
-    assert "--out DIR is needed" in refused("glue", "--task", "mnli")
-

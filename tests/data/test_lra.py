@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from seqstruct.data.byte_symbols import SYMBOLS, spell, unspell
-from seqstruct.data.lra import main, prepare, read_pairs
+from seqstruct.data.lra import prepare, read_pairs
 from seqstruct.data.text_classification.folder import read_meta, read_split
+from tests.data import scripts
 from tests.data.scripts import pack_tar, pack_zip, read, refused, run
 
 
@@ -104,11 +105,11 @@ def test_what_is_missing_or_wrong(tmp_path, capsys):
     out = tmp_path / "out"
 
     def refusal(*arguments):
-        assert main([*map(str, arguments), "--out", str(out)]) == 1
+        assert scripts.prepare(*arguments, "--out", out) == 1
         (line,) = capsys.readouterr().err.splitlines()
         return line
 
-    assert "aan is not downloaded, --from DIR is needed: the files are part of lra_release.gz" in refusal("aan")
+    assert "nothing is downloaded, --from DIR is needed: the files are part of lra_release.gz" in refusal("aan")
     raw = tmp_path / "raw"
     raw.mkdir()
     assert "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv, new_aan_pairs.test.tsv" in refusal("aan", "--from", raw)
@@ -130,15 +131,6 @@ def test_what_is_missing_or_wrong(tmp_path, capsys):
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
     with pytest.raises(ValueError, match="expected a corpus of imdb, movie-reviews, aan, got 'yelp'"):
         prepare("yelp", out)
-
-
-@pytest.mark.parametrize("script", ["imdb", "aan", "listops"])
-def test_help_and_missing_options(tmp_path, script):
-    done = run(script, "--help")
-    assert done.returncode == 0 and done.stdout.startswith(f"Usage: data-prep/{script}.sh") and not done.stderr
-    assert "--out DIR is needed" in refused(script)
-    if script == "imdb":
-        assert "expected the corpus imdb or movie-reviews, got x" in refused("imdb", "--corpus", "x", "--out", tmp_path)
 
 
 def test_listops_by_its_script(tmp_path):

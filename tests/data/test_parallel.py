@@ -1,5 +1,6 @@
 import gzip
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from seqstruct.data import parallel, subwords
 from seqstruct.data.aligned import read_checksums
 from seqstruct.data.parallel import Options
+from tests.data.scripts import prepare
 
 NOUNS = [("Hund", "dog"), ("Mann", "man"), ("Ball", "ball"), ("Baum", "tree"), ("Vogel", "bird")]
 
@@ -191,7 +193,7 @@ BREAKS = {
 @pytest.mark.parametrize("broken", BREAKS, ids=lambda f: f.__name__)
 def test_bad_input_is_one_sentence_and_leaves_nothing(corpus, tmp_path, broken, capsys):
     broken(corpus)
-    status = parallel.main(command(corpus, f"--out={tmp_path / 'out'}"))
+    status = prepare("parallel", *command(corpus, f"--out={tmp_path / 'out'}"))
     message = capsys.readouterr().err.splitlines()[-1]
     assert status == 1
     with pytest.raises(ValueError, match=BREAKS[broken]):
@@ -206,7 +208,7 @@ def command(folder, *words):
 def test_empty_pairs_are_left_out_and_counted(corpus, tmp_path, capsys):
     break_many_empty_lines(corpus)
     (corpus / "test.de").write_text("Der Hund.\n\n  \nDer Ball.\n\u00a0\n")
-    assert parallel.main(command(corpus, "--drop-empty", f"--out={tmp_path / 'out'}")) == 0
+    assert prepare("parallel", *command(corpus, "--drop-empty", f"--out={tmp_path / 'out'}")) == 0
     assert json.loads((tmp_path / "out/corpus.json").read_text())["counts"]["test"]["empty"] == 3
     assert "test: 2 pairs, " in (printed := capsys.readouterr().out) and "3 with an empty side left out" in printed
     for folder, line in (("text", "D"), ("raw", "Der Hund.")):
@@ -219,7 +221,7 @@ def test_empty_pairs_are_left_out_and_counted(corpus, tmp_path, capsys):
 def test_escapes_of_moses_are_undone(corpus, tmp_path):
     escaped = "the dog &apos;s ball &amp;apos; &#91; a &amp; b &#93;\n"
     (corpus / "test.en").write_text(escaped * 5)
-    assert parallel.main(command(corpus, "--deescape", f"--out={tmp_path / 'out'}")) == 0
+    assert prepare("parallel", *command(corpus, "--deescape", f"--out={tmp_path / 'out'}")) == 0
     text = lines(tmp_path / "out/raw/test.en")[0]
     assert text == "the dog 's ball &apos; [ a & b ]"
     assert subwords.undo_bpe(lines(tmp_path / "out/text/test.en")[0]) == "the dog ' s ball & apos ; [ a & b ]"
@@ -230,10 +232,10 @@ def test_escapes_of_moses_are_undone(corpus, tmp_path):
 
 def test_what_html_left_is_no_escape(corpus, tmp_path):
     (corpus / "test.en").write_text("a gas station named m&amp;h\n" * 5)
-    assert parallel.main(command(corpus, f"--out={tmp_path / 'out'}")) == 0
+    assert prepare("parallel", *command(corpus, f"--out={tmp_path / 'out'}")) == 0
 
 
-def test_checksums_are_of_the_unpacked_text(corpus, tmp_path):
+def test_checksums_are_of_the_unpacked_text(corpus, tmp_path, capsys):
     out = tmp_path / "out"
     sums = parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=50), out)["sha256"]
     listing = tmp_path / "sums"
@@ -241,11 +243,11 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path):
     assert read_checksums(listing) == sums
     (corpus / "train.de").write_bytes(gzip.decompress((corpus / "train.de.gz").read_bytes()))
     (corpus / "train.de.gz").unlink()
-    options = Options(("de", "en"), vocabulary=50)
-    assert parallel.prepare(prefixes(corpus), options, tmp_path / "again", sums)["sha256"] == sums
+    checked = command(corpus, "--checksums", listing)
+    assert prepare("parallel", *checked, "--out", tmp_path / "again") == 0
     (corpus / "val.de").write_text((corpus / "val.de").read_text().replace("Hund", "Kund", 1))
-    with pytest.raises(ValueError, match=r"val\.de: SHA-256 .*truncated or altered"):
-        parallel.prepare(prefixes(corpus), options, tmp_path / "third", sums)
+    assert prepare("parallel", *checked, "--out", tmp_path / "third") == 1
+    assert re.search(r"val\.de: SHA-256 .*truncated or altered", capsys.readouterr().err)
     listing.write_text("abc  train.de\n")
     with pytest.raises(ValueError, match="line 1: expected a SHA-256"):
         read_checksums(listing)

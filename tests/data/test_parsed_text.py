@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from fairseq.data import Dictionary
 
-from seqstruct.data.parsed_text import gold_tree, main, prepare, read_bits, read_splits, span_bits, split_bits
+from seqstruct.data.parsed_text import gold_tree, prepare, read_bits, read_splits, span_bits, split_bits
 from seqstruct.data.trees import parse_trees, read_trees, spans, words
+from tests.data import scripts
 
 NESTED = "(S (NP (DT The) (NN dog) (, ,) (PP (IN of) (NP (CD 3,000) (NNS Men)))) (VP (VBZ barks)) (. .))"
 
@@ -74,18 +75,22 @@ def test_parses_keep_their_words(tmp_path):
     assert (tmp_path / "out" / "text" / "valid.txt").read_text() == "The dog , of 3,000 Men barks .\n" * 3
 
 
+def script(*arguments):
+    return scripts.prepare("ptb-trees", *arguments)
+
+
 def test_bad_input_is_refused_and_leaves_nothing(tmp_path, capsys):
     folder = write_sample(tmp_path / "trees")
     (folder / "wsj_0160.mrg").write_text(f"{NESTED}\n(S (A a)\n")
-    assert main(["treebank-sample", "--from", str(folder), "--out", str(tmp_path / "out")]) == 1
+    assert script("--corpus", "treebank-sample", "--from", folder, "--out", tmp_path / "out") == 1
     assert "wsj_0160.mrg: line 2: a bracket opens here" in capsys.readouterr().err
     (folder / "wsj_0160.mrg").write_text("(S (. .))")
-    assert main(["treebank-sample", "--from", str(folder), "--out", str(tmp_path / "out")]) == 1
+    assert script("--corpus", "treebank-sample", "--from", folder, "--out", tmp_path / "out") == 1
     assert "no file wsj_NNNN.mrg with trees for valid" in capsys.readouterr().err
-    assert main(["ptb", "--from", str(folder), "--out", str(tmp_path / "out")]) == 1
+    assert script("--from", folder, "--out", tmp_path / "out") == 1
     assert "sections 02, 03" in capsys.readouterr().err
-    assert main(["treebank-sample", "--from", str(write_sample(folder)), "--out", str(tmp_path / "out"),
-                 "--max-span", "3"]) == 1
+    assert script("--corpus", "treebank-sample", "--from", write_sample(folder), "--out", tmp_path / "out",
+                  "--max-span", 3) == 1
     assert "train: tree 1: the span [0, 4] has 5 words, more than the maximum of 3" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
     with pytest.raises(ValueError, match="'wsj'"):

@@ -13,6 +13,7 @@ import pytest
 from seqstruct.data import sdp2015
 from seqstruct.data.conllu import read_conllu
 from seqstruct.data.sdp import read_sdp
+from tests.data.scripts import prepare
 
 SCRIPT = Path(__file__).resolve().parents[2] / "data-prep" / "sdp2015.sh"
 WORDS = "1\tdogs\tdog\tNNS\t2\tnsubj\t-\t-\t_\tARG1\n2\tbark\tbark\tVBP\t0\troot\t+\t+\tv\t_\n"
@@ -85,7 +86,7 @@ def test_the_script(graphs: Path, trees: Path, tmp_path: Path) -> None:
     command = [str(SCRIPT), "--from", str(graphs), "--out", str(tmp_path / "out"), "--unchecked"]
     command += ["--trees", str(trees), "--corenlp", "x.jar", "--java", java(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHON": sys.executable})
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "ptb: train 46, dev 2, test 2"), done.stderr
+    assert (done.returncode, done.stdout.splitlines()[-2]) == (0, "ptb: train 46, dev 2, test 2"), done.stderr
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[:4] == [
         "corpus.json", "dm.dev.sdp", "dm.id.sdp", "dm.ood.sdp"
     ]  # fmt: skip
@@ -117,7 +118,7 @@ def test_wrong_graphs(graphs: Path, tmp_path: Path, capsys: Any, spoil: Any, mes
     with pytest.raises(ValueError, match=message):
         sdp2015.prepare(graphs, tmp_path / "out", checked=False)
     assert not (tmp_path / "out").exists()
-    assert sdp2015.main(["--from", str(graphs), "--out", str(tmp_path / "out"), "--unchecked"]) == 1
+    assert prepare("sdp2015", "--from", graphs, "--out", tmp_path / "out", "--unchecked") == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from seqstruct.data.segments import read_aligned_segments, read_news, read_segments
+from seqstruct.data.segments import news_archive, read_aligned_segments, read_news, read_segments
 
 TEXT = """<?xml version="1.0"?>
 <refset><doc sysid="ref" docid="1"><title>no</title>
@@ -44,3 +44,23 @@ def test_sides(tmp_path):
     (tmp_path / "b.xml").write_text("<doc><seg>x</seg></doc><doc><seg>y</seg><seg>z</seg></doc>")
     with pytest.raises(ValueError, match="set: 3 sentences of de and 3 of en, or documents at other places"):
         list(read_news(files, "set", ("de", "en")))
+
+
+def test_archives_of_news_are_those_of_sacrebleu_with_what_corpora_want():
+    """The members that sacreBLEU reads out of each archive are among the names that our corpora look for."""
+    from sacrebleu.dataset import DATASETS
+
+    from seqstruct.data import europarl
+    from seqstruct.data.translation import get_corpus
+
+    wmt = {name: get_corpus(name).wanted for name in ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro")}
+    for archive, pair, wanted in (
+        ("wmt13", "de-en", wmt["wmt14-en-de"]), ("wmt14/full", "de-en", wmt["wmt14-en-de"]),
+        ("wmt13", "fr-en", wmt["wmt14-en-fr"]), ("wmt14/full", "fr-en", wmt["wmt14-en-fr"]),
+        ("wmt16/dev", "ro-en", wmt["wmt16-en-ro"]), ("wmt16", "ro-en", wmt["wmt16-en-ro"]),
+        ("wmt16", "de-en", europarl.WANTED), ("wmt17", "de-en", europarl.WANTED),
+    ):  # fmt: skip
+        names = {name for choices in wanted.values() for name in choices}
+        assert {member.rsplit("/", 1)[-1] for member in DATASETS[archive].langpairs[pair]} <= names, archive
+        remote = news_archive(archive)
+        assert remote.address in DATASETS[archive].data and len(remote.checksum) == 32 and remote.file.endswith(".tgz")

@@ -58,7 +58,7 @@ def test_what_is_missing_is_said(monkeypatch):
     for module, name in (("morfessor", "morfessor"), ("pyphen", "hyphenation")):
         monkeypatch.setitem(sys.modules, module, None)
         found = line(name)
-        assert found.missing == f"the package {module} is not installed"
+        assert found.missing == f"{module} is not installed: pip install {module}"
         assert (found.tokens, found.types, found.unknown) == (0, 0, 0)
     assert line("BPE (joint)", other=None).missing == "the other language's text was not given"
 

@@ -45,6 +45,14 @@ def test_bpe_is_deterministic(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+def test_bpe_says_where_the_text_has_no_more(tmp_path, capsys):
+    subwords.learn_bpe(["low low low"], tmp_path / "codes", 50)
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("", "subwords: 5 of 50: no other pair of symbols occurs twice\n")
+    subwords.learn_bpe(["low low low"], tmp_path / "codes", 5)
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize(("lines", "vocabulary", "match"), [
     (["ab ab", "abc"], 4, "more than the text's 4 characters, got 4"),
     (["a b", ""], 100, "nothing to learn from"),
@@ -142,3 +150,16 @@ def test_what_a_model_may_write_is_undone_somehow():
 def test_characters():
     assert subwords.cut_characters("Ein A") == "▁ E i n ▁ A"
     assert subwords.undo_sentencepiece("▁ E i n ▁ A") == "Ein A"
+
+
+def test_beginnings_of_sentences_take_the_form_that_stands_elsewhere(tmp_path):
+    text = ["The cat saw the Hague .", "IBM and the BBC saw Paris . Paris saw IBM", "a a A"]
+    truecase = subwords.learn_truecase(text, tmp_path / "model")
+    assert truecase("The HAGUE is The Hague . PARIS saw The Cat") == "the Hague is the Hague . Paris saw the cat"
+    assert truecase("Unseen words") == "Unseen words" and truecase("ibm . cat") == "IBM . cat"
+    assert truecase("( The x<y A") == "( The x<y A", "not taken apart"
+    assert truecase("A \u00e9") == "a \u00e9" and truecase("") == ""
+    subwords.learn_truecase(text, tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
+    (tmp_path / "other").touch()
+    assert (tmp_path / "model").stat().st_mode == (tmp_path / "other").stat().st_mode, "readable by others"

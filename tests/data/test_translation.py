@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 from dataclasses import replace
@@ -14,8 +15,8 @@ from seqstruct.data import iwslt, translation
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import collect
 from seqstruct.data.subwords import undo_bpe
-from seqstruct.data.translation import CORPORA, chosen_options, get_corpus, main, write_raw
-from tests.data.scripts import pack_tar, pack_zip, read, refused, run
+from seqstruct.data.translation import CORPORA, chosen_options, get_corpus, write_raw
+from tests.data.scripts import pack_tar, pack_zip, prepare, read, refused, run
 
 WORDS = {"en": "sentence", "de": "Satz", "fr": "phrase", "ro": "propoziţie", "es": "frase", "vi": "câu", "ja": "文章"}
 
@@ -232,24 +233,15 @@ def test_every_script_makes_a_folder_for_fairseq(tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "raw"]
 
 
-@pytest.mark.parametrize("script", ["wmt14", "wmt16", "iwslt14", "iwslt14_documents", "iwslt15", "kftt"])
-def test_help_and_missing_options(tmp_path, script):
-    done = run(script, "--help")
-    assert done.returncode == 0 and done.stdout.startswith(f"Usage: data-prep/{script}.sh") and not done.stderr
-    for option in ("--out DIR", "--from DIR", "--downloads DIR", "--vocabulary N", "SHA256SUMS"):
-        assert option in done.stdout or script == "iwslt15"
-    assert "--out DIR is needed" in refused(script, "--from", tmp_path)
-
-
 def refusal(capsys, *arguments):
-    assert main([*map(str, arguments)]) == 1
+    assert prepare(*arguments) == 1
     return capsys.readouterr().err.splitlines()[-1]
 
 
 def test_what_is_missing_is_named(tmp_path, capsys):
     pack_wmt14(tmp_path / "raw", "de")
     (tmp_path / "raw" / "training-parallel-nc-v9.tgz").unlink()
-    arguments = ["wmt14-en-de", "--from", tmp_path / "raw", "--out", tmp_path / "out"]
+    arguments = ["wmt14", "--from", tmp_path / "raw", "--out", tmp_path / "out"]
     message = refusal(capsys, *arguments, "--unchecked")
     assert "missing, as files or in archives: news-commentary-v9.de-en.en, news-commentary-v9.de-en.de; " in message
     assert "statmt.org/wmt14" in message
@@ -283,7 +275,7 @@ def test_wrong_text_leaves_nothing(tmp_path, capsys, broken, message):
         for path in list(raw.iterdir()):
             (raw / "deep").mkdir(exist_ok=True)
             path.rename(raw / "deep" / path.name)
-    found = refusal(capsys, "iwslt15-en-vi", "--from", raw, "--out", tmp_path / "out", "--vocabulary", 60, *unchecked)
+    found = refusal(capsys, "iwslt15", "--from", raw, "--out", tmp_path / "out", "--vocabulary", 60, *unchecked)
     assert message in found
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
@@ -298,8 +290,12 @@ def test_downloads_stay_and_the_manual_route_is_told(tmp_path):
 
 
 def test_options_and_counts(capsys, tmp_path):
-    def options(*arguments):
-        return chosen_options(translation.build_parser().parse_args([*arguments, "--out", "x"]))
+    def options(name, *arguments):
+        parser = argparse.ArgumentParser()
+        translation.add_arguments(parser, "iwslt15")
+        args = parser.parse_args(arguments)
+        args.corpus = name
+        return chosen_options(args)
 
     assert options("iwslt14-de-en").vocabulary == (9000, 7000)
     assert options("iwslt14-de-en", "--src", "en").vocabulary == (7000, 9000)

@@ -13,6 +13,7 @@ import pytest
 
 from seqstruct.data import aspec, word_pairs
 from seqstruct.data.word_pairs import Options, characters, prepare, segmented, undo_characters
+from tests.data.scripts import prepare as prepare_by_name
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "data-prep" / "aspec.sh"
@@ -107,7 +108,7 @@ def test_options_out_of_range_and_missing_files(tmp_path, capsys):
     with pytest.raises(ValueError, match="threshold: expected 1 or more, got 0"):
         Options(("de", "en"), threshold=0)
     words = ["--src", "de", "--trg", "en", "--out", str(tmp_path / "out")]
-    assert word_pairs.main([*words, "--train", "no/x", "--valid", "no/y", "--test", "no/z"]) == 1
+    assert prepare_by_name("word-pairs", *words, "--train", "no/x", "--valid", "no/y", "--test", "no/z") == 1
     assert "no/x.de: no such file" in capsys.readouterr().err
 
 
@@ -131,7 +132,7 @@ def test_aspec_is_read(tmp_path):
 def test_aspec_that_is_not_whole(tmp_path, capsys):
     folder = write_aspec(tmp_path / "ASPEC-JE")
     (folder / "dev" / "dev.txt").write_text("D-1 ||| 1 ||| 犬 ||| dog\nD-2 ||| 犬 ||| dog\n")
-    assert aspec.main(["--from", str(folder), "--out", str(tmp_path / "out")]) == 1
+    assert prepare_by_name("aspec", "--from", folder, "--out", tmp_path / "out") == 1
     assert "dev.txt: line 2: expected 4 fields between '|||', found 3" in capsys.readouterr().err
     (folder / "dev" / "dev.txt").unlink()
     with pytest.raises(ValueError, match=r"dev/dev.txt is missing \(1 of 5 files\)"):
@@ -153,18 +154,14 @@ def test_the_script_prepares_characters(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["--out", "{out}"], "the corpus comes by application alone"),
-    (["--out", "{out}", "--from", "absent"], "absent is not a folder"),
-    (["--from", "."], "--out DIR is needed"),
-    (["--out", "{out}", "--from", ".", "--units", "syllables"], "characters, kytea or mecab, got syllables"),
-    (["--form", "x"], "unknown option --form"),
-    (["--units"], "--units needs a value"),
-    (["--out", "{out}", "--from", "{empty}"], "train/train-1.txt is missing"),
+    ([], "nothing is downloaded, --from DIR is needed: apply for the corpus"),
+    (["--from", "absent"], "absent is not a folder"),
+    (["--from", "{empty}"], "train/train-1.txt is missing"),
 ])  # fmt: skip
-def test_the_script_refuses_in_one_sentence_and_leaves_nothing(tmp_path, arguments, message):
+def test_the_corpus_that_is_not_there_is_one_sentence(tmp_path, capsys, arguments, message):
     (tmp_path / "empty").mkdir()
-    done = script(*(word.format(out=tmp_path / "out", empty=tmp_path / "empty") for word in arguments))
-    assert done.returncode != 0
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    words = (word.format(empty=tmp_path / "empty") for word in arguments)
+    assert prepare_by_name("aspec", "--out", tmp_path / "out", *words) == 1
+    found = capsys.readouterr().err
+    assert message in found and found.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]

@@ -52,11 +52,11 @@ def test_a_run_is_recorded_once_and_not_run_again(call, tmp_path):
     status, _, shown = call(*options)
     assert status == 0 and "stack + gate, seed 2: times 1 runs" in shown
     records = read_folder(tmp_path / "records")
-    assert [(r.row, r.seed, r.metric) for r in records] == [
-        (row, seed, metric) for row in ("plain", "stack + gate") for seed in (1, 2) for metric in ("times", "seed")]
+    assert [(r.row, r.seed, list(r.metrics)) for r in records] == [
+        (row, seed, ["times", "seed"]) for row in ("plain", "stack + gate") for seed in (1, 2)]
     first = records[0]
     assert first.data_checksums == {"train.txt": hashlib.sha256(b"1 2 3\n").hexdigest()}
-    assert first.series == {"axis": "length", "points": [[1, 0.5], [2, 1.5]]}
+    assert first.metrics["times"] == {"value": 1, "unit": "runs", "axis": "length", "points": [[1, 0.5], [2, 1.5]]}
     assert '--scale small --row "plain" --seed 1' in first.command and "torch" in first.versions
     before = (tmp_path / "records" / "1.5.jsonl").read_bytes()
     status, _, shown = call(*options)
@@ -95,7 +95,7 @@ def test_a_baseline_takes_a_row_s_data_and_trains_nothing(call, recipe, tmp_path
 
 def test_jobs_run_side_by_side(call, tmp_path):
     assert call("--row", "plain", "--seeds", "1", "2", "3", "4", "5", "--jobs", "3")[0] == 0
-    assert sorted(r.seed for r in read_folder(tmp_path / "records") if r.metric == "seed") == [1, 2, 3, 4, 5]
+    assert sorted(r.seed for r in read_folder(tmp_path / "records")) == [1, 2, 3, 4, 5]
 
 
 def test_folders_may_be_links_to_what_is_not_there_yet(call, tmp_path):
@@ -126,7 +126,7 @@ def test_estimate_and_list_do_no_work(call, tmp_path):
 
 def test_records_of_a_smoke_run_stay_among_the_runs(recipe, tmp_path):
     assert main(recipe, ["--scale", "smoke", "--runs", str(tmp_path)]) == 0
-    assert len(read_folder(tmp_path / "nmt_lectures" / "records")) == 3
+    assert len(read_folder(tmp_path / "nmt_lectures" / "records")) == 2
     assert not (SCRIPT.parent / "records").exists()
 
 
@@ -153,7 +153,7 @@ def test_a_full_disk_at_the_record_is_said_and_the_next_try_completes(call, tmp_
     assert not list((tmp_path / "records").iterdir())
     monkeypatch.setattr(os, "fsync", real)
     assert call("--row", "plain", "--seed", "1")[0] == 0
-    assert len(read_folder(tmp_path / "records")) == 2
+    assert len(read_folder(tmp_path / "records")) == 1
 
 
 def test_prepared_data_is_whole_or_absent(recipe, tmp_path):
@@ -205,7 +205,7 @@ def test_jobs_of_the_launcher(tmp_path):
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path,
                           env={**os.environ, "PYTHONPATH": str(run.PLUGIN.parent)})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert sorted((r.row, r.seed) for r in read_folder(tmp_path / "records") if r.metric == "times") == [
+    assert sorted((r.row, r.seed) for r in read_folder(tmp_path / "records")) == [
         ("plain", 1), ("stack + gate", 2)]
     with pytest.raises(ValueError, match="expected NAME=VALUE"):
         launch.hydra_command(SCRIPT, cells, runs=tmp_path, records=tmp_path, launcher="x", options=["partition"])

@@ -54,7 +54,7 @@ def test_curves_are_written_whole_or_not_at_all(tmp_path, capsys):
 
 def test_length_curves_average_over_seeds(record):
     records = [
-        record(row=row, seed=seed, series={"axis": "length", "points": [[40, value], [42, 2 * value]]})
+        record(row=row, seed=seed, axis="length", points=[[40, value], [42, 2 * value]])
         for row, seed, value in (("Tf", 1, 0.5), ("Tf", 2, 1.5), ("Tf+Nd", 1, 0.25))
     ]
     (axes,) = plot.length_curves(records).axes
@@ -65,7 +65,7 @@ def test_length_curves_average_over_seeds(record):
 
 def test_length_panels_have_one_colour_for_each_model(record):
     records = [
-        record(row=f"{language} {model}", series={"axis": "length", "points": [[40, value]]})
+        record(row=f"{language} {model}", axis="length", points=[[40, value]])
         for value, (language, model) in enumerate([("dyck", "Tf"), ("dyck", "Tf+Nd"), ("palindromes", "Tf+Nd")])
     ]
     figure = plot.length_panels(records)
@@ -77,11 +77,12 @@ def test_length_panels_have_one_colour_for_each_model(record):
 
 
 def test_the_best_run_by_another_metric_is_drawn_alone(record):
-    series = {"axis": "length", "points": [[40, 1.0]]}
     records = [
-        record(metric=metric, seed=seed, value=value, series={**series, "points": [[40, 10.0 * seed]]})
-        for metric, values in (("test", (0.1, 0.2, 0.3)), ("valid", (0.9, 0.7, 0.8)))
-        for seed, value in enumerate(values, 1)
+        record(seed=seed, metrics={
+            metric: {"value": value, "unit": "nats", "axis": "length", "points": [[40, 10.0 * seed]]}
+            for metric, value in (("test", test), ("valid", valid))
+        })
+        for seed, (test, valid) in enumerate([(0.1, 0.9), (0.2, 0.7), (0.3, 0.8)], 1)
     ]
     (axes,) = plot.length_curves(records, selection="valid").axes
     assert axes.get_lines()[0].get_xydata().tolist() == [[40, 20.0]]
@@ -90,8 +91,8 @@ def test_the_best_run_by_another_metric_is_drawn_alone(record):
 def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, capsys):
     with pytest.raises(ValueError, match="got 0: none"):
         plot.length_curves([record()])
-    series = {"axis": "length", "points": [[40, 0.5]]}
-    append_records(tmp_path, [record(metric=metric, series=series) for metric in ("first", "second")])
+    split = {"value": 0.5, "unit": "nats", "axis": "length", "points": [[40, 0.5]]}
+    append_records(tmp_path, [record(metrics={"first": split, "second": split})])
     command = ["plot", "lengths", "stack_attention", "figure-2", "--records", str(tmp_path), "--out",
                str(tmp_path / "x.png")]
     assert main(command) == 1

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from seqstruct.harness.records import Record, append_records, latest, read_records
+from seqstruct.harness.records import Record, append_records, latest, of_each_seed, read_records
 
 
 def test_a_record_has_the_keys_of_the_format_and_survives_the_round_trip(record):
-    one = record(series={"axis": "length", "points": [[40, 0.5]]}, machine={"threads": "1"})
+    one = record(axis="length", points=[[40, 0.5]], machine={"threads": "1"})
     assert Record.from_json(one.to_json()) == one
     assert set(json.loads(record().to_json())) == {
-        "paper", "table", "row", "metric", "value", "unit", "seed", "scale", "dataset", "configuration_hash",
+        "paper", "table", "row", "metrics", "seed", "scale", "dataset", "configuration_hash",
         "data_checksums", "parameters", "seconds", "peak_memory", "versions", "command",
     }
 
@@ -58,7 +58,11 @@ def test_a_full_disk_leaves_the_old_file_whole_and_says_so(record, tmp_path, mon
     (None, "", "Expecting value"),
     ('"seed": 1', '"seed": 1, "extra": 1', "unknown keys: extra"),
     ("12.5", '"long"', "seconds: expected a finite number, got 'long'"),
-    ("0.25", "NaN", "value: expected a finite number"),
+    ("0.25", "NaN", "difference: value: expected a finite number"),
+    ('{"difference": {"value": 0.25, "unit": "nats"}}', "{}", "metrics: expected at least one"),
+    (', "unit": "nats"', "", "difference: expected an object with value and unit"),
+    ('"nats"', '"nats", "axis": "length", "points": [[1]]', "points: expected pairs of finite numbers"),
+    ('"nats"', '"nats", "axis": "length"', "difference: expected an object with value and unit, or also"),
     ('"small"', '"tiny"', "scale: expected one of smoke, small, paper, got 'tiny'"),
     ("stack_attention", "other", "paper: expected one of stack_attention"),
     ("0.25", "[" * 100_000, "maximum recursion depth"),
@@ -82,8 +86,26 @@ def test_no_file_is_no_records(tmp_path):
 
 
 def test_a_run_made_again_replaces_the_one_before(record):
-    first, second, again = record(), record(seed=2), replace(record(), value=0.125)
+    first, second, again = record(), record(seed=2), record(value=0.125)
     assert latest([first, second, again]) == [second, again]
+
+
+def test_what_only_an_earlier_record_of_a_run_has_still_counts(record):
+    entries = {name: {"value": value, "unit": ""} for name, value in (("bleu", 30.0), ("speed", 5.0))}
+    whole, again = record(metrics=entries), record(metrics={"bleu": {"value": 31.0, "unit": ""}}, seconds=9.0)
+    assert latest([whole, again]) == [replace(whole, metrics={"speed": entries["speed"]}), again]
+
+
+def test_seeds_trained_as_one_are_taken_apart_and_the_rest_stays(record):
+    entries = {
+        "accuracy": {"value": 0.5, "unit": "%", "axis": "seed", "points": [[3, 0.25], [7, 0.75]]},
+        "parameters": {"value": 11, "unit": ""},
+        "by length": {"value": 2.0, "unit": "", "axis": "length", "points": [[5, 2.0]]},
+    }  # fmt: skip
+    apart = of_each_seed([record(metrics=entries, seed=3)])
+    assert [(r.seed, {name: m["value"] for name, m in r.metrics.items()}) for r in apart] == [
+        (3, {"accuracy": 0.25, "parameters": 11, "by length": 2.0}), (7, {"accuracy": 0.75})]
+    assert apart[0].points("by length") == [[5, 2.0]] and apart[1].value("parameters") is None
 
 
 def _append(work):

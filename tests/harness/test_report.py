@@ -1,4 +1,4 @@
-"""Reports: ours beside the paper's, every format, rows without a run."""
+"""Reports: ours beside the paper's in every format, tests between rows, what is not shown, rows without a run."""
 
 from __future__ import annotations
 
@@ -6,77 +6,153 @@ import csv
 import io
 import json
 import statistics
+from dataclasses import replace
 
 import pytest
 
 from seqstruct.cli import main
+from seqstruct.harness.paper import Table, paper_folder, read_tables
 from seqstruct.harness.records import append_records
-from seqstruct.harness.report import Table, lines_of, paper_folder, read_tables, welch
+from seqstruct.harness.report import holm, lines_of, welch
+
+ROWS = (
+    {"row": "dyck Tf", "metric": "difference", "unit": "nats", "statement": "worst", "note": "seed 3 is an outlier"},
+    {"row": "dyck Tf+Sup", "metric": "difference", "unit": "nats", "value": 0.015},
+    {"row": "dyck Tf+Nd", "metric": "difference", "unit": "nats", "value": 0.0625},
+    {"row": "dyck RNN", "metric": "difference", "unit": "nats", "value": 0.5},
+)  # fmt: skip
+TABLE = {
+    "title": "Difference", "selection": "validation", "better": "lower", "theirs": ["* RNN"], "best": ["difference"],
+    "compare": {"dyck *": "dyck Tf"}, "tests": ["difference"], "rows": list(ROWS),
+}  # fmt: skip
+DATASET = "Dyck-2, 500 strings (published: 10,000, of length 40), 2 epochs"
 
 
 @pytest.fixture
-def paper(record, tmp_path):
-    folder = tmp_path / "a_paper"
-    folder.mkdir()
-    (folder / "paper.json").write_text(json.dumps({"tables": {
-        "figure-2": {"title": "Difference", "selection": "validation", "better": "lower", "rows": [
-            {"row": "dyck Tf", "metric": "difference", "unit": "nats", "statement": "worst"},
-            {"row": "dyck Tf+Sup", "metric": "difference", "unit": "nats", "value": 0.015, "baseline": "dyck Tf"},
-            {"row": "dyck Tf+Nd", "metric": "difference", "unit": "nats", "value": 0.0625},
-        ]},
-        "5": {"title": "Parameters", "rows": [{"row": "dyck Tf", "metric": "parameters", "unit": "", "value": 43109}]},
-    }}))
-    records = []
-    for row, values in (("dyck Tf", [0.5, 0.25, 0.75]), ("dyck Tf+Sup", [0.125, 0.25])):
-        for seed, value in enumerate(values, 1):
-            records.append(record(row=row, seed=seed, metric="difference", value=value))
-            records.append(record(row=row, seed=seed, metric="validation", value=abs(seed - 1.75)))
+def write(tmp_path):
+    """A function that writes a paper of tables and records; its folder."""
+
+    def write(tables, records):
+        folder = tmp_path / "a_paper"
+        folder.mkdir()
+        (folder / "paper.json").write_text(json.dumps({"tables": tables}))
+        append_records(folder / "records", records)
+        return folder
+
+    return write
+
+
+@pytest.fixture
+def paper(record, write):
+    parameters = [{"row": "dyck Tf", "metric": "parameters", "unit": "", "value": 43109}]
+    records = [
+        record(row=row, seed=seed, dataset=dataset, metrics={
+            name: {"value": number, "unit": "nats"}
+            for name, number in (("difference", value), ("validation", abs(seed - 1.75)))
+        })
+        for row, values, dataset in (
+            ("dyck Tf", [0.5, 0.25, 0.75], DATASET), ("dyck Tf+Sup", [0.125, 0.25], DATASET.replace("2 epochs", "3"))
+        )
+        for seed, value in enumerate(values, 1)
+    ]  # fmt: skip
     records.append(record(row="dyck Tf", seed=1, scale="smoke", value=9.0))
-    append_records(folder / "records", records)
-    return folder
+    return write({"figure-2": TABLE, "5": {"title": "Parameters", "rows": parameters}}, records)
 
 
-def rows_of(text):
-    return list(csv.DictReader(io.StringIO(text)))
+@pytest.fixture
+def show(capsys):
+    """A function that runs `seqstruct report`; what it prints."""
+
+    def show(*words):
+        assert main(["report", *map(str, words)]) == 0
+        return capsys.readouterr().out
+
+    return show
 
 
-def test_csv_has_runs_best_mean_deviation_and_blank_rows(paper, capsys):
-    assert main(["report", str(paper), "figure-2", "--format", "csv", "--seeds"]) == 0
-    found = {(r["row"], r["metric"]): r for r in rows_of(capsys.readouterr().out)}
+def test_a_matrix_has_ours_the_paper_s_and_what_differs(paper, show):
+    p_value = welch([0.125, 0.25], [0.5, 0.25, 0.75])
+    assert show(paper, "figure-2", "--format", "markdown").splitlines() == [
+        "### a_paper, figure-2: Difference", "",
+        "Ours, scale small: Dyck-2, 500 strings (published: 10,000, of length 40), 2 epochs / 3", "",
+        "| row | difference (nats) |", "| --- | --- |",
+        "| dyck Tf | 0.50 ± 0.25 (3), best 0.25 [worst] |",
+        f"| dyck Tf+Sup | 0.188 ± 0.088 (2), best 0.25, p {p_value:.2g} [0.015] |", "",
+        "p: Welch's t test against dyck Tf, Holm-corrected for the 1 tests of the table.", "",
+        "Not yet run: dyck Tf+Nd.", "", "Systems of other authors, not run: dyck RNN.", "",
+        "dyck Tf: seed 3 is an outlier",
+    ]  # fmt: skip
+
+
+def test_all_shows_what_runs_were_chosen_by_and_rows_without_a_run(paper, show):
+    text = show(paper, "figure-2", "--format", "markdown", "--all", "--seeds")
+    assert "| row | difference (nats) | validation (nats) |" in text
+    assert "0.50 ± 0.25 (1: 0.5; 2: 0.25; 3: 0.75), best 0.25 [worst] |" in text
+    assert "| 0.75 ± 0.50 (1: 0.75; 2: 0.25; 3: 1.25) |" in text
+    assert "| dyck Tf+Nd | [0.0625] |  |\n| dyck RNN | [0.5] |  |" in text and "Not yet run" not in text
+
+
+def test_csv_has_a_line_for_each_row_and_metric(paper, show):
+    lines = csv.DictReader(io.StringIO(show(paper, "figure-2", "--format", "csv")))
+    found = {(r["row"], r["metric"]): r for r in lines}
     plain = found["dyck Tf", "difference"]
     assert plain["runs"] == "3" and plain["paper"] == "worst" and plain["seeds"] == "1:0.5 2:0.25 3:0.75"
     assert float(plain["best by validation"]) == 0.25
     assert float(plain["mean"]) == 0.5 and float(plain["deviation"]) == statistics.stdev([0.5, 0.25, 0.75])
     stack = found["dyck Tf+Sup", "difference"]
-    assert stack["paper"] == "0.015" and stack["p against"].endswith("dyck Tf")
+    assert stack["paper"] == "0.015" and stack["against"] == "dyck Tf" and float(stack["p"]) < 1
     blank = found["dyck Tf+Nd", "difference"]
     assert blank["runs"] == "not yet run" and blank["mean"] == "" and blank["paper"] == "0.0625"
+    assert found["dyck RNN", "difference"]["runs"] == "not ours" and ("dyck Tf", "validation") in found
 
 
-def test_better_may_be_higher(record, paper):
-    table = read_tables(paper)[0]
-    content = [record(row="r", seed=s, metric=m, value=v) for s, m, v in
-               [(1, "validation", 3.0), (2, "validation", 5.0), (1, "bleu", 31.0), (2, "bleu", 30.0)]]
-    by_metric = {line.metric: line for line in lines_of(type(table)("figure-2", "", "validation", "higher", ()),
-                                                       content, ["small"])}
-    assert by_metric["bleu"].best == 30.0
+def test_text_and_markdown_hold_every_table(paper, show):
+    for output in (show(paper), show(paper, "--format", "markdown")):
+        assert "a_paper, 5: Parameters" in output and "0.50 ± 0.25 (3)" in output and "Not yet run: dyck Tf." in output
+    assert "43,109" in show(paper, "5", "--all")
 
 
-def test_scales_are_lines_of_their_own(paper, capsys):
-    assert main(["report", str(paper), "figure-2", "--format", "csv", "--scale", "smoke", "small"]) == 0
-    found = rows_of(capsys.readouterr().out)
-    scales = [r["scale"] for r in found if (r["row"], r["metric"]) == ("dyck Tf", "difference")]
-    assert sorted(scales) == ["small", "smoke"]
+def test_several_scales_and_configurations_are_rows_of_their_own(record, write, show):
+    folder = write({"figure-2": TABLE}, [
+        record(row="dyck Tf", configuration_hash="ab12cd34ef"), record(row="dyck Tf", configuration_hash="0123456789"),
+        record(row="dyck Tf", scale="paper", value=0.5), record(row="dyck 5-gram", value=1.5),
+    ])  # fmt: skip
+    rows = show(folder, "--format", "markdown").split("| --- | --- | --- |\n")[1].split("\n\n")[0]
+    assert rows.splitlines() == [
+        "| dyck Tf (ab12cd34) | small | 0.25 (1) [worst] |", "| dyck Tf (01234567) | small | 0.25 (1) [worst] |",
+        "| dyck Tf | paper | 0.5 (1) [worst] |", "| dyck 5-gram | small | 1.5 (1) |"]  # fmt: skip
 
 
-def test_text_and_markdown_hold_every_table(paper, capsys):
-    assert main(["report", str(paper)]) == 0
-    text = capsys.readouterr().out
-    assert main(["report", str(paper), "--format", "markdown"]) == 0
-    markdown = capsys.readouterr().out
-    for output in (text, markdown):
-        assert "a_paper, 5: Parameters" in output and "43,109" in output and "not yet run" in output
-    assert "| --- |" in markdown
+def test_what_two_recipes_measured_of_a_row_stands_side_by_side(record, write, show):
+    folder = write({"figure-2": TABLE}, [
+        record(row="dyck Tf", configuration_hash="ab"), record(row="dyck Tf", configuration_hash="cd", metric="memory"),
+    ])  # fmt: skip
+    text = show(folder, "--format", "markdown")
+    assert "| row | difference (nats) | memory (nats) |\n" in text
+    assert "| --- |\n| dyck Tf | 0.25 (1) [worst] | 0.25 (1) |\n\n" in text
+
+
+def test_what_only_chose_runs_is_hidden_unless_the_source_has_numbers_of_it(record, write, show):
+    def table(**given):
+        rows = [{"row": "r", "metric": metric, "unit": "", **given} for metric in ("validation", "test")]
+        rows.append({"row": "r", "metric": "memory", "unit": "", "statement": "not given"})
+        return {"title": "T", "selection": "validation", "rows": rows}
+
+    entries = {m: {"value": 1.5, "unit": ""} for m in ("validation", "test", "search_f1", "validation_loss", "speed")}
+    folder = write({"words": table(statement="not given"), "numbers": table(value=2.0)}, [
+        record(table=name, row="r", metrics=entries) for name in ("words", "numbers")])  # fmt: skip
+    assert "| row | test | speed |\n" in show(folder, "words", "--format", "markdown"), "and not the empty columns"
+    assert "| row | validation | test | speed |\n" in show(folder, "numbers", "--format", "markdown")
+    assert "| row | validation | test | search f1 | validation loss | speed |" in show(
+        folder, "words", "--format", "markdown", "--all")  # fmt: skip
+
+
+def test_better_may_be_higher(record):
+    content = [record(row="r", seed=seed, metrics={
+        name: {"value": value, "unit": ""} for name, value in (("validation", validation), ("bleu", bleu))
+    }) for seed, validation, bleu in ((1, 3.0, 31.0), (2, 5.0, 30.0))]  # fmt: skip
+    lines = lines_of(Table("figure-2", "", "validation", "higher", ()), content, ["small"])
+    assert {line.metric: line.best for line in lines} == {"validation": 5.0, "bleu": 30.0}
 
 
 def test_unknown_names_are_one_sentence(paper, capsys):
@@ -106,69 +182,53 @@ def test_welch_by_hand():
     assert welch([1.0, 1.0], [2.0, 2.0]) is None
 
 
-def test_seeds_trained_as_one_are_taken_apart(record, tmp_path):
-    folder = tmp_path / "a_paper"
-    folder.mkdir()
+def test_holm_by_hand():
+    # from the least: 4 * 0.005, 3 * 0.01, 2 * 0.03, 1 * 0.04, which is raised to the one before
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.7, 0.6]) == [1.0, 1.0] and holm([]) == []
+
+
+def test_tests_are_of_one_metric_each_row_against_its_own_corrected_across_the_table(record):
+    values = {"a one": [1.0, 1.2, 1.1], "a two": [2.0, 2.3, 2.1], "a three": [1.5, 1.1, 1.6], "b one": [5.0, 5.5],
+              "b two": [5.0], "a copy": [0.0, 0.1]}  # fmt: skip
+    records = [
+        record(row=row, seed=seed, metrics={name: {"value": value, "unit": ""} for name in ("test", "speed")})
+        for row, of_row in values.items() for seed, value in enumerate(of_row, 1)
+    ]
+    table = Table("figure-2", "", None, "lower", (), baselines=("* copy",), tests=("test",),
+                  compare={"a *": "a one", "b *": "b one"})  # fmt: skip
+    found = {(o.row, o.metric): o.p_value for o in lines_of(table, records, ["small"]) if o.p_value is not None}
+    raw = [welch(values[row], values["a one"]) for row in ("a two", "a three")]
+    assert list(found) == [("a two", "test"), ("a three", "test")], "one seed, a baseline and the row itself have none"
+    assert list(found.values()) == pytest.approx(holm(raw))
+    assert raw[0] < raw[1] and found["a two", "test"] == pytest.approx(2 * raw[0])
+
+
+def test_seeds_trained_as_one_are_taken_apart(record, write):
     rows = [{"row": f"task {n} CRF", "metric": "accuracy", "unit": "%", "value": 90.0} for n in (1, 2)]
     rows.append({"row": "task 3 CRF", "metric": "accuracy", "unit": "%", "statement": "not given"})
     rows.append({"row": "average", "metric": "accuracy", "unit": "%", "value": 88.5, "average_of": "task * CRF"})
-    table = {"4": {"title": "QA", "selection": "validation", "better": "higher", "rows": rows}}
-    (folder / "paper.json").write_text(json.dumps({"tables": table}))
 
-    def of_seeds(row, metric, *values):
-        points = [[seed, value] for seed, value in enumerate(values, 1)]
-        return record(table="4", row=row, metric=metric, value=statistics.fmean(values), seed=1,
-                      series={"axis": "seed", "points": points})  # fmt: skip
+    def of_seeds(row, **metrics):
+        return record(table="4", row=row, metrics={
+            name: {"value": statistics.fmean(values), "unit": "%", "axis": "seed", "points": [*enumerate(values, 1)]}
+            for name, values in metrics.items()
+        })  # fmt: skip
 
-    first = [of_seeds("task 1 CRF", "accuracy", 80.0, 90.0), of_seeds("task 1 CRF", "validation", 1.0, 2.0)]
-    alone = lines_of(read_tables(folder)[0], first, ["small"])
+    first = of_seeds("task 1 CRF", accuracy=[80.0, 90.0], validation=[1.0, 2.0])
+    folder = write({"4": {"title": "QA", "selection": "validation", "better": "higher", "rows": rows}}, [first])
+    (table,) = read_tables(folder)
+    alone = lines_of(table, [first], ["small"])
     assert alone[0].values == {1: 80.0, 2: 90.0} and alone[0].best == 90.0
     assert {line.row: line for line in alone}["average"].mean is None
-    second = [of_seeds("task 2 CRF", "accuracy", 60.0, 50.0), of_seeds("task 2 CRF", "validation", 3.0, 2.0)]
-    average = {line.row: line for line in lines_of(read_tables(folder)[0], first + second, ["small"])}["average"]
+    second = of_seeds("task 2 CRF", accuracy=[60.0, 50.0], validation=[3.0, 2.0])
+    average = {line.row: line for line in lines_of(table, [first, second], ["small"])}["average"]
     assert average.values == {1: 70.0, 2: 70.0} and average.best == 75.0 and average.published == 88.5
 
 
-def test_a_matrix_has_its_metrics_side_by_side(record, tmp_path, capsys):
-    folder = tmp_path / "matrix"
-    folder.mkdir()
-    entries = [{"row": f"trained {a}", "metric": f"by_{b}", "unit": "BLEU", "value": v}
-               for a, b, v in (("x", "x", 35.5), ("x", "y", 0.5), ("z", "x", 0.25), ("y", "x", 2.5), ("y", "y", None))]
-    (folder / "paper.json").write_text(json.dumps({"tables": {
-        "4": {"title": "Crossed", "better": "higher", "layout": "matrix", "rows": entries},
-    }}))
-    append_records(folder / "records", [
-        record(table="4", row="trained x", seed=seed, metric=metric, value=value, scale="small")
-        for seed, metric, value in ((1, "by_x", 30.0), (2, "by_x", 32.0), (1, "by_y", 1.5))
-    ])
-    append_records(folder / "records", [record(table="4", row="trained y", metric="by_x", value=3.0, scale="small")])
-    assert main(["report", str(folder), "4", "--format", "markdown"]) == 0
-    assert capsys.readouterr().out.split("\n")[2:7] == [
-        "| row | scale | by x | by y |", "| --- | --- | --- | --- |",
-        "| trained x | small | 31 (35.5) | 1.5 (0.5) |", "| trained z |  | not yet run (0.25) | not yet run |",
-        "| trained y | small | 3 (2.5) |  |",
-    ]  # fmt: skip
-
-
-def test_baselines_and_other_authors_systems_are_marked(record, tmp_path, capsys):
-    folder = tmp_path / "marked"
-    folder.mkdir()
-    rows = [{"row": row, "metric": "bleu", "unit": "BLEU", "value": 30.0} for row in ("ours", "Cho et al.", "x copy")]
-    table = {"title": "T", "rows": rows, "baselines": ["* copy"], "theirs": ["* et al."]}
-    (folder / "paper.json").write_text(json.dumps({"tables": {"4": table, "5": {**table, "layout": "matrix"}}}))
-    append_records(folder / "records", [record(table="4", row="de copy", metric="bleu", unit="BLEU", value=2.0)])
-    assert main(["report", str(folder), "--format", "csv"]) == 0
-    found = {(r["table"], r["row"]): r["runs"] for r in rows_of(capsys.readouterr().out) if r["table"] == "4"}
-    assert found == {("4", "ours"): "not yet run", ("4", "Cho et al."): "not ours",
-                     ("4", "x copy (baseline)"): "not yet run", ("4", "de copy (baseline)"): "1"}  # fmt: skip
-    assert main(["report", str(folder), "5", "--format", "markdown"]) == 0
-    assert capsys.readouterr().out.split("\n")[4:7] == [
-        "| ours |  | not yet run (30) |", "| Cho et al. |  | not ours (30) |",
-        "| x copy (baseline) |  | not yet run (30) |"]  # fmt: skip
-
-
-def test_runs_of_uncommitted_code_are_counted(paper, record):
+def test_runs_of_uncommitted_code_are_counted_where_that_is_known(record):
     versions = {"commit": "ab12cd3-dirty"}
-    runs = [record(paper="stack_attention", row="one", seed=1), record(row="one", seed=2, versions=versions)]
-    table = Table("figure-2", "", None, "lower", ())
-    assert [line.runs for line in lines_of(table, runs, ["small"])] == ["2 (1 dirty)"]
+    known = record(seed=2, versions=versions, machine={"threads": "1"})
+    runs = [record(seed=1), known, replace(known, seed=3, machine={})]
+    (line,) = lines_of(Table("figure-2", "", None, "lower", ()), runs, ["small"])
+    assert line.count == "3, 1 dirty"

@@ -10,6 +10,7 @@ from seqstruct.harness.run import PLUGIN
 from seqstruct.harness.trainings import run_trainings
 
 
+@pytest.mark.training
 def test_the_same_training_twice_gives_the_same_numbers(tmp_path):
     for split in ("train", "dev", "test"):
         (tmp_path / f"stsa.binary.{split}").write_text("1 good film\n0 bad film\n1 fine\n0 dull\n" * 5)

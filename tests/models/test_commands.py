@@ -51,6 +51,7 @@ def translator(corpus: Path) -> Path:
     return save / "checkpoint_best.pt"
 
 
+@pytest.mark.training
 def test_validate_generate_and_interactive(translator: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = [corpus / "bin", "--user-dir", PLUGIN, "--path", translator, "--cpu"]
     log = fairseq("validate", *options, "--task", "translation", "--valid-subset", "test", "--max-tokens", 200)
@@ -67,6 +68,7 @@ def test_validate_generate_and_interactive(translator: Path, corpus: Path, monke
     assert re.search(r"^H-0\t(.*)$", said, re.MULTILINE).group(1).split("\t")[1] == hypotheses["3"].split("\t")[1]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("plan", ["sigmoid + softmax", "softmax + nondeterministic_stack(states=2,symbols=2,size=3)"])
 def test_language_model_is_trained_and_evaluated(plan: str, corpus: Path, tmp_path: Path) -> None:
     fairseq(
@@ -85,6 +87,7 @@ def test_language_model_is_trained_and_evaluated(plan: str, corpus: Path, tmp_pa
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 60
 
 
+@pytest.mark.training
 def test_a_stock_checkpoint_goes_on_with_a_stack(corpus: Path, tmp_path: Path) -> None:
     stock, ours = tmp_path / "stock", tmp_path / "ours"
     common = [*TRAIN, *SIZES, "--max-tokens", 200, "--criterion", "cross_entropy"]
@@ -100,6 +103,7 @@ def test_a_stock_checkpoint_goes_on_with_a_stack(corpus: Path, tmp_path: Path) -
     assert 0 < (before - after).abs().max() < 0.2
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("precision", [["--bf16"], ["--memory-efficient-bf16"]])
 def test_bfloat16_trains(precision: list[str], corpus: Path, tmp_path: Path) -> None:
     log = fairseq(
@@ -132,6 +136,7 @@ def test_a_bad_plan_is_one_sentence(corpus: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("run/*"))
 
 
+@pytest.mark.training
 def test_two_processes_equal_accumulation_over_two_batches(corpus: Path, tmp_path: Path) -> None:
     """Data-parallel training on the CPU leaves the parameters that gradient accumulation leaves."""
     with socket.socket() as probe:

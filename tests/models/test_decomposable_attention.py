@@ -140,6 +140,7 @@ def data(tmp_path):
     return folder
 
 
+@pytest.mark.training
 def test_pretrains_trains_saves_and_validates(data, tmp_path, capsys):
     sizes = ["--intra-attention", "dependency(hidden_size=6)", "--hidden-size", "24", "--word-dim", "12"]
     parser = str(tmp_path / "parser.pt")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
@@ -17,6 +18,7 @@ ROOT = Path(PLUGIN).parent
 PLAN = "softmax*2 + nondeterministic_stack(states=2, symbols=3, size=5) + softmax*2"
 
 
+@pytest.mark.training
 def test_hydra_equals_argparse(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -26,9 +28,9 @@ def test_hydra_equals_argparse(tmp_path: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
     done = subprocess.run(
         [
-            sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", ROOT / "configs" / "stack_attention",
-            "--config-name", "cfl", "row=nd", f"task.data={data}", f"common.user_dir={PLUGIN}", "common.cpu=true",
-            f"checkpoint.save_dir={tmp_path / 'hydra'}", "optimization.max_update=4", "dataset.num_workers=0",
+            sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", ROOT / "configs/stack_attention/cfl",
+            "--config-name", "train", "row=tf_nd", "scale=small", f"task.data={data}", f"common.user_dir={PLUGIN}",
+            f"checkpoint.save_dir={tmp_path / 'hydra'}", "optimization.max_update=4", "optimization.lr=[0.002]",
         ],
         capture_output=True, text=True, cwd=tmp_path, env=environment, check=False,
     )  # fmt: skip

@@ -131,6 +131,7 @@ def test_an_unknown_corpus_is_refused(folder):
         built(folder, "pas")
 
 
+@pytest.mark.training
 def test_trained_and_validated_by_the_commands(folder, tmp_path):
     sizes = [word for name, value in SIZES.items() for word in (f"--{name.replace('_', '-')}", value)]
     common = ["--user-dir", PLUGIN, "--task", "joint_parsing", "--criterion", "joint_parsing", "--cpu",

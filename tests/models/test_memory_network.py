@@ -73,7 +73,7 @@ def plain(net, s, sentences, facts, question, linear):
         if net.inference == "unary_crf" or K == 1:
             scores[z] = sum(u[k][z[k]] for k in range(K))
             continue
-        score = 0.0
+        score = u[0][z[0]] + u[-1][z[-1]] if net.end_potentials else 0.0
         for k in range(K - 1):
             pair = u[k][z[k]] + float(x[k][z[k]] @ x[k + 1][z[k + 1]]) + u[k + 1][z[k + 1]]
             score += -torch.inf if z[k] == z[k + 1] else pair
@@ -93,6 +93,7 @@ def plain(net, s, sentences, facts, question, linear):
     *((inference, {}) for inference in INFERENCE),
     ("memn2n", {"temporal_encoding": False}),
     ("binary_crf", {"query_update": "facts"}),
+    ("binary_crf", {"end_potentials": True}),
     ("unary_crf", {"query_update": "facts", "temporal_encoding": False}),
 ])
 def test_the_equations_over_all_sequences_of_facts(inference, options, steps, linear, generator):
@@ -120,6 +121,18 @@ def test_a_unary_crf_chains_facts_only_where_they_make_the_query(query_update, g
     moved = ((before - after)[..., 0] - (before - after)[..., 1]).abs()  # R K
     assert (moved[:, 0] < 1e-9).all()
     assert (moved[:, 1:] < 1e-9).all() if query_update == "linear" else (moved[:, 1:] > 1e-5).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"query_update": "facts"}, {"end_potentials": True}])
+def test_gradients_of_the_binary_crf(options, generator):
+    net = network("binary_crf", 3, deviation=0.3, **options)
+    names, parameters = zip(*net.named_parameters(), strict=True)
+    inputs = (*batch(generator), False)
+
+    def answer(*values):
+        return torch.func.functional_call(net, dict(zip(names, values, strict=True)), inputs).answer
+
+    assert torch.autograd.gradcheck(answer, parameters, fast_mode=True)
 
 
 def test_one_fact_leaves_the_binary_crf_without_a_sequence(generator):
@@ -152,6 +165,7 @@ def test_masked_softmax_of_nothing_is_zero():
     ({"deviation": 0.0}, "deviation: expected more than 0"),
     ({"inference": "unary_crf", "query_update": "quadratic"}, "query_update: expected one of linear, facts"),
     ({"query_update": "facts"}, "query_update: facts is for the CRFs"),
+    ({"inference": "unary_crf", "end_potentials": True}, "end_potentials: only the binary CRF has them"),
 ])
 def test_what_is_out_of_range_is_refused(change, message):
     options = {"vocabulary": V, "memory": 6, "inference": "memn2n", "steps": 2, "embed_dim": C, "deviation": 0.1}
@@ -178,6 +192,7 @@ def train(data, folder, arch, *options):
     return torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize(("arch", "options"), [
     ("memn2n", ()), ("memory_binary_crf", ()),
     ("memory_unary_crf", ("--query-update", "facts", "--no-temporal-encoding")),
@@ -193,6 +208,7 @@ def test_seeds_trained_as_one_are_those_trained_alone(arch, options, data, tmp_p
     assert (first[0] - first[1]).abs().max() > 0.01
 
 
+@pytest.mark.training
 def test_learns_saves_and_reports_each_seed(data, tmp_path):
     train(data, tmp_path, "memory_binary_crf", "--seeds", 2, "--max-epoch", 30, "--lr", 0.05, "--renormalize", 40)
     printed = fairseq(

@@ -72,6 +72,7 @@ def test_what_cannot_be_quantized() -> None:
             quantize(model)
 
 
+@pytest.mark.training
 def test_decoded_by_fairseq_generate(tmp_path: Path) -> None:
     write_copy_corpus(tmp_path)
     corpus = binarize(tmp_path, tmp_path / "bin")

@@ -300,6 +300,7 @@ def train(corpus: Path, save: Path, *options: object) -> list[float]:
     return [float(x) for x in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
 
 
+@pytest.mark.training
 def test_trained_generated_and_given_another_attention(
     corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -245,6 +245,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", list(PRESETS))
 def test_trained_validated_and_sampled_through_fairseq(kind: str, folder: Path, tmp_path: Path) -> None:
     task = ["--user-dir", PLUGIN, "--cpu", "--task", "cfl_language_modeling", "--num-workers", 0]

@@ -137,6 +137,7 @@ TRAIN = (
 )  # fmt: skip
 
 
+@pytest.mark.training
 def test_pairs_through_the_front_door(data, tmp_path):
     assert read_meta(data)["pairs"]
     log = fairseq(

@@ -19,6 +19,7 @@ SIZES = [
 ]
 
 
+@pytest.mark.training
 def test_trees_below_and_segments_across(tmp_path: Path) -> None:
     write_copy_corpus(tmp_path, sentences=30)
     data, save = binarize(tmp_path, tmp_path / "bin"), tmp_path / "run"

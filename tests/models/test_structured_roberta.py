@@ -139,6 +139,7 @@ LABELS = (
 PLAN = ("--arch", "structured_roberta", "--encoder-self-attention", "abc_mlp(slots=3)")
 
 
+@pytest.mark.training
 def test_pretrained_swapped_continued_and_fine_tuned(data, tmp_path):
     fairseq("train", data / "mlm", *TRAIN, *MASKED, "--arch", "roberta", "--max-epoch", 3, "--save-dir", tmp_path / "a")
     log = fairseq("train", data / "mlm", *TRAIN, *MASKED, *PLAN, "--max-epoch", 4, "--save-dir", tmp_path / "b",

@@ -35,6 +35,7 @@ def generate(trained, plan=None):
     return printed, re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", printed, re.M)
 
 
+@pytest.mark.training
 def test_the_same_attention_gives_the_same_and_no_warning(trained):
     plain, expected = generate(trained)
     again, found = generate(trained, "normalized_softmax")
@@ -42,6 +43,7 @@ def test_the_same_attention_gives_the_same_and_no_warning(trained):
     assert "fine-tuning" not in plain + again
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("plan", ["softmax", "rfa(features=8)", "abc_mlp(slots=3)"])
 def test_another_attention_gives_something_else_and_warns(trained, plan):
     printed, found = generate(trained, plan)
@@ -49,6 +51,7 @@ def test_another_attention_gives_something_else_and_warns(trained, plan):
     assert "needs fine-tuning" in printed and "35.5 BLEU" in printed and "Table 4.6" in printed
 
 
+@pytest.mark.training
 def test_a_mechanism_with_the_same_parameters_is_told_by_the_options(trained, caplog):
     for option, plan, warnings in (("encoder", "linear", 2), ("decoder", "normalized_softmax", 0)):
         caplog.clear()
@@ -57,6 +60,7 @@ def test_a_mechanism_with_the_same_parameters_is_told_by_the_options(trained, ca
         assert caplog.text.count("needs fine-tuning") == warnings
 
 
+@pytest.mark.training
 def test_what_random_features_share_with_normalized_softmax_is_taken_over(trained):
     overrides = {"decoder_self_attention": "rfa(features=8)", "cross_attention": "rfa(features=8)"}
     (swapped,), _, _ = checkpoint_utils.load_model_ensemble_and_task([str(trained[1])], arg_overrides=overrides)

@@ -125,6 +125,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("kind", ["none", "simple", "structured"])
 def test_trained_and_decoded_through_fairseq(kind: str, folder: Path, tmp_path: Path) -> None:
     printed = fairseq(
@@ -164,14 +165,15 @@ def test_errors_of_the_front_door(folder: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.training
 def test_hydra_equals_argparse(folder: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
     done = subprocess.run(
         [
-            sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", ROOT / "configs" / "structured_attention",
-            "--config-name", "tree_transduction", "tree_transduction_row=simple", f"task.data={folder}",
-            f"common.user_dir={PLUGIN}", "common.cpu=true", f"checkpoint.save_dir={tmp_path / 'hydra'}",
-            "optimization.max_update=3", "dataset.num_workers=0",
+            sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir",
+            ROOT / "configs" / "structured_attention" / "tree_transduction", "--config-name", "train", "row=simple",
+            f"task.data={folder}", f"common.user_dir={PLUGIN}", f"checkpoint.save_dir={tmp_path / 'hydra'}",
+            "optimization.max_update=3",
         ],
         capture_output=True, text=True, cwd=tmp_path, env=environment, check=False,
     )  # fmt: skip

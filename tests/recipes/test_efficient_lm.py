@@ -1,13 +1,13 @@
-"""The recipe of language models with efficient attention: its rows, plans, texts and errors."""
+"""Language models of the thesis: rows, published sizes, presets and configs; perplexity of a word."""
 
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -15,42 +15,62 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 
 from seqstruct.attention import Site, parse_choices
-from seqstruct.harness.baselines import measure
-from seqstruct.harness.command import main
-from seqstruct.harness.launch import load_recipe
-from seqstruct.harness.progress import Progress
-from seqstruct.harness.recipe import Cell
-from seqstruct.harness.run import Run
+from seqstruct.data.binarise import preprocess
+from seqstruct.harness import measurements, word_perplexity
+from seqstruct.harness.script import Script
 from seqstruct.models import structured_transformer_lm as models
 from tests.models.building import dictionary_of, language_model_config, small_language_model, task_of
 from tests.models.front_door import PLUGIN, fairseq
 
-FOLDER = Path(__file__).resolve().parents[2] / "recipes" / "peng_thesis"
-RECIPE = load_recipe(FOLDER / "efficient_lm.py")
-MODULE = inspect.getmodule(type(RECIPE))
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs" / "peng_thesis" / "efficient_lm"
+SCRIPT = Script(ROOT / "recipes" / "peng_thesis" / "table-4.3.sh")
+TABLES = json.loads((ROOT / "recipes" / "peng_thesis" / "paper.json").read_text("utf-8"))["tables"]
+SIZES = ("small", "big", "layers_16", "layers_32")
 
 
-def options_of(row: str, scale: str) -> dict[str, str]:
-    words = RECIPE.settings(Cell(row, 1, scale))["train_options"]
-    return dict(zip(words, [*words[1:], "--"], strict=True))
+@pytest.mark.parametrize("scale, tables", [("small", ["4.3-stand-in"]), ("paper", ["4.3", "5.4a", "5.4b"])])
+def test_rows_are_those_of_the_tables(scale: str, tables: list[str]) -> None:
+    assert set(SCRIPT.rows(scale)) == {entry["row"] for table in tables for entry in TABLES[table]["rows"]}
 
 
-@pytest.mark.parametrize("scale, table", [("small", "4.3-stand-in"), ("paper", "4.3")])
-def test_every_row_has_a_place_in_the_published_tables(scale: str, table: str) -> None:
-    tables = json.loads((FOLDER / "paper.json").read_text("utf-8"))["tables"]
-    published = {entry["row"] for entry in tables[table]["rows"]}
-    assert {cell.row for cell in RECIPE.cells(scale)} == published
+def composed(*overrides: str) -> dict[str, Any]:
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    with initialize_config_dir(config_dir=str(CONFIGS), version_base="1.1"):
+        config = compose("train", overrides=[*overrides, "task.data=x", "checkpoint.save_dir=x"])
+    return OmegaConf.to_container(config, resolve=True)
 
 
-@pytest.mark.parametrize("scale", ["smoke", "small", "paper"])
-def test_plans_are_read_and_sizes_are_those_of_the_scale(scale: str) -> None:
-    for cell in RECIPE.cells(scale):
-        options = options_of(cell.row, scale)
-        assert len(parse_choices(options["--decoder-self-attention"], 4, Site.DECODER_SELF)) == 4
-        stateful = cell.row.endswith("-Stateful")
-        assert options["--task"] == ("stream_language_modeling" if stateful else "language_modeling")
-        assert RECIPE.dataset(cell)
-        assert RECIPE.estimate(cell).minutes <= (30 if scale != "paper" else float("inf"))
+@pytest.mark.parametrize("size", SIZES)
+def test_presets_are_the_models_of_the_configs(size: str) -> None:
+    preset = argparse.Namespace(decoder_self_attention="softmax")
+    name = f"{size[7:]}_layers" if size.startswith("layers") else size
+    getattr(models, f"structured_transformer_lm_wikitext103_{name}")(preset)
+    config = composed("row=base", "scale=paper", f"size={size}")
+    assert config["model"] == {"_name": "structured_transformer_lm", **vars(preset)}
+    published = (286000, 0.1, [1.0], 16000) if size.startswith("layers") else (150000, 0.25, [0.00025], 6000)
+    found = config["optimization"]
+    assert (found["max_update"], found["clip_norm"], found["lr"], config["lr_scheduler"]["warmup_updates"]) == published
+
+
+@pytest.mark.parametrize("row", sorted(path.stem for path in (CONFIGS / "row").glob("*.yaml")))
+def test_plans_are_read(row: str) -> None:
+    config = composed(f"row={row}", "scale=small")
+    assert len(parse_choices(config["model"]["decoder_self_attention"], 4, Site.DECODER_SELF)) == 4
+    assert config["task"]["_name"] == ("stream_language_modeling" if "stateful" in row else "language_modeling")
+
+
+def test_fine_tuning_differs_in_its_schedule_alone() -> None:
+    before, after = composed("scale=small"), composed("scale=small", "tuning=small")
+    changed = {(group, name) for group in after if isinstance(after[group], dict) for name in after[group]
+               if before.get(group, {}).get(name) != after[group][name]}  # fmt: skip
+    assert changed == {
+        ("lr_scheduler", "_name"), ("lr_scheduler", "warmup_updates"), ("optimization", "max_update"),
+        ("optimization", "lr"), ("dataset", "validate_after_updates"), ("checkpoint", "save_interval_updates"),
+        ("checkpoint", "keep_interval_updates"),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "stated", "found"), [
@@ -75,13 +95,6 @@ def test_presets_have_the_parameters_of_the_thesis_or_nearly(name: str, stated: 
     assert model.decoder.decoder_layerdrop == (0.2 if name == "32_layers" else 0.0)
 
 
-def test_presets_are_those_of_the_rows() -> None:
-    for row in ("small BASE", "big BASE"):
-        options = options_of(row, "paper")
-        assert options["--arch"] == f"structured_transformer_lm_wikitext103_{row.split()[0]}"
-        assert options["--criterion"] == "adaptive_loss"
-
-
 def test_a_trained_layer_is_left_out_now_and_then(generator: torch.Generator) -> None:
     words = dictionary_of("abcdefg")
     model = small_language_model(words, decoder_layerdrop=0.5, dropout=0.0).train()
@@ -92,27 +105,15 @@ def test_a_trained_layer_is_left_out_now_and_then(generator: torch.Generator) ->
     assert torch.equal(model(tokens)[0], model(tokens)[0])
 
 
-def test_a_text_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cell = ["--scale", "paper", "--row", "small BASE", "--runs", str(tmp_path / "runs")]
-    assert main(RECIPE, [*cell, "--from", str(tmp_path)]) == 1
-    assert "wiki.train.tokens: no such file" in capsys.readouterr().err
-    assert main(RECIPE, cell) == 1
-    assert "row small BASE: --from DIR is needed" in capsys.readouterr().err
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
-    """A run of two updates on made-up lines, its data binarised as the recipe does."""
+    """A run of two updates on made-up lines."""
     folder = tmp_path_factory.mktemp("efficient")
-
-    def command(words: list, log: str = "output.log") -> None:
-        module = words[2].removeprefix("fairseq_cli.").replace("_", "-")
-        (folder / log).write_text(fairseq(module, *words[3:]), encoding="utf-8")
-
-    run = SimpleNamespace(folder=folder, cell=Cell("BASE", 1, "smoke"), command=command)
     pieces = ["wo@@ rd one", "a wo@@ rd and two", "b"]
-    texts = {"train": pieces * 20, "valid": pieces, "test": [*pieces * 3, "", "two one"]}
-    MODULE.binarise(run, folder, texts)
+    for split, lines in {"train": pieces * 20, "valid": pieces, "test": [*pieces * 3, "", "two one"]}.items():
+        (folder / f"{split}.txt").write_text("".join(f"{line}\n" for line in lines))
+    preprocess(folder / "bin", ["--only-source", "--workers", "1", *(
+        word for split in ("train", "valid", "test") for word in (f"--{split}pref", str(folder / f"{split}.txt")))])
     fairseq(
         "train", folder / "bin", "--user-dir", PLUGIN, "--task", "language_modeling", "--sample-break-mode", "none",
         "--tokens-per-sample", "8", "--arch", "structured_transformer_lm", "--decoder-self-attention",
@@ -120,21 +121,24 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         "--decoder-attention-heads", "2", "--optimizer", "adam", "--lr", "0.01", "--batch-size", "4", "--cpu",
         "--num-workers", "0", "--max-update", "2", "--save-dir", folder, "--no-epoch-checkpoints",
     )  # fmt: skip
-    return run
+    return SimpleNamespace(folder=folder, checkpoint=folder / "checkpoint_last.pt")
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("context", [0, 3])
-def test_perplexity_with_context_is_that_of_a_loop(
-    trained: SimpleNamespace, context: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_perplexity_with_context_is_that_of_a_loop(trained: SimpleNamespace, context: int, capsys) -> None:
     """Blocks of 8 tokens, of which the first `context` are read alone; words are counted, not subwords."""
-    monkeypatch.setattr(MODULE, "BLOCK", 8)
-    checkpoint = trained.folder / "checkpoint_last.pt"
-    found = MODULE.perplexity(trained, trained.folder, checkpoint, "test", context)
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)])
+    folder, log, text = trained.folder, trained.folder / "eval.log", trained.folder / "test.txt"
+    log.write_text(fairseq(
+        "eval-lm", folder / "bin", "--user-dir", PLUGIN, "--path", trained.checkpoint, "--gen-subset", "test",
+        "--tokens-per-sample", "8", "--task", "language_modeling", "--sample-break-mode", "none", "--batch-size", "8",
+        "--context-window", str(context), "--cpu", "--num-workers", "0",
+    ))  # fmt: skip
+    assert word_perplexity.main([f"test_perplexity={log}:{text}", "--out", str(folder / "found.json")]) == 0
+    (found,) = measurements.read(folder, ["found.json"])
+    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(trained.checkpoint)])
     model.eval()
-    task.load_dataset("test")
-    lines = (trained.folder / "text" / "test.txt").read_text().splitlines()
+    lines = text.read_text().splitlines()
     tokens = torch.cat([task.dictionary.encode_line(line, add_if_not_exist=False).long() for line in lines])
     source = torch.cat([tokens.new_tensor([task.dictionary.eos()]), tokens[:-1]])
     bits = 0.0
@@ -144,33 +148,9 @@ def test_perplexity_with_context_is_that_of_a_loop(
             logits = model(source[None, first:end])[0][0, start - first :]
         bits += float(torch.nn.functional.cross_entropy(logits, tokens[start:end], reduction="sum")) / math.log(2)
     words = sum(not piece.endswith("@@") for line in lines for piece in line.split()) + len(lines)
-    assert found == pytest.approx(2 ** (bits / words), rel=1e-3)
-    assert words < len(tokens)
-
-
-@pytest.mark.parametrize("row", ["big RFA-GATE-Gaussian-Stateful", "small RFA-Gaussian"])
-def test_the_options_of_the_paper_train_and_evaluate_a_small_model(
-    trained: SimpleNamespace, row: str, tmp_path: Path
-) -> None:
-    options = RECIPE.settings(Cell(row, 1, "paper"))["train_options"]
-    fairseq(
-        "train", trained.folder / "bin", "--user-dir", PLUGIN, *options, "--decoder-layers", "2",
-        "--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "8", "--adaptive-input-cutoff", "6",
-        "--adaptive-softmax-cutoff", "6", "--batch-size", "2", "--max-update", "2", "--cpu", "--num-workers", "0",
-        "--save-dir", tmp_path, "--no-epoch-checkpoints",
-    )  # fmt: skip
-    run = SimpleNamespace(folder=trained.folder, cell=Cell(row, 1, "smoke"), command=trained.command)
-    carried = row.endswith("Stateful")
-    found = MODULE.perplexity(run, trained.folder, tmp_path / "checkpoint_last.pt", "test", 0, carried=carried)
-    assert 1 < found < 1e4
-
-
-@pytest.mark.slow
-def test_n_grams_of_brown_with_a_discount_of_three_quarters(reference: Path, tmp_path: Path) -> None:
-    """744 and 612 were found for the same subwords apart from this code."""
-    run = Run(RECIPE, Cell("BASE", 1, "small"), tmp_path, progress=Progress())
-    run.folder.mkdir(parents=True)
-    data = RECIPE.prepare(run)
-    for name, value in (("bigram", 743.9), ("trigram", 612.3)):
-        found = {m.metric: m.value for m in measure(name, data, discount=0.75)}
-        assert found["test_perplexity"] == pytest.approx(value, abs=0.05)
+    assert (found.metric, found.unit) == ("test_perplexity", "perplexity") and words < len(tokens)
+    assert found.value == pytest.approx(2 ** (bits / words), rel=1e-3)
+    for request, told in ((f"x={log}:{folder / 'train.txt'}", "tokens were evaluated"), (f"x={text}:{text}", "no loss"),
+                          (str(log), "expected METRIC=LOG:TEXT")):  # fmt: skip
+        assert word_perplexity.main([request, "--out", str(folder / "none.json")]) == 1
+        assert told in capsys.readouterr().err and not (folder / "none.json").exists()

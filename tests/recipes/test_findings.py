@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.harness.report import lines_of, read_folder, read_tables
+from seqstruct.harness.paper import read_tables
+from seqstruct.harness.records import read_folder
+from seqstruct.harness.report import lines_of
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 

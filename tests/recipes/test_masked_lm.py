@@ -57,7 +57,7 @@ def test_labelled_sentences_are_in_the_subwords_of_the_text(tmp_path):
 
 def test_the_small_scale_reads_the_first_lines_of_brown(tmp_path, monkeypatch):
     made = {}
-    monkeypatch.setattr(MODULE.efficient_lm.corpora, "read_lines", lambda corpus, source: {
+    monkeypatch.setattr(MODULE.corpora, "read_lines", lambda corpus, source: {
         split: [f"Line {n}" for n in range(20_000)] for split in ("train", "valid", "test")})  # fmt: skip
     monkeypatch.setattr(MODULE, "read_raw", lambda request, source: {"train": [], "valid": []})
     monkeypatch.setattr(MODULE, "write_data", lambda folder, texts, *_: made.update(texts))

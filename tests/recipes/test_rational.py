@@ -192,6 +192,7 @@ def searched(classification, tmp_path, monkeypatch):
             for options in trainings:
                 option = dict(zip(options, options[1:], strict=False))
                 lr, epochs = float(option["--lr"]), int(option["--max-epoch"])
+                assert float(option["--forget-bias"]) in classification.FORGET_BIASES
                 assert option.get("--valid-subset", "valid") == "valid", "a draw sees no test figure"
                 calls.append((lr, epochs))
                 accuracy = accuracy_of(lr, epochs)
@@ -211,14 +212,24 @@ def searched(classification, tmp_path, monkeypatch):
 def test_draws_at_chance_are_trained_on_up_to_the_limit(searched, classification):
     first, second = (classification.draw("SST", n, classification.SETTINGS["smoke"])["lr"] for n in (0, 1))
     found, calls, _, _ = searched(lambda lr, epochs: 90.0 if lr == second or epochs >= 8 else 52.0)
-    assert calls == [(first, 2), (second, 2), (first, 4), (first, 8)]
-    assert [(d["epochs"], d["accuracy"]) for d in found["draws"]] == [(8, 90.0), (2, 90.0)]
+    assert calls[:4] == [(first, 2), (second, 2), (first, 4), (first, 8)]
+    assert [(d["epochs"], d["accuracy"]) for d in found["draws"][:2]] == [(8, 90.0), (2, 90.0)]
     assert 60 < found["better_than_chance"] < 85
+
+
+def test_the_best_draw_is_tried_with_every_bias_of_forget_gates(searched, classification):
+    lrs = [classification.draw("SST", n, classification.SETTINGS["smoke"])["lr"] for n in (0, 1)]
+    found, calls, _, _ = searched(lambda lr, epochs: 80.0 + lr)
+    best = max(lrs)
+    assert calls == [(lrs[0], 2), (lrs[1], 2), (best, 2), (best, 2)]
+    drawn = [d["drawn"] for d in found["draws"]]
+    assert [d["forget_bias"] for d in drawn] == [1.0, 1.0, 0.0, 2.0]
+    assert all({**d, "forget_bias": 1.0} == drawn[lrs.index(best)] for d in drawn[2:]), "all else is the best draw's"
 
 
 def test_a_row_whose_draws_stay_at_chance_is_refused(searched, classification):
     found, calls, run, data = searched(lambda lr, epochs: 52.0 + lr)
-    assert [epochs for _, epochs in calls] == [2, 2, 4, 4, 8, 8, 16, 16]
+    assert [epochs for _, epochs in calls] == [2, 2, 4, 4, 8, 8, 16, 16], "no bias is tried"
     with pytest.raises(ValueError, match="SST RRNN.F.: none of 2 draws differs from chance"):
         classification.recipe.train(run, data)
 
@@ -248,12 +259,11 @@ def test_smoke(script, row, metrics, tmp_path):
     with Progress() as progress:
         found = Run(recipe, Cell(row, 1, "smoke"), tmp_path, progress=progress).finish(tmp_path / "records")
     assert {m.metric for m in found} == metrics
-    records = read_folder(tmp_path / "records")
-    assert {r.metric for r in records} == metrics and all(r.parameters for r in records)
-    values = {r.metric: r.value for r in records}
+    (record,) = read_folder(tmp_path / "records")
+    assert set(record.metrics) == metrics and record.parameters
     if script == "rational_lm":
-        assert 2 < values["test_perplexity"] < 6, "20 words, of which two may follow each"
+        assert 2 < record.value("test_perplexity") < 6, "20 words, of which two may follow each"
     else:
-        (search,) = [r for r in records if r.metric == "search_validation_accuracy"]
-        assert [x for x, _ in search.series["points"]] == [1, 2]
-        assert search.value == max(value for _, value in search.series["points"])
+        points = record.points("search_validation_accuracy")
+        assert [x for x, _ in points] == [1, 2, 3, 4], "two draws, then two other biases"
+        assert record.value("search_validation_accuracy") == max(value for _, value in points)

@@ -1,150 +1,147 @@
-"""The recipe of the context-free languages: its rows, its configurations, and a run that is cut and resumed."""
+"""The recipes of Stack Attention: rows of the tables, parameters and settings as published, rates as the pilot says."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
-import torch
-import yaml
+from fairseq.data import Dictionary
 
-from seqstruct.attention.base import Site
-from seqstruct.attention.plan import parse_choices
-from seqstruct.harness.launch import load_recipe
-from seqstruct.harness.plot import layer_views
-from seqstruct.harness.progress import Progress
-from seqstruct.harness.recipe import Cell
-from seqstruct.harness.records import read_folder
-from seqstruct.harness.run import Run
+from seqstruct.harness import demo
+from seqstruct.harness.records import read_records
+from seqstruct.harness.script import Cell, Script
+from seqstruct.models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
+from seqstruct.models.structured_transformer import StructuredTransformerModel, StructuredTransformerModelConfig
+from seqstruct.models.structured_transformer_lm import StructuredTransformerLanguageModel
+from tests.models.building import cfl_dictionary, language_model_config, task_of
+from tests.recipes.composed import ROOT, trainings
 
-ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "recipes" / "stack_attention" / "cfl.py"
-
-
-@pytest.fixture
-def recipe():
-    return load_recipe(SCRIPT)
+FOLDER = ROOT / "recipes" / "stack_attention"
+TABLES = json.loads((FOLDER / "paper.json").read_text())["tables"]
 
 
-def test_rows_are_those_of_the_paper(recipe):
-    tables = json.loads((SCRIPT.parent / "paper.json").read_text())["tables"]
-    assert {entry["row"] for entry in tables["figure-2"]["rows"]} == set(recipe.rows)
-    assert set(recipe.rows) == {entry["row"] for entry in tables["5"]["rows"]}
-    assert len(recipe.cells("paper")) == 5 * 6 * 10
+def settings(recipe, row, scale="paper"):
+    (found,) = trainings(f"stack_attention/{recipe}", row, scale)
+    return found
 
 
-def test_published_setting(recipe):
-    cell = Cell("hardest-cfl Tf+Nd", 1, "paper")
-    settings = recipe.settings(cell)
-    assert (settings["train"], settings["lengths"], settings["epochs"]) == (10000, (40, 80), 200)
-    assert "softmax*2 + nondeterministic_stack(states=3, symbols=3, size=5) + softmax*2" in settings["train_options"]
-    assert recipe.dataset(cell) == "hardest-cfl, 10000 strings of length 40 to 80, test to 100, at most 200 epochs"
-    assert "published" in recipe.dataset(Cell("dyck Tf", 1, "small"))
+def dictionary_of_size(size):
+    dictionary = Dictionary()
+    for number in range(size - len(dictionary)):
+        dictionary.add_symbol(f"w{number}")
+    return dictionary
 
 
-@pytest.mark.parametrize("row, model", [("tf", "Tf"), ("sup", "Tf+Sup"), ("nd", "Tf+Nd"), ("nd3", "Tf+Nd")])
-def test_hydra_rows_describe_the_recipe_s_models(recipe, row, model):
-    folder = ROOT / "configs" / "stack_attention"
-    base = yaml.safe_load((folder / "cfl.yaml").read_text())
-    chosen = yaml.safe_load((folder / "row" / f"{row}.yaml").read_text())["model"]
-    options = recipe.settings(Cell(f"{'hardest-cfl' if row == 'nd3' else 'dyck'} {model}", 1, "paper"))["train_options"]
-    given = dict(zip(options[::2], options[1::2], strict=True))
-    layers = base["model"]["decoder_layers"]
-    plans = [
-        parse_choices(text, layers, Site.DECODER_SELF)
-        for text in (chosen["decoder_self_attention"], given["--decoder-self-attention"])
-    ]
-    assert plans[0] == plans[1]
-    assert chosen["decoder_embed_dim"] == int(given["--decoder-embed-dim"]) == chosen["decoder_ffn_embed_dim"] // 2
-    base = yaml.safe_load((folder / "cfl_training.yaml").read_text())
-    base = yaml.safe_load((folder / "cfl_training.yaml").read_text())
-    assert base["hydra"]["job"]["chdir"] is False
-    assert base["checkpoint"]["patience"] == int(given["--patience"])
-    assert base["lr_scheduler"]["lr_patience"] == int(given["--lr-patience"])
+def parameters(model):
+    return sum(p.numel() for p in model.parameters())
 
 
-class _Cutting(Progress):
-    """Progress that ends the training in the middle of the second epoch."""
-
-    def task(self, name, total):
-        task = super().task(name, total)
-        advance = task.advance
-
-        def cut(done, note=""):
-            advance(done, note)
-            if done > 1.3:
-                raise KeyboardInterrupt
-
-        task.advance = cut
-        return task
+def published(table):
+    return {entry["row"]: entry["value"] for entry in TABLES[table]["rows"] if entry["metric"] == "parameters"}
 
 
-def test_a_cut_run_goes_on_to_the_same_numbers(recipe, tmp_path, monkeypatch):
-    tiny = replace(recipe.setting(Cell("dyck Tf+Sup", 1, "smoke")), train=300, valid=20, epochs=2)
-    monkeypatch.setattr(type(recipe), "setting", lambda self, cell: tiny)
-    cell = Cell("dyck Tf+Sup", 3, "smoke")
-    with Progress() as progress:
-        whole = Run(recipe, cell, tmp_path / "whole", progress=progress)
-        whole.finish(tmp_path / "records")
-        with pytest.raises(KeyboardInterrupt):
-            Run(recipe, cell, tmp_path / "cut", progress=_Cutting()).finish(None)
-        cut = Run(recipe, cell, tmp_path / "cut", progress=progress)
-        assert not cut.done and (cut.folder / "checkpoints" / "checkpoint_last.pt").exists()
-        recipe.train(cut, recipe.prepare(cut))
-    lasts = [run.folder / "checkpoints" / "checkpoint_last.pt" for run in (whole, cut)]
-    models = [torch.load(last, weights_only=True)["model"] for last in lasts]
-    for name, value in models[0].items():
-        assert torch.equal(models[1][name], value), name
-
-    by_metric = {r.metric: r for r in read_folder(tmp_path / "records")}
-    assert by_metric["parameters"].value == 41029 and by_metric["parameters"].table == "5"
-    test = by_metric["test_cross_entropy_difference"]
-    assert [length for length, _ in test.series["points"]] == list(range(6, 31, 2))
-    assert test.peak_memory > 1 << 26 and test.seconds > 0
-    assert sorted(test.data_checksums)[0] == "dict.txt" and len(test.data_checksums) == 7
-
-    views = layer_views(whole.folder / "checkpoints" / "checkpoint_best.pt", "( [ ] )")
-    (stack,) = [view for view in views if view.actions is not None]
-    assert stack.title == "decoder self, layer 3" and stack.rows == ["<s>", "(", "[", "]", ")"]
-    assert stack.actions.shape == (5, 3)
-    assert torch.allclose(torch.from_numpy(stack.actions).sum(1), torch.ones(5))
-    with pytest.raises(ValueError, match="unknown symbols: x"):
-        layer_views(whole.folder / "checkpoints" / "checkpoint_best.pt", "( x )")
+@pytest.mark.parametrize("name, tables, scale", [
+    ("figure-2", ["figure-2", "5"], "paper"), ("figure-2-pilot", ["figure-2-pilot"], "small"),
+    ("figure-2-published-lengths", ["figure-2-published-lengths"], "small"), ("table-2", ["2", "2-stand-ins"], "paper"),
+    ("table-2", ["2-stand-ins"], "small"), ("table-3", ["3"], "paper"), ("table-4", ["1", "4"], "paper"),
+    ("table-6", ["6-stand-in"], "small"),
+])  # fmt: skip
+def test_rows_are_those_of_the_tables(name, tables, scale):
+    assert {entry["row"] for table in tables for entry in TABLES[table]["rows"]} == set(
+        Script(FOLDER / f"{name}.sh").rows(scale))
 
 
-def test_the_demo_counts_the_choice_of_length(monkeypatch):
+@pytest.mark.parametrize("row", list(published("5")))
+def test_parameters_of_table_5(row):
+    model = settings("figure-2", row)["model"]
+    task = task_of(cfl_dictionary(row.split()[0]))
+    if model.pop("_name") == "stack_lstm_lm":
+        built = StackLSTMLanguageModel.build_model(StackLSTMLanguageModelConfig(**model), task)
+    else:
+        built = StructuredTransformerLanguageModel.build_model(language_model_config(**model), task)
+    assert parameters(built) == published("5")[row]
+
+
+@pytest.mark.parametrize("row", ["Tf", "Tf+Sup", "Tf+Nd"])
+def test_parameters_of_table_2(row):
+    model = settings("table-2", row)["model"]
+    assert model.pop("_name") == "structured_transformer_lm"
+    task = task_of(dictionary_of_size(23_835))
+    built = StructuredTransformerLanguageModel.build_model(language_model_config(**model), task)
+    assert parameters(built) == published("2")[row]
+    assert built.decoder.output_projection.weight is built.decoder.embed_tokens.weight
+
+
+@pytest.mark.parametrize("row", list(published("3")))
+def test_parameters_of_table_3(row):
+    """The sizes of all nine rows give a vocabulary of 6,156 entries: what the threshold of 50 uses leaves of 32,000."""
+    model = settings("table-3", row)["model"]
+    assert model.pop("_name") == "structured_transformer"
+    built = StructuredTransformerModel.build_model(
+        StructuredTransformerModelConfig(**model), task_of(dictionary_of_size(6_156)))
+    assert parameters(built) == published("3")[row]
+
+
+def test_published_settings():
+    found = settings("figure-2", "hardest-cfl Tf+Nd")
+    assert "nondeterministic_stack(states=3, symbols=3, size=5)" in found["model"]["decoder_self_attention"]
+    assert (found["dataset"]["batch_size"], found["optimization"]["max_epoch"], found["checkpoint"]["patience"]) == (
+        10, 200, 10)
+    assert found["lr_scheduler"] == {"_name": "reduce_lr_on_plateau", "lr_shrink": 0.9, "lr_patience": 5}
+    for name, row in (("table-2", "Tf"), ("table-3", "Tf d=240")):
+        found = settings(name, row)
+        assert found["lr_scheduler"] == {"_name": "reduce_lr_on_plateau", "lr_shrink": 0.5, "lr_patience": 2}
+        assert (found["optimization"]["clip_norm"], found["checkpoint"]["patience"]) == (5.0, 4)
+    assert found["dataset"]["max_tokens"] == 2048 and found["optimization"]["max_epoch"] == 200
+    assert settings("figure-2-published-lengths", "hardest-cfl Tf+Nd", "small")["optimization"]["max_epoch"] == 12
+
+
+def test_runs_draw_from_the_published_ranges():
+    script = Script(FOLDER / "table-2.sh")
+    for seed in script.seeds("Tf", "paper"):
+        (words,) = [step.words for step in script.plan(Cell("Tf", seed, "paper")).steps if step.kind == "train"]
+        given = dict(word.split("=", 1) for word in words if "=" in word)
+        assert 1e-6 <= float(given["optimization.lr"].strip("[]")) <= 1e-4
+        assert 128 <= int(given["dataset.max_tokens"]) <= 512
+    assert [len(Script(FOLDER / f"{n}.sh").seeds(r, "paper")) for n, r in (
+        ("table-2", "Tf"), ("table-3", "Tf d=160"), ("figure-2", "dyck Tf"))] == [20, 5, 10]
+
+
+def test_the_learning_rates_are_those_of_the_pilot():
+    """For each model the rate that ended lowest."""
+    records = read_records(FOLDER / "records" / "figure-2-pilot.jsonl")
+    ends = {r.row: r.value("validation_cross_entropy_difference") for r in records if " lr=" in r.row}
+    assert set(ends) == set(Script(FOLDER / "figure-2-pilot.sh").rows("small"))
+    for model in ("Tf", "Tf+Sup", "Tf+Nd", "LSTM", "LSTM+Sup", "LSTM+Nd"):
+        (rate,) = settings("figure-2", f"dyck {model}", "small")["optimization"]["lr"]
+        assert ends[f"{model} lr={rate:g}"] == min(v for row, v in ends.items() if row.split()[0] == model)
+
+
+@pytest.mark.parametrize("name, row, told", [
+    ("table-2", "Tf", "row Tf is table 2's"), ("table-3", "Tf d=160", "at scale small see recipes/multi30k"),
+])
+def test_scales_that_there_are_not(name, row, told):
+    with pytest.raises(ValueError, match=told):
+        Script(FOLDER / f"{name}.sh").plan(Cell(row, 1, "small"))
+
+
+def test_the_demo_counts_the_choice_of_length():
     """With as many strings of each length, points weighted by their symbols add up to the overall difference."""
-    monkeypatch.syspath_prepend(SCRIPT.parent)
-    demo = importlib.import_module("demo")
     points = [(6, 0.5), (8, 0.4), (10, 0.3)]
     record = demo.Record(
-        paper="stack_attention", table="demo", row="dyck Tf", metric="m", value=0.0, unit="u", seed=1, scale="small",
+        paper="stack_attention", table="demo", row="dyck Tf", seed=1, scale="small",
+        metrics={demo.METRIC: {"value": 0.0, "unit": "u", "axis": "string length", "points": points}},
         dataset="d", configuration_hash="0" * 16, data_checksums={}, parameters=1, seconds=1.0, peak_memory=1,
-        versions={}, command="c", series={"axis": "string length", "points": points},
+        versions={}, command="c",
     )  # fmt: skip
-    moved = demo.with_choice_of_length(record).series["points"]
+    moved = demo.with_choice_of_length(record).points(demo.METRIC)
     overall = sum(value * (length + 1) for length, value in points) - 3 * math.log(3)
     assert sum(value * (length + 1) for length, value in moved) == pytest.approx(overall)
 
 
-def test_the_learning_rates_are_those_of_the_pilot():
-    """Once its records are there, for each model the rate that ended lowest."""
-    pilot = load_recipe(SCRIPT.parent / "pilot.py")
-    cfl = load_recipe(SCRIPT)
-    chosen = importlib.import_module(type(cfl).__module__).PILOT_LEARNING_RATE
-    ends = {r.row: r.value for r in read_folder(SCRIPT.parent / "records") if r.table == pilot.table}
-    ends = {row: value for row, value in ends.items() if row not in pilot.baselines("small")}
-    assert set(ends) == set(pilot.rows)
-    for model, rate in chosen.items():
-        assert ends[f"{model} lr={rate:g}"] == min(v for row, v in ends.items() if row.split()[0] == model)
-
-
-def test_published_lengths_take_the_published_strings():
-    recipe = load_recipe(SCRIPT.parent / "cfl_long.py")
-    settings = recipe.settings(Cell("hardest-cfl Tf+Nd", 1, "small"))
-    assert (settings["train"], settings["lengths"], settings["test_lengths"]) == (10000, (40, 80), (40, 100))
-    assert "at most 12 epochs" in recipe.dataset(Cell("hardest-cfl Tf+Nd", 1, "small"))
+def test_the_demo_s_words_are_those_of_its_cells():
+    found = settings("demo", "dyck Tf+Sup", "small")
+    assert found["optimization"] == {"clip_norm": 5.0, "max_epoch": demo.EPOCHS, "lr": [0.004]}
+    assert found["lr_scheduler"] == {"_name": "polynomial_decay", "warmup_updates": 200, "total_num_update": 8 * 500}
+    assert set(Script(FOLDER / "demo.sh").rows("small")) == set(demo.SHOWN)

@@ -32,6 +32,7 @@ def train_step(own, parameter, target):
     return at
 
 
+@pytest.mark.training
 def test_the_model_holds_the_mean_of_the_iterates_between_steps(generator):
     parameter = torch.nn.Parameter(torch.randn(5, dtype=torch.double, generator=generator))
     own = optimizer([parameter])
@@ -46,6 +47,7 @@ def test_the_model_holds_the_mean_of_the_iterates_between_steps(generator):
         torch.testing.assert_close(parameter.detach(), torch.stack(iterates).mean(0))
 
 
+@pytest.mark.training
 def test_before_the_switch_it_is_adam_or_sgd(generator):
     start = torch.randn(5, generator=generator)
     for first, kind in (("adam", torch.optim.Adam), ("sgd", torch.optim.SGD)):
@@ -59,6 +61,7 @@ def test_before_the_switch_it_is_adam_or_sgd(generator):
         assert torch.equal(ours, theirs)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("switched", [False, True])
 def test_from_a_checkpoint_it_goes_on_bit_for_bit(generator, switched):
     start, targets = torch.randn(5, generator=generator), torch.randn(8, 5, generator=generator)
@@ -80,6 +83,7 @@ def test_from_a_checkpoint_it_goes_on_bit_for_bit(generator, switched):
     assert torch.equal(parameter, whole)
 
 
+@pytest.mark.training
 def test_gradients_cleared_twice_are_cleared_once(generator):
     parameter = torch.nn.Parameter(torch.randn(5, generator=generator))
     own = optimizer([parameter])
@@ -92,6 +96,7 @@ def test_gradients_cleared_twice_are_cleared_once(generator):
     assert torch.equal(parameter, once)
 
 
+@pytest.mark.training
 def test_a_step_without_cleared_gradients_is_refused(generator):
     parameter = torch.nn.Parameter(torch.randn(5, generator=generator))
     own = optimizer([parameter])

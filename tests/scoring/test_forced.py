@@ -10,6 +10,8 @@ from seqstruct.data.subwords import learn_bpe, learn_sentencepiece
 from seqstruct.scoring.forced import TooLong, batches, load_scorer, load_segmentation
 from tests.models.front_door import PLUGIN, fairseq
 
+pytestmark = pytest.mark.training  # all score by a trained model
+
 
 @pytest.mark.parametrize("names", [["rnn"], ["transformer"], ["rnn", "other", "transformer"]], ids="-".join)
 def test_sums_are_those_of_fairseqs_score_reference(names, models, corpus):

@@ -20,6 +20,7 @@ def trained(data, folder, seed, intermediate="tree"):
     return folder / "checkpoint_last.pt"
 
 
+@pytest.mark.training
 def test_groups_and_changes_add_up(tmp_path):
     data = tmp_path / "data"
     write_folder({"trees": corpus("trees"), "dm": corpus("graphs", 2)}, data)

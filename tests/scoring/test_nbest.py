@@ -9,6 +9,8 @@ from seqstruct.scoring.forced import load_scorer
 from seqstruct.scoring.nbest import read_generate, read_moses, rescore
 from tests.models.front_door import PLUGIN, fairseq
 
+pytestmark = pytest.mark.training  # all score by a trained model
+
 MOSES = [
     "0 ||| haus ein ||| LM0= -3 WordPenalty0= -2 ||| -1.5",
     "0 ||| ein haus ||| LM0= -4 WordPenalty0= -2 ||| -2.5 ||| 0-1",

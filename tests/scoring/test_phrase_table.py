@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from seqstruct.cli import main
 from seqstruct.scoring.forced import load_scorer
 from seqstruct.scoring.phrase_table import Report, parse, score_blocks, score_table
+
+pytestmark = pytest.mark.training  # all score by a trained model
 
 GOOD = [
     "ein haus ||| haus ein ||| 0.5 0.25 1e-3 0.1 ||| 0-1 1-0 ||| 3 4 2",
@@ -152,6 +155,15 @@ def test_the_command(tmp_path, models, capsys):
     expected = load_scorer(checkpoints, cpu=True)
     score = float(out.read_text().splitlines()[0].split("|||")[2].split()[-1])
     assert score == pytest.approx(expected.log_probabilities([expected.encode("ein haus", "haus ein")])[0], rel=1e-5)
+    table.rename(tmp_path / "phrase-table")
+    again = ["score-phrases", str(tmp_path), "--checkpoint", *checkpoints, "--out", str(tmp_path / "two"), "--cpu"]
+    assert main([*again, "--record", str(tmp_path / "found.json")]) == 0
+    (found,) = json.loads((tmp_path / "found.json").read_text())
+    assert (found["metric"], found["value"]) == ("phrase_pairs_scored", 4)
+    assert (tmp_path / "two").read_bytes() == out.read_bytes()
+    (tmp_path / "phrase-table").unlink()
+    assert main(again) == 1
+    assert "expected phrase-table or phrase-table.gz in it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -117,6 +117,7 @@ def test_the_context_is_what_was_translated_before(data, window, plan):
             assert task.tgt_dict.string(row[row != task.tgt_dict.pad()]) == lines[i]
 
 
+@pytest.mark.training
 def test_through_the_front_door(data, tmp_path):
     sizes = [f"--{side}-{name}={value}" for side in ("encoder", "decoder") for name, value in
              (("embed-dim", 16), ("ffn-embed-dim", 32), ("attention-heads", 2), ("layers", 1))]  # fmt: skip

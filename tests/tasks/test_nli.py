@@ -41,6 +41,7 @@ def test_a_folder_or_an_option_that_will_not_do(tmp_path):
         NLITask.setup_task(NLIConfig(data=folder_with(tmp_path), initial_accumulator=-1.0))
 
 
+@pytest.mark.training
 def test_adagrad_starts_from_the_given_sums(tmp_path):
     task = NLITask.setup_task(NLIConfig(data=folder_with(tmp_path), initial_accumulator=0.1))
     ours, theirs = (torch.nn.Parameter(torch.tensor([1.0, 2.0])) for _ in range(2))

@@ -76,6 +76,7 @@ def train(data: Path, folder: Path, epochs: int, *more: str) -> tuple[dict, str]
     return torch.load(folder / "checkpoint_last.pt", weights_only=True), log
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("switch", [("--switch-epoch", "2"), ("--switch-epoch", "0", "--nonmonotone", "1")])
 def test_resumed_equals_unbroken_across_the_switch(treebank, tmp_path, switch):
     options = (*switch, "--span-supervision", "1.0", "--random-segments")
@@ -89,6 +90,7 @@ def test_resumed_equals_unbroken_across_the_switch(treebank, tmp_path, switch):
         assert torch.equal(cut["model"][name], value), name
 
 
+@pytest.mark.training
 def test_supervision_teaches_the_attention(treebank, tmp_path):
     def span_losses(weight: str) -> list[float]:
         _, log = train(treebank[0], tmp_path / weight, 6, "--switch-epoch", "0", "--span-supervision", weight)

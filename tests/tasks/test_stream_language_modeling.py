@@ -65,6 +65,7 @@ def nats_by_hand(path, split) -> tuple[float, int]:
     return float(F.cross_entropy(logits[0], tokens, reduction="sum")), len(tokens)
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("length", [1, 7, 1000])
 def test_validation_does_not_depend_on_the_segments(trained, data, length):
     printed = fairseq(
@@ -77,6 +78,7 @@ def test_validation_does_not_depend_on_the_segments(trained, data, length):
     assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-3)
 
 
+@pytest.mark.training
 def test_eval_lm_carries_the_state(trained, data):
     printed = fairseq(
         "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
@@ -167,6 +169,7 @@ def test_random_segments_are_drawn_by_epoch(data):
     assert set(lengths("valid", 1)[:-1]) <= {20}
 
 
+@pytest.mark.training
 def test_step_by_step_equals_the_whole(trained):
     model, task = load(trained)
     tokens = torch.tensor([[2, 4, 5, 6, 7], [2, 7, 7, 4, 5]])
@@ -182,6 +185,7 @@ def test_step_by_step_equals_the_whole(trained):
         torch.testing.assert_close(step[:, -1], model(more)[0][:, -1])
 
 
+@pytest.mark.training
 def test_generation_by_sentence(trained, data):
     printed = fairseq(
         "generate", data, "--task", "language_modeling", "--sample-break-mode", "eos", "--user-dir", PLUGIN, "--path",
@@ -191,6 +195,7 @@ def test_generation_by_sentence(trained, data):
     assert len(re.findall(r"^H-", printed, re.M)) == 5
 
 
+@pytest.mark.training
 def test_lines_are_gone_on_from(trained, data, tmp_path):
     (tmp_path / "lines").write_text("a b\nc\n")
     printed = fairseq(
@@ -201,6 +206,7 @@ def test_lines_are_gone_on_from(trained, data, tmp_path):
     assert found["0"].startswith("a b") and found["1"].startswith("c")
 
 
+@pytest.mark.training
 def test_resumed_training_equals_an_unbroken_one(data, tmp_path):
     options = [*TRAIN, "--cell", "LSTM", "--dropout", "0.2", "--variational-dropout", "0.1"]
     fairseq("train", data, *options, "--max-epoch", "3", "--save-dir", tmp_path / "whole")
@@ -246,6 +252,7 @@ def with_arch(name):
     return options[:at] + options[at + 2 :]
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("length", [1, 7])
 def test_eval_lm_of_a_transformer_does_not_depend_on_the_segments(stateful, data, length):
     printed = fairseq(

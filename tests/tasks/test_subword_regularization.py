@@ -127,6 +127,7 @@ def test_what_does_not_belong_together_is_refused(corpus, tmp_path):
         loaded(folder, training_text=str(tmp_path / "bad"))
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("corpus", ["sentencepiece"], indirect=True)
 def test_training_and_decoding_through_the_front_door(corpus, tmp_path):
     _, folder = corpus

@@ -57,6 +57,7 @@ def train(data, out, *options):
     )  # fmt: skip
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("cell", ["LSTM", "B_max_plus", "F"])
 def test_it_learns(data, tmp_path, cell):
     log = train(data, tmp_path, "--cell", cell, "--vertical-dropout", "0.1", "--recurrent-dropout", "0.1")
@@ -99,6 +100,7 @@ def test_batches_hold_like_lengths(task):
         assert sample["ntokens"] == int(lengths.sum())
 
 
+@pytest.mark.training
 def test_vectors_of_the_folder_are_fixed(raw, tmp_path):
     generator = np.random.default_rng(4)
     vectors = {word: generator.standard_normal(5) for words in WORDS.values() for word in words}

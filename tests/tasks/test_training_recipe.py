@@ -44,6 +44,7 @@ def test_training_stops_at_the_tenth_epoch_without_improvement(monkeypatch):
     assert [train.should_stop_early(cfg, 2.0) for _ in range(10)] == [False] * 9 + [True]
 
 
+@pytest.mark.training
 def test_adam_and_clipping_are_those_of_torch():
     generator = torch.Generator().manual_seed(3)
     ours = torch.nn.Parameter(torch.randn(5, 7, generator=generator))

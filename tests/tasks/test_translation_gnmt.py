@@ -38,6 +38,7 @@ def hypotheses(folder: Path, *options: object) -> dict[int, list[tuple[str, floa
     return found
 
 
+@pytest.mark.training
 def test_length_normalisation_divides_the_log_probability(folder: Path) -> None:
     task = ["--task", "translation_gnmt", "--coverage-beta", 0, "--length-alpha"]
     plain, zero, some = (hypotheses(folder, *o) for o in (["--unnormalized"], [*task, 0], [*task, 0.6]))
@@ -51,6 +52,7 @@ def test_length_normalisation_divides_the_log_probability(folder: Path) -> None:
             assert score == pytest.approx(sum(symbols) / ((5 + len(symbols)) / 6) ** 0.6, abs=1e-3)
 
 
+@pytest.mark.training
 def test_coverage_and_pruning_take_away(folder: Path) -> None:
     task = ["--task", "translation_gnmt", "--length-alpha", 0]
     without, covered = (hypotheses(folder, *task, "--coverage-beta", beta) for beta in (0, 0.5))
@@ -65,6 +67,7 @@ def test_coverage_and_pruning_take_away(folder: Path) -> None:
     assert sum(map(len, pruned.values())) < sum(map(len, covered.values()))
 
 
+@pytest.mark.training
 @pytest.mark.parametrize("option", ["--length-alpha", "--coverage-beta", "--beam-pruning"])
 def test_numbers_below_0(folder: Path, option: str) -> None:
     with pytest.raises(ValueError, match="penalties and pruning: expected 0 or more"):

@@ -1,26 +1,37 @@
-"""`seqstruct prepare babi`: one task of bAbI."""
+"""One task of bAbI v1.2 (Weston et al. 2015), English, 1,000 questions to train and 1,000 to test.
+
+Whole stories with a tenth of the training questions are held out for validation.
+"""
 
 from __future__ import annotations
 
 import argparse
+from tempfile import TemporaryDirectory
 
-DESCRIPTION = "one task of bAbI from the official files, stories held out for validation"
+from seqstruct.data.babi.stories import TASKS
+from seqstruct.data.downloads import Remote, collect, raw_folder
+
+ARCHIVE = Remote("https://dl.fbaipublicfiles.com/babi/tasks_1-20_v1-2.tar.gz", name="babi.tar.gz")
+MANUAL = "the archive is tasks_1-20_v1-2.tar.gz; name its folder, or that of its files, by --from"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="folder with qaN_NAME_SPLIT.txt")
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
     parser.add_argument("--task", type=int, required=True, metavar="N", help="1 to 20")
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     parser.add_argument("--split-seed", type=int, default=1, metavar="N", help="draws validation stories (default: 1)")
-    parser.add_argument("--checksums", metavar="FILE", help="SHA-256 of the official files, as sha256sum writes them")
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the folder and say what it holds."""
-    from seqstruct.data.aligned import read_checksums
     from seqstruct.data.babi.folder import write_folder
 
-    checksums = read_checksums(args.checksums) if args.checksums else None
-    counts = write_folder(args.source, args.task, args.out, split_seed=args.split_seed, checksums=checksums)
+    if args.task not in TASKS:
+        raise ValueError(f"expected a task from 1 to {len(TASKS)}, got {args.task}")
+    raw = raw_folder([ARCHIVE], args.source, args.downloads, manual=MANUAL, checked=not args.unchecked)
+    names = [f"qa{args.task}_{TASKS[args.task]}_{split}.txt" for split in ("train", "test")]
+    with TemporaryDirectory() as scratch:
+        if not all((raw / name).is_file() for name in names):
+            # the archive has four versions of each file, "en" being the English one of 1,000 questions
+            raw = collect(raw, {name: [f"en/{name}"] for name in names}, scratch, MANUAL)[names[0]].parent
+        counts = write_folder(raw, args.task, args.out, split_seed=args.split_seed, checked=not args.unchecked)
     print(f"task {args.task}: " + ", ".join(f"{count} {split} questions" for split, count in counts.items()))

@@ -1,24 +1,24 @@
-"""`seqstruct prepare listops`: formulas and their values, for the task text_classification."""
+"""ListOps (Nangia and Bowman 2018): formulas such as [MAX 2 9 [MIN 4 7 ] 0 ] and their values, one digit.
+
+The lengths are those of the Long Range Arena (Tay et al. 2021) unless told otherwise.  A token is an operator with its
+bracket, a digit or a closing bracket.
+"""
 
 from __future__ import annotations
 
 import argparse
 
-DESCRIPTION = "ListOps by its own generator, with the lengths of the Long Range Arena unless told otherwise"
+from seqstruct.data.arguments import add_intervals, add_numbers
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of the command."""
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
-    parser.add_argument("--lengths", default="501:1999", metavar="MIN:MAX", help="tokens of a formula, both bounds "
-                        "included: operators, digits and closing brackets (default: %(default)s, the arena's)")
-    parser.add_argument("--train", type=int, default=96000, metavar="N", help="to train on (default: %(default)s)")
-    parser.add_argument("--valid", type=int, default=2000, metavar="N", help="likewise (default: %(default)s)")
-    parser.add_argument("--test", type=int, default=2000, metavar="N", help="likewise (default: %(default)s)")
-    parser.add_argument("--max-depth", type=int, default=10, metavar="N", help="of nesting (default: %(default)s)")
-    parser.add_argument("--max-args", type=int, default=10, metavar="N",
-                        help="arguments of an operation (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (default: %(default)s)")
+    add_intervals(parser, {"--lengths": ((501, 1999), "tokens of a formula: operators, digits and closing brackets")})
+    add_numbers(parser, {
+        "--train": (96000, "formulas to train on"), "--valid": (2000, "likewise"), "--test": (2000, "likewise"),
+        "--max-depth": (10, "of nesting"), "--max-args": (10, "arguments of an operation"),
+        "--seed": (1, "of the draw"),
+    })  # fmt: skip
 
 
 def run(args: argparse.Namespace) -> None:
@@ -26,11 +26,7 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.data.listops.folder import write_folder
     from seqstruct.data.listops.formulas import Options
 
-    least, separator, most = args.lengths.partition(":")
-    if not (separator and least.isdecimal() and most.isdecimal()):
-        raise ValueError(f"--lengths: expected MIN:MAX such as 100:300, got {args.lengths!r}")
-    options = Options((int(least), int(most)), args.max_depth, args.max_args)
     counts = {"train": args.train, "valid": args.valid, "test": args.test}
-    meta = write_folder(args.out, options, counts, args.seed)
+    meta = write_folder(args.out, Options(args.lengths, args.max_depth, args.max_args), counts, args.seed)
     sizes = ", ".join(f"{count} {split}" for split, count in meta["sentences"].items())
-    print(f"{args.out}: {sizes} formulas of {options.lengths[0]} to {options.lengths[1]} tokens")
+    print(f"{args.out}: {sizes} formulas of {args.lengths[0]} to {args.lengths[1]} tokens")

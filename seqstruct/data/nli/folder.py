@@ -17,6 +17,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -90,6 +91,21 @@ def write_folder(
     CoNLL-U files.  lowercase: whether words are.  Raises ValueError for what is missing, damaged or does not fit.
     """
     splits = read_corpus(corpus, source)
+    about = {"corpus": corpus}
+    return write_pairs(splits, CORPORA[corpus], out, about, vectors=vectors, heads=heads, lowercase=lowercase)
+
+
+def write_pairs(
+    splits: Mapping[str, Pairs],
+    labels: Sequence[str],
+    out: str | os.PathLike,
+    about: Mapping[str, Any],
+    *,
+    vectors: str | os.PathLike | None = None,
+    heads: str | os.PathLike | None = None,
+    lowercase: bool = False,
+) -> dict:
+    """Write a folder of pairs, as `write_folder` does.  about: what else nli.json should tell."""
     made: dict[str, list[Pair]] = {}
     for split, (pairs, _) in splits.items():
         found = with_heads(pairs, heads, split) if heads is not None else list(pairs)
@@ -97,7 +113,7 @@ def write_folder(
     words = sorted({w for pairs in made.values() for pair in pairs for w in (*pair.premise, *pair.hypothesis)})
     known = None if vectors is None else read_vectors(vectors, words)
     meta = {
-        "corpus": corpus, "labels": list(CORPORA[corpus]), "lowercase": lowercase,
+        **about, "labels": list(labels), "lowercase": lowercase,
         "pairs": {split: len(pairs) for split, pairs in made.items()},
         "skipped": {split: splits[split].skipped for split in splits},
         "words": len(words), "words_with_vector": None if known is None else len(known),

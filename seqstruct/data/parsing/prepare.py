@@ -1,21 +1,22 @@
-"""`seqstruct prepare parsing`: dependency trees, semantic graphs and classified sentences, for parsers."""
+"""Trees (CoNLL-U), graphs (CoNLL-U's enhanced ones, or SDP 2015) and classified sentences, for parsers."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from seqstruct.data import own
+from seqstruct.data.files import new_folder
 
 if TYPE_CHECKING:
+    from seqstruct.data.parsing.folder import Corpus
     from seqstruct.data.parsing.sentence import AnnotatedSentence
 
-DESCRIPTION = "trees (CoNLL-U), graphs (CoNLL-U's enhanced ones, or SDP 2015) and classified sentences, for parsers"
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of the command."""
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
     parser.add_argument("--trees", nargs="+", default=[], metavar="SPLIT=FILE",
                         help="a treebank in CoNLL-U; splits: train, valid, test, ood")
     parser.add_argument("--graphs", nargs="+", action="append", default=[], metavar=("NAME", "SPLIT=FILE"),
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="words of a training sentence; longer ones are left out and counted (default: 120)")
     parser.add_argument("--non-projective", choices=("drop", "lift", "keep"), default="drop",
                         help="training trees with crossing arcs: leave out, make projective, or keep (default: drop)")
+    own.add_arguments(parser, None, "")
     parser.add_argument("--min-count", type=int, default=1, metavar="N",
                         help="occurrences that a word needs for an entry of its own (default: 1)")
 
@@ -51,12 +53,35 @@ def run(args: argparse.Namespace) -> None:
         corpora["classes"] = Corpus("classes", _splits("--classes", args.classes, "classes", args))
     if args.tagger:
         corpora = retagged(corpora, Tagger(read_brown(args.tagger)))
+    drawn = sorted({split for corpus in corpora.values() for split in lacking(corpus)})
+    for name, corpus in corpora.items():
+        if lacking(corpus):
+            dealt = own.deal(corpus.splits, args, lacking(corpus))
+            corpora[name] = Corpus(corpus.kind, {**corpus.splits, **dealt})
     options = Options(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
-    meta = write_folder(corpora, args.out, options)
+    with new_folder(args.out) as folder:
+        meta = write_folder(corpora, folder, options)
+        counts = {f"{name} {split}": found["sentences"] for name, described in meta["corpora"].items()
+                  for split, found in described["files"].items()}  # fmt: skip
+        entries = [*args.trees, *(entry for _, *entries in args.graphs for entry in entries), *args.classes]
+        files = [entry.partition("=")[2] for entry in entries]
+        own.write_meta(folder, own.description(args, files, drawn), counts)
+    report(args.out, meta)
+
+
+def lacking(corpus: Corpus) -> list[str]:
+    """What is drawn: sentences to validate, and to test if there is only training."""
+    return [] if "valid" in corpus.splits or not corpus.splits.get("train") else [
+        split for split in ("valid", "test") if split not in corpus.splits
+    ]
+
+
+def report(folder: str, meta: Mapping[str, Any]) -> None:
+    """Print what a folder holds, by its description."""
     for name, described in meta["corpora"].items():
         counts = ", ".join(f"{split} {found['sentences']}" for split, found in described["files"].items())
         left = "; ".join(f"{reason}: {count}" for reason, count in described["left_out"].items())
-        print(f"{args.out}: {name} ({described['kind']}): {counts}" + (f"; {left}" if left else ""))
+        print(f"{folder}: {name} ({described['kind']}): {counts}" + (f"; {left}" if left else ""))
 
 
 def _splits(

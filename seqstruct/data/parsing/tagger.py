@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from seqstruct.data.corpora import brown_documents
 from seqstruct.data.parsing.folder import Corpus
 from seqstruct.ops.linear_chain import chain_best_path
 
@@ -100,17 +100,8 @@ def retagged(corpora: Mapping[str, Corpus], tagger: Tagger) -> dict[str, Corpus]
 
 def read_brown(archive: str | os.PathLike) -> list[list[tuple[str, str]]]:
     """The sentences of nltk's brown.zip, with base tags.  Raises ValueError if it is none."""
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            names = sorted(name for name in opened.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
-            texts = [opened.read(name).decode("utf-8") for name in names]
-    except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise ValueError(f"{archive}: cannot be read: {error}") from None
-    lines = (line.split() for text in texts for line in text.splitlines())
-    found = [[_pair(token) for token in tokens] for tokens in lines if tokens]
-    if not found:
-        raise ValueError(f"{archive}: no document of the Brown corpus is in it")
-    return found
+    lines = (line.split() for document in brown_documents(archive) for line in document)
+    return [[_pair(token) for token in tokens] for tokens in lines if tokens]
 
 
 def _pair(token: str) -> tuple[str, str]:

@@ -87,15 +87,23 @@ def write_folder(
     """
     splits = read_raw(request, Path(source))
     labels = sorted({sentence.label for sentences in splits.values() for sentence in sentences})
-    counts = Counter(word for sentence in splits["train"] for word in sentence.words)
+    words = choose_words(splits, request.min_count, vectors)
+    return write_sentences(folder, splits, labels, words, asdict(request), vectors)
+
+
+def choose_words(
+    splits: Mapping[str, Sequence[Sentence]], min_count: int, vectors: Mapping[str, np.ndarray] | None
+) -> dict[str, int]:
+    """The dictionary's words with their counts, the most frequent first: those that training has `min_count` times, or
+    those of all splits that have a vector.  Raises ValueError if none has."""
     if vectors is None:
-        words = [word for word, count in counts.most_common() if count >= request.min_count]
-    else:
-        counts = Counter(word for sentences in splits.values() for s in sentences for word in s.words)
-        words = [word for word, _ in counts.most_common() if word in vectors]
-        if not words:
-            raise ValueError("no word of the corpus has a vector")
-    return write_sentences(folder, splits, labels, {word: counts[word] for word in words}, asdict(request), vectors)
+        counts = Counter(word for sentence in splits["train"] for word in sentence.words)
+        return {word: count for word, count in counts.most_common() if count >= min_count}
+    counts = Counter(word for sentences in splits.values() for s in sentences for word in s.words)
+    found = {word: count for word, count in counts.most_common() if word in vectors}
+    if not found:
+        raise ValueError("no word of the corpus has a vector")
+    return found
 
 
 def write_sentences(
@@ -242,7 +250,7 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
         check_file(folder, meta, DICTIONARY)
         len(meta["labels"])
     except OSError:
-        message = f"{path} cannot be read; `seqstruct prepare text_classification` makes such a folder"
+        message = f"{path} cannot be read; `seqstruct prepare text-classification` makes such a folder"
         raise ValueError(message) from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is truncated or altered: {error!r}") from None

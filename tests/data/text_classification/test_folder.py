@@ -89,7 +89,7 @@ def test_wrong_input(tmp_path, capsys):
     with pytest.raises(ValueError, match="no sentences in the valid set"):
         write_folder(Request("sst", checked=False), raw, tmp_path / "out")
     (raw / "stsa.binary.dev").unlink()
-    words = ["prepare", "text_classification", "sst", "--from", str(raw), "--out", str(tmp_path / "out")]
+    words = ["prepare", "sst", "--from", str(raw), "--out", str(tmp_path / "out")]
     assert main([*words, "--unchecked"]) == 1
     assert "stsa.binary.dev: no such file" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -112,7 +112,7 @@ def test_altered_folders(tmp_path):
     with pytest.raises(ValueError, match="truncated or altered"):
         read_meta(tmp_path / "out")
     (tmp_path / "out/meta.json").unlink()
-    with pytest.raises(ValueError, match="seqstruct prepare text_classification"):
+    with pytest.raises(ValueError, match="seqstruct prepare text-classification"):
         read_meta(tmp_path / "out")
 
 

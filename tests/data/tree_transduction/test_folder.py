@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
 from seqstruct.data.files import sha256
-from seqstruct.data.tree_transduction import prepare
 from seqstruct.data.tree_transduction.folder import SPLITS, Request, read_meta, read_split, write_folder
 from seqstruct.data.tree_transduction.formula import Branching, parse_prefix, prefix
+from tests.data.scripts import prepare
 
 SMALL = Request(train=20, valid=5, test=4)
 
@@ -110,17 +109,15 @@ def test_requests_that_cannot_be_met(request_: Request, message: str, tmp_path: 
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    prepare.add_arguments(parser)
-    words = ["--out", str(tmp_path / "a"), "--train", "6", "--valid", "2", "--test", "2", "--test-depths", "2:3"]
-    prepare.run(parser.parse_args([*words, "--nesting", "0"]))
+    words = ["tree-transduction", "--out", tmp_path / "a", "--train", 6, "--valid", 2, "--test", 2]
+    words += ["--test-depths", "2:3"]
+    assert prepare(*words, "--nesting", "0") == 0
     printed = capsys.readouterr().out
     assert "6 training, 2 validation and 2 test formulas of each depth" in printed
     assert "test, depth 3: " in printed and "test, depth 4" not in printed
     lines = (tmp_path / "a" / "train.prefix").read_text().splitlines()
     assert len(lines) == 18 and prefix(parse_prefix(lines[0].split())) == lines[0].split()
-    with pytest.raises(ValueError, match="not empty"):
-        prepare.run(parser.parse_args(words))
+    assert prepare(*words) == 1 and "not empty" in capsys.readouterr().err
     for bad in ("4", "a:b"):
         with pytest.raises(SystemExit):
-            parser.parse_args([*words, "--depths", bad])
+            prepare(*words, "--depths", bad)

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Convolutional sequence to sequence learning (Gehring et al. 2017, tables 1 and 2), with fairseq's own `fconv`.
+# Joint BPE of 40,000 types; Nesterov's gradient with momentum 0.99, rate 0.25, gradients clipped to 0.1, the rate
+# divided by ten after each epoch without improvement until it is below 1e-4; batches of 4,000 tokens; beam 5.
+# Deviation: one process that adds up eight batches stands for the eight GPUs of the two larger corpora.
+# Scale smoke takes made-up pairs; there is no scale small.
+set -euo pipefail
+paper=nmt_lectures table=convs2s family="published translation tables"
+licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
+rows=("WMT'16 en-ro ConvS2S (BPE 40K)" "WMT'14 en-"{de,fr}" ConvS2S (BPE 40K)") baselines=("en-"{ro,de,fr}" copy")
+smoke_rows=("WMT'14 en-de ConvS2S (BPE 40K)") smoke_baselines=(copy)
+
+cell() {
+    case "$row" in
+        *en-ro*) target=ro corpus=(wmt16.sh) ;;
+        *en-fr*) target=fr corpus=(wmt14.sh --pair en-fr) ;;
+        *) target=de corpus=(wmt14.sh) ;;
+    esac
+    case "$scale" in
+        smoke)
+            minutes=0.5 disk=5 dataset="400 made-up sentence pairs, en-de, bpe of 150 types" tiny=(tiny=convolution)
+            raw multi30k
+            prepare en-de-bpe-150 data-prep/multi30k.sh "${from[@]}" --src en --trg de --vocabulary 150 ;;
+        small) echo "its scales are smoke and paper; at scale small multi30k.sh has the model on Multi30k" >&2; exit 1 ;;
+        paper)
+            minutes=5760 disk=15000 tiny=()
+            dataset="what data-prep/${corpus[*]} makes, en-$target, bpe of 40000 types"
+            raw "${corpus[0]%.sh}"
+            prepare "en-$target-bpe" "data-prep/${corpus[0]}" "${corpus[@]:1}" "${from[@]}" --subwords bpe \
+                --vocabulary 40000 ;;
+    esac
+    if [[ "$row" == *copy ]]; then baseline copy --languages en "$target" --metrics tokenized_bleu bleu chrf; return; fi
+    fairseq-hydra-train --config-dir configs/nmt_lectures --config-name published row="convs2s_en_$target" \
+        training=convs2s "${tiny[@]}" task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
+    fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/checkpoints/checkpoint_best.pt" --gen-subset test \
+        --beam 5 --lenpen 1 --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    seqstruct score --from-generate "$out/generate-test.txt" --data "$data" --metrics tokenized_bleu bleu chrf \
+        --record "$out/score.json"
+    record score.json "validation_perplexity[perplexity]=train.log:valid_ppl@best" \
+        "parameters[parameters]=train.log:parameters" "training_tokens_per_second[tokens/s]=train.log:wps@median" \
+        "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second"
+}
+
+# shellcheck source=recipes/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Attention is all you need (Vaswani et al. 2017, table 2): WMT'14 English to German and to French, newstest2014.
+# Joint BPE of 37,000 types (32,000 for French); Adam with the paper's schedule, label smoothing 0.1, some 25,000 tokens
+# a side in a batch; the base model trains for 100,000 updates, the big one for 300,000; the last 5 or 20 of the
+# checkpoints kept each 1,500 updates (about ten minutes of the paper's machine) are averaged; beam 4, length penalty
+# 0.6.  Deviation: pre-norm is off as in the paper, but fairseq scales sums of embeddings and positions as its own
+# models do.  Scale smoke takes made-up pairs; there is no scale small.
+set -euo pipefail
+paper=nmt_lectures table=transformer family="published translation tables"
+licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
+rows=("EN-"{DE,FR}" Transformer ("{"base model",big}")") baselines=("en-"{de,fr}" copy")
+smoke_rows=("EN-DE Transformer (base model)") smoke_baselines=(copy)
+
+cell() {
+    target=de types=37000 group=transformer training=transformer last=5
+    [[ "${row^^}" != EN-FR* ]] || target=fr types=32000
+    [[ "$row" != *big* ]] || group="transformer_big_en_$target" training=transformer_big last=20
+    case "$scale" in
+        smoke)
+            minutes=0.5 disk=5 dataset="400 made-up sentence pairs, en-de, bpe of 150 types" tiny=(tiny=transformer) last=2
+            raw multi30k
+            prepare en-de-bpe-150 data-prep/multi30k.sh "${from[@]}" --src en --trg de --vocabulary 150 ;;
+        small) echo "its scales are smoke and paper; at scale small multi30k.sh has the model on Multi30k" >&2; exit 1 ;;
+        paper)
+            minutes=5760 disk=15000 tiny=() script="wmt14.sh --pair en-$target"
+            dataset="what data-prep/${script/ --pair en-de/} makes, en-$target, bpe of $types types"
+            raw wmt14
+            prepare "en-$target-bpe" data-prep/wmt14.sh --pair "en-$target" "${from[@]}" --subwords bpe \
+                --vocabulary "$types" ;;
+    esac
+    if [[ "$row" == *copy ]]; then baseline copy --languages en "$target" --metrics tokenized_bleu bleu chrf; return; fi
+    fairseq-hydra-train --config-dir configs/nmt_lectures --config-name published row="$group" training="$training" \
+        "${tiny[@]}" task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
+    seqstruct average "$out/checkpoints" --last "$last" --out "$out/averaged.pt"
+    fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/averaged.pt" --gen-subset test --beam 4 --lenpen 0.6 \
+        --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    seqstruct score --from-generate "$out/generate-test.txt" --data "$data" --metrics tokenized_bleu bleu chrf \
+        --record "$out/score.json"
+    record score.json "validation_perplexity[perplexity]=train.log:valid_ppl@best" \
+        "parameters[parameters]=train.log:parameters" "training_tokens_per_second[tokens/s]=train.log:wps@median" \
+        "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second"
+}
+
+# shellcheck source=recipes/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The cells of `make demo` (seqstruct/harness/demo.py): a plain Transformer and two with stack attention learn Dyck-2,
+# with shorter strings, fewer epochs and a rate that falls to 0.
+set -euo pipefail
+[[ -n "${SEQSTRUCT_RECIPE:-}" ]] || { echo "demo.sh: \`make demo\` runs these cells, and draws" >&2; exit 2; }
+paper=stack_attention table=demo family="stack attention language models" licence="none needed, the strings are sampled"
+rows=("dyck Tf" "dyck Tf+Nd" "dyck Tf+Sup") # the longest of the stacks does not start last
+
+cell() {
+    dataset="dyck, 5000 strings of length 5 to 20" minutes=2 disk=5
+    prepare "demo-seed$seed" seqstruct prepare cfl dyck --train 5000 --valid 500 --test-per-length 100 \
+        --lengths 5:20 --test-lengths 5:20 --seed "$seed"
+    fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$(slug "${row#* }")" \
+        scale=demo schedule=demo task.data="$data" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
+    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
+        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset test --batch-size 100 \
+        --log-format json "${cpu[@]}"
+    record "test_cross_entropy_difference[nats per symbol]=validate.log:test_difference/string length"
+}
+
+# shellcheck source=recipes/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

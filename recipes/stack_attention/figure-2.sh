@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# Figure of section 6 and appendix D of Stack Attention: cross-entropy above the true distribution, on validation
+# strings and on longer test strings, of Transformers and LSTMs, alone, with a superposition stack and with a
+# nondeterministic stack, on five context-free languages; the parameters are those of table 5.
+# Scale paper is the published setting: each of ten runs draws its learning rate.  Scale small keeps languages, models,
+# batches and optimizer, and takes shorter strings, fewer epochs and the rate that figure-2-pilot.sh chose.
+# Figures 3 and 4: a Transformer with a stack leaves actions.png, what its stack does with a string of marked reversal
+# or of Dyck, by expectation where it is nondeterministic; that also leaves run.png, its most probable run.
+set -euo pipefail
+paper=stack_attention table=figure-2 family="stack attention language models" seeds_paper=10
+licence="none needed, the strings are sampled"
+languages=({marked,unmarked,padded}-reversal dyck hardest-cfl)
+rows=() baselines=()
+for language in "${languages[@]}"; do
+    rows+=("$language "{Tf,Tf+Sup,Tf+Nd,LSTM,LSTM+Sup,LSTM+Nd}) baselines+=("$language 5-gram")
+done
+smoke_rows=("dyck Tf+Nd") smoke_baselines=("dyck 5-gram")
+
+cell() {
+    language="${row% *}" model="${row##* }" disk=10
+    case "$scale" in
+        smoke) minutes=0.4 counts=(200 50 2) lengths=(5:20 5:30) ;;
+        small) minutes=8 counts=(10000 1000 50) lengths=(10:40 10:60) ;;
+        paper) minutes=120 counts=(10000 1000 100) lengths=(40:80 40:100) ;;
+    esac
+    dataset="$language, ${counts[0]} strings of length ${lengths[0]/:/ to }, test to ${lengths[1]#*:}"
+    [[ "$scale" == paper ]] || dataset+=" (published: 10000 of length 40 to 80, test to 100, 200 epochs)"
+    case "$model" in Tf+Nd) slower=1.9 ;; LSTM) slower=0.4 ;; LSTM+Nd) slower=3 ;; *) slower=1 ;; esac
+    minutes="$(times "$minutes" "$slower")"
+    prepare "$language-$scale-seed$seed" seqstruct prepare cfl "$language" --train "${counts[0]}" \
+        --valid "${counts[1]}" --test-per-length "${counts[2]}" --lengths "${lengths[0]}" \
+        --test-lengths "${lengths[1]}" --seed "$seed"
+    [[ "$model" != 5-gram ]] || { baseline 5-gram; return; }
+    group="$(slug "$model")"
+    case "$model $language" in *Nd\ padded-reversal | *Nd\ hardest-cfl) group+=3 ;; esac
+    rate=()
+    [[ "$scale" != paper ]] || rate=("optimization.lr=[$(log_uniform lr 0.0005 0.01)]")
+    fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$group" scale="$scale" \
+        "${rate[@]}" task.data="$data" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
+    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
+        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset valid,test --batch-size 100 \
+        --log-format json "${cpu[@]}"
+    case "$language" in
+        marked-reversal) string="0 1 1 0 1 0 0 1 1 1 # 1 1 1 0 0 1 0 1 1 0" ;;
+        dyck) string="[ ( ( ) [ ] ) ] ( [ ( ) ] ) [ ( [ ] ) ]" ;;
+        *) string= ;;
+    esac
+    if [[ -n "$string" && "$model" == Tf+* ]]; then
+        best="$out/checkpoints/checkpoint_best.pt"
+        seqstruct plot attention "$best" "$string" --stacks --out "$out/actions.png"
+        [[ "$model" != Tf+Nd ]] || seqstruct plot run "$best" "$string" --out "$out/run.png"
+    fi
+    record "validation_cross_entropy_difference[nats per symbol]=validate.log:valid_difference/string length" \
+        "test_cross_entropy_difference[nats per symbol]=validate.log:test_difference/string length" \
+        "5:parameters[parameters]=train.log:parameters"
+}
+
+# shellcheck source=recipes/common.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -1,0 +1,106 @@
+"""Random features alone (Peng 2022, appendix A.1): `python -m seqstruct.benchmarks.random_features ROW --out FILE`.
+
+ROW is "z = Z", the variance of phi(x) . phi(y) over draws of 64 frequencies at |x - y| / sigma = Z (equation A.1), or
+"WAY, N frequencies" or "WAY, mean of the values", how far random feature attention, or the mean, is from the attention
+that it estimates, for normal queries and keys of size 64.  A WAY is "unit norm, sigma 1", "unit norm, sigma 2", both
+scaled to norm 1, or "equation 4.10", as they are with its factors and sigma 64^-1/4 as in scaled dot-product attention.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from seqstruct.harness.measurements import Measurement, write
+from seqstruct.ops.feature_maps import GaussianMap
+from seqstruct.ops.linear_attention import empty_memory, read, schedule
+from seqstruct.ops.linear_attention import write as write_memory
+from seqstruct.ops.random_features import gaussian_features
+
+FREQUENCIES, DIM, KEYS = 64, 64, 200
+WAYS = {"unit norm, sigma 1": (True, 1.0), "unit norm, sigma 2": (True, 2.0), "equation 4.10": (False, DIM**-0.25)}
+_ROW = re.compile(rf"z = (?P<z>[\d.]+)|(?P<way>{'|'.join(WAYS)}), (?:(?P<count>\d+) frequencies|mean of the values)")
+
+
+def measure(row: str, draws: int, seed: int) -> Measurement:
+    """The number of a row.  Raises ValueError if it is none, or below two draws."""
+    parts = _ROW.fullmatch(row)
+    if parts is None or draws < 2:
+        raise ValueError(f'expected "z = Z" or "WAY, N frequencies" and two draws or more, got {row!r} and {draws}')
+    generator = torch.Generator().manual_seed(seed)
+    if parts["z"]:
+        return Measurement("variance", variance(float(parts["z"]), draws, generator), "squared kernel")
+    value = distance(*WAYS[parts["way"]], int(parts["count"] or 0), generator)
+    return Measurement("median_output_error", value, "exact output")
+
+
+def variance(z: float, draws: int, generator: torch.Generator) -> float:
+    """Of phi(x) . phi(y) for sigma 1 and |x - y| = z."""
+    x = torch.randn(DIM, generator=generator, dtype=torch.float64)
+    step = torch.randn(DIM, generator=generator, dtype=torch.float64)
+    both = torch.stack([x, x + z * step / step.norm()])
+    found = []
+    for count in _batches(draws, 500):
+        features = gaussian_features(
+            both.expand(1, count, 2, DIM),
+            torch.randn(count, FREQUENCIES, DIM, generator=generator, dtype=torch.float64),
+        )
+        found.append((features[0, :, 0] * features[0, :, 1]).sum(-1))
+    return float(torch.cat(found).var())
+
+
+def distance(normed: bool, sigma: float, frequencies: int, generator: torch.Generator) -> float:
+    """The median error over the root mean square of the exact output, at 8 heads with draws of their own.
+
+    Without frequencies, that of the mean of the values.
+    """
+    query, key, value = (torch.randn(1, 8, KEYS, DIM, generator=generator, dtype=torch.float64) for _ in range(3))
+    estimate = value.mean(2, keepdim=True)
+    if frequencies:
+        estimate = _estimate(query, key, value, normed, sigma, frequencies, generator)
+    if normed:
+        query, key = (torch.nn.functional.normalize(x, dim=-1) for x in (query, key))
+    exact = (sigma**2 * query @ key.mT).softmax(-1) @ value
+    return float((estimate - exact).abs().median() / exact.square().mean().sqrt())
+
+
+def _estimate(query: Tensor, key: Tensor, value: Tensor, normed: bool, sigma: float, frequencies: int,
+              generator: torch.Generator) -> Tensor:  # fmt: skip
+    rows = torch.full((8, DIM), sigma, dtype=torch.float64)
+    projection = torch.randn(8, frequencies, DIM, generator=generator, dtype=torch.float64) * sigma
+    features = GaussianMap(projection, normed, rows)
+    state = empty_memory(1, 8, 2 * frequencies, DIM, value)
+    made, log_scale = features(key)
+    plan = schedule(state.level, log_scale, None)
+    made = made if plan is None else made * plan.weight.unsqueeze(-1)
+    return read(write_memory(state, made, value, plan), features(query)[0])[0]
+
+
+def _batches(total: int, most: int) -> list[int]:
+    return [min(most, total - start) for start in range(0, total, most)]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write a row's number; 1, and one sentence, if there is none."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.random_features", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("row", metavar="ROW")
+    parser.add_argument("--draws", type=int, default=20000, metavar="N", help="of a variance (default: 20000)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    parser.add_argument("--out", required=True, metavar="FILE", help="for `seqstruct record`")
+    args = parser.parse_args(argv)
+    try:
+        write(args.out, [measure(args.row, args.draws, args.seed)])
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.benchmarks.random_features: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

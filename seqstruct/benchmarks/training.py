@@ -1,0 +1,79 @@
+"""What updates of a training cost: examples a second, minutes an epoch, memory (Table 6 of DuSell and Chiang 2024).
+
+    python -m seqstruct.benchmarks.training --updates N --epoch EXAMPLES --out FILE -- OPTIONS OF fairseq-hydra-train
+
+The training runs with one learning rate, without validation, and saves nothing; train.log beside FILE is what it says.
+The first 25 updates, which warm up, do not count.  Memory is the GPU's where one is used, from what fairseq logs to be
+left of it, else the greatest that the process had resident.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from seqstruct.harness.logs import parse_lines
+from seqstruct.harness.measurements import Measurement, write
+from seqstruct.harness.process import fairseq, run_command
+
+EVERY = 25  # updates to a line of the log
+LIMITS = (
+    "optimization.lr=[0.0001]", "checkpoint.no_save=true", "dataset.disable_validation=true",
+    f"common.log_interval={EVERY}",
+)  # fmt: skip
+
+
+def cost(lines: Sequence[str], epoch: int, peak_memory: int) -> list[Measurement]:
+    """From the log of a training.  epoch: examples that it has.  peak_memory: bytes that the process had resident.
+
+    Raises ValueError if the log has fewer than two lines of statistics.
+    """
+    inner = [entry.statistics for entry in parse_lines(lines) if entry.tag == "train_inner"][1:]
+    if not inner:
+        raise ValueError(f"expected statistics of {2 * EVERY} updates or more")
+    speed = sum(found["bsz"] for found in inner) / sum(1 / found["ups"] for found in inner)
+    return [
+        Measurement("examples_per_second", speed, "1/s"),
+        Measurement("minutes_per_epoch", epoch / speed / 60, "min"),
+        _memory(inner, peak_memory),
+    ]
+
+
+def _memory(inner: Sequence[Mapping[str, float]], peak_memory: int) -> Measurement:
+    if "gb_free" not in inner[-1]:
+        return Measurement("resident_memory", peak_memory / 1e6, "MB")
+    import torch
+
+    total = torch.cuda.get_device_properties(0).total_memory
+    used = total - min(found["gb_free"] for found in inner) * 2**30
+    return Measurement("gpu_memory", used / 1e6, "MB")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train and write what it cost, for `seqstruct record`; the exit status comes back."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.training", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, required=True, metavar="N", help=f"{2 * EVERY} or more")
+    parser.add_argument("--epoch", type=int, required=True, metavar="EXAMPLES", help="training examples of an epoch")
+    parser.add_argument("--cpu", action="store_true", help="train on the CPU, and load data in the same process")
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    parser.add_argument("options", nargs="+", metavar="OPTION", help="--config-dir DIR --config-name NAME ...")
+    args = parser.parse_args(argv)
+
+    log = args.out.parent / "train.log"
+    limits = [*LIMITS, f"optimization.max_update={args.updates}", f"checkpoint.save_dir={args.out.parent}"]
+    limits += ["common.cpu=true", "dataset.num_workers=0"] if args.cpu else []
+    try:
+        log.unlink(missing_ok=True)
+        usage = run_command([*fairseq("hydra-train"), *args.options, *limits], log)
+        write(args.out, cost(log.read_text(encoding="utf-8").splitlines(), args.epoch, usage.peak_memory))
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.benchmarks.training: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""`seqstruct cell RECIPE.sh ...`: the cells of a recipe: list them, print their commands, or run them.
+
+Recipes call it for whoever runs them: `recipes/peng_thesis/table-4.3.sh --help`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Add `cell` to the subcommands; the recipe's own options are parsed by `run`."""
+    parser = commands.add_parser("cell", help="list, print or run the cells of a recipe's table", add_help=False)
+    parser.add_argument("recipe", metavar="RECIPE.sh")
+    parser.add_argument("options", nargs=argparse.REMAINDER)
+    parser.set_defaults(run=run)
+
+
+def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
+    """The options that all recipes have."""
+    parser = argparse.ArgumentParser(
+        prog=Path(recipe).name, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="smoke: seconds; small: "
+                        "a laptop, at most 30 minutes a cell on one thread; paper: as published (default: small)")
+    parser.add_argument("--row", "--rows", nargs="+", action="extend", metavar="GLOB",
+                        help="only rows that match, as in a shell (* and ?)")
+    parser.add_argument("--seeds", "--seed", type=int, nargs="+", metavar="N", help="these seeds, from 1 on")
+    parser.add_argument("--list", action="store_true", help="list the cells and how far they are; run nothing")
+    parser.add_argument("--estimate", action="store_true",
+                        help="say what the cells take in time, disk and downloads, and the licence; run nothing")
+    parser.add_argument("--print", action="store_true", dest="show",
+                        help="print the commands of each cell, to be pasted into a shell; run nothing")
+    parser.add_argument("--runs", default="runs", metavar="DIR", help="where runs and data are kept (default: runs)")
+    parser.add_argument("--records", metavar="DIR", help="where records go (default: records/ beside the recipe; at "
+                        "the smoke scale, records/ among the paper's runs)")
+    parser.add_argument("--from", dest="source", metavar="DIR", help="take raw data from this folder; download nothing "
+                        "(default: the corpus among data/ of SEQSTRUCT_REFERENCE, where that is set)")
+    parser.add_argument("--max-minutes", type=_positive, metavar="M", help="wall-clock limit of each training")
+    parser.add_argument("--jobs", type=int, choices=range(1, 257), default=1, metavar="N",
+                        help="cells run at a time on this machine (default: 1)")
+    parser.add_argument("--launcher", choices=("local", "slurm"), default="local",
+                        help="slurm: one job for each cell, through submitit (default: local)")
+    parser.add_argument("--launcher-option", action="append", default=[], metavar="NAME=VALUE",
+                        help="a parameter of submitit's executor, such as partition=gpu; may be repeated")
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected minutes above 0, got {text}")
+    return value
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what the options ask for.  Raises ValueError or OSError with one sentence."""
+    from seqstruct.harness.cells import interrupt_on_sigterm, run_plans
+    from seqstruct.harness.script import Script
+
+    script = Script(Path(args.recipe))
+    chosen = options_parser(args.recipe, script.doc).parse_args(args.options)
+    interrupt_on_sigterm()
+    try:
+        cells = script.cells(chosen.scale, chosen.row, chosen.seeds)
+        if chosen.launcher_option and chosen.launcher == "local":
+            raise ValueError("--launcher-option: expected --launcher slurm with it")
+        plans = [
+            script.plan(cell, runs=chosen.runs, source=chosen.source, records=chosen.records,
+                        max_minutes=chosen.max_minutes)
+            for cell in cells
+        ]  # fmt: skip
+        if chosen.list:
+            _print_list(plans)
+        elif chosen.estimate:
+            _print_estimate(plans, script.licence)
+        elif chosen.show:
+            print("\n".join(plan.text() for plan in plans), end="")
+        elif chosen.launcher == "slurm":
+            from seqstruct.harness.submit import submit
+
+            submit(plans, chosen.launcher_option, Path(chosen.runs).resolve() / "launcher")
+        else:
+            run_plans(plans, jobs=chosen.jobs)
+    except (ValueError, OSError) as error:
+        print(f"{Path(args.recipe).name}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{Path(args.recipe).name}: interrupted; the same command goes on from here", file=sys.stderr)
+        return 128 + signal.SIGINT
+    return 0
+
+
+def _print_list(plans: list) -> None:
+    from seqstruct.harness.cells import state
+
+    for plan in plans:
+        print(f"{plan.table}  {plan.cell}  {plan.cell.scale}  {state(plan)}  {plan.out}")
+
+
+def _print_estimate(plans: list, licence: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from seqstruct.harness.cells import state
+
+    table = Table(title=licence, title_justify="left", caption_justify="left")
+    for column in ("row", "seed", "minutes", "disk, MiB", "state"):
+        table.add_column(column, justify="left" if column in ("row", "state") else "right")
+    left = [plan for plan in plans if state(plan) != "finished"]
+    for plan in plans:
+        table.add_row(plan.cell.row, str(plan.cell.seed), f"{plan.minutes:g}", f"{plan.disk:g}", state(plan))
+    table.caption = (
+        f"left: {sum(p.minutes for p in left) / 60:.1f} hours of one thread (at scale paper, of one GPU), "
+        f"{sum(p.disk for p in left):.0f} MiB on disk, {max((p.download for p in left), default=0):.0f} MiB downloaded"
+    )
+    Console(soft_wrap=True).print(table)

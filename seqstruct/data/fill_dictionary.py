@@ -1,0 +1,63 @@
+"""A fairseq folder whose dictionaries have a number of entries, filled up with words that no text has.
+
+    python -m seqstruct.data.fill_dictionary FOLDER --entries N --out DIR
+
+For costs of a vocabulary of a known size on another text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqstruct.data.files import new_folder
+
+SPECIAL = 4  # entries that the file does not name
+
+
+def fill(path: Path, entries: int) -> None:
+    """Add words to a dictionary file up to a number of entries, special symbols counted.
+
+    Raises ValueError if there are more already.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    missing = entries - SPECIAL - len(lines)
+    if missing < 0:
+        raise ValueError(f"{path}: expected at most {entries} entries, found {entries - missing}")
+    lines += [f"madeupword{number} 0" for number in range(missing)]
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def copy_filled(source: str | os.PathLike, entries: int, out: str | os.PathLike) -> None:
+    """Copy a folder that fairseq-preprocess made, and fill up its dict*.txt.  Raises ValueError if it has none."""
+    with new_folder(out) as folder:
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+        dictionaries = list(folder.glob("dict*.txt"))
+        if not dictionaries:
+            raise ValueError(f"{source}: expected dict.txt or dict.LANGUAGE.txt, found none")
+        for path in dictionaries:
+            fill(path, entries)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit status comes back."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.fill_dictionary", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", help="made by fairseq-preprocess")
+    parser.add_argument("--entries", type=int, required=True, metavar="N", help="of each dictionary, special ones too")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
+    args = parser.parse_args(argv)
+    try:
+        copy_filled(args.folder, args.entries, args.out)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.data.fill_dictionary: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

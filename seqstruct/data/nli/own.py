@@ -1,0 +1,39 @@
+"""Pairs of sentences of your own, with labels, for the task nli.
+
+A file has a label, a tab, a sentence, a tab and another sentence on each line; or three files have the labels and the
+sentences, line by line:
+    --train train.tsv            --train train.labels train.first train.second
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from seqstruct.data import own
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The options of labelled pairs."""
+    said = "a label and two sentences a line, tabs between them; or a file for each of the three"
+    own.add_arguments(parser, "FILE", said, "+")
+    own.add_word_arguments(parser)
+    parser.add_argument("--vectors", metavar="FILE", help="word vectors in text form, such as glove.840B.300d.txt")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the folder and say what it holds."""
+    from seqstruct.data.nli.folder import write_pairs
+    from seqstruct.data.nli.read import Pair, Pairs
+
+    drawn, cut = own.missing(args), own.cutter(args)
+    given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}
+    columns = ("a label", "a sentence", "another")
+    rows = {split: own.read_columns(paths, columns, "two sentences with a tab between them")
+            for split, paths in given.items()}  # fmt: skip
+    splits = own.deal(rows, args)
+    labels = own.check_labels({split: [row[0] for row in found] for split, found in splits.items()})
+    pairs = {split: Pairs([Pair(tuple(cut(one)), tuple(cut(other)), label) for label, one, other in found], 0)
+             for split, found in splits.items()}  # fmt: skip
+    about = own.description(args, [path for paths in given.values() for path in paths], drawn)
+    meta = write_pairs(pairs, labels, args.out, about, vectors=args.vectors, lowercase=args.lowercase)
+    print(", ".join(f"{split}: {count} pairs" for split, count in meta["pairs"].items()) + f"; {meta['words']} words")

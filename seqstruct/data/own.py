@@ -1,0 +1,183 @@
+"""Data of one's own: the options that all of its kinds share, what is drawn where a split is missing, and meta.json.
+
+meta.json says under which name and licence the data goes, the SHA-256 of its files, and which share of training
+validates or tests where no file was given for that: it is drawn once, by a seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from seqstruct.data.aligned import content_sha256, find_text, read_lines, read_pairs
+from seqstruct.data.files import atomic_write, write_json
+
+SPLITS = ("train", "valid", "test")
+META, PAIRS_META = "meta.json", "nli.json"
+T = TypeVar("T")
+
+
+def add_arguments(parser: argparse.ArgumentParser, metavar: str | None, said: str, nargs: str | None = None) -> None:
+    """--train, --valid and --test, unless `metavar` is None, the shares of those that are missing, --seed, --name and
+    --licence."""
+    for split in SPLITS if metavar else ():
+        parser.add_argument(f"--{split}", required=split == "train", metavar=metavar, nargs=nargs,
+                            help=said if split == "train" else "likewise (default: a share of --train is drawn)")
+    for split in SPLITS[1:]:
+        parser.add_argument(f"--{split}-share", type=float, default=0.1, metavar="P",
+                            help=f"of --train, without a file to {split}; drawn by --seed (default %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn (default %(default)s)")
+    parser.add_argument("--name", help="of the data, for meta.json (default: that of the folder)")
+    parser.add_argument("--licence", default="not stated", help="of the data, for meta.json (default: %(default)s)")
+
+
+def add_word_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a text becomes words."""
+    parser.add_argument("--language", metavar="XX", help="cut text into Moses tokens of this language, two letters "
+                        "(default: words stand apart already)")
+    parser.add_argument("--lowercase", action="store_true", help="lowercase all words")
+
+
+def cutter(args: argparse.Namespace) -> Callable[[str], list[str]]:
+    """From a text to its words, as `add_word_arguments` says."""
+    if args.language is None:
+        return lambda line: (line.lower() if args.lowercase else line).split()
+    from seqstruct.data.subwords import moses_tokenizer
+
+    tokenize = moses_tokenizer(args.language)
+    return lambda line: tokenize(line.lower() if args.lowercase else line).split()
+
+
+def missing(args: argparse.Namespace) -> list[str]:
+    """The splits for which no file is given.  Raises ValueError if their shares leave nothing to train on."""
+    found = [split for split in SPLITS[1:] if getattr(args, split) is None]
+    shares = [getattr(args, f"{split}_share") for split in found]
+    if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
+        raise ValueError(f"shares: expected more than 0 each and less than 1 together, got {shares}")
+    return found
+
+
+def draw(count: int, splits: Sequence[str], args: argparse.Namespace) -> dict[str, set[int]]:
+    """Which of `count` examples go to each of the splits that are drawn; 1 or more.
+
+    Raises ValueError if there are too few.
+    """
+    order = random.Random(args.seed).sample(range(count), count)
+    drawn: dict[str, set[int]] = {}
+    for split in splits:
+        size = max(1, round(getattr(args, f"{split}_share") * count))
+        drawn[split], order = set(order[:size]), order[size:]
+    if not order:
+        raise ValueError(f"--train has {count} example{'s' * (count != 1)}, too few to draw {' and '.join(splits)}")
+    return drawn
+
+
+def deal(
+    given: Mapping[str, Sequence[T]], args: argparse.Namespace, lacking: Sequence[str] | None = None
+) -> dict[str, list[T]]:
+    """All three splits: those given, but what is `lacking`, if None whatever is missing, is drawn out of train; the
+    order stays."""
+    lacking = [split for split in SPLITS if split not in given] if lacking is None else lacking
+    drawn = draw(len(given["train"]), lacking, args)
+    taken = set().union(*drawn.values())
+    splits = {split: list(given[split]) for split in SPLITS if split in given}
+    splits["train"] = [item for number, item in enumerate(given["train"]) if number not in taken]
+    splits |= {split: [given["train"][number] for number in sorted(numbers)] for split, numbers in drawn.items()}
+    return {split: splits[split] for split in SPLITS if split in splits}
+
+
+def pair_prefixes(args: argparse.Namespace, scratch: Path) -> dict[str, Path]:
+    """The prefixes of all three splits of aligned files, of `args.src` and `args.trg`; what is drawn is written into
+    `scratch`, and so is then what is left to train on.  Raises ValueError as `draw` and `aligned.read_pairs` do."""
+    lacking, languages = missing(args), (args.src, args.trg)
+    prefixes = {split: Path(getattr(args, split)) for split in SPLITS if split not in lacking}
+    if not lacking:
+        return prefixes
+    sides = [find_text(prefixes["train"], language) for language in languages]
+    drawn = draw(sum(1 for _ in read_lines(sides[0])), lacking, args)
+    with ExitStack() as stack:
+        streams = {(split, language): stack.enter_context(atomic_write(scratch / f"{split}.{language}"))
+                   for split in ("train", *lacking) for language in languages}  # fmt: skip
+        for number, pair in enumerate(read_pairs(*sides, empty=True)):
+            split = next((split for split in lacking if number in drawn[split]), "train")
+            for language, line in zip(languages, pair, strict=True):
+                streams[split, language].write(f"{line}\n")
+    return {**prefixes, **{split: scratch / split for split in ("train", *lacking)}}
+
+
+def describe_pairs(args: argparse.Namespace, folder: Path, counts: Mapping[str, int]) -> None:
+    """meta.json of a folder of aligned files of one's own."""
+    given = [getattr(args, split) for split in SPLITS if getattr(args, split) is not None]
+    files = [find_text(prefix, language) for prefix in given for language in (args.src, args.trg)]
+    write_meta(folder, description(args, files, missing(args)), counts)
+
+
+def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], drawn: Sequence[str]) -> dict[str, Any]:
+    """What meta.json says of data of one's own."""
+    return {
+        "corpus": args.name or Path(args.out).resolve().name,
+        "licence": args.licence,
+        "drawn": {"seed": args.seed, **{split: getattr(args, f"{split}_share") for split in drawn}} if drawn else None,
+        "input_sha256": {Path(path).name: content_sha256(path) for path in files},
+    }
+
+
+def about(folder: Path) -> str:
+    """Name and licence of a folder of one's own data, for records: "mine (licence: CC0)"; empty for any other."""
+    for path in (folder / META, folder / PAIRS_META):
+        meta = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        if {"corpus", "licence"} <= meta.keys():
+            return f"{meta['corpus']} (licence: {meta['licence']})"
+    return ""
+
+
+def write_meta(folder: Path, about: Mapping[str, Any], counts: Mapping[str, int]) -> None:
+    """meta.json of a folder whose kind has none of its own."""
+    write_json(folder / META, {**about, "counts": dict(counts)})
+
+
+def read_columns(paths: Sequence[str], columns: Sequence[str], last: str) -> list[tuple[str, ...]]:
+    """The rows of one file with tabs, or of one file for each column, line by line.
+
+    columns: their names, for errors; the label is the first column, and `last` says what comes after it.
+    Raises ValueError naming file and line where a column is missing or empty, if files are of unlike length or empty,
+    and as `read_lines` does.
+    """
+    for path in paths:
+        if not Path(path).is_file():
+            raise ValueError(f"{path}: no such file, or a folder")
+    if len(paths) == 1:
+        rows = [tuple(line.split("\t")) for line in read_lines(paths[0])]
+    elif len(paths) == len(columns):
+        sides = [list(read_lines(path)) for path in paths]
+        if len(set(map(len, sides))) > 1:
+            counts = ", ".join(f"{path}: {len(side)}" for path, side in zip(paths, sides, strict=True))
+            raise ValueError(f"expected files with as many lines as each other, got {counts}")
+        rows = list(zip(*sides, strict=True))
+    else:
+        raise ValueError(f"expected one file with tabs, or {len(columns)} files, got {len(paths)}")
+    if not rows:
+        raise ValueError(f"{paths[0]}: the file is empty")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(columns) or not all(field.strip() for field in row):
+            wanted = f"a label, a tab and {last}" if len(paths) == 1 else " and ".join(columns)
+            raise ValueError(f"{paths[0]}, line {number}: expected {wanted}, got {' | '.join(row)[:60]!r}")
+    return [tuple(field.strip() for field in row) for row in rows]
+
+
+def check_labels(splits: Mapping[str, Sequence[str]]) -> list[str]:
+    """The labels of training, sorted.  Raises ValueError if there is one alone, or another split has others."""
+    labels = sorted(set(splits["train"]))
+    if len(labels) < 2:
+        raise ValueError(f"expected two labels or more to train on, got {labels[0]!r} alone")
+    for split, found in splits.items():
+        strange = sorted(set(found) - set(labels))
+        if strange:
+            raise ValueError(f"{split}: the label {strange[0]!r} is not one of training: {', '.join(labels)}")
+    return labels

@@ -1,0 +1,68 @@
+"""Free stand-ins for the corpora of Peng (2022, chapter 2), by parts.
+
+    trees     Universal Dependencies' English ParTUT, all three files
+    graphs    enhanced dependencies of English EWT, relations cut to the universal part: the development file, whose
+              last sentences validate, and the test file
+    classes   the Stanford sentiment treebank
+
+--from names a folder that has them at any depth: en_partut-ud-{train,dev,test}.conllu, en_ewt-ud-{dev,test}.conllu of
+github.com/UniversalDependencies, stsa.binary.{train,dev,test}, which `sst` downloads, and brown.zip of nltk.
+"""
+
+from __future__ import annotations
+
+import argparse
+from tempfile import TemporaryDirectory
+
+from seqstruct.data.conllu import read_conllu
+from seqstruct.data.downloads import collect, raw_folder
+from seqstruct.data.parsing.folder import Corpus, Options, write_folder
+from seqstruct.data.parsing.prepare import read_classes, report
+from seqstruct.data.parsing.sentence import graph_of, tree_of
+
+MANUAL = "en_partut and en_ewt are of github.com/UniversalDependencies; name the folder of all files by --from"
+FILES = {
+    "trees": {name: f"en_partut-ud-{name}.conllu" for name in ("train", "dev", "test")},
+    "graphs": {name: f"en_ewt-ud-{name}.conllu" for name in ("dev", "test")},
+    "classes": {name: f"stsa.binary.{name}" for name in ("train", "dev", "test")},
+    "tagger": {"all": "brown.zip"},
+}
+SPLITS = {"train": "train", "valid": "dev", "test": "test"}
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--parts", nargs="+", choices=("trees", "graphs", "classes"), default=["trees", "graphs"],
+                        metavar="PART", help="trees, graphs, classes (default: trees graphs)")
+    parser.add_argument("--held-out", type=int, default=200, metavar="N",
+                        help="sentences of EWT's development file that validate (default %(default)s)")
+    parser.add_argument("--tagged", action="store_true", help="tag the words of all parts by a model of brown.zip")
+    parser.add_argument("--max-length", type=int, default=60, metavar="N",
+                        help="words of a training sentence; longer ones are left out (default %(default)s)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    from seqstruct.data.parsing.tagger import Tagger, read_brown, retagged
+
+    raw = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    parts = [*args.parts, *["tagger"] * args.tagged]
+    wanted = {f"{part} {name}": [file] for part in parts for name, file in FILES[part].items()}
+    with TemporaryDirectory() as scratch:
+        found = collect(raw, wanted, scratch, MANUAL)
+        corpora = {}
+        for part in args.parts:
+            if part == "graphs":
+                dev, test = ([graph_of(sentence, coarse=True) for sentence in read_conllu(found[f"graphs {name}"])]
+                             for name in FILES["graphs"])  # fmt: skip
+                if not 0 < args.held_out < len(dev):
+                    raise ValueError(f"--held-out: expected 1 to {len(dev) - 1}, got {args.held_out}")
+                splits = {"train": dev[: -args.held_out], "valid": dev[-args.held_out :], "test": test}
+            else:
+                files = {split: found[f"{part} {name}"] for split, name in SPLITS.items()}
+                splits = {split: read_classes(path) if part == "classes" else list(map(tree_of, read_conllu(path)))
+                          for split, path in files.items()}  # fmt: skip
+            corpora[part] = Corpus(part, splits)
+        if args.tagged:
+            corpora = retagged(corpora, Tagger(read_brown(found["tagger all"])))
+    report(args.out, write_folder(corpora, args.out, Options(max_length=args.max_length)))

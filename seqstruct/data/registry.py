@@ -1,0 +1,121 @@
+"""The corpora that `seqstruct prepare` makes ready, one row each.
+
+A row's module has `add_arguments(parser, name)`, what the corpus needs beside the options of all, and `run(args)`,
+which writes the folder `args.out` from the raw files in `args.source`, or downloads them into `args.downloads` where
+that is None.  Rows of one module tell themselves apart by their names.  Modules are imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+GENERATED, OWN = "generated", "own"
+LDC = "Linguistic Data Consortium, by order"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """name: of the command.  module: below `seqstruct.data`.  help: one line.  licence: of the text, or `GENERATED`, or
+    `OWN` where it is the user's.  use: the task of fairseq that reads the folder.  made_up: the function of
+    `seqstruct.data.made_up` that writes small raw files, "module.function"; empty where there is none.
+    """
+
+    name: str
+    module: str
+    help: str
+    licence: str
+    use: str
+    made_up: str = ""
+
+    def load(self) -> ModuleType:
+        """The module."""
+        return import_module(f"seqstruct.data.{self.module}")
+
+    def write_made_up(self, folder: Path) -> None:
+        """Write made-up raw files into a folder.  Raises ValueError if there is no function for it."""
+        if not self.made_up:
+            having = ", ".join(entry.name for entry in ENTRIES if entry.made_up)
+            raise ValueError(f"{self.name} has no made-up files; those that have are {having}")
+        folder.mkdir(parents=True, exist_ok=True)
+        module, _, function = self.made_up.partition(".")
+        getattr(import_module(f"seqstruct.data.made_up.{module}"), function)(folder)
+
+
+CLASSIFY, TRANSLATE, LM, STREAM = "text_classification", "translation", "language_modeling", "stream_language_modeling"
+ENTRIES = (
+    Entry("aan", "lra", "pairs of papers byte by byte: does one cite the other?", "ACL Anthology Network: for research",
+          CLASSIFY, "documents.aan"),
+    Entry("amazon", "text_classification.prepare", "reviews of electronics, with or against", "for research", CLASSIFY,
+          "sentences.amazon"),
+    Entry("aspec", "aspec", "ASPEC-JE, scientific abstracts, Japanese to English", "JST, by application", TRANSLATE,
+          "translation.aspec"),
+    Entry("babi", "babi.prepare", "one task of bAbI, stories held out for validation", "CC BY 3.0", "babi_qa",
+          "questions.babi"),
+    Entry("brown", "corpora", "the Brown corpus, words in lower case", "non-commercial use", LM, "text.brown"),
+    Entry("cfl", "cfl.prepare", "strings of a context-free language with true log-probabilities", GENERATED,
+          "cfl_language_modeling"),
+    Entry("cr", "text_classification.prepare", "reviews of customers, with or against", "for research", CLASSIFY,
+          "sentences.cr"),
+    Entry("enwik8", "byte_streams", "Wikipedia's XML of 2006, byte by byte", "CC BY-SA", STREAM, "text.enwik8"),
+    Entry("europarl", "europarl", "German-English of Europarl v7 and news, as in Stack Attention", "free, name sources",
+          TRANSLATE, "translation.europarl"),
+    Entry("glue", "glue", "a task of GLUE in RoBERTa's encoding", "for research", "sentence_prediction",
+          "sentences.glue"),
+    Entry("imagenet64", "byte_streams", "downsampled ImageNet, byte by byte", "ImageNet's terms, by account", STREAM,
+          "images.imagenet64"),
+    Entry("imdb", "lra", "reviews of films byte by byte", "for research", CLASSIFY, "documents.imdb"),
+    Entry("iwslt14", "translation", "talks of TED, German-English", "CC BY-NC-ND", TRANSLATE, "translation.iwslt14"),
+    Entry("iwslt14-documents", "translation", "talks of TED by documents, Spanish-English", "CC BY-NC-ND",
+          "document_translation", "translation.iwslt14_documents"),
+    Entry("iwslt15", "translation", "talks of TED, English-Vietnamese, in tokens", "CC BY-NC-ND", TRANSLATE,
+          "translation.iwslt15"),
+    Entry("kftt", "translation", "articles on Kyoto, Japanese-English", "CC BY-SA 3.0", TRANSLATE, "translation.kftt"),
+    Entry("listops", "listops.prepare", "ListOps by its own generator", GENERATED, CLASSIFY),
+    Entry("masked-lm", "masked_sentences", "Brown and SST in one encoding, to pretrain on and to fine-tune",
+          "non-commercial use", "masked_lm", "sentences.masked_lm"),
+    Entry("multi30k", "multi30k", "captions of pictures in German, English and French", "for research", TRANSLATE,
+          "translation.multi30k"),
+    Entry("multi30k-words", "multi30k", "the same in words or characters", "for research", TRANSLATE,
+          "translation.multi30k"),
+    Entry("phrases", "phrases", "phrase pairs of a Moses phrase table", "yours", TRANSLATE, "translation.phrase_table"),
+    Entry("ptb", "corpora", "Penn Treebank as text of 10,000 types (Mikolov et al. 2010)", LDC, LM, "text.ptb"),
+    Entry("ptb-sentences", "sentences", "Penn Treebank, or stand-ins, by sentence; unknown words in classes", LDC, LM,
+          "trees.ptb_sentences"),
+    Entry("ptb-trees", "parsed_text", "Penn Treebank, or parses, as text with its constituents", LDC,
+          "span_language_modeling", "trees.ptb_trees"),
+    Entry("sdp2015", "sdp2015", "semantic graphs of SDP 2015 and trees of the Penn Treebank, split", LDC,
+          "joint_parsing", "graphs.sdp2015"),
+    Entry("snli", "nli.prepare", "pairs of sentences, SNLI or RTE, with word vectors and parses", "CC BY-SA 4.0",
+          "nli", "inference.snli"),
+    Entry("sst", "text_classification.prepare", "Stanford sentiment treebank, whole sentences", "for research",
+          CLASSIFY, "sentences.sst"),
+    Entry("subj", "text_classification.prepare", "subjective and objective sentences", "for research", CLASSIFY,
+          "sentences.subj"),
+    Entry("tree-transduction", "tree_transduction.prepare", "formulas in prefix notation, to be rewritten in infix",
+          GENERATED, "tree_transduction"),
+    Entry("ud-english", "parsing.stand_ins", "trees, graphs and classes of English, free", "CC BY-NC-SA, CC BY-SA",
+          "joint_parsing", "graphs.ud_english"),
+    Entry("wikitext103", "corpora", "WikiText-103, words", "CC BY-SA", LM, "text.wikitext103"),
+    Entry("wikitext2", "corpora", "WikiText-2, raw words", "CC BY-SA", LM, "text.wikitext2"),
+    Entry("wmt14", "translation", "news, English to German or French", "free, by site", TRANSLATE, "translation.wmt14"),
+    Entry("wmt16", "translation", "news, English to Romanian", "free, by site", TRANSLATE, "translation.wmt16"),
+    Entry("parallel", "parallel", "two aligned files of your own", OWN, TRANSLATE),
+    Entry("text-classification", "text_classification.own", "labelled text of your own", OWN, CLASSIFY),
+    Entry("sentence-pairs", "nli.own", "pairs of sentences with labels, of your own", OWN, "nli"),
+    Entry("question-answering", "babi.own", "stories with questions of your own, in bAbI's format", OWN, "babi_qa"),
+    Entry("language-model", "plain_text", "plain text of your own", OWN, LM),
+    Entry("word-pairs", "word_pairs", "two aligned files of your own, in words or characters", OWN, TRANSLATE),
+    Entry("parsing", "parsing.prepare", "trees and graphs of your own, CoNLL-U or SDP, and classified sentences", OWN,
+          "joint_parsing"),
+)  # fmt: skip
+
+
+def find(name: str) -> Entry:
+    """A row by its name; "_" is "-".  Raises ValueError that lists the names."""
+    for entry in ENTRIES:
+        if entry.name == name.replace("_", "-"):
+            return entry
+    raise ValueError(f"expected a corpus of {', '.join(entry.name for entry in ENTRIES)}, got {name!r}")

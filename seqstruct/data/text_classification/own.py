@@ -1,0 +1,42 @@
+"""Labelled text of your own, for the task text_classification.
+
+A file has a label, a tab and a text on each line; or two files have the labels and the texts, line by line:
+    --train train.tsv            --train train.labels train.txt
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from seqstruct.data import own
+from seqstruct.data.text_classification.prepare import add_dictionary_arguments
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The options of labelled text."""
+    own.add_arguments(parser, "FILE", "a label, a tab and a text a line; or two files, labels and texts", "+")
+    own.add_word_arguments(parser)
+    add_dictionary_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Write the folder and say what it holds."""
+    from collections import Counter
+
+    from seqstruct.data.text_classification.folder import Sentence, choose_words, write_sentences
+    from seqstruct.data.word_vectors import read_vectors
+
+    drawn, cut = own.missing(args), own.cutter(args)
+    given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}
+    rows = {split: own.read_columns(paths, ("a label", "a text"), "a text") for split, paths in given.items()}
+    dealt = own.deal(rows, args)
+    splits = {split: [Sentence(label, cut(text)) for label, text in found] for split, found in dealt.items()}
+    labels = own.check_labels({split: [sentence.label for sentence in found] for split, found in splits.items()})
+    vectors = None
+    if args.vectors is not None:
+        vectors = read_vectors(args.vectors, {word for found in splits.values() for s in found for word in s.words})
+    about = own.description(args, [path for paths in given.values() for path in paths], drawn)
+    meta = write_sentences(args.out, splits, labels, choose_words(splits, args.min_count, vectors), about, vectors)
+    for split, count in meta["sentences"].items():
+        found = Counter(sentence.label for sentence in splits[split])
+        print(f"{split}: {count} texts, {', '.join(f'{label} {found[label]}' for label in labels)}")

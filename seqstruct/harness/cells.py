@@ -1,0 +1,209 @@
+"""Cells, run: each line of a plan once, in its order, with logs, locks, progress and exact resumption."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import math
+import os
+import shutil
+import signal
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from seqstruct.data.files import atomic_write
+from seqstruct.harness import logs
+from seqstruct.harness.configs import read_config
+from seqstruct.harness.process import CommandFailed, run_command, terminate_all
+from seqstruct.harness.progress import Progress
+from seqstruct.harness.script import SHARED, Plan, Step
+
+DONE = "done.json"
+STEPS = "steps.json"
+USAGE = "usage.json"  # of a shared training, in its folder
+
+
+def state(plan: Plan) -> str:
+    """finished, begun or not yet run."""
+    return "finished" if (plan.out / DONE).exists() else "begun" if plan.out.exists() else "not yet run"
+
+
+def interrupt_on_sigterm() -> None:
+    """Let SIGTERM (a cluster's notice) end this process as Ctrl-C does, so that its children are ended with it."""
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+def run_plans(plans: Sequence[Plan], *, jobs: int = 1) -> None:
+    """Run the cells, `jobs` at a time.  The first failure ends all.
+
+    Raises ValueError or OSError with one sentence for what failed.
+    """
+    stop = threading.Event()
+    with Progress() as progress, ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = [pool.submit(run_plan, plan, progress, stop) for plan in plans]
+        try:
+            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in finished:
+                future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(future.done() for future in futures):  # one may have been about to start its command
+                terminate_all()
+                wait(futures, timeout=0.2)
+            raise
+
+
+def run_plan(plan: Plan, progress: Progress, stop: threading.Event) -> None:
+    """Run what is left of one cell; nothing if it is finished, and no further step once `stop` is set.
+
+    Its folder holds commands.sh (the plan), output.log, the logs that the plan names, steps.json (what each finished
+    step took) and done.json.  Two processes that are given one cell take turns.
+    """
+    if state(plan) == "finished":
+        progress.say(f"{plan.cell} (finished before): {_numbers(plan.out)}")
+        return
+    os.makedirs(os.path.realpath(plan.out), exist_ok=True)  # a link may lead to what is not there yet
+    with locked(plan.out):
+        if state(plan) != "finished":
+            (plan.out / "commands.sh").write_text(plan.text(), encoding="utf-8")
+            for step in plan.steps:
+                if stop.is_set():
+                    return
+                _run_step(plan, step, progress)
+            write_json(plan.out / DONE, {"configuration": plan.configuration, "seed": plan.cell.seed})
+    progress.say(f"{plan.cell}: {_numbers(plan.out)}")
+
+
+def _run_step(plan: Plan, step: Step, progress: Progress) -> None:
+    line = plan.line(step)
+    name = hashlib.sha256(line.encode()).hexdigest()[:16]
+    finished = read_json(plan.out / STEPS) if (plan.out / STEPS).exists() else {}
+    if step.kind in ("prepare", "shared"):
+        target = plan.script.root / step.target
+        os.makedirs(target.parent, exist_ok=True)
+        with locked(target.parent / f".{target.name}.lock"):
+            if not (target if step.kind == "prepare" else target / SHARED).exists():
+                progress.say(f"{plan.cell}: {target.name}")
+                mend_last_checkpoint(target)
+                usage = _run(plan, line)
+                if step.words[0] == "fairseq-hydra-train":
+                    write_json(target / USAGE, usage)
+        if (target / USAGE).exists() and name not in finished:
+            # what it took is said of every cell that takes it
+            usage = {**read_json(target / USAGE), "kind": "shared", "log": str(target / "train.log")}
+            write_json(plan.out / STEPS, {**finished, name: usage})
+        return
+    if name in finished:
+        return
+    if step.kind != "train":
+        if step.kind in ("log", "step"):
+            progress.say(f"{plan.cell}: {' '.join(step.words[:3])} ...")
+        usage = _run(plan, line)
+    else:
+        usage = _train(plan, step, line, progress)
+    write_json(plan.out / STEPS, {**finished, name: {**usage, "kind": step.kind, "log": step.target}})
+
+
+def _run(plan: Plan, line: str, on_line: Any = None) -> dict[str, float]:
+    """Run a line of bash from the root of the repository; what it prints is appended to output.log."""
+    path, binaries = os.environ.get("PATH", "").split(os.pathsep), str(Path(sys.executable).parent)
+    environment = {
+        **plan.environment,
+        "PATH": os.pathsep.join(path if binaries in path else [binaries, *path]),
+        "PYTHONPATH": os.pathsep.join([str(plan.script.root), *filter(None, [os.environ.get("PYTHONPATH")])]),
+    }
+    try:
+        usage = run_command(["bash", "-o", "pipefail", "-c", line], plan.out / "output.log", on_line=on_line,
+                            environment=environment, folder=plan.script.root)  # fmt: skip
+    except CommandFailed as error:
+        raise CommandFailed(f"{plan.cell}: {line.partition(' --')[0]}: {error.tail()}") from None
+    return {"seconds": usage.seconds, "peak_memory": usage.peak_memory}
+
+
+def _train(plan: Plan, step: Step, line: str, progress: Progress) -> dict[str, float]:
+    folder = plan.script.root / next(w.split("=", 1)[1] for w in step.words if w.startswith("checkpoint.save_dir="))
+    mend_last_checkpoint(folder)
+    bar = progress.task(str(plan.cell), _epochs(plan, step))
+    shown = ""
+
+    def show(text: str) -> None:
+        nonlocal shown
+        entry = logs.parse_line(text)
+        if entry is None:
+            return
+        best = next((key.removeprefix("valid_best_") for key in entry.statistics if key.startswith("valid_best_")), "")
+        shown = best or shown
+        value = entry.statistics.get(f"valid_{shown}") if shown else None
+        note = "" if value is None else f"epoch {entry.statistics['epoch']:.0f}, validation {shown} {value:.4f}"
+        done = entry.statistics.get("epoch" if note else "update")
+        if done is not None:
+            bar.advance(done, note)
+
+    usage = _run(plan, line, show)
+    last, best = folder / "checkpoint_last.pt", folder / "checkpoint_best.pt"
+    if last.exists() and not best.exists():
+        raise ValueError(f"{plan.cell}: training ended before it was validated; --max-minutes allows more")
+    lines = (plan.out / step.target).read_text(encoding="utf-8").splitlines()
+    return {**usage, "seconds": logs.seconds(lines) or usage["seconds"]}
+
+
+def _numbers(out: Path) -> str:
+    """The numbers that `seqstruct record` left, in one line."""
+    from seqstruct.harness.records import format_value
+
+    found = read_json(out / "measurements.json")
+    return ", ".join(f"{m['metric'].replace('_', ' ')} {format_value(m['value'])} {m['unit']}" for m in found)
+
+
+def _epochs(plan: Plan, step: Step) -> float:
+    """How many epochs a training has at most, as its configs say; infinity where they limit the updates alone."""
+    config = read_config(plan.script.root, step.words) or {"files": {}}
+    said = [content.get("optimization", {}).get("max_epoch") for content in config["files"].values()]
+    return float(next((epochs for epochs in reversed(said) if epochs), math.inf))
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the advisory lock of a folder, or of a file that is made for it."""
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def mend_last_checkpoint(folder: Path) -> None:
+    """Replace a checkpoint_last.pt cut short while it was copied by checkpoint_best.pt, or drop it if that is cut too.
+
+    fairseq writes one file whole and copies it to the other names, so at most the copy is damaged.
+    """
+    last, best = folder / "checkpoint_last.pt", folder / "checkpoint_best.pt"
+    if last.exists() and not zipfile.is_zipfile(last):
+        last.unlink()
+        if best.exists() and zipfile.is_zipfile(best):
+            shutil.copyfile(best, folder / "checkpoint_last.pt.copy")
+            os.replace(folder / "checkpoint_last.pt.copy", last)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a value to a file that appears only when it is whole."""
+    with atomic_write(path) as stream:
+        json.dump(content, stream, indent=1)
+        stream.write("\n")
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file."""
+    return json.loads(path.read_text(encoding="utf-8"))

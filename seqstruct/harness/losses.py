@@ -1,0 +1,62 @@
+"""Training losses of a model, and of one fine-tuned from it: `python -m seqstruct.harness.losses LOG [LOG] --out FILE`.
+
+One log: `training_loss`, that of the last epoch.  Two: that of the second by update, and `updates_to_softmax_loss`, the
+first update at which it is at or below the first's, where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqstruct.harness import logs
+from seqstruct.harness.measurements import Measurement, write
+
+
+def loss_curve(log: Path) -> list[tuple[float, float]]:
+    """Updates, and the mean training loss of those up to each; of whole epochs, where they are shorter than a line."""
+    entries = logs.parse_lines(log.read_text(encoding="utf-8").splitlines())
+    found = [(e.statistics["num_updates"], e.statistics["loss"]) for e in entries if e.tag == "train_inner"]
+    return found or [(e.statistics["train_num_updates"], e.statistics["train_loss"])
+                     for e in entries if e.tag == "train"]  # fmt: skip
+
+
+def training_loss(log: Path) -> float:
+    """Of the last epoch.  Raises ValueError if none was finished."""
+    entries = logs.parse_lines(log.read_text(encoding="utf-8").splitlines())
+    found = [e.statistics["train_loss"] for e in entries if e.tag == "train"]
+    if not found:
+        raise ValueError(f"{log}: no epoch was finished")
+    return found[-1]
+
+
+def measure(first: Path, second: Path | None) -> list[Measurement]:
+    """As above, in bits."""
+    aim = training_loss(first)
+    if second is None:
+        return [Measurement("training_loss", aim, "bits")]
+    training_loss(second)
+    curve = loss_curve(second)
+    reached = [Measurement("updates_to_softmax_loss", update, "updates") for update, loss in curve if loss <= aim]
+    return [Measurement("training_loss", curve[-1][1], "bits", "update", curve), *reached[:1]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the measurements; 1, and one sentence, if a log has none."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.harness.losses", description=__doc__.split(":")[0])
+    parser.add_argument("first", metavar="LOG", type=Path)
+    parser.add_argument("second", metavar="LOG", type=Path, nargs="?", help="of the one that is fine-tuned")
+    parser.add_argument("--out", required=True, metavar="FILE", help="for `seqstruct record`")
+    args = parser.parse_args(argv)
+    try:
+        write(args.out, measure(args.first, args.second))
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.harness.losses: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,131 @@
+"""The numbers of a cell: read from logs of fairseq and from files of `seqstruct`'s own commands, to be recorded."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from seqstruct.harness import logs
+
+_REQUEST = re.compile(
+    r"(?:(?P<table>[\w.-]+):)?(?P<metric>\w+)\[(?P<unit>[^\]]*)\]=(?P<file>[^:]+):(?P<key>\w+)"
+    r"(?:@(?P<which>best|median))?(?:/(?P<axis>.+))?"
+)
+
+
+class Measurement(NamedTuple):
+    """One number that an evaluation gives.
+
+    axis, points: the number split up along something (string length), as pairs (x, value); empty if it is not.
+    Where several seeds train as one, the axis is "seed", the points are the seeds' numbers and the value their mean.
+    table: where it is recorded, if not in the cell's table.
+    """
+
+    metric: str
+    value: float
+    unit: str
+    axis: str = ""
+    points: Sequence[tuple[float, float]] = ()
+    table: str = ""
+
+    def entry(self) -> dict[str, Any]:
+        """As it stands under its name among the metrics of a record."""
+        split = {"axis": self.axis, "points": [list(point) for point in self.points]} if self.points else {}
+        return {"value": self.value, "unit": self.unit, **split}
+
+
+def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
+    """What `record` is asked for, files taken from `folder`.
+
+    A request is FILE.json, a list of measurements as `write` makes it, or METRIC[UNIT]=FILE:KEY, the last value of a
+    statistic in a log of fairseq with `log_format: json`; KEY@best is that of the checkpoint that validation chose,
+    KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
+    "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
+    KEY_1, ... of the same line.  Where FILE is such a list, KEY is the name of a measurement in it.  TABLE: in front
+    names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
+    FILE+FILE the values are added up.
+    Raises ValueError naming a request that finds nothing.
+    """
+    found = []
+    for request in requests:
+        parts = _REQUEST.fullmatch(request)
+        if parts is None:
+            if not request.endswith(".json"):
+                raise ValueError(f"expected METRIC[UNIT]=FILE:KEY or FILE.json, got {request!r}")
+            loaded = json.loads((folder / request).read_text(encoding="utf-8"))
+            found += [Measurement(**one) for one in loaded]
+            continue
+        if parts["file"].endswith(".json"):
+            found.append(_renamed(folder / parts["file"], parts))
+            continue
+        key, value = parts["key"], 0.0
+        for name in parts["file"].split("+"):
+            path = folder / name if (folder / name).exists() else Path(name)
+            said = _statistics(path.read_text(encoding="utf-8").splitlines(), key, parts["which"])
+            if key not in said:
+                raise ValueError(f"{path}: it says no {key}")
+            value += said[key]
+        found.append(Measurement(
+            parts["metric"], value, parts["unit"], parts["axis"] or "", _points(said, key) if parts["axis"] else (),
+            parts["table"] or "",
+        ))  # fmt: skip
+    return found
+
+
+def _renamed(path: Path, parts: re.Match[str]) -> Measurement:
+    """A measurement of a list under another name, in another table."""
+    listed = [Measurement(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+    one = next((m for m in listed if m.metric == parts["key"]), None)
+    if one is None:
+        raise ValueError(f"{path}: it says no {parts['key']}")
+    return one._replace(metric=parts["metric"], unit=parts["unit"], table=parts["table"] or one.table)
+
+
+def _points(said: Mapping[str, float], key: str) -> list[tuple[float, float]]:
+    numbered = {name.removeprefix(f"{key}_"): value for name, value in said.items() if name.startswith(f"{key}_")}
+    return sorted((float(number), value) for number, value in numbered.items() if number.isdigit())
+
+
+def _statistics(lines: Sequence[str], key: str, which: str | None) -> Mapping[str, float]:
+    """The last line that has a statistic; that of the chosen checkpoint if it is the best one's."""
+    if key == "parameters":
+        found = logs.parameters(lines)
+        return {} if found is None else {key: float(found)}
+    if key in ("sentences_per_second", "tokens_per_second"):
+        return logs.generation_speed(lines)
+    entries = [entry.statistics for entry in logs.parse_lines(lines)]
+    said = [statistics for statistics in entries if key in statistics]
+    if which == "median" and said:
+        return {key: median(statistics[key] for statistics in said)}
+    if which == "best" and said:
+        chosen = best_validation(entries)
+        if key.startswith("valid_"):
+            # an epoch may have been validated more than once
+            return {} if chosen is None else chosen
+        said = [] if chosen is None else [s for s in said if s.get("epoch") == chosen["epoch"]]
+    return said[-1] if said else {}
+
+
+def best_validation(entries: Sequence[dict[str, float]]) -> dict[str, float] | None:
+    """What was said of the chosen checkpoint: the last one at which the statistic that selects is its best."""
+    validated = [(name, s) for s in entries for name in s if name.startswith("valid_best_")]
+    if not validated:
+        # a first validation has no best one before it
+        first = [s for s in entries if any(name.startswith("valid_") for name in s)]
+        return first[-1] if first else None
+    name = validated[-1][0]
+    reached, statistic = validated[-1][1][name], "valid_" + name.removeprefix("valid_best_")
+    return next((s for s in reversed(entries) if s.get(statistic) == reached), None)
+
+
+def write(path: str | Path, measurements: Sequence[Measurement]) -> None:
+    """Write measurements as JSON to a file that appears only when it is whole."""
+    from seqstruct.data.files import atomic_write
+
+    with atomic_write(Path(path)) as stream:
+        json.dump([m._asdict() for m in measurements], stream, indent=1, allow_nan=False)
+        stream.write("\n")

@@ -1,0 +1,93 @@
+"""What a paper.json says: the tables of a paper, their published numbers, and how ours are compared with them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Mapping
+
+from seqstruct.harness.shared import shared_folder
+
+
+@dataclass(frozen=True)
+class Published:
+    """One number or statement of the source.  value: None where the source gives words alone.
+
+    note: a sentence on the row that every report prints.  average_of: for an average over rows, the pattern (as in a
+    shell) of those rows of the table that have a value of this metric.
+    """
+
+    row: str
+    metric: str
+    unit: str
+    value: float | None = None
+    statement: str = ""
+    note: str = ""
+    average_of: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the source.  selection: the metric that chooses the best run.  better: "lower" or "higher".
+
+    Patterns are as in a shell.  baselines, theirs: of rows that data alone decide, and of systems of other authors,
+    which no recipe runs.  tests: the metrics that are tested, each row against the one that `compare` names for the
+    first pattern that fits it.  best: metrics of which the source reports the run that is best by validation.
+    """
+
+    name: str
+    title: str
+    selection: str | None
+    better: str
+    published: tuple[Published, ...]
+    baselines: tuple[str, ...] = ()
+    theirs: tuple[str, ...] = ()
+    tests: tuple[str, ...] = ()
+    compare: Mapping[str, str] = field(default_factory=dict)
+    best: tuple[str, ...] = ()
+
+    def kind(self, row: str) -> str:
+        """"baseline", "theirs", or nothing for a model of ours."""
+        for kind, patterns in (("baseline", self.baselines), ("theirs", self.theirs)):
+            if any(fnmatchcase(row, pattern) for pattern in patterns):
+                return kind
+        return ""
+
+    def against(self, row: str) -> str | None:
+        """The row that a row is tested against; None for itself, and for what is no model of ours."""
+        found = next((other for pattern, other in self.compare.items() if fnmatchcase(row, pattern)), None)
+        return None if found == row or self.kind(row) else found
+
+
+def paper_folder(paper: str) -> Path:
+    """The folder of a paper's recipes: a path, or a name under recipes/ here, in the checkout or in the wheel.
+
+    Raises ValueError if there is none with a paper.json.
+    """
+    roots = (Path("recipes"), shared_folder("recipes"))
+    candidates = [Path(paper), *(root / paper for root in roots)]
+    for folder in candidates:
+        if (folder / "paper.json").is_file():
+            return folder
+    known = sorted({found.parent.name for root in roots for found in root.glob("*/paper.json")})
+    raise ValueError(
+        f"no recipes of {paper!r}: expected a folder with a paper.json, or one of: {', '.join(known) or 'none found'}"
+    )
+
+
+def read_tables(folder: Path) -> list[Table]:
+    """The tables of a folder's paper.json.  Raises ValueError naming the file if it does not have the expected form."""
+    path = folder / "paper.json"
+    lists = ("baselines", "theirs", "tests", "best")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return [
+            Table(name, table["title"], table.get("selection"), table.get("better", "lower"),
+                  tuple(Published(**entry) for entry in table["rows"]), compare=dict(table.get("compare", {})),
+                  **{key: tuple(table.get(key, ())) for key in lists})
+            for name, table in content["tables"].items()
+        ]
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path}: {type(error).__name__}: {error}") from None

@@ -1,0 +1,62 @@
+"""Figures 4.2, 4.3, 4.4 and 5.1 of Peng (2022), drawn from records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from matplotlib.figure import Figure
+
+from seqstruct.benchmarks.curves import length_panels
+from seqstruct.harness.records import Record, latest
+
+FIGURES = ("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1")
+AXES = {
+    "decoding_speed": "tokens per second", "beam_decoding_speed": "tokens per second, beam search",
+    "state_memory": "state, MB",
+}  # fmt: skip
+
+
+def draw(name: str, records: Sequence[Record]) -> Figure:
+    """One of `FIGURES`, from its records in the order of their rows.
+
+    Decoding: tokens per second, greedily and in beam search, and megabytes of state by length; a panel without records
+    is left out.  Figure 4.4: training loss by update, and the softmax model's as a dashed line.  All are means over
+    seeds.  Raises ValueError if there are no records.
+    """
+    if not records:
+        raise ValueError(f"no records of {name} at this scale; its script in recipes/peng_thesis makes them")
+    found = latest(records)
+    title = f"{name.replace('-', ' ').capitalize()}, scale {records[0].scale}"
+    if name == "figure-4.4":
+        return transfer(found, title)
+    panels = [(label, series(found, metric)) for metric, label in AXES.items()]
+    return length_panels([panel for panel in panels if panel[1]], title)
+
+
+def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, float]]:
+    """By row, in the order of the records, the mean over seeds at each point of a metric that is split up."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for record in records:
+        for x, y in record.points(metric):
+            found.setdefault(record.row, {}).setdefault(x, []).append(y)
+    return {row: {x: fmean(values) for x, values in sorted(points.items())} for row, points in found.items()}
+
+
+def transfer(records: Sequence[Record], title: str) -> Figure:
+    """Training loss by update."""
+    figure = Figure(figsize=(6.4, 4.0))
+    axes = figure.subplots()
+    for row, points in series(records, "training_loss").items():
+        axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=row)
+    softmax = [
+        r.metrics["training_loss"]["value"] for r in records if r.row == "softmax" and "training_loss" in r.metrics
+    ]
+    if softmax:
+        axes.axhline(fmean(softmax), color="black", linestyle="--", linewidth=1.0, label="softmax, trained")
+    axes.set_xlabel("updates")
+    axes.set_ylabel("training loss, bits")
+    axes.set_title(title, fontsize="medium")
+    axes.legend(fontsize="small")
+    axes.grid(alpha=0.3)
+    return figure

@@ -1,0 +1,59 @@
+"""What a translation model looks at in a sentence that it knows: `python -m seqstruct.harness.plot_example --help`."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqstruct.data.aligned import read_lines
+
+
+def first_known(data: Path, languages: tuple[str, str], split: str, most: int) -> tuple[str, str] | None:
+    """The first pair of at most `most` source tokens, all of whose tokens are in the dictionaries; None if none is.
+
+    data: a folder of data-prep/ with text/ and bin/.  Raises OSError if a file is missing.
+    """
+    known = [
+        {line.rsplit(" ", 1)[0] for line in read_lines(data / "bin" / f"dict.{language}.txt")}
+        for language in languages
+    ]
+    texts = [read_lines(data / "text" / f"{split}.{language}") for language in languages]
+    for source, target in zip(*texts, strict=True):
+        sides = source.split(), target.split()
+        if len(sides[0]) <= most and all(set(side) <= words for side, words in zip(sides, known, strict=True)):
+            return source, target
+    return None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Draw the weights over the source, given the reference; the exit status comes back."""
+    parser = argparse.ArgumentParser(prog="python -m seqstruct.harness.plot_example", description=main.__doc__)
+    parser.add_argument("checkpoint", metavar="CHECKPOINT")
+    parser.add_argument("--data", required=True, type=Path, metavar="DIR", help="folder of data-prep/")
+    parser.add_argument("--languages", required=True, nargs=2, metavar=("SOURCE", "TARGET"))
+    parser.add_argument("--split", default="test", help="whose first sentence of known tokens is shown (default: test)")
+    parser.add_argument("--most", type=int, default=60, metavar="N", help="source tokens at most (default: 60)")
+    parser.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
+    args = parser.parse_args(argv)
+    from seqstruct.harness import plot
+
+    for name in ("matplotlib", "fairseq"):  # once fairseq has set up logging, they tell of fonts and dictionaries
+        logging.getLogger(name).setLevel(logging.WARNING)
+    try:
+        pair = first_known(args.data, tuple(args.languages), args.split, args.most)
+        if pair is None:
+            print(f"{args.data}: no sentence of {args.split} has known tokens alone and at most {args.most}")
+            return 0
+        views = plot.layer_views(args.checkpoint, pair[0], target=pair[1], data=args.data / "bin")
+        plot.save(plot.attention(views), args.out)
+    except (ValueError, OSError) as error:
+        print(f"seqstruct.harness.plot_example: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""A finished cell as records: its measurements with what is needed to make them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqstruct.data.files import sha256
+from seqstruct.data.own import about
+from seqstruct.harness import logs
+from seqstruct.harness.measurements import Measurement
+from seqstruct.harness.provenance import machine, versions
+from seqstruct.harness.records import Record
+
+
+def make_records(
+    measurements: Sequence[Measurement], *, data: Path | None, cell: Path, steps: Sequence[Mapping[str, Any]],
+    paper: str, table: str, row: str, seed: int, scale: str, dataset: str, configuration: str, command: str,
+) -> list[Record]:
+    """A record for each table that a measurement stands in.
+
+    data: the prepared folder, whose files are checksummed.  cell: the folder with the logs of trainings.  steps: what
+    each finished step took (kind, log, seconds, peak_memory), none where the commands were typed: seconds are then
+    those of the logs and the peak of memory is 0.  Trainings that other cells take too (kind shared) count where there
+    are no others, and as an ensemble if they are several.  The rest is as in `Record`.
+    """
+    own = [step for step in steps if step["kind"] == "train"]
+    trained = own or [step for step in steps if step["kind"] == "shared"]
+    names = [step["log"] for step in trained] or [p.name for p in [cell / "train.log"] if p.exists()]
+    texts = [(cell / name).read_text(encoding="utf-8").splitlines() for name in names]
+    seconds = sum(step["seconds"] for step in trained) or sum(logs.seconds(lines) or 0.0 for lines in texts)
+    sizes = [logs.parameters(lines) for lines in texts]
+    common = {
+        "paper": paper, "row": row, "seed": seed, "scale": scale, "dataset": dataset_of(dataset, data),
+        "configuration_hash": configuration, "data_checksums": checksums(data), "command": command,
+        "parameters": sizes[-1] if own or len(sizes) == 1 else sum(filter(None, sizes)) or None, "seconds": seconds,
+        "peak_memory": max((int(step["peak_memory"]) for step in trained), default=0),
+        "versions": versions(), "machine": machine(None),
+    }  # fmt: skip
+    tables: dict[str, dict[str, Any]] = {}
+    for m in measurements:
+        tables.setdefault(m.table or table, {})[m.metric] = m.entry()
+    return [Record(table=name, metrics=metrics, **common) for name, metrics in tables.items()]
+
+
+def dataset_of(said: str, data: Path | None) -> str:
+    """What the recipe says of its data, and the name and the licence that data of one's own was given."""
+    own = about(data) if data is not None else ""
+    return "; ".join(filter(None, (said, own)))
+
+
+def checksums(data: Path | None) -> dict[str, str]:
+    """SHA-256 of every file below a folder, by its name there."""
+    if data is None:
+        return {}
+    return {str(path.relative_to(data)): sha256(path) for path in sorted(data.rglob("*")) if path.is_file()}

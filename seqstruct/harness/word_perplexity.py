@@ -1,0 +1,66 @@
+"""Perplexity of a word from what fairseq-eval-lm says of subwords, an end of line counted as a word.
+
+`python -m seqstruct.harness.word_perplexity METRIC=LOG:TEXT ... --out FILE`: LOG is of fairseq-eval-lm, TEXT is what
+was binarised, with pieces that end in "@@" where words are cut.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from seqstruct.data.aligned import read_lines
+
+
+def word_perplexity(log: Path, text: Path) -> float:
+    """2 to the bits of the whole text by the number of its words.
+
+    Raises ValueError if the log has no loss, or is of another number of tokens than the text has.
+    """
+    said = log.read_text(encoding="utf-8")
+    bits, tokens = re.findall(r"Loss \(base 2\): ([\d.]+)", said), re.findall(r"Evaluated ([\d,]+) tokens", said)
+    if not bits or not tokens:
+        raise ValueError(f"{log}: fairseq-eval-lm gave no loss")
+    count, (expected, words) = int(tokens[-1].replace(",", "")), counts(text)
+    if count != expected:
+        raise ValueError(f"{log}: {count} tokens were evaluated, {text} has {expected}")
+    return 2 ** (float(bits[-1]) * count / words)
+
+
+def counts(text: Path) -> tuple[int, int]:
+    """Tokens and words of a text in subwords, an end of line among both."""
+    tokens = words = 0
+    for line in read_lines(text):
+        pieces = line.split()
+        tokens += len(pieces) + 1
+        words += sum(not piece.endswith("@@") for piece in pieces) + 1
+    return tokens, words
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the perplexities as measurements; 1, and one sentence, if a log has none."""
+    from seqstruct.harness.measurements import Measurement, write
+
+    parser = argparse.ArgumentParser(prog="word_perplexity", description=__doc__.split("\n")[0])
+    parser.add_argument("requests", nargs="+", metavar="METRIC=LOG:TEXT")
+    parser.add_argument("--out", required=True, metavar="FILE", help="JSON, for `seqstruct record`")
+    args = parser.parse_args(argv)
+    try:
+        found = []
+        for request in args.requests:
+            parts = re.fullmatch(r"(\w+)=(.+):(.+)", request)
+            if parts is None:
+                raise ValueError(f"expected METRIC=LOG:TEXT, got {request!r}")
+            found.append(Measurement(parts[1], word_perplexity(Path(parts[2]), Path(parts[3])), "perplexity"))
+        write(args.out, found)
+    except (ValueError, OSError) as error:
+        print(f"word_perplexity: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

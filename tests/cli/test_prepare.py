@@ -1,0 +1,133 @@
+"""One door to data: every corpus has the same options, made-up files where there are raw ones, and one-line errors."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from seqstruct.cli.prepare import build_parser
+from seqstruct.data.registry import ENTRIES, GENERATED, OWN, find
+from tests.data.scripts import prepare
+
+RAW = [entry for entry in ENTRIES if entry.licence not in (GENERATED, OWN)]
+# what a corpus of a few hundred words needs; the defaults are the published settings
+SMALL = {
+    "aspec": ["--sample", 0, "--threshold", 1], "babi": ["--task", 16], "europarl": ["--vocabulary", 50],
+    "glue": ["--task", "qqp"], "iwslt14": ["--vocabulary", "50,60"], "iwslt14-documents": ["--vocabulary", 60],
+    "iwslt15": ["--vocabulary", 60], "kftt": ["--vocabulary", 50], "multi30k": ["--vocabulary", 60],
+    "wmt14": ["--vocabulary", 60], "wmt16": ["--vocabulary", 60], "snli": ["--lowercase"],
+    "masked-lm": ["--vocabulary", 60], "phrases": ["--every", 9],
+    "ud-english": ["--held-out", 10],
+}  # fmt: skip
+
+
+def test_names_are_sorted_and_known():
+    names = [entry.name for entry in ENTRIES]
+    own = [entry.name for entry in ENTRIES if entry.licence == OWN]
+    assert len(set(names)) == len(names) and names == [*sorted(set(names) - set(own)), *own]
+    assert find("iwslt14_documents") is find("iwslt14-documents")
+    with pytest.raises(ValueError, match="expected a corpus of aan, .*, got 'imbd'"):
+        find("imbd")
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_each_has_the_same_options(entry):
+    text = " ".join(build_parser(entry).format_help().split())
+    assert "--out DIR" in text and entry.help in text and entry.licence in text
+    for option in ("--from DIR", "--downloads DIR", "--unchecked", "--made-up"):
+        assert (option in text) == (entry in RAW or (option == "--made-up" and entry.licence == GENERATED)), option
+    assert bool(entry.made_up) == (entry in RAW)
+
+
+def test_parsers_need_neither_torch_nor_fairseq():
+    code = (
+        "import sys; from seqstruct.cli.prepare import build_parser; from seqstruct.data.registry import ENTRIES\n"
+        "for entry in ENTRIES: build_parser(entry)\n"
+        "assert not {'torch', 'fairseq'} & set(sys.modules), 'heavy'"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+QUICK = ("sst", "snli", "babi", "sdp2015", "ud-english", "imdb", "imagenet64", "amazon", "subj", "cr", "aan")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_made_up_files_are_read_and_always_the_same(name, tmp_path, capsys):
+    options = [name, *SMALL.get(name, []), "--made-up"]
+    assert prepare(*options, "--out", tmp_path / "one") == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.splitlines()[-1] == f"{tmp_path / 'one'}: ready"
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    assert prepare(*options, "--downloads", tmp_path / "raw", "--out", tmp_path / "two") == 0
+    assert list((tmp_path / "raw").iterdir())
+    made = [sorted(path for path in (tmp_path / side).rglob("*") if path.is_file()) for side in ("one", "two")]
+    for one, two in zip(*made, strict=True):
+        assert one.read_bytes() == two.read_bytes(), one.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", RAW, ids=lambda entry: entry.name)
+def test_every_corpus_can_be_made_up(entry, tmp_path, capsys):
+    options = SMALL.get(entry.name, [])
+    assert prepare(entry.name, *options, "--made-up", "--out", tmp_path / "out") == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["sst"], "seqstruct prepare sst: the following arguments are required: --out (see --help)"),
+    (["babi", "--out", "{out}"], "the following arguments are required: --task"),
+    (["sst", "--form", "x", "--out", "{out}"], "unrecognized arguments: --form x"),
+    (["sst", "--from"], "argument --from: expected one argument"),
+    (["sst", "--from", "x", "--made-up", "--out", "{out}"], "--made-up: not allowed with argument --from"),
+    (["multi30k", "--src", "cs", "--out", "{out}"], "invalid choice: 'cs'"),
+])
+def test_wrong_options_are_one_sentence(arguments, message, tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        prepare(*[word.format(out=tmp_path / "out") for word in arguments])
+    found = capsys.readouterr().err
+    assert ended.value.code == 2 and message in found and found.count("\n") == 1
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["yelp", "--out", "x"], "expected a corpus of aan"), (["sst", "--unchecked"], "--unchecked needs --from DIR"),
+    (["sst", "--from", "absent"], "absent is not a folder"),
+    (["ptb-trees"], "nothing is downloaded, --from PATH is needed: the treebank is licensed by the Linguistic Data"),
+    (["sdp2015"], "nothing is downloaded, --from DIR is needed: order LDC2016T10"),
+])
+def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_path, capsys):
+    assert prepare(*arguments, "--out", tmp_path / "out") == 1
+    found = capsys.readouterr().err
+    assert message in found and found.count("\n") == 1 and not list(tmp_path.iterdir())
+
+
+def test_stand_ins_by_parts(tmp_path, capsys):
+    words = ["ud-english", "--made-up", "--held-out", 10, "--parts", "graphs", "classes", "--tagged"]
+    assert prepare(*words, "--out", tmp_path / "out") == 0
+    printed = capsys.readouterr().out
+    assert "graphs (graphs): train 80, valid 10, test 10" in printed and "classes (classes): train 80" in printed
+    assert "DET" not in (tmp_path / "out" / "dict.tags.txt").read_text(), "tags of Brown"
+    assert prepare(*words[:2], "--held-out", 90, "--out", tmp_path / "no") == 1
+    assert "--held-out: expected 1 to 89, got 90" in capsys.readouterr().err
+
+
+def test_text_and_sentences_share_an_encoding(tmp_path, capsys):
+    assert prepare("masked-lm", "--made-up", "--vocabulary", 60, "--lines", 120, "--out", tmp_path / "out") == 0
+    assert "train: 120 lines of text, 200 sentences" in capsys.readouterr().out
+    dictionaries = [tmp_path / "out" / part / "dict.txt" for part in ("mlm", "task/input0")]
+    assert dictionaries[0].read_bytes() == dictionaries[1].read_bytes()
+
+
+def test_phrases_that_validate_do_not_train(tmp_path, capsys):
+    assert prepare("phrases", "--made-up", "--every", 5, "--out", tmp_path / "out") == 0
+    text = {split: (tmp_path / "out" / "text" / f"{split}.en").read_text().splitlines() for split in ("train", "valid")}
+    assert len(text["train"]) == 4 * len(text["valid"]) == 16
+    assert prepare("phrases", "--made-up", "--every", 50, "--out", tmp_path / "no") == 1
+    assert "20 pairs to train on and 0 to validate" in capsys.readouterr().err
+
+
+def test_a_taken_folder_is_refused_before_anything_is_downloaded(tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "x").touch()
+    assert prepare("wmt14", "--out", tmp_path / "out") == 1
+    assert "exists and is not empty" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -1,0 +1,150 @@
+"""Cells that are run: once, resumed, side by side, pasted into a shell; and a recipe's command line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from seqstruct.cli import main
+from seqstruct.harness.cells import mend_last_checkpoint, state
+from seqstruct.harness.records import read_folder
+from seqstruct.harness.script import VARIABLE, Cell, Script
+from seqstruct.harness.submit import submit
+from seqstruct.ops import compiled
+from tests.harness.scripts import TEXT, make_repository
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    monkeypatch.delenv("SEQSTRUCT_REFERENCE", raising=False)
+    path = make_repository(tmp_path)
+    monkeypatch.setenv("PATH", f"{path.parents[2] / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}")
+    return Script(path)
+
+
+@pytest.fixture
+def call(script, tmp_path, capsys):
+    """Run the recipe's command; status, standard output and standard error come back."""
+
+    def call(*options):
+        where = ["--runs", str(tmp_path / "runs"), "--records", str(tmp_path / "records")]
+        status = main(["cell", str(script.path), *where, *options])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def runs_of(tmp_path, row="plain-small"):
+    return [path.read_text() for path in sorted((tmp_path / "runs").rglob(f"{row}*/runs.txt"))]
+
+
+def test_a_cell_is_recorded_once_and_not_run_again(call, tmp_path):
+    status, _, shown = call("--row", "plain", "stack*", "copy", "--jobs", "2")
+    assert status == 0 and "stack + gate, seed 2: times 1 runs, seed 2" in shown
+    records = read_folder(tmp_path / "records")
+    assert {(r.row, r.seed, r.table) for r in records} == {
+        *((row, seed, table) for row in ("plain", "stack + gate") for seed in (1, 2)
+          for table in ("1.5-stand-in", "1.6")), ("copy", 1, "1.5-stand-in")}  # fmt: skip
+    first = min((r for r in records if r.row == "plain" and r.table == "1.5-stand-in"), key=lambda r: r.seed)
+    assert first.data_checksums["n.txt"] == hashlib.sha256(b"x").hexdigest()
+    assert first.dataset == "counts, small" and first.machine["threads"] == "1"
+    assert first.command == 'recipes/nmt_lectures/fake.sh --scale small --row "plain" --seeds 1'
+    assert [p.read_text() for p in tmp_path.rglob("shared/*/times")] == ["x"]
+    before = [p.read_bytes() for p in sorted((tmp_path / "records").iterdir())]
+    status, _, shown = call("--row", "plain")
+    assert status == 0 and "plain, seed 1 (finished before): times 1 runs" in shown
+    assert [p.read_bytes() for p in sorted((tmp_path / "records").iterdir())] == before
+    assert runs_of(tmp_path) == ["x", "x"]
+
+
+def test_what_is_printed_is_what_runs(call, script, tmp_path):
+    status, text, _ = call("--row", "plain", "--seeds", "7", "--print")
+    assert status == 0 and not (tmp_path / "runs").exists()
+    done = subprocess.run(["bash"], input=text, capture_output=True, text=True, check=False, env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    pasted = read_folder(tmp_path / "records")
+    log = (script.plan(Cell("plain", 7, "small"), runs=tmp_path / "runs").out / "counted.log").read_text()
+    assert json.loads(log.rpartition(" | ")[2])["words"] == ["seven", "8", "--cpu", "--num-workers", "0"]
+    assert [r.row for r in pasted] == ["plain", "plain"] and pasted[0].seed == 7
+    call("--row", "plain", "--seeds", "7")
+    assert len(runs_of(tmp_path)[0]) == 2
+
+
+def test_a_failure_is_one_sentence_and_goes_on_from_there(call, tmp_path):
+    status, _, shown = call("--row", "fail", "--seeds", "1")
+    assert status == 1 and "fake.sh: fail, seed 1: fairseq-validate" in shown and "bad luck" in shown
+    assert "Traceback" not in shown and not (tmp_path / "records").exists()
+    assert call("--row", "fail", "--seeds", "1")[0] == 1
+    assert runs_of(tmp_path, "fail") == ["xx"] and [p.read_text() for p in tmp_path.rglob("shared/*/times")] == ["x"]
+
+
+def test_list_and_estimate_run_nothing(call, tmp_path):
+    call("--row", "plain", "--seeds", "1")
+    _, listed, _ = call("--list", "--row", "plain", "copy")
+    states = [line.split("  ")[3] for line in listed.splitlines()]
+    assert states == ["finished", "not yet run", "not yet run"]
+    _, estimated, _ = call("--estimate", "--row", "plain", "copy")
+    assert "public domain" in estimated and "left: 0.1 hours" in estimated and "4 MiB on disk, 30 MiB" in estimated
+    assert len(runs_of(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("options, told", [
+    (("--row", "x"), "fake.sh: no row matches 'x'"),
+    (("--launcher-option", "a=1"), "expected --launcher slurm with it"),
+    (("--launcher", "slurm", "--launcher-option", "partition"), "launcher option 'partition': expected NAME=VALUE"),
+])  # fmt: skip
+def test_wrong_options(call, options, told):
+    status, _, shown = call(*options)
+    assert status == 1 and told in shown and "Traceback" not in shown
+
+
+def test_a_user_s_call_reaches_the_command(script, tmp_path):
+    done = subprocess.run([str(script.path), "--help"], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("usage: fake.sh") and "two paragraphs" in done.stdout
+
+
+def test_jobs_of_a_cluster(script, tmp_path, capsys):
+    submitit = pytest.importorskip("submitit")
+    plans = [script.plan(Cell("plain", seed, "small"), runs=tmp_path / "runs", records=tmp_path / "records")
+             for seed in (1, 2)]  # fmt: skip
+    jobs = submit(plans, ["timeout_min=3"], tmp_path / "jobs", submitit.LocalExecutor(folder=tmp_path / "jobs"))
+    for job in jobs:
+        job.result()
+    assert [state(plan) for plan in plans] == ["finished"] * 2 and "plain, seed 2: job" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="srun"):
+        submit(plans, ["nonsense=1"], tmp_path / "jobs")
+
+
+def test_names_of_variables_agree():
+    assert VARIABLE == compiled.VARIABLE
+
+
+def test_a_cut_checkpoint_is_replaced(tmp_path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "checkpoint_best.pt", "w") as archive:
+        archive.writestr("a", "b")
+    whole = (tmp_path / "checkpoint_best.pt").read_bytes()
+    (tmp_path / "checkpoint_last.pt").write_bytes(whole[:20])
+    mend_last_checkpoint(tmp_path)
+    assert (tmp_path / "checkpoint_last.pt").read_bytes() == whole
+
+
+def test_sigterm_goes_on_where_it_was(script, tmp_path):
+    slow = TEXT.replace('log=counted.log', 'python -c "import time; time.sleep(60)"\n    log=counted.log')
+    script.path.write_text(slow)
+    words = [str(script.path), "--runs", str(tmp_path / "runs"), "--row", "plain", "--seeds", "1"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    for line in process.stderr:
+        if "python -c" in line:
+            process.terminate()
+            break
+    rest = process.stderr.read()
+    assert process.wait() == 130 and "interrupted; the same command goes on from here" in rest
+    assert state(Script(script.path).plan(Cell("plain", 1, "small"), runs=tmp_path / "runs")) == "begun"

@@ -1,0 +1,71 @@
+"""Numbers read from logs of fairseq."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from seqstruct.benchmarks import generate_speed
+from seqstruct.harness.measurements import Measurement, read, write
+from tests.harness.test_logs import line
+
+SPEED = "INFO | fairseq_cli.generate | Translated 1,000 sentences (9 tokens) in 2.0s (50.5 sentences/s, {} tokens/s)\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "train.log").write_text(
+        "num. shared model params: 1,234 (num. trained: 1,234)\n"
+        + line("train_inner", epoch="1", wps="3") + line("train_inner", epoch="1", wps="9")
+        + line("valid", epoch="1", valid_loss="4", valid_ppl="16", valid_num_updates="5")
+        + line("train_inner", epoch="2", wps="4")
+        + line("valid", epoch="2", valid_loss="3", valid_best_loss="3", valid_ppl="8", valid_num_updates="10")
+        + line("valid", epoch="2", valid_loss="5", valid_best_loss="3", valid_ppl="32", valid_num_updates="15")
+        + line("train", epoch="2", train_loss="2.5") + line("train", epoch="3", train_loss="1.5")
+    )  # fmt: skip
+    (tmp_path / "decode.log").write_text(SPEED.format(4) + SPEED.format(7.25))
+    return tmp_path
+
+
+@pytest.mark.parametrize("request_, value", [
+    ("m[u]=train.log:valid_ppl", 32.0), ("m[u]=train.log:valid_ppl@best", 8.0), ("m[u]=train.log:wps@median", 4.0),
+    ("m[u]=train.log:train_loss@best", 2.5), ("m[u]=train.log:parameters", 1234.0),
+    ("m[u]=train.log+train.log:parameters", 2468.0), ("m[u]=decode.log:tokens_per_second", 7.25),
+    ("m[u]=decode.log:sentences_per_second", 50.5),
+])  # fmt: skip
+def test_what_a_request_finds(folder, request_, value):
+    assert read(folder, [request_, f"4.4:{request_}"]) == [
+        Measurement("m", value, "u"), Measurement("m", value, "u", table="4.4")]
+
+
+def test_a_log_of_a_shared_training_is_named_from_where_commands_run(folder, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    (found,) = read(tmp_path_factory.mktemp("cell"), [f"m[u]={folder.name}/train.log:parameters"])
+    assert found.value == 1234
+
+
+@pytest.mark.parametrize("request_, told", [
+    ("m[u]=decode.log:wps@median", "says no wps"), ("m[u]=train.log:sentences_per_second", "says no sentences"),
+    ("m=train.log:wps", "expected METRIC[UNIT]=FILE:KEY or FILE.json"),
+])  # fmt: skip
+def test_what_it_does_not_find(folder, request_, told):
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read(folder, [request_])
+
+
+def test_the_faster_decoding_of_each_side_counts(folder, capsys):
+    (folder / "other.log").write_text(SPEED.format(2.9))
+    logs = [str(folder / name) for name in ("decode.log", "other.log")]
+    out = folder / "speed.json"
+    assert generate_speed.main([*logs, "--against", logs[1], "--out", str(out)]) == 0
+    assert [(m.metric, m.value) for m in read(folder, ["speed.json"])] == [
+        ("decoding_speed", 7.25 / 2.9), ("decoding_tokens_per_second", 7.25)]
+    assert generate_speed.main([str(folder / "train.log"), "--against", logs[0], "--out", str(out)]) == 1
+    assert "expected the line of fairseq-generate" in capsys.readouterr().err
+
+
+def test_measurements_are_read_as_they_were_written(tmp_path):
+    found = [Measurement("a", 1.5, "u", "length", [[1, 2.0]], "2"), Measurement("b", 3.0, "", points=[])]
+    write(tmp_path / "x.json", found)
+    assert read(tmp_path, ["x.json"]) == found

@@ -1,0 +1,31 @@
+"""Records of a cell: whose trainings they count."""
+
+from __future__ import annotations
+
+import pytest
+
+from seqstruct.harness.measurements import Measurement
+from seqstruct.harness.recording import make_records
+from tests.harness.test_logs import line
+
+
+@pytest.mark.parametrize("kinds, parameters, seconds, memory", [
+    ((), 300, 9.0, 0), (("shared",), 10, 1.5, 7), (("shared", "shared"), 30, 4.5, 8),
+    (("shared", "train"), 300, 3.0, 8), (("train", "train"), 300, 4.5, 8),
+])  # fmt: skip
+def test_trainings_of_a_cell_and_those_that_it_shares(tmp_path, kinds, parameters, seconds, memory):
+    cell = tmp_path / "cell"
+    cell.mkdir()
+    (cell / "train.log").write_text("num. shared model params: 300\n" + line("train", train_wall="9"))
+    steps = []
+    for number, kind in enumerate(kinds, 1):
+        (tmp_path / f"{number}.log").write_text(f"num. shared model params: {number}0\n")
+        log = "train.log" if kind == "train" else str(tmp_path / f"{number}.log")
+        steps.append({"kind": kind, "log": log, "seconds": 1.5 * number, "peak_memory": 6 + number})
+    found = make_records(
+        [Measurement("a", 1.0, "u"), Measurement("b", 2.0, "u", table="5.7")], data=None, cell=cell, steps=steps,
+        paper="peng_thesis", table="5.5a", row="BASE", seed=1, scale="small", dataset="d", configuration="0" * 16,
+        command="c",
+    )  # fmt: skip
+    assert [(r.table, list(r.metrics)) for r in found] == [("5.5a", ["a"]), ("5.7", ["b"])]
+    assert (found[0].parameters, found[0].seconds, found[0].peak_memory) == (parameters, seconds, memory)

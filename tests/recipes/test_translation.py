@@ -1,0 +1,136 @@
+"""The recipes of translation: rows of the tables, presets and settings as published, what is decoded and recorded."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import pytest
+from fairseq.models import ARCH_CONFIG_REGISTRY
+
+import seqstruct.models  # noqa: F401
+from seqstruct.attention import Site, parse_choices
+from seqstruct.harness.paper import read_tables
+from seqstruct.harness.script import Cell, Script
+from tests.recipes.composed import ROOT, trainings
+
+RECIPES = ROOT / "recipes"
+SITES = {"encoder_self_attention": Site.ENCODER_SELF, "decoder_self_attention": Site.DECODER_SELF,
+         "cross_attention": Site.CROSS}  # fmt: skip
+PUBLISHED = ("sutskever", "luong", "convs2s", "transformer", "sentencepiece", "subword-regularization")
+
+
+def model_of(recipe, row, scale="paper"):
+    return trainings(recipe, row, scale)[0]["model"]
+
+
+def plan_of(recipe, row, scale="paper"):
+    return Script(RECIPES / f"{recipe}.sh").plan(Cell(row, 1, scale))
+
+
+@pytest.mark.parametrize("name", ["multi30k", "multi30k-long", "bpe-statistics", "cho", *PUBLISHED])
+def test_rows_of_the_lectures_are_those_of_the_published_table(name):
+    tables = {table.name: {entry.row for entry in table.published} for table in read_tables(RECIPES / "nmt_lectures")}
+    script = Script(RECIPES / "nmt_lectures" / f"{name}.sh")
+    assert set(script.rows("paper")) <= tables[script.table]
+
+
+@pytest.mark.parametrize("name, scale, names", [
+    ("4.4", "small", ["4.4-stand-in"]), ("4.4", "paper", ["4.4", "5.5a", "5.7", "5.9", "A.1", "A.4"]),
+    ("4.6", "small", ["4.6-stand-in"]), ("4.6", "paper", ["4.6"]), ("5.5b", "small", ["5.5b-stand-in"]),
+    ("5.5b", "paper", ["5.5b"]),
+])  # fmt: skip
+def test_every_published_row_of_the_thesis_has_a_cell_and_every_cell_a_place(name, scale, names):
+    tables = json.loads((RECIPES / "peng_thesis" / "paper.json").read_text())["tables"]
+    script = Script(RECIPES / "peng_thesis" / f"table-{name}.sh")
+    assert {entry["row"] for table in names for entry in tables[table]["rows"]} == set(script.rows(scale))
+    for number in names:
+        assert Script(RECIPES / "peng_thesis" / f"table-{number.removesuffix('-stand-in')}.sh").rows(scale)
+
+
+@pytest.mark.parametrize("row, tables", [
+    ("BASE", ["5.5a", "5.7"]), ("ABC-MLP 32-8", ["5.5a"]), ("MLP-exp 32-8", ["5.7"]), ("50 matrices", ["A.1"]),
+    ("cross 64, causal 64", ["5.9"]), ("cross 256, causal 64", ["A.4"]), ("cross 64, causal 128", ["A.4"]),
+])  # fmt: skip
+def test_a_row_is_recorded_where_it_stands(row, tables):
+    plan = plan_of("peng_thesis/table-4.4", row)
+    assert plan.table == tables[0]
+    assert [word.split(":")[0] for word in plan.steps[-1].words if "parameters" in word] == tables
+
+
+@pytest.mark.parametrize("row, found", [
+    ("IWSLT14 de-en RFA-Gaussian", {"decoder_self_attention": "rfa(features=128)",
+                                    "cross_attention": "rfa(features=256)"}),
+    ("MLP-exp-all 32-32-32", dict.fromkeys(SITES, "abc_mlp(slots=32)")),
+    ("MLP-sigmoid 32-8", {"cross_attention": "abc_mlp(slots=32, activation='sigmoid')"}),
+    ("cross 16, causal 8", {"decoder_self_attention": "abc_mlp(slots=8)", "cross_attention": "abc_mlp(slots=16)"}),
+])  # fmt: skip
+def test_sizes_of_the_thesis(row, found):
+    model = model_of("peng_thesis/table-4.4", row)
+    assert {name: model.get(name, "softmax") for name in found} == found
+    for name, site in SITES.items():
+        assert len(parse_choices(model.get(name, "softmax"), 6, site)) == 6
+
+
+def test_settings_of_the_thesis():
+    (found,) = trainings("peng_thesis/table-4.4", "WMT14 en-fr BASE", "paper")
+    assert (found["optimization"]["lr"], found["optimization"]["max_update"], found["dataset"]["max_tokens"],
+            found["optimization"]["update_freq"]) == ([0.000570544], 350_000, 8192, [16])
+    (found,) = trainings("peng_thesis/table-5.5b", "ABC-MLP 128-64", "paper")
+    assert found["model"]["decoder_self_attention"] == "abc_mlp(slots=64)"
+    assert (found["model"]["encoder_ffn_embed_dim"], found["optimization"]["max_update"]) == (1024, 100_000)
+
+
+@pytest.mark.parametrize("scale, layers, size", [("smoke", 3, 32), ("small", 3, 128), ("paper", 5, 160)])
+@pytest.mark.parametrize("row, stack", [("Tf+Sup", "superposition_stack"), ("Tf+Nd", "nondeterministic_stack")])
+def test_the_stack_is_in_the_third_layer_of_both_sides(row, stack, scale, layers, size):
+    model = model_of("multi30k/multi30k", row, scale)
+    for name in ("encoder_self_attention", "decoder_self_attention"):
+        choices = parse_choices(model[name], layers, SITES[name])
+        assert [choice.name for choice in choices] == ["softmax"] * 2 + [stack] + ["softmax"] * (layers - 3)
+        assert stack != "superposition_stack" or f"size={size}" in model[name]
+
+
+@pytest.mark.parametrize("row, preset", [
+    ("RNN encoder-decoder", "rnn_encoder_decoder"), ("Sutskever", "rnn_sutskever"), ("RNNsearch", "rnnsearch"),
+    ("grConv", "rnn_gated_convolution"), ("Luong dot", "rnn_luong_global"), ("Luong local-m", "rnn_luong_local_m"),
+    ("Luong local-p", "rnn_luong_local_p"), ("GNMT", "rnn_gnmt"), ("ConvS2S", "fconv"),
+])  # fmt: skip
+def test_a_row_at_its_published_size_is_the_preset(row, preset):
+    options = argparse.Namespace()
+    ARCH_CONFIG_REGISTRY[preset](options)
+    model = model_of("nmt_lectures/multi30k", row)
+    assert model.pop("_name") == ("fconv" if preset == "fconv" else "rnn_translation")
+    if preset == "fconv":  # which fairseq takes of the task's options
+        assert (model.pop("max_source_positions"), model.pop("max_target_positions")) == (1024, 1024)
+    assert model == vars(options)
+
+
+def test_an_ensemble_decodes_its_members_and_a_search_another_row_s_model():
+    plan = plan_of("nmt_lectures/multi30k", "Transformer, ensemble of 2", "small")
+    members = [step.target for step in plan.steps if step.kind == "shared"]
+    decoded = next(step.words for step in plan.steps if step.words[0] == "fairseq-generate")
+    assert decoded[decoded.index("--path") + 1] == ":".join(f"{folder}/checkpoint_best.pt" for folder in members)
+    assert f"parameters[parameters]={'+'.join(f'{m}/train.log' for m in members)}:parameters" in plan.steps[-1].words
+    line = next(plan.line(step) for step in plan.steps if step.target == members[1])
+    assert f"2>&1 | tee -a {members[1]}/train.log && touch {members[1]}/finished" in line
+    folders = {step.target for row in ("GNMT", "GNMT, 8 bits") for step in plan_of("nmt_lectures/multi30k", row).steps
+               if step.kind == "shared"}  # fmt: skip
+    assert len(folders) == 1
+
+
+@pytest.mark.parametrize("name", [*PUBLISHED, "cho"])
+def test_there_is_no_small_scale_of_a_published_table(name):
+    script = Script(RECIPES / "nmt_lectures" / f"{name}.sh")
+    with pytest.raises(ValueError, match="scales are smoke and paper"):
+        script.plan(script.cells("small")[0])
+
+
+def test_figures_are_the_sources():
+    tables = {table.name: {(p.row, p.metric): p.value for p in table.published}
+              for table in read_tables(RECIPES / "nmt_lectures")}  # fmt: skip
+    assert tables["subword-regularization"]["Unigram w/ SR (l = 64, alpha = 0.1)", "test_tokenized_bleu"] == 25.04
+    assert tables["sentencepiece"]["en-ja SentencePiece/Word", "test_tokenized_bleu"] == 19.94
+    assert tables["luong"]["local-p (general)", "test_tokenized_bleu_unknown_words_replaced"] == 20.9
+    assert tables["transformer"]["EN-FR Transformer (big)", "test_tokenized_bleu"] == 41.0
+    assert tables["bpe-statistics"]["BPE (joint)", "unknown"] == 32
