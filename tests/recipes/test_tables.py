@@ -24,7 +24,7 @@ PAPERS = sorted({script.parent.name for script in SCRIPTS})
 RECORDS = sorted(RECIPES.glob("*/records/*.jsonl"))
 # what has no prediction of anything: growth, speeds, parameters, counts, and trees that differ
 WITHOUT = {
-    "complexity.py", "cost.py", "palm_branching.py",
+    "palm_branching.py",
 }  # fmt: skip
 
 
