@@ -305,10 +305,12 @@ class Script:
 def _steps(root: Path, said: Sequence[tuple[str, tuple[str, ...]]]) -> Iterator[Step]:
     named: dict[str, str] = {}  # shared folders, and the same with what decides their contents
     for kind, words in said:
+        for folder, full in named.items():
+            words = tuple(word.replace(folder, full) for word in words)
         if kind == "shared":
             whole = json.dumps([words, read_config(root, words)], sort_keys=True)
-            named[words[0]] = f"{words[0]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
-        for folder, full in named.items():
+            folder, full = words[0], f"{words[0]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+            named[folder] = full
             words = tuple(word.replace(folder, full) for word in words)
         if kind in ("prepare", "shared", "train", "log"):
             yield Step(kind, words[1:], words[0])
