@@ -10,10 +10,11 @@
 #   family                         of models; continuous integration runs one recipe of each
 # and the function `cell`, which has $row $seed $scale $out (the cell's folder) $runs (that of all data and cells), sets
 #   dataset minutes disk download  a line about the data; minutes of one thread; MiB
-#   threads                        of the commands below scale paper, 1 by default
+#   threads                        of the commands; by default 1, at scale paper what the machine has
 #   table                          where a scale's data are others
 # and calls, in order,
-#   raw NAME                 sets the array `from`: --from DIR, the corpus of that name; at scale smoke --made-up
+#   raw NAME                 sets the array `from`: --from DIR, the corpus of that name (`raw .`: whatever there is); at
+#                            scale smoke --made-up
 #   prepare NAME COMMAND     sets $data, a folder that COMMAND --out $data makes unless it is there
 #   log_uniform NAME LOW HIGH       prints a number that the run draws from its seed; whole: a whole one, uniform
 #   shards FOLDER            prints the word for all shards of prepared data, read when the command runs

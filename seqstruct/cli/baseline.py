@@ -27,6 +27,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help="copy: two letters each")
     parser.add_argument("--metrics", nargs="+", metavar="NAME", help="copy: as of `seqstruct score`")
     parser.add_argument("--steps", type=int, metavar="K", help="answers: supporting facts that are chosen")
+    parser.add_argument("--splits", nargs="+", metavar="SPLIT=NAME",
+                        help="neighbours: these splits alone, with how their metrics begin")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--out", metavar="FILE", help="write JSON there, for `seqstruct record`, and print nothing")
     parser.set_defaults(run=run)
@@ -39,6 +41,7 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.harness.records import format_value
 
     options = {name: getattr(args, name) for name in ("sentences", "discount", "languages", "metrics", "steps")}
+    options["splits"] = dict(entry.split("=", 1) for entry in args.splits) if args.splits else None
     found = measure(args.name, args.folder, **{name: value for name, value in options.items() if value is not None})
     if args.out:
         write(args.out, found)

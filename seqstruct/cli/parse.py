@@ -25,9 +25,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("input", metavar="FILE", help="text, - for standard input; or trees: .mrg, .zip or a folder")
     by = parser.add_mutually_exclusive_group(required=True)
     by.add_argument("--checkpoint", metavar="PT", help="a model that parses")
-    by.add_argument("--untrained", metavar="OPTIONS", help="a model as fairseq-train would begin with: the folder and "
-                    "the options in one word; --seed draws its parameters")
+    by.add_argument("--untrained", metavar="WORD", nargs="+", help="a model as fairseq-train would begin with: the "
+                    "folder and the options in one word, or with --config-dir and --config-name the overrides; --seed "
+                    "draws its parameters")
     by.add_argument("--branching", choices=("left", "right", "random", "gold"), help="trees without a model")
+    parser.add_argument("--config-dir", metavar="DIR", help="as of fairseq-hydra-train, for --untrained")
+    parser.add_argument("--config-name", metavar="NAME", help="as of fairseq-hydra-train, for --untrained")
     parser.add_argument("--data", metavar="DIR", help="binarised folder, if it is not where training found it")
     parser.add_argument("--lowercase", action="store_true",
                         help="the model reads words in lower case and numbers as N, as data-prep/ptb_trees.sh has them")
@@ -41,6 +44,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         "F1 of the sentences, without it (default %(default)s)")
     parser.add_argument("--format", choices=("scores", "json", "drawn", "brackets"),
                         help="default scores for trees, drawn for text; the last two show the model's trees")
+    parser.add_argument("--out", metavar="FILE", help="write the scores there as JSON, for `seqstruct record`")
     parser.set_defaults(run=run)
 
 
@@ -52,6 +56,10 @@ def run(args: argparse.Namespace) -> int:
     trees = args.input != "-" and (path.is_dir() or path.suffix in (EXTENSION, ".zip"))
     if not trees and (args.branching == "gold" or args.format in ("scores", "json")):
         raise ValueError(f"{args.input}: gold branching and scores need trees: .mrg, .zip or a folder")
+    if (args.config_dir is None) != (args.config_name is None) or (args.config_dir and not args.untrained):
+        raise ValueError("--config-dir and --config-name: expected both, with --untrained")
+    if args.out and (not trees or args.format):
+        raise ValueError("--out: expected trees to score, and no --format")
     if args.left_score and args.branching:
         raise ValueError("--left-score needs a model: --checkpoint or --untrained")
     if args.max_words < 1:
@@ -80,12 +88,21 @@ def sentences_of(lines: Iterable[str], name: str) -> Iterable[list[str]]:
 
 
 def _parser(args: argparse.Namespace) -> Any:
-    from seqstruct.scoring.parsers import branching_parser, load_parser, untrained_parser
+    from seqstruct.scoring.parsers import branching_parser, load_parser, training_config, untrained_parser
 
     if args.branching:
         return branching_parser(args.branching, args.seed)
     if args.untrained:
-        parse = untrained_parser(shlex.split(args.untrained), args.seed, args.left_score)
+        if args.config_dir:
+            from seqstruct.harness.configs import composer
+
+            config = composer(args.config_dir, args.config_name)(args.untrained)
+            from fairseq.dataclass.initialize import add_defaults
+
+            add_defaults(config)
+        else:
+            config = training_config(shlex.split(" ".join(args.untrained)))
+        parse = untrained_parser(config, args.seed, args.left_score)
     else:
         parse = load_parser(args.checkpoint, args.data, args.left_score)
     if not args.lowercase:
@@ -127,6 +144,11 @@ def _score(args: argparse.Namespace, path: Path) -> None:
         "sentences": len(gold), "max_words": args.max_words, "convention": args.convention, **brackets._asdict(),
         **{f"{side}_splits": value for side, value in branching(found)._asdict().items()},
     }
+    if args.out:
+        from seqstruct.data.files import write_json
+
+        write_json(args.out, result)
+        return
     if args.format == "json":
         print(json.dumps(result))
         return

@@ -15,6 +15,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                                  description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cell", metavar="CELL", help="the folder of the cell")
     parser.add_argument("requests", metavar="METRIC[UNIT]=FILE:KEY", nargs="+", help="what is recorded")
+    parser.add_argument("--require", action="append", default=[], metavar="FILE:KEY<NUMBER",
+                        help="record nothing, and fail, unless this holds of a statistic")
     parser.add_argument("--paper", required=True, help="one of the papers")
     parser.add_argument("--table", required=True, help="as paper.json names it")
     parser.add_argument("--row", required=True, help="as paper.json names it")
@@ -33,11 +35,12 @@ def run(args: argparse.Namespace) -> None:
     from pathlib import Path
 
     from seqstruct.harness.cells import STEPS, read_json
-    from seqstruct.harness.measurements import read, write
+    from seqstruct.harness.measurements import read, require, write
     from seqstruct.harness.recording import make_records
     from seqstruct.harness.records import append_records, format_value
 
     cell = Path(args.cell)
+    require(cell, args.require)
     found = read(cell, args.requests)
     steps = read_json(cell / STEPS).values() if (cell / STEPS).exists() else []
     append_records(args.records, make_records(

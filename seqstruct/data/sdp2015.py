@@ -6,7 +6,7 @@ sections to train, so that no test sentence of the graphs has a gold tree in tra
 dependencies by Stanford CoreNLP's EnglishGrammaticalStructure, whose jar and a Java are yours; trees that were
 converted before (files in CoNLL) are taken as they are.
 
-The result is the folder that recipes/peng_thesis/syntax_then_graph_published.py reads:
+The result is the folder that recipes/peng_thesis/table-2.1.sh reads:
 {dm,psd,pas}.{train,dev,id,ood}.sdp and ptb.{train,dev,test}.conllu.
 """
 

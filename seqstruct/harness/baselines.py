@@ -126,7 +126,7 @@ def _string_differences(folder: Path, order: int, discount: float | None) -> lis
 
 def _classes(folder: Path, name: str) -> list[Measurement]:
     """Accuracy in percent; classes of texts, of pairs (nli), of the corpus "classes", or of fairseq's label/."""
-    read = _reader(folder)
+    read = read_labels(folder)
     train = read("train")
     if name == "majority":
         train = [(None, label) for _, label in train]
@@ -136,7 +136,7 @@ def _classes(folder: Path, name: str) -> list[Measurement]:
     ]
 
 
-def _reader(folder: Path) -> Callable[[str], Labelled]:
+def read_labels(folder: Path) -> Callable[[str], Labelled]:
     """First token and class of each text of a split; nothing of a split that there is not."""
     if (folder / nli.META).is_file():
         labels = nli.read_meta(folder)["labels"]
@@ -225,7 +225,7 @@ def _constant(folder: Path, name: str) -> list[Measurement]:
 def _neighbours(folder: Path, name: str, *, splits: Mapping[str, str] = VALIDATED) -> list[Measurement]:
     """Labeled and unlabeled F1 of the graphs; attachment in test sentences with a graph and in trees; in percent.
 
-    splits: with how their metrics begin.
+    splits: with how their metrics begin; where they are given, the graphs alone.
     """
     meta, side = parsing.read_meta(folder), name.split()[0]
     kinds = {corpus["kind"]: key for key, corpus in meta["corpora"].items()}
@@ -238,7 +238,8 @@ def _neighbours(folder: Path, name: str, *, splits: Mapping[str, str] = VALIDATE
         names = (f"{called}_labeled_f1", f"{called}_unlabeled_f1")
         scores = zip(names, _graph_f1(sentences, side, label), strict=True)
         found += [Measurement(metric, value, "%") for metric, value in scores]
-        if split == "test" and "trees" in kinds and split in meta["corpora"][kinds["trees"]]["files"]:
+        with_trees = "trees" in kinds and split in meta["corpora"][kinds["trees"]]["files"]
+        if split == "test" and splits is VALIDATED and with_trees:
             trees = parsing.read_split(folder, kinds["trees"], split, meta)
             found += [Measurement("test_graph_sentences_uas", _attachment(sentences, side), "%"),
                       Measurement("test_trees_uas", _attachment(trees, side), "%")]  # fmt: skip

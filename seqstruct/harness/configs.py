@@ -1,8 +1,9 @@
-"""The files of configs/ that a command composes."""
+"""The files of configs/ that a command composes, and what they compose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,5 +44,35 @@ def read_config(root: Path, words: Sequence[str]) -> dict[str, Any] | None:
     if not files:
         return None
     folder = root / words[words.index("--config-dir") + 1]
+    if "--settings" in words:  # of a search
+        files.append(root / words[words.index("--settings") + 1])
     contents = {str(path.relative_to(folder)): yaml.safe_load(path.read_text(encoding="utf-8")) for path in files}
     return {"files": contents}
+
+
+def composer(folder: str | os.PathLike, name: str) -> Callable[[Sequence[str]], Any]:
+    """A function from overrides to the config, without the defaults of fairseq's parts (see `fairseq.dataclass`).
+
+    folder, name: what fairseq-hydra-train calls --config-dir and --config-name.  The plugin is registered; a config's
+    `common.user_dir` need not be there.  Raises ValueError if there is no such file.
+    """
+    if not os.path.isfile(os.path.join(folder, f"{name}.yaml")):
+        raise ValueError(f"{os.path.join(folder, f'{name}.yaml')}: no such file")
+    import fairseq_cli.train  # noqa: F401  before all else of fairseq: it sets the form of the log lines
+    from fairseq.dataclass.initialize import hydra_init
+    from hydra import compose, initialize_config_dir
+    from hydra.errors import HydraException
+
+    import seqstruct.models
+    import seqstruct.tasks  # noqa: F401  --user-dir registers nothing of a package that is imported already
+
+    hydra_init(name)
+
+    def composed(overrides: Sequence[str]) -> Any:
+        with initialize_config_dir(config_dir=os.path.abspath(folder), version_base="1.1"):
+            try:
+                return compose(name, overrides=list(overrides))
+            except HydraException as error:
+                raise ValueError(f"{folder}: {error}") from None
+
+    return composed

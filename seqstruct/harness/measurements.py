@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from seqstruct.harness import logs
 
 _REQUEST = re.compile(
-    r"(?:(?P<table>[\w.-]+):)?(?P<metric>\w+)\[(?P<unit>[^\]]*)\]=(?P<file>[^:]+):(?P<key>\w+)"
-    r"(?:@(?P<which>best|median))?(?:/(?P<axis>.+))?"
+    r"(?:(?P<table>[\w.-]+):)?(?P<metric>\w+)\[(?P<unit>[^\]]*)\]=(?P<file>[^:]+):"
+    r"(?P<power>2\^)?(?P<key>\w+)(?:@(?P<which>best|median))?(?:/(?P<axis>.+))?"
 )
 
 
@@ -45,30 +45,31 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     statistic in a log of fairseq with `log_format: json`; KEY@best is that of the checkpoint that validation chose,
     KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
     "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
-    KEY_1, ... of the same line.  Where FILE is such a list, KEY is the name of a measurement in it.  TABLE: in front
-    names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
-    FILE+FILE the values are added up.
+    KEY_1, ... of the same line.  2^KEY is the perplexity of a statistic in bits.  Where FILE is JSON, KEY is one of an
+    object, or the name of a measurement in a list.  TABLE: in front names another table than the cell's.  A file that
+    is not in `folder` is taken from where this process runs; of FILE+FILE the values are added up.
     Raises ValueError naming a request that finds nothing.
     """
     found = []
     for request in requests:
         parts = _REQUEST.fullmatch(request)
         if parts is None:
-            if not request.endswith(".json"):
+            table, _, name = request.rpartition(":")
+            if not name.endswith(".json"):
                 raise ValueError(f"expected METRIC[UNIT]=FILE:KEY or FILE.json, got {request!r}")
-            loaded = json.loads((folder / request).read_text(encoding="utf-8"))
-            found += [Measurement(**one) for one in loaded]
+            loaded = [Measurement(**one) for one in json.loads(_file(folder, name).read_text(encoding="utf-8"))]
+            found += [one._replace(table=table or one.table) for one in loaded]
             continue
         if parts["file"].endswith(".json"):
-            found.append(_renamed(folder / parts["file"], parts))
+            found.append(_of_json(_file(folder, parts["file"]), parts))
             continue
         key, value = parts["key"], 0.0
         for name in parts["file"].split("+"):
-            path = folder / name if (folder / name).exists() else Path(name)
+            path = _file(folder, name)
             said = _statistics(path.read_text(encoding="utf-8").splitlines(), key, parts["which"])
             if key not in said:
                 raise ValueError(f"{path}: it says no {key}")
-            value += said[key]
+            value += 2 ** said[key] if parts["power"] else said[key]
         found.append(Measurement(
             parts["metric"], value, parts["unit"], parts["axis"] or "", _points(said, key) if parts["axis"] else (),
             parts["table"] or "",
@@ -76,13 +77,32 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     return found
 
 
-def _renamed(path: Path, parts: re.Match[str]) -> Measurement:
-    """A measurement of a list under another name, in another table."""
-    listed = [Measurement(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
-    one = next((m for m in listed if m.metric == parts["key"]), None)
+def _of_json(path: Path, parts: re.Match[str]) -> Measurement:
+    """A number of an object, or a measurement of a list under another name, in another table."""
+    said = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(said, dict):
+        said = [{"metric": metric, "value": value, "unit": ""} for metric, value in said.items()]
+    one = next((Measurement(**m) for m in said if m["metric"] == parts["key"]), None)
     if one is None:
         raise ValueError(f"{path}: it says no {parts['key']}")
     return one._replace(metric=parts["metric"], unit=parts["unit"], table=parts["table"] or one.table)
+
+
+def _file(folder: Path, name: str) -> Path:
+    return folder / name if (folder / name).exists() or not Path(name).exists() else Path(name)
+
+
+def require(folder: Path, conditions: Sequence[str]) -> None:
+    """Conditions FILE:KEY<NUMBER on statistics, KEY as of `read`.  Raises ValueError for one that does not hold."""
+    for condition in conditions:
+        request, less, limit = condition.partition("<")
+        try:
+            bound = float(limit)
+        except ValueError:
+            raise ValueError(f"expected FILE:KEY<NUMBER, got {condition!r}") from None
+        (found,) = read(folder, [f"required[]={request}"])
+        if not found.value < bound:
+            raise ValueError(f"no result: expected {condition}, got {found.value:g}, see {folder}")
 
 
 def _points(said: Mapping[str, float], key: str) -> list[tuple[float, float]]:

@@ -59,9 +59,9 @@ class Plan:
     """A cell's commands in its folder `out`.
 
     table, dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download (MiB; a download
-    counts once), threads (of its commands below scale paper): as the recipe says.  compiled: whether kernels are.
-    configuration: sixteen hexadecimal digits over all that decides its numbers, seed and places of files apart: the
-    commands and the configs that they compose.
+    counts once), threads (of its commands, by default one but at scale paper): as the recipe says.  compiled: whether
+    kernels are.  configuration: sixteen hexadecimal digits over all that decides its numbers, seed and places of files
+    apart: the commands and the configs that they compose.
     """
 
     script: Script
@@ -108,8 +108,9 @@ class Plan:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What stands before the commands: the threads but at scale paper, and whether kernels are compiled."""
-        found = {} if self.cell.scale == "paper" else dict.fromkeys(THREADS, self.threads)
+        """What stands before the commands: how many threads, and whether kernels are compiled."""
+        threads = self.threads or ("" if self.cell.scale == "paper" else "1")
+        found = dict.fromkeys(THREADS, threads) if threads else {}
         return {**found, VARIABLE: "1"} if self.compiled else found
 
     @property
@@ -256,7 +257,7 @@ class Script:
                 raise ValueError(f"{self.path}: {cell}: {name}={head[name]!r} is no number") from None
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
-            head["table"], head["dataset"], **numbers, threads=head["threads"] or "1",
+            head["table"], head["dataset"], **numbers, threads=head["threads"],
             compiled=os.environ.get(VARIABLE) == "1" if compiled is None else compiled,
         )  # fmt: skip
 

@@ -63,26 +63,34 @@ def load_parser(path: str | os.PathLike, data: str | os.PathLike | None = None, 
     return model_parser(models[0], task.source_dictionary, add_left)
 
 
-def untrained_parser(options: Sequence[str], seed: int, add_left: bool = False) -> Parser:
-    """A model as fairseq-train would begin with; options: its data folder and its options.
+def untrained_parser(config: Any, seed: int, add_left: bool = False) -> Parser:
+    """A model as fairseq-train would begin with.
 
-    seed: of the parameters.  torch's random state is left as it was.  Raises ValueError if the model is no parser; on
-    options that fairseq does not know the process ends, as fairseq-train does.
+    config: of a training, as `training_config` makes it.  seed: of the parameters.
+    torch's random state is left as it was.  Raises ValueError if the model is no parser.
+    """
+    from fairseq import tasks
+
+    task = tasks.setup_task(config.task)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = task.build_model(config.model)
+    return model_parser(model, task.source_dictionary, add_left)
+
+
+def training_config(options: Sequence[str]) -> Any:
+    """What fairseq-train makes of a data folder and options.
+
+    On options that fairseq does not know the process ends, as fairseq-train does.
     """
     from fairseq import options as fairseq_options
-    from fairseq import tasks
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
 
     parser = fairseq_options.get_training_parser()
-    cfg = convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, list(options)))
-    task = tasks.setup_task(cfg.task)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = task.build_model(cfg.model)
-    return model_parser(model, task.source_dictionary, add_left)
+    return convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, list(options)))
 
 
 def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | None = None) -> DependencyParser:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from seqstruct.benchmarks import generate_speed
-from seqstruct.harness.measurements import Measurement, read, write
+from seqstruct.harness.measurements import Measurement, read, require, write
 from tests.harness.test_logs import line
 
 SPEED = "INFO | fairseq_cli.generate | Translated 1,000 sentences (9 tokens) in 2.0s (50.5 sentences/s, {} tokens/s)\n"
@@ -69,3 +70,40 @@ def test_measurements_are_read_as_they_were_written(tmp_path):
     found = [Measurement("a", 1.5, "u", "length", [[1, 2.0]], "2"), Measurement("b", 3.0, "", points=[])]
     write(tmp_path / "x.json", found)
     assert read(tmp_path, ["x.json"]) == found
+
+
+@pytest.fixture
+def cell(tmp_path):
+    (tmp_path / "cell").mkdir()
+    line = 'x | INFO | valid | {"epoch": 1, "valid_loss": "3.5", "valid_most_predicted": "64.0"}\n'
+    (tmp_path / "cell" / "train.log").write_text(line)
+    (tmp_path / "cell" / "scores.json").write_text(json.dumps({"f1": 71.25}))
+    return tmp_path / "cell"
+
+
+def test_perplexities_and_json(cell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("elsewhere.json", [Measurement("accuracy", 80.0, "%"), Measurement("bleu", 1.0, "BLEU", table="9")])
+    assert read(cell, ["p[perplexity]=train.log:2^valid_loss"]) == [Measurement("p", 2**3.5, "perplexity")]
+    assert read(cell, ["3.3:f1[%]=scores.json:f1"]) == [Measurement("f1", 71.25, "%", table="3.3")]
+    (found,) = read(cell, ["b[share]=elsewhere.json:accuracy"])
+    assert (found.metric, found.value, found.unit) == ("b", 80.0, "share")
+    assert [(m.metric, m.table) for m in read(cell, ["elsewhere.json"])] == [("accuracy", ""), ("bleu", "9")]
+    assert {m.table for m in read(cell, ["2.3:elsewhere.json"])} == {"2.3"}
+
+
+@pytest.mark.parametrize("request_, told", [
+    ("loss[nats]", "expected METRIC[UNIT]=FILE:KEY or FILE.json, got 'loss[nats]'"),
+    ("f2[%]=scores.json:f2", "scores.json: it says no f2"),
+])  # fmt: skip
+def test_json_that_says_nothing_of_it(cell, request_, told):
+    with pytest.raises(ValueError, match=re.escape(told)):
+        read(cell, [request_])
+
+
+def test_conditions(cell):
+    require(cell, ["train.log:valid_most_predicted<100", "train.log:valid_loss@best<4"])
+    with pytest.raises(ValueError, match="no result: expected train.log:valid_loss<3.5, got 3.5"):
+        require(cell, ["train.log:valid_loss<3.5"])
+    with pytest.raises(ValueError, match="expected FILE:KEY<NUMBER, got 'train.log:valid_loss>1'"):
+        require(cell, ["train.log:valid_loss>1"])

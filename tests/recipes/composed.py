@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
+from seqstruct.harness.configs import read_config
 from seqstruct.harness.script import Cell, Script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,3 +30,36 @@ def settings(words: tuple[str, ...]) -> dict[str, Any]:
     overrides = [f"++{w}" if "." in w.partition("=")[0] else w for w in given]
     with initialize_config_dir(config_dir=str(ROOT / folder), version_base="1.1"):
         return OmegaConf.to_container(compose(name, overrides=["task.data=x", *overrides]), resolve=True)
+
+
+def composed(family: str, *words: str, name: str = "train") -> dict[str, Any]:
+    """What a file of configs/ says with these words, fairseq's own defaults apart."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(config_dir=str(ROOT / "configs" / family), version_base="1.1"):
+        config = compose(name, overrides=["task.data=DATA", "checkpoint.save_dir=OUT", *words])
+    return OmegaConf.to_container(config, resolve=True)
+
+
+def script(name: str) -> Script:
+    """A recipe by the name of its paper and its table: peng_thesis/table-6.3."""
+    return Script(ROOT / "recipes" / f"{name}.sh")
+
+
+def published_rows(name: str, table: str) -> set[str]:
+    """The rows of a table of paper.json, averages of others apart."""
+    tables = json.loads((ROOT / "recipes" / name / "paper.json").read_text(encoding="utf-8"))["tables"]
+    return {entry["row"] for entry in tables[table]["rows"] if not entry["row"].startswith("average")}
+
+
+def commands(recipe: Script, row: str, scale: str, seed: int = 1, **options: Any) -> list[tuple[str, ...]]:
+    """The words of a cell's commands; configs that they name are read, so that there are no others."""
+    plan = recipe.plan(Cell(row, seed, scale), **options)
+    for step in plan.steps:
+        read_config(ROOT, step.words)
+    assert plan.dataset and plan.minutes > 0
+    return [step.words for step in plan.steps]
+
+
+def option(words: tuple[str, ...], name: str) -> str:
+    """The value of an option."""
+    return words[words.index(name) + 1]

@@ -1,91 +1,58 @@
-"""The recipe of question answering: its options, rows and choices."""
+"""The recipe of question answering: its rows, settings, and what is chosen on validation."""
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
 import pytest
 
-from seqstruct.harness.launch import load_recipe
-from seqstruct.harness.logs import LogEntry
-from seqstruct.harness.progress import Progress
-from seqstruct.harness.recipe import Cell
-from seqstruct.harness.run import Run
+from seqstruct.harness.settings import points, read_settings
+from tests.recipes.composed import ROOT, commands, composed, option, published_rows, script
 
-FOLDER = Path(__file__).resolve().parents[2] / "recipes" / "structured_attention"
-answering = load_recipe(FOLDER / "question_answering.py")
-module = sys.modules[type(answering).__module__]
-
-
-def option(options, name):
-    return options[options.index(name) + 1]
+FAMILY = "structured_attention/question_answering"
+recipe = script("structured_attention/table-4")
 
 
 def test_rows_are_all_tasks_by_three_models_and_the_published_ones_are_among_them():
-    assert len(answering.rows) == len(set(answering.rows)) == 60
-    published = json.loads((FOLDER / "paper.json").read_text(encoding="utf-8"))["tables"]
-    rows = {entry["row"] for entry in published["4"]["rows"] if not entry["row"].startswith("average")}
-    assert rows <= set(answering.rows) and len(rows) == 36
-    cells = [Cell(row, 1, scale) for row in answering.rows for scale in ("small", "paper")]
-    hashes = {answering.configuration_hash(cell) for cell in cells}
-    assert len(hashes) == 120
+    rows = recipe.rows("paper")
+    assert len(rows) == len(set(rows)) == 60 and len(recipe.baselines("paper")) == 24
+    published = published_rows("structured_attention", "4")
+    assert published <= set(rows) and len(published) == 36
 
 
-@pytest.mark.parametrize(("row", "steps", "arch"), [
-    ("task 3 MemN2N", "3", "memn2n"),
-    ("task 19 Binary CRF", "2", "memory_binary_crf"),
-    ("task 20 Unary CRF", "1", "memory_unary_crf"),
-])
-def test_options_are_those_of_the_appendix(row, steps, arch):
-    options = module.train_options(row, module.SETTINGS["paper"])
-    assert (option(options, "--steps"), option(options, "--arch")) == (steps, arch)
-    rates = [float(rate) for rate in option(options, "--lr").split(",")]
-    assert len(rates) == 100
+@pytest.mark.parametrize(("row", "steps", "inference"), [
+    ("task 3 MemN2N", 3, "memn2n"), ("task 19 Binary CRF", 2, "binary_crf"), ("task 20 Unary CRF", 1, "unary_crf"),
+])  # fmt: skip
+def test_settings_are_those_of_the_appendix(row, steps, inference):
+    _, search, train, validate, _, record = commands(recipe, row, "paper", seed=2)
+    config = composed(FAMILY, *[word for word in train if word.split("=")[0] in ("row", "facts", "scale")])
+    assert (config["model"]["steps"], config["model"]["inference"]) == (steps, inference)
+    rates = config["optimization"]["lr"]
+    rates += rates[-1:] * (100 - len(rates))  # the last one stays
     assert [rates[e] for e in (0, 24, 25, 50, 75, 99)] == [0.01, 0.01, 0.005, 0.0025, 0.00125, 0.00125]
-    assert option(options, "--memory") == "25" and option(options, "--renormalize") == "40"
-    assert answering.seeds_of(Cell(row, 2, "paper")) == list(range(21, 41))
+    assert (config["task"]["memory"], config["task"]["renormalize"], config["task"]["seeds"]) == (25, 40, 20)
+    assert "+task.first_seed=21" in train and option(validate, "--first-seed") == "21"
+    assert option(validate, "--seeds") == "20" and any(word.endswith("/chosen)") for word in train)
+    assert record[0] == "seeds.json" and record[1].endswith("measurements.json")
+    assert not any(word.startswith("dataset.valid_subset") for word in search), "a choice sees no test figure"
 
 
-def test_settings_are_those_of_the_text_and_of_the_code():
-    code = ["--no-temporal-encoding", "--initialization-deviation", "0.316"]
-    linear, facts = ["--query-update", "linear"], ["--query-update", "facts"]
-    assert module.variants("task 2 MemN2N") == [[], code]
-    unary = [linear, facts, [*code, *linear], [*code, *facts]]
-    assert module.variants("task 2 Unary CRF") == unary
-    binary = [[*setting, *end] for setting in unary for end in ([], ["--end-potentials"])]
-    assert module.variants("task 2 Binary CRF") == binary
+def test_what_is_tried_is_the_text_s_and_the_code_s():
+    def tried(row, scale="paper"):
+        path = ROOT / "configs" / FAMILY / "search.yaml"
+        settings = read_settings(path, [f"row={row}", f"scale={scale}"])
+        return settings, points(settings, 1)
+
+    code = {"model.no_temporal_encoding": True, "model.initialization_deviation": 0.316}
+    linear, facts = ({"model.query_update": update} for update in ("linear", "facts"))
+    assert tried("memn2n")[1] == [{}, code]
+    unary = [linear, facts, {**code, **linear}, {**code, **facts}]
+    assert tried("unary_crf")[1] == unary
+    assert tried("binary_crf")[1] == [{**one, "model.end_potentials": ends} for one in unary for ends in (False, True)]
+    settings, _ = tried("unary_crf", "smoke")
+    assert settings["overrides"][:2] == ["task.seeds=2", "++task.first_seed=100001"] and settings["at"] == "last"
 
 
-def entries(accuracy, loss):
-    return [LogEntry("valid", {"epoch": 100, "valid_accuracy": accuracy, "valid_loss": loss})]
-
-
-def test_a_row_takes_the_setting_that_is_best_on_validation(tmp_path, monkeypatch):
-    seen = []
-
-    def fake(trainings, folder, threads):
-        for options in trainings:
-            option = dict(zip(options, options[1:], strict=False))
-            assert "--valid-subset" not in option, "a choice sees no test figure"
-            seen.append((option["--first-seed"], option["--seeds"], option["--max-epoch"], option["--query-update"]))
-        return [[*entries(99, 0), *entries(*last)] for last in ((40, 1.5), (60, 1.0), (60, 0.9), (50, 0.1))]
-
-    monkeypatch.setattr(module, "run_trainings", fake)
-    with Progress() as progress:
-        cells = [Cell("task 2 Unary CRF", seed, "smoke") for seed in (1, 2)]
-        tried = [answering.search(Run(answering, cell, tmp_path, progress=progress), tmp_path) for cell in cells]
-    assert tried[0] == tried[1] and len(seen) == 4, "once for all cells of a row"
-    assert {words[:3] for words in seen} == {("100001", "2", "4")}
-    assert [words[3] for words in seen] == ["linear", "facts"] * 2
-    chosen = module.choose("task 2 Unary CRF", tried[0])
-    assert chosen["accuracy"] == 60 and chosen["options"] == module.variants("task 2 Unary CRF")[2]
-
-
-def test_settings_that_are_equally_good_are_refused():
-    equal = [{"options": [name], "accuracy": 50.0, "loss": 0.5} for name in ("a", "b")]
-    with pytest.raises(ValueError, match=r"task 2 MemN2N: two settings are best, .* 50 % .* 0.5 nats: \['a'\] and"):
-        module.choose("task 2 MemN2N", equal)
-    with pytest.raises(ValueError, match="found none"):
-        module.last_validation([])
+def test_tasks_whose_facts_vary_in_number_have_accuracies_alone():
+    *_, seeds, record = commands(recipe, "task 7 MemN2N", "small")
+    assert "--answers-alone" in seeds
+    *_, record = commands(recipe, "task 8 random answer", "paper")
+    assert not any("fact" in word for word in record)

@@ -2,57 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import runpy
 from collections import defaultdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
-from seqstruct.harness.launch import load_recipe
 from seqstruct.harness.paper import read_tables
-from seqstruct.harness.recipe import Cell
 from seqstruct.harness.records import SCALES, latest, read_records
 from seqstruct.harness.script import Script
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
-SCRIPTS = runpy.run_path(str(RECIPES / "smoke.py"))["recipe_scripts"]()
-PAPERS = sorted({script.parent.name for script in SCRIPTS})
+PAPERS = sorted(path.parent.name for path in RECIPES.glob("*/paper.json"))
 RECORDS = sorted(RECIPES.glob("*/records/*.jsonl"))
-# what has no prediction of anything: growth, speeds, parameters, counts, and trees that differ
-WITHOUT = {
-    "palm_branching.py",
-}  # fmt: skip
 
 
 def tables_of(paper):
     return read_tables(RECIPES / paper)
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}-{script.stem}")
-def test_every_recipe_has_its_baselines_and_the_tables_mark_them(script):
-    recipe, tables = load_recipe(script), tables_of(script.parent.name)
-    assert any(recipe.baselines(scale) for scale in SCALES) == (script.name not in WITHOUT)
-    for scale in SCALES:
-        for row, of in recipe.baselines(scale).items():
-            assert row not in recipe.rows and of in recipe.rows
-            assert any(table.kind(row) == "baseline" for table in tables), row
-            cell = Cell(row, 1, scale)
-            assert recipe.data_cell(cell) == Cell(of, 1, scale) and recipe.configuration_hash(cell)
-    for row in recipe.rows:
-        assert not any(table.kind(row) == "theirs" for table in tables if table.name == recipe.table)
-        if script.name != "palm_branching.py":  # whose rows are baselines that the source has too
-            assert not any(table.kind(row) == "baseline" for table in tables), row
-
-
 @pytest.mark.parametrize("paper", PAPERS)
 def test_rows_that_no_recipe_runs_are_theirs(paper):
-    rows = {row for script in SCRIPTS if script.parent.name == paper for row in load_recipe(script).rows}
+    rows: set[str] = set()
     for script in map(Script, (RECIPES / paper).glob("*.sh")):
-        rows.update(row for scale in SCALES for row in script.rows(scale))
+        rows.update(row for scale in SCALES for row in script.rows(scale) + script.baselines(scale))
     for table in tables_of(paper):
         for entry in table.published:
             if not entry.average_of:
@@ -68,16 +43,6 @@ def test_records_are_results_each_row_of_one_configuration(path):
         for metric in r.metrics:
             configurations[r.row, metric, r.seed, r.scale].add(r.configuration_hash)
     assert [key for key, found in configurations.items() if len(found) > 1] == []
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}-{script.stem}")
-def test_stand_ins_have_tables_of_their_own(script):
-    recipe, paper = load_recipe(script), json.loads((script.parent / "paper.json").read_text("utf-8"))["tables"]
-    if recipe.stand_in:
-        found = {scale: recipe.table_of(Cell(recipe.rows[0], 1, scale)) for scale in SCALES}
-        assert found == {"smoke": recipe.stand_in, "small": recipe.stand_in, "paper": recipe.table}
-        assert not any("value" in entry for entry in paper[recipe.stand_in]["rows"])
-        assert not [r for r in read_records(script.parent / "records" / f"{recipe.table}.jsonl") if r.scale != "paper"]
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")

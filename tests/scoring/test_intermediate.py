@@ -1,8 +1,11 @@
 """What joint training changes, from two checkpoints."""
 
+import json
+
 import pytest
 
 from seqstruct.data.parsing.folder import write_folder
+from seqstruct.harness.changed_trees import main
 from seqstruct.scoring.dependency import f1, share
 from seqstruct.scoring.intermediate import compare_trees, predictions
 from tests.data.parsing.corpora import corpus
@@ -21,7 +24,7 @@ def trained(data, folder, seed, intermediate="tree"):
 
 
 @pytest.mark.training
-def test_groups_and_changes_add_up(tmp_path):
+def test_groups_and_changes_add_up(tmp_path, capsys):
     data = tmp_path / "data"
     write_folder({"trees": corpus("trees"), "dm": corpus("graphs", 2)}, data)
     one, other = (trained(data, tmp_path / str(seed), seed) for seed in (1, 2))
@@ -39,6 +42,11 @@ def test_groups_and_changes_add_up(tmp_path):
         shared = sum(int(((o["chosen"] == o["gold"]) & (o["gold"] >= 0)).sum()) for o in different)
         counts = (sum(int((o[name] >= 0).sum()) for o in different) for name in ("chosen", "gold"))
         assert found["diff_joint_labeled_f1"] == f1(shared, *counts)
+    words = [str(data), "--before", str(one), "--after", str(other), "--out", str(tmp_path / "changes.json")]
+    assert main(words) == 0
+    assert {m["metric"]: m["value"] for m in json.loads((tmp_path / "changes.json").read_text())} == found
+    assert main([*words, "--corpus", "trees"]) == 1
+    assert f"changed_trees: {data}: expected a corpus of graphs, got trees" in capsys.readouterr().err
     alone = trained(data, tmp_path / "alone", 1, intermediate="none")
     with pytest.raises(ValueError, match="expected a model whose graphs see a tree"):
         predictions(alone, data, "dm", "valid")

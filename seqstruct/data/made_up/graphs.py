@@ -9,7 +9,6 @@ from pathlib import Path
 
 from seqstruct.data.files import atomic_write
 from seqstruct.data.made_up.text import write_brown
-from seqstruct.data.parsing.folder import Corpus, write_folder
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.data.sdp import Graph, format_sdp
 
@@ -25,21 +24,6 @@ def sentence(kind: str, generator: random.Random) -> AnnotatedSentence:
         return AnnotatedSentence(tuple(words), tags=tags, label="yes" if "dog" in words else "no")
     found = AnnotatedSentence(tuple(words), tuple(words), tags, heads=tuple(heads))
     return replace(found, arcs=tuple(sorted(arcs))) if kind == "graphs" else found
-
-
-def parsing(folder: Path, formalisms: Sequence[str] = ("made-up",), classes: bool = False) -> None:
-    """The folder that `seqstruct prepare parsing` makes, of trees and of graphs that are the same for all formalisms.
-
-    classes: sentences with classes in place of trees.
-    """
-    generator = random.Random(1)
-    counts = {"train": 80, "valid": 10, "test": 10, "ood": 10}
-    corpora = {
-        name: Corpus(kind, {split: [sentence(kind, generator) for _ in range(n)] for split, n in counts.items()})
-        for name, kind in [("trees", "trees")] * (not classes) + [(formalism, "graphs") for formalism in formalisms]
-        + [("classes", "classes")] * classes
-    }  # fmt: skip
-    write_folder(corpora, folder)
 
 
 def ud_english(folder: Path) -> None:

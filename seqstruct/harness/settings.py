@@ -1,0 +1,190 @@
+"""What a search tries, read from a YAML file, and which of it is best on validation.
+
+    metric: accuracy              a statistic of validation, as fairseq logs it without "valid_"
+    direction: max                or min
+    at: best                      the epoch whose value counts, of equal ones the last; or last
+    tie: loss                     a statistic whose least value decides among equal settings (default: the first wins)
+    epochs: 3                     of each setting
+    up_to: 12                     a setting that is at chance has twice as many epochs, until there are so many
+    grid:                         all combinations of the values of these keys of the config; a value may be a mapping
+      optimization.lr: [[0.004], [0.008]]
+    count: 6                      or so many draws, each key in its turn: integers, uniform, log_uniform, or a value
+    draws:
+      model.dropout: {uniform: [0, 0.5]}
+    then:                         values tried with the best setting, one key at a time
+      model.forget_bias: [0.0, 2.0]
+    overrides: [...]              for the search alone, as fairseq-hydra-train takes them
+    measurements: [...]           see `measurements`
+    where:                        what else holds if these words are among the command's
+      scale=smoke: {epochs: 1}
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from seqstruct.harness.logs import LogEntry
+from seqstruct.harness.measurements import Measurement
+
+KEYS = {"metric", "direction", "at", "tie", "epochs", "up_to", "grid", "count", "draws", "then", "overrides",
+        "measurements"}  # fmt: skip
+Point = dict[str, Any]
+
+
+def read_settings(path: Path, words: Sequence[str]) -> dict[str, Any]:
+    """The file, with what it says of the words.  Raises ValueError naming the file and what is wrong in it."""
+    loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if not isinstance(loaded, dict):
+        raise ValueError(f"{path}: expected keys and values, got {loaded!r}")
+    where = loaded.pop("where", {})
+    for condition, more in where.items():
+        if set(condition.split()) <= set(words):
+            loaded |= {key: {**loaded.get(key, {}), **value} if isinstance(value, dict) else value
+                       for key, value in more.items()}  # fmt: skip
+    strange = sorted(set(loaded) - KEYS)
+    if strange:
+        raise ValueError(f"{path}: expected keys of {', '.join(sorted(KEYS))}, got {strange[0]}")
+    for key, known in (("direction", ("max", "min")), ("at", ("best", "last"))):
+        if loaded.setdefault(key, known[0]) not in known:
+            raise ValueError(f"{path}: {key}: expected {' or '.join(known)}, got {loaded[key]!r}")
+    if not isinstance(loaded.get("metric"), str) or not isinstance(loaded.get("epochs"), int):
+        raise ValueError(f"{path}: expected metric, a name, and epochs, a number")
+    if ("grid" in loaded) == ("draws" in loaded):
+        raise ValueError(f"{path}: expected grid or draws, one of them")
+    return loaded
+
+
+def points(settings: Mapping[str, Any], seed: int) -> list[Point]:
+    """The settings to try, values by key of the config; draws are those of the seed.  Raises ValueError for a draw."""
+    if "grid" in settings:
+        return [_merged(zip(settings["grid"], values, strict=True))
+                for values in itertools.product(*settings["grid"].values())]  # fmt: skip
+    found = []
+    for number in range(settings["count"]):
+        generator = np.random.default_rng([seed, number])
+        found.append({key: _draw(key, asked, generator) for key, asked in settings["draws"].items()})
+    return found
+
+
+def _merged(pairs: Any) -> Point:
+    merged: Point = {}
+    for key, value in pairs:
+        merged |= value if isinstance(value, dict) else {key: value}
+    return merged
+
+
+def _draw(key: str, asked: Any, generator: np.random.Generator) -> Any:
+    """Integers with both ends, uniform to four decimals, log_uniform to six digits; a plain value as it is."""
+    if not isinstance(asked, dict):
+        return asked
+    ((kind, (low, high)),) = asked.items()
+    if kind == "integers":
+        value: float = int(generator.integers(low, high + 1))
+    elif kind == "uniform":
+        value = round(float(generator.uniform(low, high)), 4)
+    elif kind == "log_uniform" and low > 0:
+        value = float(f"{np.exp(generator.uniform(math.log(low), math.log(high))):.6g}")
+    else:
+        raise ValueError(f"{key}: expected integers, uniform or log_uniform (of ends above 0), got {asked}")
+    return [value] if key == "optimization.lr" else value
+
+
+def override(key: str, value: Any) -> str:
+    """++KEY=VALUE as hydra reads it.  Raises ValueError if it has a space, at which a shell would part it."""
+    plain = isinstance(value, str) and re.fullmatch(r"[\w.+-]+", value)
+    word = f"++{key}={value if plain else json.dumps(value, separators=(',', ':'))}"
+    if " " in word:
+        raise ValueError(f"expected values without a space, got {word}")
+    return word
+
+
+def outcome(entries: Sequence[LogEntry], settings: Mapping[str, Any]) -> dict[str, float]:
+    """Metric and tie of the epoch that counts.  Raises ValueError if validation says no finite value of the metric."""
+    name = f"valid_{settings['metric']}"
+    validated = [entry.statistics for entry in entries if math.isfinite(entry.statistics.get(name, math.nan))]
+    if not validated:
+        raise ValueError(f"expected finite values of {name}, found none")
+    sign = 1 if settings["direction"] == "max" else -1
+    counted = validated[-1]
+    if settings["at"] == "best":
+        counted = max(reversed(validated), key=lambda statistics: sign * statistics[name])
+    tie = settings.get("tie")
+    return {"value": counted[name], **({"tie": counted[f"valid_{tie}"]} if tie else {})}
+
+
+def chance(labels: Sequence[Any]) -> float:
+    """The accuracy in percent that three standard errors part from always giving the most frequent of the labels."""
+    share = max(Counter(labels).values()) / len(labels)
+    return 100 * (share + 3 * (share * (1 - share) / len(labels)) ** 0.5)
+
+
+def order(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], tuple[float, float]]:
+    """A key by which the better of two that were tried comes first."""
+    sign = -1 if settings["direction"] == "max" else 1
+    return lambda tried: (sign * tried["value"], tried.get("tie", 0.0))
+
+
+def choose(settings: Mapping[str, Any], tried: Sequence[Mapping[str, Any]], least: float | None) -> Mapping[str, Any]:
+    """The best; least: what it has to be above, or None.
+
+    Raises ValueError if it is not, or two are best in the metric and in the tie.
+    """
+    best, *rest = sorted(tried, key=order(settings))
+    metric, tie = settings["metric"], settings.get("tie")
+    if least is not None and best["value"] <= least:
+        raise ValueError(
+            f"none of {len(tried)} settings differs from chance: the best has a validation {metric} of "
+            f"{best['value']:g} after {best['epochs']} epochs, expected more than {least:.4g}"
+        )
+    if tie and rest and order(settings)(rest[0]) == order(settings)(best):
+        raise ValueError(
+            f"two settings are best, with a validation {metric} of {best['value']:g} and a {tie} of {best['tie']:g}: "
+            f"{best['setting']} and {rest[0]['setting']}"
+        )
+    return best
+
+
+def measurements(
+    settings: Mapping[str, Any], tried: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
+) -> list[Measurement]:
+    """What is recorded of a search, as the file's `measurements` ask.
+
+    {metric: NAME, unit: UNIT, of: KEY} is the chosen value of a key, nothing where it is not tried; without `of` it is
+    the best value reached, split up along an `axis`, the number of the setting or what `along: KEY` has; with
+    `for: KEY` there is one for each value of that key, which takes the place of {} in NAME.
+    """
+    found = []
+    for asked in settings.get("measurements", ()):
+        name, unit = asked["metric"], asked["unit"]
+        if "of" in asked:
+            if asked["of"] in best["setting"]:
+                found.append(Measurement(name, _number(best["setting"][asked["of"]]), unit))
+            continue
+        groups: dict[Any, list[tuple[float, float]]] = {}
+        along = asked.get("along")
+        for number, one in enumerate(tried, 1):
+            group = _number(one["setting"][asked["for"]]) if "for" in asked else None
+            x = _number(one["setting"].get(along, math.nan)) if along else number
+            groups.setdefault(group, []).append((x, one["value"]))
+        for group, reached in groups.items():
+            value = (max if settings["direction"] == "max" else min)(value for _, value in reached)
+            axis = {"axis": asked["axis"], "points": reached} if not math.isnan(reached[0][0]) else {}
+            found.append(Measurement(name.format(f"{group:g}" if group is not None else ""), value, unit, **axis))
+    return found
+
+
+def _number(value: Any) -> float:
+    """A number, the first of a list, or the last one in a text."""
+    if isinstance(value, str):
+        return float(re.findall(r"[\d.]+", value)[-1])
+    return float(value[0] if isinstance(value, list) else value)

@@ -1,0 +1,114 @@
+"""A search, run: short trainings one after another in one process, which pays fairseq's start once."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqstruct.data.files import atomic_write, write_json
+from seqstruct.harness.logs import LogEntry, parse_line
+from seqstruct.harness.measurements import write
+from seqstruct.harness.settings import Point, choose, measurements, order, outcome, override, points
+
+SEED = 1  # of all trainings of a search, whatever the run's is
+Train = Callable[[Sequence[str]], list[LogEntry]]
+
+
+def search(settings: dict[str, Any], out: Path, seed: int, least: float | None, train: Train) -> None:
+    """Try what the settings say and leave settings.json (all tried), measurements.json and chosen (overrides) in out.
+
+    least: the value of chance, or None.  train: what a training with some overrides logs.  What settings.json has
+    already is not trained again, so an interrupted search goes on.
+    Raises ValueError if a setting has no result or there is no best one; `chosen` is then not written.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "settings.json"
+    known = json.loads(path.read_text(encoding="utf-8"))["tried"] if path.exists() else []
+
+    def attempt(point: Point, epochs: int) -> dict[str, Any]:
+        found = next((one for one in known if one["setting"] == point and one["epochs"] == epochs), None)
+        if found is None:
+            words = [override(key, value) for key, value in point.items()]
+            entries = train([*settings.get("overrides", ()), *words, f"optimization.max_epoch={epochs}"])
+            try:
+                found = {"setting": point, "epochs": epochs, **outcome(entries, settings)}
+            except ValueError as error:
+                raise ValueError(f"{' '.join(words)}: {error}") from None
+            known.append(found)
+            write_json(path, {"chance": least, "tried": known})
+        print(f"{point}, {epochs} epochs: validation {settings['metric']} {found['value']:g}", flush=True)
+        return found
+
+    tried = _attempt_all(settings, seed, least, attempt)
+    write_json(path, {"chance": least, "tried": known})
+    best = choose(settings, tried, least)
+    write(out / "measurements.json", measurements(settings, tried, best))
+    words = [override(key, value) for key, value in best["setting"].items()]
+    if best["epochs"] > settings["epochs"]:  # it took so many to leave chance
+        words.append(f"++optimization.max_epoch={best['epochs']}")
+    with atomic_write(out / "chosen") as stream:
+        stream.write(" ".join(words) + "\n")
+
+
+def _attempt_all(
+    settings: dict[str, Any], seed: int, least: float | None, attempt: Callable[[Point, int], dict[str, Any]]
+) -> list[dict[str, Any]]:
+    epochs = settings["epochs"]
+    tried = [attempt(point, epochs) for point in points(settings, seed)]
+    if least is not None:
+        while epochs < settings.get("up_to", 0) and any(one["value"] <= least for one in tried):
+            epochs = min(2 * epochs, settings["up_to"])
+            tried = [attempt(one["setting"], epochs) if one["value"] <= least else one for one in tried]
+    best = min(tried, key=order(settings))
+    if least is None or best["value"] > least:
+        for key, values in settings.get("then", {}).items():
+            tried += [attempt({**best["setting"], key: value}, best["epochs"]) for value in values]
+    return tried
+
+
+def hydra_training(folder: str, name: str, words: Sequence[str], save_dir: str) -> Train:
+    """Trainings of a config as fairseq-hydra-train composes it, that save nothing and see no test set.
+
+    save_dir: a folder without checkpoints, which fairseq wants to exist.
+    """
+    from seqstruct.harness.configs import composer
+
+    composed = composer(folder, name)
+    from fairseq_cli import hydra_train, train
+
+    def training(more: Sequence[str]) -> list[LogEntry]:
+        # fairseq keeps the best score, and how often there was no better one, in attributes of these functions
+        for function in (train.checkpoint_utils.save_checkpoint, train.should_stop_early):
+            for attribute in ("best", "num_runs"):
+                function.__dict__.pop(attribute, None)
+        alone = ["checkpoint.no_save=true", f"checkpoint.save_dir={save_dir}", f"common.seed={SEED}",
+                 "common.log_format=json", "common.log_interval=1000", "common.reset_logging=false",
+                 "dataset.valid_subset=valid", "dataset.num_workers=0"]  # fmt: skip
+        config = composed([*words, *alone, *more])
+        listener = _Listener()
+        for quiet in ("", "fairseq"):  # `seqstruct` keeps them quiet
+            logging.getLogger(quiet).setLevel(logging.INFO)
+        logging.getLogger().addHandler(listener)
+        try:
+            hydra_train._hydra_main(config)
+        finally:
+            logging.getLogger().removeHandler(listener)
+        return listener.entries
+
+    return training
+
+
+class _Listener(logging.Handler):
+    """Keeps the statistics that fairseq logs as JSON."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.entries: list[LogEntry] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        entry = parse_line(f"| INFO | {record.name} | {record.getMessage()}")
+        if entry is not None:
+            self.entries.append(entry)
