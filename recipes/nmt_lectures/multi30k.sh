@@ -42,7 +42,7 @@ models=(  # row, files of row/ and (but at scale paper) of size/, subwords, how 
 rows=("${models[@]%%: *}") smoke_rows=(RNNsearch "Transformer, unigram sampled")
 
 cell() {
-    local kinds=bpe decode="" model
+    local kinds=bpe group="" decode="" model
     for model in "${models[@]}"; do
         [[ "${model%%: *}" != "$row" ]] || read -r group size kinds decode <<<"${model#*: }"
     done

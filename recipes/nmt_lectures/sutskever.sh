@@ -23,14 +23,16 @@ cell() {
     case "$scale" in
         smoke)
             minutes=0.5 disk=5 dataset="400 made-up sentence pairs, en-de, words of 30 and 30 types" tiny=(tiny=recurrent)
-            raw multi30k target=de
+            target=de
+            raw multi30k
             prepare en-de-words-30 data-prep/multi30k.sh "${from[@]}" --src en --trg de --subwords words \
                 --vocabulary 30,30 ;;
         small) echo "its scales are smoke and paper; at scale small multi30k.sh has the model on Multi30k" >&2; exit 1 ;;
         paper)
             minutes=5760 disk=15000 tiny=()
             dataset="what data-prep/wmt14.sh --pair en-fr makes, en-fr, words of 160000 and 80000 types"
-            raw wmt14 target=fr
+            target=fr
+            raw wmt14
             prepare en-fr-words data-prep/wmt14.sh --pair en-fr "${from[@]}" --subwords words \
                 --vocabulary 160000,80000 ;;
     esac
