@@ -20,7 +20,7 @@ test-settings: $(STAMP)
 	WORKERS=$(WORKERS) .ci/settings.sh
 
 smoke: $(STAMP)
-	$(BIN)/python recipes/smoke.py
+	$(BIN)/python .ci/smoke.py
 
 evidence: $(STAMP)
 	$(BIN)/python -m seqstruct.harness.evidence $(if $(STATUS),--status,--commit)

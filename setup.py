@@ -88,7 +88,7 @@ setup(
             "mkdocs-material>=9.7", "mkdocstrings-python>=2.0",
             "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
         ],
-        "slurm": ["hydra-submitit-launcher>=1.2", "submitit>=1.5"],
+        "slurm": ["submitit>=1.5"],
         "statistics": ["morfessor>=2.0", "pyphen>=0.18"],
     },
     entry_points={"console_scripts": ["seqstruct = seqstruct.cli:main"]},

@@ -1,8 +1,9 @@
 """`make evidence`: cells of recipes in order of worth, some at a time; what has a record is not run again.
 
-A list has one line for a command of a recipe, from the root of the repository: `SCRIPT --scale small --row PATTERN ...
---seeds N ...`, with NAME=VALUE in front for its environment; `#` starts a comment.  A cell counts as done where the
-paper's records have its row, seed, scale and configuration, so the queue goes on in any checkout, whatever ended it.
+A list has one line for a command of a recipe, from the root of the repository: `SCRIPT --scale small --row GLOB ...
+--seeds N ...`, with SEQSTRUCT_COMPILED=1 in front for compiled kernels; `#` starts a comment.  A cell counts as done
+where the paper's records have its row, seed, scale and configuration, so the queue goes on in any checkout, whatever
+ended it.
 """
 
 from __future__ import annotations
@@ -13,86 +14,70 @@ import shlex
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, Mapping, Sequence
 
-from seqstruct.harness.command import interrupt_on_sigterm, select
-from seqstruct.harness.launch import load_recipe
-from seqstruct.harness.process import CommandFailed, run_command, terminate_all
-from seqstruct.harness.recipe import Cell, Recipe
-from seqstruct.harness.records import SCALES, read_folder
-from seqstruct.harness.run import slug
+from seqstruct.harness.cells import interrupt_on_sigterm, run_plan
+from seqstruct.harness.options import options_parser
+from seqstruct.harness.process import CommandFailed, terminate_all
+from seqstruct.harness.progress import Progress
+from seqstruct.harness.records import read_folder
+from seqstruct.harness.script import VARIABLE, Plan, Script
 
 LIST = Path("recipes/evidence.txt")
+CHOICES = {"scale", "row", "seeds"}  # the options that a line may have
 
 
-@dataclass(frozen=True)
-class Owed:
-    """One cell of a list.  environment: what stands in front of its command."""
-
-    script: Path
-    recipe: Recipe
-    cell: Cell
-    environment: Mapping[str, str]
-
-    @property
-    def name(self) -> str:
-        """Paper, table, row, seed and scale."""
-        return f"{self.recipe.paper} {self.recipe.table}  {self.cell}  {self.cell.scale}"
-
-    @property
-    def done(self) -> bool:
-        """Whether the records beside the script have it."""
-        key = (self.cell.row, self.cell.seed, self.cell.scale, self.recipe.configuration_hash(self.cell))
-        found = read_folder(self.script.parent / "records")
-        return any((r.row, r.seed, r.scale, r.configuration_hash) == key for r in found)
-
-    def lock(self, runs: Path) -> Path:
-        """The file that is locked while it runs."""
-        return runs / "evidence" / f"{slug(self.name)}-{self.recipe.configuration_hash(self.cell)[:8]}.lock"
-
-    def command(self, runs: Path) -> list[str]:
-        """What runs it."""
-        environment = [f"{name}={value}" for name, value in self.environment.items()]
-        chosen = ["--scale", self.cell.scale, "--row", self.cell.row, "--seed", str(self.cell.seed)]
-        return ["env", *environment, sys.executable, str(self.script), *chosen, "--runs", str(runs)]
+def name_of(plan: Plan) -> str:
+    """Paper, table, row, seed and scale."""
+    return f"{plan.script.paper} {plan.table}  {plan.cell}  {plan.cell.scale}"
 
 
-def read_list(path: Path) -> list[Owed]:
-    """The cells of a list, in its order.  Raises ValueError naming file and line for what is no recipe, row or option.
+def recorded(folder: Path) -> set[tuple[str, int, str, str]]:
+    """Row, seed, scale and configuration of the records in a folder."""
+    return {(r.row, r.seed, r.scale, r.configuration_hash) for r in read_folder(folder)}
+
+
+def key_of(plan: Plan) -> tuple[str, int, str, str]:
+    """What a record of the cell has."""
+    return plan.cell.row, plan.cell.seed, plan.cell.scale, plan.configuration
+
+
+def read_list(path: Path, runs: str = "runs") -> list[Plan]:
+    """The cells of a list, in its order, once each.
 
     Recipes' paths are taken from the folder that holds recipes/.
+    Raises ValueError naming file and line for what is no recipe, row or option.
     """
-    parser = argparse.ArgumentParser(prog="", add_help=False, exit_on_error=False)
-    parser.add_argument("script")
-    parser.add_argument("--scale", choices=SCALES, default="small")
-    parser.add_argument("--row", nargs="+", action="extend")
-    parser.add_argument("--seeds", type=int, nargs="+")
     root = path.resolve().parent.parent
-    owed: dict[str, Owed] = {}
+    plans: dict[str, Plan] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         words = shlex.split(line, comments=True)
-        environment = {}
-        while words and "=" in words[0] and not words[0].startswith("-"):
-            name, _, value = words.pop(0).partition("=")
-            environment[name] = value
+        compiled = words[:1] == [f"{VARIABLE}=1"]
+        words = words[compiled:]
         if not words:
             continue
+        parser = options_parser(words[0])
+        parser.exit_on_error = False
         try:
-            args, unknown = parser.parse_known_args(words)
-            if unknown:
-                raise ValueError(f"unknown words: {' '.join(unknown)}")
-            recipe = load_recipe(root / args.script)
-            cells = select(recipe, args.scale, rows=args.row, seeds=args.seeds)
+            args, unknown = parser.parse_known_args(words[1:])
+            given = {name for name, value in vars(args).items() if value != parser.get_default(name)}
+            if unknown or given - CHOICES:
+                raise ValueError(f"expected --scale, --row and --seeds alone, got {shlex.join(words[1:])}")
+            script = Script(root / words[0])
+            for cell in script.cells(args.scale, args.row, args.seeds):
+                plan = script.plan(cell, runs=runs, compiled=compiled)
+                plans.setdefault(name_of(plan), plan)
         except (argparse.ArgumentError, ValueError, OSError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from None
-        for cell in cells:
-            one = Owed(root / args.script, recipe, cell, environment)
-            owed.setdefault(one.name, one)
-    return list(owed.values())
+    return list(plans.values())
+
+
+def _lock(plan: Plan) -> Path:
+    return plan.out.parent / f".{plan.out.name}.evidence"
 
 
 @contextmanager
@@ -108,61 +93,66 @@ def _held(path: Path) -> Iterator[bool]:
             yield True
 
 
-def status(owed: Sequence[Owed], runs: Path) -> str:
+def status(plans: Sequence[Plan]) -> str:
     """A line for each cell: done, running or left with its minutes; then how many of each, and the minutes left."""
     lines, minutes = [], 0.0
+    known = {folder: recorded(folder) for folder in {plan.records for plan in plans}}
     count = {"done": 0, "running": 0, "left": 0}
-    for one in owed:
+    for plan in plans:
         state = "done"
-        if not one.done:
-            with _held(one.lock(runs)) as free:
+        if key_of(plan) not in known[plan.records]:
+            with _held(_lock(plan)) as free:
                 state = "left" if free else "running"
-            minutes += one.recipe.estimate(one.cell).minutes
+            minutes += plan.minutes
         count[state] += 1
-        each = "" if state == "done" else f"  {one.recipe.estimate(one.cell).minutes:.0f} min"
-        lines.append(f"{state:8}{one.name}{each}")
+        lines.append(f"{state:8}{name_of(plan)}" + ("" if state == "done" else f"  {plan.minutes:.0f} min"))
     counted = ", ".join(f"{number} {state}" for state, number in count.items())
     return "\n".join([*lines, f"{counted}; about {minutes:.0f} minutes of one thread are left"])
 
 
-def run_all(owed: Sequence[Owed], runs: Path, *, jobs: int, commit: bool) -> list[str]:
+def run_all(plans: Sequence[Plan], *, jobs: int, commit: bool) -> list[str]:
     """Run what has no record, `jobs` cells at a time, in order; the names of the cells that failed come back.
 
     commit: commit the paper's records after each cell.
     """
-    failed = []
+    failed: list[str] = []
+    stop = threading.Event()
 
-    def work(one: Owed) -> None:
-        with _held(one.lock(runs)) as free:
-            if not free or one.done:
+    def work(plan: Plan, progress: Progress) -> None:
+        with _held(_lock(plan)) as free:
+            if stop.is_set() or not free or key_of(plan) in recorded(plan.records):
                 return
-            print(f"begun   {one.name}", flush=True)
-            log = one.lock(runs).with_suffix(".log")
+            progress.say(f"begun   {name_of(plan)}")
             try:
-                run_command(one.command(runs), log)
-            except CommandFailed:
-                failed.append(one.name)
-                print(f"failed  {one.name}: {log}", flush=True)
+                run_plan(plan, progress, stop)
+            except (CommandFailed, ValueError, OSError) as error:
+                if not stop.is_set():
+                    failed.append(name_of(plan))
+                    progress.say(f"failed  {name_of(plan)}: {error}")
                 return
-            print(f"done    {one.name}", flush=True)
+            progress.say(f"done    {name_of(plan)}")
             if commit:
-                _commit(one)
+                _commit(plan)
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
+    with Progress() as progress, ThreadPoolExecutor(max_workers=jobs) as pool:
+        futures = [pool.submit(work, plan, progress) for plan in plans]
         try:
-            list(pool.map(work, owed))
+            for future in futures:
+                future.result()
         except BaseException:
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            terminate_all()
+            while not all(future.done() for future in futures):
+                terminate_all()
+                wait(futures, timeout=0.2)
             raise
     return failed
 
 
-def _commit(one: Owed) -> None:
-    records = str(one.script.parent / "records")
-    message = f"Records: {one.recipe.paper} {one.recipe.table}, {one.cell}"
-    subprocess.run(["git", "add", records], cwd=one.script.parent, check=False)
-    subprocess.run(["git", "commit", "--quiet", "-m", message, "--", records], cwd=one.script.parent, check=False)
+def _commit(plan: Plan) -> None:
+    message = f"Records: {plan.script.paper} {plan.table}, {plan.cell}"
+    for words in (["add"], ["commit", "--quiet", "-m", message, "--"]):
+        subprocess.run(["git", *words, str(plan.records)], cwd=plan.script.root, check=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -172,16 +162,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--status", action="store_true", help="say what is done, runs and is left; run nothing")
     parser.add_argument("--jobs", type=int, choices=range(1, 257), default=2, metavar="N",
                         help="cells at a time (default: 2)")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where runs are kept (default: runs)")
+    parser.add_argument("--runs", default="runs", help="where runs are kept (default: runs)")
     parser.add_argument("--commit", action="store_true", help="commit the records of each cell when it is done")
     args = parser.parse_args(argv)
     interrupt_on_sigterm()
     try:
-        owed = read_list(args.list)
+        plans = read_list(args.list, args.runs)
         if args.status:
-            print(status(owed, args.runs))
+            print(status(plans))
             return 0
-        failed = run_all(owed, args.runs, jobs=args.jobs, commit=args.commit)
+        failed = run_all(plans, jobs=args.jobs, commit=args.commit)
     except (ValueError, OSError) as error:
         print(f"evidence: {error}", file=sys.stderr)
         return 1

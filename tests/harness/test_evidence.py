@@ -3,70 +3,70 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from seqstruct.harness.evidence import main, read_list
+from seqstruct.harness.evidence import _lock, main, read_list
 from seqstruct.harness.records import read_folder
+from tests.harness.scripts import make_repository
 
-FAKE = Path(__file__).with_name("fake_recipe.py")
+SCRIPT = "recipes/nmt_lectures/fake.sh"
 
 
 @pytest.fixture
 def listed(tmp_path, monkeypatch):
-    """A function that writes a list beside a recipe of a paper, in a repository's layout."""
-    paper = tmp_path / "recipes" / "nmt_lectures"
-    paper.mkdir(parents=True)
-    shutil.copyfile(FAKE, paper / "fake_recipe.py")
-    monkeypatch.chdir(tmp_path)
-    # Python puts the folder of a recipe in front, where its neighbours are found
-    monkeypatch.syspath_prepend(str(paper))
+    """A function that writes a list in a repository with one recipe, which is entered."""
+    root = make_repository(tmp_path).parents[2]
+    monkeypatch.chdir(root)
+    monkeypatch.delenv("SEQSTRUCT_COMPILED", raising=False)
+    monkeypatch.setenv("PATH", f"{root / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}")
 
     def write(*lines: str) -> Path:
-        path = tmp_path / "recipes" / "evidence.txt"
+        path = root / "recipes" / "evidence.txt"
         path.write_text("\n".join(lines) + "\n")
         return path
 
     return write
 
 
-SCRIPT = "recipes/nmt_lectures/fake_recipe.py"
-
-
 def test_cells_come_in_the_order_of_the_list_and_once(listed):
-    path = listed("# first", f"{SCRIPT} --row stack* --seeds 2", "", f"SWITCH=1 {SCRIPT} --row plain 'stack*'")
-    owed = read_list(path)
-    assert [(one.cell.row, one.cell.seed) for one in owed] == [
-        ("stack + gate", 2), ("plain", 1), ("plain", 2), ("stack + gate", 1),
-    ]  # fmt: skip
-    assert [one.environment for one in owed] == [{}, *[{"SWITCH": "1"}] * 3]
+    path = listed("# first", f"{SCRIPT} --row 'stack*' --seeds 2", "",
+                  f"SEQSTRUCT_COMPILED=1 {SCRIPT} --row plain 'stack*'")  # fmt: skip
+    plans = read_list(path)
+    assert [(plan.cell.row, plan.cell.seed) for plan in plans] == [
+        ("stack + gate", 2), ("plain", 1), ("plain", 2), ("stack + gate", 1)]
+    assert [plan.compiled for plan in plans] == [False, True, True, True]
+    assert plans[1].command.startswith("SEQSTRUCT_COMPILED=1 recipes/")
 
 
-def test_what_has_a_record_is_not_run_again(listed, capsys, tmp_path):
-    path = listed(f"{SCRIPT} --row plain --seeds 1 2")
+def test_what_has_a_record_is_not_run_again(listed, capsys):
+    path = listed(f"{SCRIPT} --row plain copy --seeds 1")
     assert main([str(path), "--jobs", "1"]) == 0
-    folder = tmp_path / "recipes" / "nmt_lectures" / "records"
+    folder = path.parent / "nmt_lectures" / "records"
     records = read_folder(folder)
-    assert sorted({r.seed for r in records}) == [1, 2]
-    shutil.rmtree(tmp_path / "runs")
-    assert main([str(path)]) == 0 and read_folder(folder) == records
+    assert {(r.row, r.seed) for r in records} == {("plain", 1), ("copy", 1)}
+    shutil.rmtree("runs")
+    assert main([str(path)]) == 0 and read_folder(folder) == records and not list(Path("runs").rglob("runs.txt"))
     capsys.readouterr()
     assert main([str(path), "--status"]) == 0
     assert "2 done, 0 running, 0 left; about 0 minutes" in capsys.readouterr().out
 
 
 def test_a_failure_ends_its_cell_alone(listed, capsys):
-    path = listed(f"{SCRIPT} --row fail plain --seeds 1")
+    path = listed(f"{SCRIPT} --row fail copy --seeds 1")
     assert main([str(path), "--jobs", "1"]) == 1
-    printed = capsys.readouterr().out
-    assert "failed  nmt_lectures 1.5  fail, seed 1" in printed and "done    nmt_lectures 1.5  plain, seed 1" in printed
+    printed = capsys.readouterr().err
+    assert "failed  nmt_lectures 1.5-stand-in  fail, seed 1" in printed
+    assert "done    nmt_lectures 1.5-stand-in  copy, seed 1" in printed
 
 
 def test_status_says_what_runs_and_what_is_left(listed, capsys):
     path = listed(f"{SCRIPT} --row plain --seeds 1 2")
-    lock = read_list(path)[0].lock(Path("runs"))
+    lock = _lock(read_list(path)[0])
     lock.parent.mkdir(parents=True)
     with open(lock, "w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -75,9 +75,9 @@ def test_status_says_what_runs_and_what_is_left(listed, capsys):
 
 
 @pytest.mark.parametrize("line, message", [
-    ("recipes/nmt_lectures/none.py", "line 2"), (f"{SCRIPT} --row nothing", "no row matches 'nothing'"),
-    (f"{SCRIPT} --scale huge", "argument --scale"), (f"{SCRIPT} --lr 1", "unknown words: --lr 1"),
-    (f"{SCRIPT} --seeds x", "argument --seeds"),
+    ("recipes/nmt_lectures/none.sh", "line 2"), (f"{SCRIPT} --row nothing", "no row matches 'nothing'"),
+    (f"{SCRIPT} --scale huge", "argument --scale"), (f"{SCRIPT} --lr 1", "expected --scale, --row and --seeds alone"),
+    (f"{SCRIPT} --seeds x", "argument --seeds"), (f"{SCRIPT} --jobs 3", "expected --scale, --row and --seeds alone"),
 ])  # fmt: skip
 def test_a_wrong_line_is_named(listed, capsys, line, message):
     assert main([str(listed("# comment", line))]) == 1

@@ -1,0 +1,113 @@
+"""What holds for every recipe: its rows, its plans at every scale, its configs, and the tables of the papers."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from seqstruct.harness.configs import config_files
+from seqstruct.harness.records import SCALES
+from seqstruct.harness.report import read_tables
+from seqstruct.harness.script import Plan, Script, scripts
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPES = ROOT / "recipes"
+SCRIPTS = scripts(RECIPES)
+PAPERS = sorted(path.parent.name for path in RECIPES.glob("*/paper.json"))
+# taken where --from has parses of WikiText-2
+OF_PARSES = {f"configs/peng_thesis/palm/{group}/wikitext2_parses.yaml" for group in ("scale", "spans")}
+
+
+def each(script: Script) -> str:
+    return f"{script.path.parent.name}-{script.path.stem}"
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[Path, dict[str, list[Plan]]]:
+    """By script and scale, a plan for each row (at smoke of all, as far as there are); none at a scale there is not."""
+    return {script.path: {scale: plans_of(script, scale) for scale in SCALES} for script in SCRIPTS}
+
+
+def plans_of(script: Script, scale: str) -> list[Plan]:
+    found = []
+    rows = dict.fromkeys(row for s in SCALES for row in script.rows(s) + script.baselines(s))
+    for cell in script.cells(scale, [row for row in rows if scale == "smoke" or row in known(script, scale)], [1]):
+        try:
+            found.append(script.plan(cell))
+        except ValueError as error:
+            if scale == "smoke" and cell.row not in known(script, scale):
+                continue
+            assert re.search(r"scales (are )?smoke and (small|paper)", str(error)), f"{script.path}: {error}"
+    return found
+
+
+def known(script: Script, scale: str) -> list[str]:
+    return script.rows(scale) + script.baselines(scale)
+
+
+def tables_of(plan: Plan) -> set[str]:
+    """Those that a cell's numbers stand in."""
+    named = (re.match(r"([\w.-]+):\w+\[", word) for step in plan.steps if step.kind == "record" for word in step.words)
+    return {plan.table, *(match[1] for match in named if match)}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=each)
+def test_its_head_says_what_it_is(script):
+    assert script.paper == script.path.parent.name or script.path.parent.name == "multi30k"
+    assert script.doc.strip() and script.licence and script.family and os.access(script.path, os.X_OK)
+    assert script.path.read_text(encoding="utf-8").count("\n") <= 130
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=each)
+def test_every_cell_has_a_plan(script, plans):
+    for scale in SCALES:
+        for plan in plans[script.path][scale]:
+            assert plan.dataset and plan.minutes >= 0 and plan.disk >= 0, (plan.cell, scale)
+            assert plan.steps[0].kind != "record" and "???" not in plan.text(), plan.cell
+            on_cpu = [step for step in plan.steps if step.words[0] in ("fairseq-generate", "fairseq-validate")]
+            assert scale == "paper" or all("--cpu" in step.words for step in on_cpu), plan.cell
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_table_of_a_paper_has_its_script(paper, plans):
+    of_paper = [plan for script in SCRIPTS if script.path.parent.name == paper for by_scale in [plans[script.path]]
+                for found in by_scale.values() for plan in found]  # fmt: skip
+    names = {path.stem.removeprefix("table-") for path in (RECIPES / paper).glob("*.sh")}
+    assert {table.name for table in read_tables(RECIPES / paper)} <= names.union(*map(tables_of, of_paper))
+    rows: dict[str, set[str]] = {}
+    for plan in of_paper:
+        for table in tables_of(plan):
+            rows.setdefault(table, set()).add(plan.cell.row)
+    for table in read_tables(RECIPES / paper):
+        published = {entry.row for entry in table.published if not entry.average_of}
+        ran = {row for row in published if table.kind(row) != "theirs"}
+        assert ran <= rows.get(table.name, ran), (table.name, ran - rows[table.name])
+        assert re.sub("-stand-ins?$|-rte$", "", table.name) in names, table.name
+
+
+def used_configs(plans) -> set[Path]:
+    lines = [step.words for by_scale in plans.values() for found in by_scale.values() for plan in found
+             for step in plan.steps]  # fmt: skip
+    return {path for words in set(lines) for path in config_files(ROOT, words)}
+
+
+def test_every_config_is_used(plans):
+    used = {str(path.relative_to(ROOT)) for path in used_configs(plans)}
+    searches = {word for by_scale in plans.values() for found in by_scale.values() for plan in found
+                for step in plan.steps for word in step.words if word.startswith("configs/")}  # fmt: skip
+    every = {str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.yaml")}
+    assert every - used - searches == OF_PARSES
+
+
+def test_scripts_are_clean():
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        pytest.skip("shellcheck is not installed")
+    paths = [RECIPES / "common.sh", *sorted(RECIPES.glob("*/*.sh"))]
+    done = subprocess.run([shellcheck, "-x", *map(str, paths)], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
