@@ -231,7 +231,7 @@ def test_the_mechanism_shown_is_one_file_and_inherits_the_contract(tmp_path):
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "seqstruct", tmp_path / "seqstruct", ignore=ignored)
     shutil.copytree(ROOT / "tests" / "attention", tmp_path / "tests" / "attention", ignore=ignored)
-    for name in ("__init__.py", "conftest.py"):
+    for name in ("__init__.py", "conftest.py", "trainings.py"):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     shutil.copy(ROOT / ".pytest.ini", tmp_path)
     (tmp_path / "seqstruct" / "attention" / f"{MECHANISM}.py").write_text(source, "utf-8")
