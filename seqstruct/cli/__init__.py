@@ -30,11 +30,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
-    # once fairseq has set up logging, matplotlib tells of every font that it looks at
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    # sizes of dictionaries, and what else is for the log of a training
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
     args = build_parser().parse_args(argv)
+    # once fairseq has set up logging, matplotlib tells of every font that it looks at; fairseq tells of sizes of
+    # dictionaries, and of what else is for the log of a training
+    quiet = [logging.getLogger(name) for name in ("matplotlib", "fairseq")]
+    levels = [logger.level for logger in quiet]
+    for logger in quiet:
+        logger.setLevel(logging.WARNING)
     try:
         status = args.run(args) or 0
         sys.stdout.flush()
@@ -54,3 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"seqstruct {args.command}: interrupted", file=sys.stderr)
         return 130
+    finally:
+        for logger, level in zip(quiet, levels, strict=True):
+            logger.setLevel(level)

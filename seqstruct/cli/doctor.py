@@ -30,7 +30,7 @@ TORCH_LEAST = (2, 13)
 NUMPY_LEAST = (2, 2)
 OTHERS = (
     "scipy", "sacrebleu", "sacremoses", "sentencepiece", "protobuf", "subword-nmt", "pillow", "matplotlib", "rich",
-    "tqdm", "tensorboard", "tensorboardX",
+    "tqdm", "tensorboard", "tensorboardX", "PyYAML", "pooch", "requests",
 )  # fmt: skip
 
 # Extension modules are built against one numpy and one torch; loading them shows whether these are still there.

@@ -15,6 +15,9 @@ from seqstruct.bridge import failures
 from seqstruct.cli import main
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
+# the models that mistakes are made with are trained by whichever test comes first
+pytestmark = pytest.mark.training
+
 TINY = " ".join(
     f"--{side}-{name} {value}"
     for side in ("encoder", "decoder")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
@@ -28,14 +31,26 @@ def settings(words: tuple[str, ...]) -> dict[str, Any]:
     given = [w for w in words if "=" in w and not w.startswith("-") and "$(" not in w]
     # a key that no file has is one of fairseq's
     overrides = [f"++{w}" if "." in w.partition("=")[0] else w for w in given]
-    with initialize_config_dir(config_dir=str(ROOT / folder), version_base="1.1"):
+    with initialize_config_dir(config_dir=str(ROOT / folder), version_base="1.1"), no_schema(name):
         return OmegaConf.to_container(compose(name, overrides=["task.data=x", *overrides]), resolve=True)
+
+
+@contextmanager
+def no_schema(name: str) -> Iterator[None]:
+    """Take away what a search in this process told hydra of a config of that name: all of fairseq's defaults."""
+    repository = ConfigStore.instance().repo
+    schema = repository.pop(f"{name}.yaml", None)
+    try:
+        yield
+    finally:
+        if schema is not None:
+            repository[f"{name}.yaml"] = schema
 
 
 def composed(family: str, *words: str, name: str = "train") -> dict[str, Any]:
     """What a file of configs/ says with these words, fairseq's own defaults apart."""
     GlobalHydra.instance().clear()
-    with initialize_config_dir(config_dir=str(ROOT / "configs" / family), version_base="1.1"):
+    with initialize_config_dir(config_dir=str(ROOT / "configs" / family), version_base="1.1"), no_schema(name):
         config = compose(name, overrides=["task.data=DATA", "checkpoint.save_dir=OUT", *words])
     return OmegaConf.to_container(config, resolve=True)
 
