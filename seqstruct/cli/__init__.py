@@ -7,7 +7,6 @@ heavy imports stay inside `run`.  A ValueError or OSError that leaves `run` beco
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import sys
 from importlib import import_module
@@ -15,6 +14,7 @@ from pkgutil import iter_modules
 from typing import Sequence
 
 import seqstruct
+from seqstruct.harness.quiet import quiet
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -31,14 +31,9 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    # once fairseq has set up logging, matplotlib tells of every font that it looks at; fairseq tells of sizes of
-    # dictionaries, and of what else is for the log of a training
-    quiet = [logging.getLogger(name) for name in ("matplotlib", "fairseq")]
-    levels = [logger.level for logger in quiet]
-    for logger in quiet:
-        logger.setLevel(logging.WARNING)
     try:
-        status = args.run(args) or 0
+        with quiet():
+            status = args.run(args) or 0
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -56,6 +51,3 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"seqstruct {args.command}: interrupted", file=sys.stderr)
         return 130
-    finally:
-        for logger, level in zip(quiet, levels, strict=True):
-            logger.setLevel(level)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from seqstruct.data.aligned import read_lines
+from seqstruct.harness.quiet import quiet
 
 
 def first_known(data: Path, languages: tuple[str, str], split: str, most: int) -> tuple[str, str] | None:
@@ -40,15 +40,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     from seqstruct.harness import plot
 
-    for name in ("matplotlib", "fairseq"):  # once fairseq has set up logging, they tell of fonts and dictionaries
-        logging.getLogger(name).setLevel(logging.WARNING)
     try:
         pair = first_known(args.data, tuple(args.languages), args.split, args.most)
         if pair is None:
             print(f"{args.data}: no sentence of {args.split} has known tokens alone and at most {args.most}")
             return 0
-        views = plot.layer_views(args.checkpoint, pair[0], target=pair[1], data=args.data / "bin")
-        plot.save(plot.attention(views), args.out)
+        with quiet():
+            views = plot.layer_views(args.checkpoint, pair[0], target=pair[1], data=args.data / "bin")
+            plot.save(plot.attention(views), args.out)
     except (ValueError, OSError) as error:
         print(f"seqstruct.harness.plot_example: {error}", file=sys.stderr)
         return 1

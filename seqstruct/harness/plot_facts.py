@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import logging
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +19,7 @@ from matplotlib.figure import Figure
 
 from seqstruct.data.babi.stories import Question, read_questions
 from seqstruct.harness.plot import save
+from seqstruct.harness.quiet import quiet
 from seqstruct.ops.linear_chain import chain_marginals
 
 FAINTEST = 0.01
@@ -117,11 +117,11 @@ def main() -> int:
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401  registers what the checkpoint names
 
-    logging.getLogger().setLevel(logging.WARNING)  # fairseq's import opens it to everything
     try:
-        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-            [args.checkpoint], arg_overrides={"data": args.data}
-        )
+        with quiet(""):  # fairseq's import opens the root logger to everything
+            (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+                [args.checkpoint], arg_overrides={"data": args.data}
+            )
         seed = task.seeds[0] if args.seed is None else args.seed
         chosen = choose(model, task, args.split, args.question, seed)
         question = read_questions(Path(args.data) / f"{args.split}.txt")[args.question - 1]
