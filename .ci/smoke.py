@@ -73,7 +73,7 @@ def run(script: Script, paste: bool) -> str:
             if pasted.returncode:
                 return f"pasted: {pasted.stdout[-1500:]}{pasted.stderr[-1500:]}"
         ours, theirs = numbers(Path(runs, "a")), numbers(Path(runs, "b"))
-        return "" if ours == theirs else f"pasted, the commands give other numbers:\n{ours}\n{theirs}"
+        return "" if ours and ours == theirs else f"pasted, the commands give other numbers:\n{ours}\n{theirs}"
 
 
 def main() -> int:

@@ -20,6 +20,7 @@
 #   shards FOLDER            prints the word for all shards of prepared data, read when the command runs
 #   shared NAME COMMAND      a training or a search that several cells take: sets $shared, the folder that it writes
 #   fairseq-... seqstruct python ...     steps, run from the root of the repository; ${cpu[@]} is --cpu but at paper
+#   score_translation, record_translation FILE.json ...   the score of $out/generate-test.txt, and the record of a translation
 #   record METRIC[UNIT]=FILE:KEY ... FILE.json ...       (see `seqstruct record --help`)
 
 if [[ -z "${SEQSTRUCT_RECIPE:-}" ]]; then
@@ -85,6 +86,17 @@ record() { _emit record "$@"; }
 baseline() {
     seqstruct baseline "$1" "$data" "${@:2}" --out "$out/baseline.json"
     record baseline.json
+}
+
+# $out/generate-test.txt by the corpus's own references; then that, the perplexity, size and speeds, and what is named
+score_translation() {
+    seqstruct score --from-generate "$out/generate-test.txt" --data "$data" --metrics tokenized_bleu bleu chrf \
+        --record "$out/score.json"
+}
+record_translation() {
+    record "$1" "validation_perplexity[perplexity]=train.log:valid_ppl@best" \
+        "parameters[parameters]=train.log:parameters" "training_tokens_per_second[tokens/s]=train.log:wps@median" \
+        "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second" "${@:2}"
 }
 
 cpu=()

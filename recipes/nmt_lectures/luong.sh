@@ -31,8 +31,7 @@ cell() {
     path="$out/checkpoints/checkpoint_best.pt" search=(--beam 10 --lenpen 0 --max-len-a 1.5 --max-len-b 10)
     fairseq-generate "$data/bin" --user-dir seqstruct --path "$path" --gen-subset test "${search[@]}" \
         --max-tokens 4000 --results-path "$out" "${cpu[@]}"
-    seqstruct score --from-generate "$out/generate-test.txt" --data "$data" --metrics tokenized_bleu bleu chrf \
-        --record "$out/score.json"
+    score_translation
     fairseq-validate "$data/bin" --user-dir seqstruct --task translation --path "$path" --valid-subset test \
         --batch-size 32 --log-format json "${cpu[@]}"
     # fairseq replaces unknown words from text alone
@@ -42,9 +41,7 @@ cell() {
         "${search[@]}" --max-tokens 4000 --dataset-impl raw --replace-unk --results-path "$out/replaced" "${cpu[@]}"
     seqstruct score --from-generate "$out/replaced/generate-test.txt" --data "$data" --metrics tokenized_bleu \
         --record "$out/replaced.json" "test_{}_unknown_words_replaced"
-    record score.json "validation_perplexity[perplexity]=train.log:valid_ppl@best" \
-        "parameters[parameters]=train.log:parameters" "training_tokens_per_second[tokens/s]=train.log:wps@median" \
-        "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second" \
+    record_translation score.json \
         "test_perplexity[perplexity]=validate.log:test_ppl" replaced.json
 }
 

@@ -43,11 +43,8 @@ cell() {
     fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/checkpoints/checkpoint_best.pt" --gen-subset test \
         --task translation_gnmt --length-alpha 0.2 --coverage-beta 0.2 --beam 8 --max-len-a 1.5 --max-len-b 10 \
         --max-tokens 4000 --results-path "$out" "${cpu[@]}"
-    seqstruct score --from-generate "$out/generate-test.txt" --data "$data" --metrics tokenized_bleu bleu chrf \
-        --record "$out/score.json"
-    record score.json "validation_perplexity[perplexity]=train.log:valid_ppl@best" \
-        "parameters[parameters]=train.log:parameters" "training_tokens_per_second[tokens/s]=train.log:wps@median" \
-        "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second"
+    score_translation
+    record_translation score.json
 }
 
 # shellcheck source=recipes/common.sh

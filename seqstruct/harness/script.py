@@ -288,9 +288,10 @@ class Script:
     ) -> Iterator[tuple[str, tuple[str, ...]]]:
         if self.path.suffix != ".sh" or not self.path.is_file():
             raise ValueError(f"{self.path}: expected a recipe, a shell script recipes/PAPER/NAME.sh")
-        environment = {**os.environ, **values, "SEQSTRUCT_RECIPE": what}
-        if not reference:
-            environment.pop("SEQSTRUCT_REFERENCE", None)
+        kept = ("PATH", "HOME", "TMPDIR", *(("SEQSTRUCT_REFERENCE",) if reference else ()))
+        # a variable of the user's that has the name of one of a recipe's would be taken for it
+        environment = {name: os.environ[name] for name in kept if name in os.environ}
+        environment |= {**values, "SEQSTRUCT_RECIPE": what, "LC_ALL": "C"}
         done = subprocess.run(
             ["bash", str(self.path)], env=environment, capture_output=True, text=True, check=False, cwd=self.root
         )

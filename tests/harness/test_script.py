@@ -77,6 +77,13 @@ def test_the_reference_s_corpora_are_taken_where_they_are(script, tmp_path, monk
     assert "--made-up" in script.plan(Cell("plain", 1, "smoke")).steps[0].words
 
 
+def test_variables_of_the_user_s_are_no_settings(script, monkeypatch):
+    plan = script.plan(Cell("plain", 1, "small"))
+    for name in ("log", "given", "max_minutes", "minutes", "table", "threads", "rows", "out", "LC_ALL"):
+        monkeypatch.setenv(name, "9")
+    assert Script(script.path).plan(Cell("plain", 1, "small")) == plan
+
+
 @pytest.mark.parametrize("old, new, told", [
     ("paper=nmt_lectures", "paper=mine", "expected paper to be one of"),
     ('rows=(plain "stack + gate" fail)', "rows=()", "it has no rows"),

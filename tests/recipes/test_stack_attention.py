@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 
 import pytest
 from fairseq.data import Dictionary
 
 from seqstruct.harness import demo
-from seqstruct.harness.records import read_records
+from seqstruct.harness.records import read_folder, read_records
 from seqstruct.harness.script import Cell, Script
 from seqstruct.models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.models.structured_transformer import StructuredTransformerModel, StructuredTransformerModelConfig
@@ -145,3 +146,21 @@ def test_the_demo_s_words_are_those_of_its_cells():
     assert found["optimization"] == {"clip_norm": 5.0, "max_epoch": demo.EPOCHS, "lr": [0.004]}
     assert found["lr_scheduler"] == {"_name": "polynomial_decay", "warmup_updates": 200, "total_num_update": 8 * 500}
     assert set(Script(FOLDER / "demo.sh").rows("small")) == set(demo.SHOWN)
+
+
+def test_a_cut_training_goes_on_to_the_same_numbers(tmp_path):
+    words = [str(FOLDER / "figure-2.sh"), "--scale", "smoke", "--row", "dyck Tf+Nd", "--seeds", "1", "--runs"]
+    whole = subprocess.run([*words, str(tmp_path / "whole")], capture_output=True, text=True, check=False)
+    assert whole.returncode == 0, whole.stderr
+    # the same training, ended after its first epoch
+    plan = Script(FOLDER / "figure-2.sh").plan(Cell("dyck Tf+Nd", 1, "smoke"), runs=tmp_path / "cut")
+    prepare, train = plan.steps[:2]
+    first = plan.line(prepare) + " && " + plan.line(train).replace(" 2>&1", " optimization.max_epoch=1 2>&1")
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", f"mkdir -p {plan.out} && {first}"], cwd=ROOT, check=False)
+    assert done.returncode == 0
+    again = subprocess.run([*words, str(tmp_path / "cut")], capture_output=True, text=True, check=False)
+    assert again.returncode == 0, again.stderr
+    found = [read_folder(tmp_path / name / "stack_attention" / "records") for name in ("whole", "cut")]
+    assert [r.metrics for r in found[0]] == [r.metrics for r in found[1]] and len(found[0]) == 2
+    (log,) = (tmp_path / "cut").rglob("train.log")
+    assert log.read_text(encoding="utf-8").count("Start iterating over samples") >= 2
