@@ -70,7 +70,7 @@ def one_thread() -> None:
 
 @pytest.fixture
 def record():
-    """A function that makes a record of a run, whole but for what it is told to change; of one metric unless given several."""
+    """A function that makes a record, whole but for what it is told to change; of one metric unless given several."""
 
     def make(metric="difference", value=0.25, unit="nats", axis="", points=(), **changes):
         split = {"axis": axis, "points": points} if axis else {}
