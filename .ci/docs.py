@@ -135,13 +135,17 @@ def registered() -> str:
 
 
 def api() -> dict[str, str]:
-    """The pages of the API: `seqstruct.attention`, and one for each public module of `seqstruct.ops`, with an index."""
+    """The pages of the API: `seqstruct.attention`, and each module and folder of `seqstruct.ops`, with an index."""
     pages = {"attention": "# seqstruct.attention\n\n::: seqstruct.attention\n"}
     rows = []
-    for path in sorted((ROOT / "seqstruct" / "ops").glob("[!_]*.py")):
-        tree = ast.parse(path.read_text("utf-8"))
-        pages[f"ops-{path.stem}"] = f"# seqstruct.ops.{path.stem}\n\n::: seqstruct.ops.{path.stem}\n"
-        first = (ast.get_docstring(tree) or "").partition("\n")[0]
+    for path in sorted((ROOT / "seqstruct" / "ops").glob("[!_]*")):
+        face = path / "__init__.py" if path.is_dir() else path
+        if not face.is_file():
+            continue
+        name = f"seqstruct.ops.{path.stem}"
+        inside = [f"{name}.{module.stem}" for module in sorted(path.glob("[!_]*.py"))] if path.is_dir() else []
+        pages[f"ops-{path.stem}"] = f"# {name}\n\n" + "\n".join(f"::: {module}\n" for module in [name, *inside])
+        first = (ast.get_docstring(ast.parse(face.read_text("utf-8"))) or "").partition("\n")[0]
         rows.append(f"| [`{path.stem}`](ops-{path.stem}.md) | {first} |")
     pages["ops"] = "# seqstruct.ops\n\nPure functions on tensors; each needs torch alone.\n\n"
     pages["ops"] += "| module | what it has |\n| --- | --- |\n" + "\n".join(rows) + "\n"

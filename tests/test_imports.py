@@ -1,4 +1,4 @@
-"""The dependency rule: models, tasks, criterions, cli -> bridge -> attention -> ops -> torch, never upward."""
+"""The rule: models, tasks, criterions, cli -> bridge -> layers -> attention -> ops -> torch, never upward."""
 
 import ast
 import json
@@ -16,13 +16,14 @@ FAIRSEQ = {"fairseq", "fairseq_cli", "omegaconf", "hydra"}
 LEVELS = (
     ("ops",),
     ("attention",),
+    ("layers",),
     ("bridge",),
     ("benchmarks", "criterions", "data", "models", "schedules", "scoring", "tasks"),
-    ("benchmarks", "harness"),
+    ("benchmarks", "harness", "plots"),
     ("cli",),
 )
 LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
-PLAIN = sorted(p for folder in ("ops", "attention") for p in (PACKAGE / folder).rglob("*.py"))
+PLAIN = sorted(p for folder in ("ops", "attention", "layers") for p in (PACKAGE / folder).rglob("*.py"))
 ALL = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -56,7 +57,7 @@ def test_nothing_imports_upward(path):
 
 
 @pytest.mark.parametrize("path", PLAIN, ids=lambda p: str(p.relative_to(ROOT)))
-def test_ops_and_attention_need_torch_and_the_standard_library_alone(path):
+def test_ops_attention_and_layers_need_torch_and_the_standard_library_alone(path):
     for name in imports(path):
         top = name.partition(".")[0]
         assert top in {"torch", "seqstruct"} or top in sys.stdlib_module_names, f"{path.name} imports {name}"
@@ -70,7 +71,7 @@ def test_the_package_itself_imports_nothing():
     assert imports(PACKAGE / "__init__.py") == set()
 
 
-@pytest.mark.parametrize("module", ["seqstruct.ops", "seqstruct.attention", "seqstruct.cli"])
+@pytest.mark.parametrize("module", ["seqstruct.ops", "seqstruct.attention", "seqstruct.layers", "seqstruct.cli"])
 def test_fairseq_is_not_loaded(module):
     code = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(

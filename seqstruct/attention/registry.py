@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any, Callable, Iterable, TypeVar
 
 from seqstruct.attention.base import Attention, Site
@@ -10,6 +12,12 @@ from seqstruct.attention.option import check_option, default_of
 
 ATTENTIONS: dict[str, type[Attention]] = {}
 T = TypeVar("T", bound=type[Attention])
+
+
+def import_all(package: str, path: Iterable[str]) -> None:
+    """Imports every module and folder of a package, for what they register."""
+    for found in iter_modules(path):
+        import_module(f"{package}.{found.name}")
 
 
 def register_attention(name: str, sites: Iterable[Site]) -> Callable[[T], T]:

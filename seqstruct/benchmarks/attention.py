@@ -18,10 +18,10 @@ from torch import Tensor
 from seqstruct.benchmarks.curves import length_panels
 from seqstruct.benchmarks.timing import Contestant, Place, measure, table
 from seqstruct.benchmarks.timing import machine as machine_line
-from seqstruct.harness.plot import save
-from seqstruct.ops.bounded_memory import causal_bounded_memory, empty_bounded_memory
-from seqstruct.ops.feature_maps import EluMap, GaussianMap
-from seqstruct.ops.linear_attention import causal_linear_attention, empty_memory, schedule
+from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
+from seqstruct.ops.memory.feature_maps import EluMap, GaussianMap
+from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory, schedule
+from seqstruct.plots.plot import save
 
 BATCH, HEADS, DIM, FREQUENCIES, SLOTS = 8, 8, 64, 64, 32
 UNIT = "softmax, fused"

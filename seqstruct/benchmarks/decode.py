@@ -21,13 +21,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqstruct.attention.dot_product import Cache
+from seqstruct.attention.softmax.base import Cache
 from seqstruct.benchmarks.curves import Curves, length_panels
 from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
 from seqstruct.benchmarks.timing import Place, machine, table
-from seqstruct.harness.plot import save
-from seqstruct.ops import bounded_memory, linear_attention
-from seqstruct.ops.feature_maps import EluMap, FeatureMap, GaussianMap
+from seqstruct.ops.memory import bounded_memory, linear_attention
+from seqstruct.ops.memory.feature_maps import EluMap, FeatureMap, GaussianMap
+from seqstruct.plots.plot import save
 
 BATCH, HEADS, DIM = 16, 8, 64
 CACHE = "softmax, preallocated cache"

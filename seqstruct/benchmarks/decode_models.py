@@ -14,7 +14,7 @@ from seqstruct.attention.base import Reading, Site
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.benchmarks.timing import Place
 from seqstruct.bridge.adapter import AttentionAdapter
-from seqstruct.models.structured_transformer import StructuredTransformerModel, StructuredTransformerModelConfig
+from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 
 LAYERS, MODEL, HEADS, FEED_FORWARD, WORDS = 6, 512, 8, 2048, 32000
 PLANS = {  # cross and causal attention, of the sizes of figures 4.2 and 5.1

@@ -21,7 +21,7 @@ from fairseq.data import Dictionary
 from seqstruct.benchmarks.timing import Contestant, Place, audit, measure
 from seqstruct.data.listops.formulas import SYMBOLS
 from seqstruct.harness.measurements import Measurement, write
-from seqstruct.models.structured_classifier import StructuredClassifier, StructuredClassifierConfig
+from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
 
 
 def compared(

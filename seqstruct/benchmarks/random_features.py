@@ -17,10 +17,10 @@ import torch
 from torch import Tensor
 
 from seqstruct.harness.measurements import Measurement, write
-from seqstruct.ops.feature_maps import GaussianMap
-from seqstruct.ops.linear_attention import empty_memory, read, schedule
-from seqstruct.ops.linear_attention import write as write_memory
-from seqstruct.ops.random_features import gaussian_features
+from seqstruct.ops.memory.feature_maps import GaussianMap
+from seqstruct.ops.memory.linear_attention import empty_memory, read, schedule
+from seqstruct.ops.memory.linear_attention import write as write_memory
+from seqstruct.ops.memory.random_features import gaussian_features
 
 FREQUENCIES, DIM, KEYS = 64, 64, 200
 WAYS = {"unit norm, sigma 1": (True, 1.0), "unit norm, sigma 2": (True, 2.0), "equation 4.10": (False, DIM**-0.25)}

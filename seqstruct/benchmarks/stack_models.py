@@ -10,9 +10,9 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from seqstruct.benchmarks.timing import Contestant, Place
-from seqstruct.models import stack_lstm_lm
-from seqstruct.models.stack_lstm_lm import StackLSTMLanguageModel
-from seqstruct.models.structured_transformer_lm import (
+from seqstruct.models.language_models import stack_lstm_lm
+from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel
+from seqstruct.models.transformer.lm import (
     StructuredTransformerLanguageModel,
     StructuredTransformerLanguageModelConfig,
     structured_transformer_lm_cfl,

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from seqstruct.benchmarks.timing import Contestant, machine, measure, table
 from seqstruct.benchmarks.translation_peers import joeynmt_loss, joeynmt_model, joeynmt_search, matrix_products
-from seqstruct.bridge.beam_search import BeamSearchGenerator
-from seqstruct.bridge.compat import prepare_fairseq
-from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
+from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
+from seqstruct.bridge.patches.compat import prepare_fairseq
+from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 
 SIZE, LAYERS, BATCH, VOCABULARY, BEAM = 256, 2, 64, 5000, 5
 FAIRSEQ = "fairseq lstm (input feeding)"

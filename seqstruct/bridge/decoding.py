@@ -24,7 +24,7 @@ import torch
 from fairseq import utils
 from torch import Tensor
 
-from seqstruct.bridge.beam_search import BeamSearchGenerator, CandidateSearch
+from seqstruct.bridge.patches.beam_search import BeamSearchGenerator, CandidateSearch
 
 LENGTH_OFFSET = 5
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from seqstruct.bridge.adapter import AttentionAdapter
 from seqstruct.bridge.checkpoints import check_parameters
-from seqstruct.bridge.dictionaries import mapped
 from seqstruct.bridge.earlier_plans import keep_meaning
+from seqstruct.bridge.patches.dictionaries import mapped
 
 logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from seqstruct.attention import AttentionPlan, Site, get_attention, parse_choices
-from seqstruct.attention.dot_product import Cache
+from seqstruct.attention.softmax.base import Cache
 from seqstruct.bridge.carried_state import CarriedState, going_on_from
 from seqstruct.bridge.collect import carrying
 from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, layer_builders
-from seqstruct.bridge.positions import InterleavedSinusoidalPositions
 from seqstruct.bridge.reversible import ReversibleLayers
 from seqstruct.bridge.vocabulary import TerminalProjection
+from seqstruct.layers.positions import InterleavedSinusoidalPositions
 
 logger = logging.getLogger(__name__)
 

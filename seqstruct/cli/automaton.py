@@ -19,7 +19,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from seqstruct.harness.automaton import checkpoint_figure
-    from seqstruct.harness.plot import save
+    from seqstruct.plots.automaton import checkpoint_figure
+    from seqstruct.plots.plot import save
 
     save(checkpoint_figure(args.checkpoint, args.text, args.feature, args.data), args.out)

@@ -50,7 +50,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print trees or scores.  Raises ValueError or OSError with one sentence."""
-    from seqstruct.data.trees import EXTENSION
+    from seqstruct.data.text.trees import EXTENSION
 
     path = Path(args.input)
     trees = args.input != "-" and (path.is_dir() or path.suffix in (EXTENSION, ".zip"))
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     if trees:
         _score(args, path)
         return 0
-    from seqstruct.data.aligned import read_lines
+    from seqstruct.data.text.aligned import read_lines
 
     parse = _parser(args)
     lines = (line.rstrip("\n") for line in sys.stdin) if args.input == "-" else read_lines(args.input)
@@ -107,22 +107,22 @@ def _parser(args: argparse.Namespace) -> Any:
         parse = load_parser(args.checkpoint, args.data, args.left_score)
     if not args.lowercase:
         return parse
-    from seqstruct.data.corpora import Options
-    from seqstruct.data.parsed_text import normalise
+    from seqstruct.data.corpora.language_modeling import Options
+    from seqstruct.data.corpora.parsed_text import normalise
 
     return lambda words: parse(normalise(words, Options(lowercase=True)))
 
 
 def _show(form: str, words: list[str], splits: Any) -> None:
-    from seqstruct.data.trees import binary_tree, bracketed, drawn
+    from seqstruct.data.text.trees import binary_tree, bracketed, drawn
 
     tree = binary_tree(words, splits)
     print(bracketed(tree) if form == "brackets" else drawn(tree) + "\n")
 
 
 def _score(args: argparse.Namespace, path: Path) -> None:
-    from seqstruct.data.parsed_text import gold_tree
-    from seqstruct.data.trees import binary_tree, bracketed, drawn, read_trees, spans, words
+    from seqstruct.data.corpora.parsed_text import gold_tree
+    from seqstruct.data.text.trees import binary_tree, bracketed, drawn, read_trees, spans, words
     from seqstruct.scoring.bracketing import branching, score_brackets
 
     gold = [tree for tree in map(gold_tree, read_trees(path)) if tree is not None]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seqstruct.data.conllu import Token
+    from seqstruct.data.text.conllu import Token
 
 EXTENSION = ".conllu"
 
@@ -36,10 +36,10 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the trees and say how many.  Raises ValueError or OSError with one sentence."""
-    from seqstruct.data.conllu import format_conllu
     from seqstruct.data.files import atomic_write, new_folder
     from seqstruct.data.parsing.sentence import AnnotatedSentence
     from seqstruct.data.parsing.tagger import Tagger, read_brown
+    from seqstruct.data.text.conllu import format_conllu
     from seqstruct.scoring.parsers import load_dependency_parser
 
     names = [_name(path) for path in args.inputs]
@@ -70,8 +70,8 @@ def _name(path: str) -> str:
 def _read(path: str) -> Iterable[list[Token]]:
     """The words of each sentence.  Raises ValueError, naming the line, if there is none in it."""
     from seqstruct.cli.parse import sentences_of
-    from seqstruct.data.aligned import read_lines
-    from seqstruct.data.conllu import Token, read_conllu
+    from seqstruct.data.text.aligned import read_lines
+    from seqstruct.data.text.conllu import Token, read_conllu
 
     if path.removesuffix(".gz").endswith(EXTENSION):
         yield from (list(sentence.tokens) for sentence in read_conllu(path))

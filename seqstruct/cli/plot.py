@@ -73,14 +73,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def _curves(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
+    from seqstruct.plots import plot
 
     logs = {(p.parent if p.is_file() else p).name: p if p.is_file() else p / "train.log" for p in args.runs}
     plot.save(plot.learning_curves(logs, args.metric), args.out)
 
 
 def _lengths(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
+    from seqstruct.plots import plot
 
     chosen = _records(args.paper, args.table, args)
     draw = plot.length_panels if args.panels else plot.length_curves
@@ -88,8 +88,8 @@ def _lengths(args: argparse.Namespace) -> None:
 
 
 def _efficient(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
-    from seqstruct.harness.plot_efficient import draw
+    from seqstruct.plots import plot
+    from seqstruct.plots.efficient import draw
 
     plot.save(draw(args.figure, _records("peng_thesis", args.figure, args)), args.out)
 
@@ -107,7 +107,7 @@ def _records(paper: str, table: str, args: argparse.Namespace) -> list:
 
 
 def _attention(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
+    from seqstruct.plots import plot
 
     views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
     if args.stacks:
@@ -118,8 +118,8 @@ def _attention(args: argparse.Namespace) -> None:
 
 
 def _soft_tree(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
-    from seqstruct.harness.plot_tree import soft_tree, soft_tree_gates
+    from seqstruct.plots import plot
+    from seqstruct.plots.soft_tree import soft_tree, soft_tree_gates
 
     words, gates = soft_tree_gates(args.checkpoint, _line(args.text), data=args.data)
     plot.save(soft_tree(words, gates), args.out)
@@ -127,21 +127,21 @@ def _soft_tree(args: argparse.Namespace) -> None:
 
 def _line(text: str) -> str:
     """Text as it is given, or the first line of a file."""
-    from seqstruct.data.aligned import read_lines
+    from seqstruct.data.text.aligned import read_lines
 
     return next(iter(read_lines(text[1:])), "") if text.startswith("@") else text
 
 
 def _run(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
+    from seqstruct.plots import plot
 
     views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
     plot.save(plot.stack_runs(views), args.out)
 
 
 def _dependencies(args: argparse.Namespace) -> None:
-    from seqstruct.harness import plot
-    from seqstruct.harness.plot_dependencies import dependencies, trees_of_checkpoints
+    from seqstruct.plots import plot
+    from seqstruct.plots.dependencies import dependencies, trees_of_checkpoints
 
     found = trees_of_checkpoints(args.checkpoints, args.data, args.corpus, args.split, args.sentence)
     plot.save(dependencies(*found), args.out)

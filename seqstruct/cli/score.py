@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from seqstruct.data.aligned import read_lines
-from seqstruct.data.subwords import KINDS
+from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.text.subwords import KINDS
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
 from seqstruct.scoring.hypotheses import UNDO, read_generate, to_text
 from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_length

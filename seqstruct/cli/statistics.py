@@ -36,9 +36,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the table.  Raises ValueError or OSError with one sentence."""
-    from seqstruct.data.aligned import read_lines
-    from seqstruct.data.statistics import SEGMENTATIONS, Options, count_words, line_of
-    from seqstruct.data.subwords import moses_tokenizer
+    from seqstruct.data.text.aligned import read_lines
+    from seqstruct.data.text.statistics import SEGMENTATIONS, Options, count_words, line_of
+    from seqstruct.data.text.subwords import moses_tokenizer
 
     if args.other and args.tokenize and not args.other_language:
         raise ValueError("--other: expected --other-language with it, for Moses to tokenise it")

@@ -14,7 +14,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from seqstruct.criterions.logs import summed
-from seqstruct.models.parser_layers import graph_hinge, tree_hinge, tree_likelihood_loss
+from seqstruct.layers.parsing import graph_hinge, tree_hinge, tree_likelihood_loss
 from seqstruct.scoring.dependency import PUNCTUATION, attachment_counts, f1, graph_counts, share
 
 TREE_LOSSES = {"hinge": tree_hinge, "likelihood": tree_likelihood_loss}

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from seqstruct.criterions.logs import summed
-from seqstruct.data.parsed_text import MOST_WORDS
+from seqstruct.data.corpora.parsed_text import MOST_WORDS
 
 
 @dataclass

@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
-from seqstruct.data.aligned import read_checksums
 from seqstruct.data.files import atomic_write, sha256, verify
+from seqstruct.data.text.aligned import read_checksums
 
 SUMS = "SHA256SUMS"
 ATTEMPTS = 3

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-from seqstruct.data.aligned import content_sha256, find_text, read_lines, read_pairs
 from seqstruct.data.files import atomic_write, write_json
+from seqstruct.data.text.aligned import content_sha256, find_text, read_lines, read_pairs
 
 SPLITS = ("train", "valid", "test")
 META, PAIRS_META = "meta.json", "nli.json"
@@ -48,7 +48,7 @@ def cutter(args: argparse.Namespace) -> Callable[[str], list[str]]:
     """From a text to its words, as `add_word_arguments` says."""
     if args.language is None:
         return lambda line: (line.lower() if args.lowercase else line).split()
-    from seqstruct.data.subwords import moses_tokenizer
+    from seqstruct.data.text.subwords import moses_tokenizer
 
     tokenize = moses_tokenizer(args.language)
     return lambda line: tokenize(line.lower() if args.lowercase else line).split()

@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from seqstruct.data.binarise import write_lines
+from seqstruct.data.text.binarise import write_lines
 
 SPLITS = ("train", "valid", "test")
 

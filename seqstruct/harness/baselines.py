@@ -21,12 +21,12 @@ from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
-from seqstruct.data.aligned import read_lines
 from seqstruct.data.babi import stories
 from seqstruct.data.cfl import folder as strings
 from seqstruct.data.nli import folder as nli
 from seqstruct.data.parsing import folder as parsing
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text_classification import folder as texts
 from seqstruct.data.tree_transduction import folder as formulas
 from seqstruct.harness.measurements import Measurement

@@ -64,7 +64,7 @@ def with_choice_of_length(record: Record) -> Record:
 
 def draw(found: Mapping[str, Record], plans: Sequence[Plan], out: Path) -> list[Path]:
     """Difference by string length, stack actions of one string, learning curves; the files' paths."""
-    from seqstruct.harness import plot
+    from seqstruct.plots import plot
 
     folders = {row.split()[1]: plan.out for row in SHOWN for plan in plans if plan.cell.row == row}
     drawings = {

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seqstruct.data.aligned import read_lines
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.harness.quiet import quiet
 
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=60, metavar="N", help="source tokens at most (default: 60)")
     parser.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
     args = parser.parse_args(argv)
-    from seqstruct.harness import plot
+    from seqstruct.plots import plot
 
     try:
         pair = first_known(args.data, tuple(args.languages), args.split, args.most)

@@ -18,9 +18,9 @@ import torch
 from matplotlib.figure import Figure
 
 from seqstruct.data.babi.stories import Question, read_questions
-from seqstruct.harness.plot import save
 from seqstruct.harness.quiet import quiet
-from seqstruct.ops.linear_chain import chain_marginals
+from seqstruct.ops.chains import chain_marginals
+from seqstruct.plots.plot import save
 
 FAINTEST = 0.01
 

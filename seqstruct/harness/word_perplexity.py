@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seqstruct.data.aligned import read_lines
+from seqstruct.data.text.aligned import read_lines
 
 
 def word_perplexity(log: Path, text: Path) -> float:

@@ -1,11 +1,11 @@
 """fairseq models: importing this package registers all of them."""
 
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
-from seqstruct.bridge.compat import prepare_fairseq
+from seqstruct.bridge.patches.compat import prepare_fairseq
 
 prepare_fairseq()
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+for _module in walk_packages(__path__, f"{__name__}."):
+    import_module(_module.name)

@@ -1,7 +1,7 @@
 """Unlabeled constituency parsing: F1 of brackets, and how often trees branch to the left and to the right.
 
-Punctuation and traces are removed beforehand (`seqstruct.data.parsed_text.gold_tree`), unary chains count once, and
-brackets around single words never.  Two conventions are in use:
+Punctuation and traces are removed beforehand (`seqstruct.data.corpora.parsed_text.gold_tree`), unary chains count once,
+and brackets around single words never.  Two conventions are in use:
 
     corpus     hits, gold and predicted brackets are summed over all sentences, the one around the whole sentence among
                them (Klein and Manning 2002); with it right branching has the 40.7 on WSJ-40 that Peng (2022, Table 3.3)
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from seqstruct.data.trees import Span, Tree, collapse_unary, fold
+from seqstruct.data.text.trees import Span, Tree, collapse_unary, fold
 
 CONVENTIONS = ("corpus", "sentence")
 

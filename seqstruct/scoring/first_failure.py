@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.aligned import read_lines
 from seqstruct.data.files import write_json
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.tree_transduction.folder import read_meta, read_split
 from seqstruct.scoring.hypotheses import read_generate
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.data.subwords import load_bpe, load_sentencepiece
+from seqstruct.data.text.subwords import load_bpe, load_sentencepiece
 
 MAX_TOKENS = 6000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from seqstruct.data.subwords import moses_detokenizer, undo_bpe, undo_mixed, undo_sentencepiece
+from seqstruct.data.text.subwords import moses_detokenizer, undo_bpe, undo_mixed, undo_sentencepiece
 
 UNDO: dict[str, Callable[[str], str]] = {
     "bpe": undo_bpe,

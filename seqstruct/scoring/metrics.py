@@ -11,7 +11,7 @@ from typing import Any
 from sacrebleu.metrics import BLEU
 from sacrebleu.metrics.base import Metric, Score, Signature
 
-from seqstruct.data.subwords import moses_tokenizer
+from seqstruct.data.text.subwords import moses_tokenizer
 from seqstruct.scoring.gleu import ngrams
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from seqstruct.data.aligned import UNPACKING_ERRORS
+from seqstruct.data.text.aligned import UNPACKING_ERRORS
 from seqstruct.scoring.forced import ForcedScorer, Pair, TooLong
 from seqstruct.scoring.resumable import ResumableFile, fingerprint
 

@@ -5,7 +5,7 @@ from pkgutil import iter_modules
 
 import seqstruct.criterions  # noqa: F401  registers them
 import seqstruct.schedules  # noqa: F401
-from seqstruct.bridge.compat import prepare_fairseq
+from seqstruct.bridge.patches.compat import prepare_fairseq
 
 prepare_fairseq()
 

@@ -20,9 +20,9 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 
-from seqstruct.data.aligned import read_lines
 from seqstruct.data.babi.dataset import StackedQuestions, read_encoded
 from seqstruct.data.babi.folder import VOCABULARY
+from seqstruct.data.text.aligned import read_lines
 
 
 @dataclass

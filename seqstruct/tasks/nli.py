@@ -19,9 +19,9 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
 from torch import Tensor
 
-from seqstruct.data.aligned import read_lines
 from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import VECTORS, VOCABULARY, read_meta, read_split
+from seqstruct.data.text.aligned import read_lines
 
 
 @dataclass

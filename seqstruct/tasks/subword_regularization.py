@@ -8,7 +8,7 @@ The task is fairseq's `translation` in all but the training set, whose sentences
         --arch transformer_iwslt_de_en --update-epoch-batch-itr True ...
 
 Validation and test sets keep the one best segmentation, in which they were binarised; `fairseq-generate` needs none of
-these options, nor this task.  Sources and deviations: seqstruct/data/subword_sampling.py.
+these options, nor this task.  Sources and deviations: seqstruct/data/text/subword_sampling.py.
 
 fairseq's types are read at run time: no postponed annotations here.
 """
@@ -24,7 +24,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 from torch import Tensor
 
-from seqstruct.data.subword_sampling import Sampler, Sampling, load_sampler
+from seqstruct.data.text.subword_sampling import Sampler, Sampling, load_sampler
 
 # How many sentences are segmented beforehand to see that text, subword model and binarised data belong together.
 CHECKED_SENTENCES = 1000

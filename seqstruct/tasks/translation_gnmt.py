@@ -7,7 +7,7 @@ decoded by the other:
         --length-alpha 0.2 --coverage-beta 0.2 --path runs/gnmt/checkpoint_best.pt --beam 8
 
 The scores in its output are those of eq. 14, as fairseq prints them, in bits.  Formulas: seqstruct/bridge/decoding.py;
-8-bit inference: seqstruct/models/rnn_eight_bit.py.  The source's wordpieces are served by SentencePiece
+8-bit inference: seqstruct/models/rnn_translation/eight_bit.py.  The source's wordpieces are served by SentencePiece
 (`--subwords sentencepiece` in `data-prep/`).
 
 fairseq's types are read at run time: no postponed annotations here.
@@ -62,7 +62,7 @@ class GNMTTranslationTask(TranslationTask):
         Raises ValueError on options below 0, and with --eight-bit on models that it does not serve.
         """
         if self.cfg.eight_bit:
-            from seqstruct.models.rnn_eight_bit import quantize
+            from seqstruct.models.rnn_translation.eight_bit import quantize
 
             for model in models:
                 quantize(model)

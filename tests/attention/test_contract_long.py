@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import seqstruct.ops
-from seqstruct.attention import Attention, Site, bigbird, make_config
-from seqstruct.ops import local_attention
+from seqstruct.attention import Attention, Site, make_config
+from seqstruct.attention.blocks import bigbird
+from seqstruct.ops.memory import window as local_attention
 from tests.attention.cases import LENGTH, LONG, Case, Inputs, build, cases, inputs
 from tests.attention.test_contract import TOLERANCE, distinct, gradients, output, padded
 

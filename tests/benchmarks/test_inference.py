@@ -9,7 +9,7 @@ import torch
 
 from seqstruct.benchmarks import inference
 from seqstruct.cli import main
-from seqstruct.ops.linear_chain import chain_marginals
+from seqstruct.ops.chains import chain_marginals
 
 
 def test_the_table_has_a_row_for_each_case(capsys):

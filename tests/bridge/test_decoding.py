@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seqstruct.bridge.collect import collect_readings
 from seqstruct.bridge.decoding import TranslationGenerator, coverage_penalty, length_penalty
-from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
+from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from tests.models.building import dictionary_of, task_of
 
 EOS, PAD, LONGEST = 2, 1, 5

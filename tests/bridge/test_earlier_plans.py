@@ -9,8 +9,8 @@ import torch
 from fairseq import checkpoint_utils
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.bridge.compat import prepare_fairseq
 from seqstruct.bridge.earlier_plans import DEFAULTS, keep_meaning, version_of, written_out
+from seqstruct.bridge.patches.compat import prepare_fairseq
 from seqstruct.bridge.swapped_attention import changed
 from seqstruct.bridge.versions import versions
 from tests.models.building import cfl_dictionary, small_language_model

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import torch
 
 import seqstruct
-from seqstruct.bridge import resume
+from seqstruct.bridge.patches import resume
 from seqstruct.bridge.versions import versions
 
 

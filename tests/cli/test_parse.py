@@ -11,7 +11,7 @@ import torch
 from fairseq.data import Dictionary
 
 from seqstruct.cli import main
-from seqstruct.data.trees import read_trees, words
+from seqstruct.data.text.trees import read_trees, words
 from tests.models.front_door import PLUGIN, fairseq
 
 TREES = """( (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT A) (NN cat) (NP (-NONE- *)))) (. .)) )

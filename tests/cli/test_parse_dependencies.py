@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from seqstruct.cli import main
-from seqstruct.data.conllu import read_conllu
 from seqstruct.data.parsing.folder import read_meta, read_split, write_folder
+from seqstruct.data.text.conllu import read_conllu
 from seqstruct.scoring.parsers import load_dependency_parser
 from tests.data.parsing.corpora import corpus
 from tests.models.front_door import PLUGIN, fairseq

@@ -15,7 +15,7 @@ from torch import Tensor
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.criterions import expected_gleu
 from seqstruct.criterions.expected_gleu import ExpectedGleu, draw
-from seqstruct.models.rnn_translation import RecurrentTranslationConfig, RecurrentTranslationModel
+from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from seqstruct.scoring.gleu import sentence_gleu
 from tests.models.building import dictionary_of, small_translation_model, task_of
 from tests.models.front_door import PLUGIN, binarize, fairseq

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.scripts import SCRIPTS, refused, run
-from tests.data.test_parallel import corpus, prefixes  # noqa: F401  a fixture
+from tests.data.text.test_parallel import corpus, prefixes  # noqa: F401  a fixture
 
 ROOT = SCRIPTS.parent
 COMMON = SCRIPTS / "common.sh"

@@ -8,12 +8,12 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from seqstruct.models.structured_transformer import StructuredTransformerModel, StructuredTransformerModelConfig
-from seqstruct.models.structured_transformer_lm import (
+from seqstruct.models.transformer.lm import (
     StructuredTransformerLanguageModel,
     StructuredTransformerLanguageModelConfig,
     structured_transformer_lm_cfl,
 )
+from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 
 LANGUAGES = {
     "marked-reversal": "01#",

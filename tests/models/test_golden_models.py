@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.bridge.positions import InterleavedSinusoidalPositions
+from seqstruct.layers.positions import InterleavedSinusoidalPositions
 from tests.models.building import LANGUAGES, cfl_dictionary, language_model
 
 GOLDEN = [

@@ -11,28 +11,30 @@ import pytest
 import torch
 
 import seqstruct
-from seqstruct.ops import additive_scores, deferred, gru, lstm, projection, random_features, scan
-from seqstruct.ops.bounded_memory import causal_bounded_memory, empty_bounded_memory
-from seqstruct.ops.dependency import projective_entropy, projective_log_partition, projective_marginals
-from seqstruct.ops.linear_attention import causal_linear_attention, empty_memory
-from seqstruct.ops.linear_chain import chain_entropy, chain_log_partition, chain_marginals
+from seqstruct.ops import additive_scores, deferred, scan
+from seqstruct.ops.automata.rational import rational_recurrence
+from seqstruct.ops.cells import gru, lstm
+from seqstruct.ops.cells.stack_lstm import stack_lstm
+from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
+from seqstruct.ops.memory import random_features
+from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
+from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step
-from seqstruct.ops.pushdown_tape import PushdownTape
-from seqstruct.ops.rational import rational_recurrence
+from seqstruct.ops.pushdown.tape import PushdownTape
 from seqstruct.ops.semiring import SamplingSemiring
-from seqstruct.ops.stack_lstm import stack_lstm
-from seqstruct.ops.superposition_stack import superposition_stack
-from seqstruct.ops.surrogate import dependency_argmax
+from seqstruct.ops.superposition.stack import superposition_stack
+from seqstruct.ops.trees import projection, projective_entropy, projective_log_partition, projective_marginals
+from seqstruct.ops.trees.surrogate import dependency_argmax
 
 ROOT = Path(seqstruct.__file__).parent
-TWICE = {"linear_chain._LogPartition", "dependency._LogPartition"}  # these call the marginals' functions then
+TWICE = {"chains._LogPartition", "trees._LogPartition"}  # these call the marginals' functions then
 
 
 def functions():
     """By module and name, all autograd functions of the package, whether imported so far or not."""
     found = {}
     for file in sorted(ROOT.rglob("*.py")):
-        module = ".".join([ROOT.name, *file.relative_to(ROOT).with_suffix("").parts])
+        module = ".".join([ROOT.name, *file.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and any("Function" in ast.unparse(base) for base in node.bases):
                 function = getattr(import_module(module), node.name)

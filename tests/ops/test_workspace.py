@@ -7,9 +7,10 @@ import gc
 import pytest
 import torch
 
-from seqstruct.ops import dependency_scaled, linear_chain_scan
-from seqstruct.ops.dependency import projective_marginals
-from seqstruct.ops.linear_chain import chain_marginals
+from seqstruct.ops.chains import chain_marginals
+from seqstruct.ops.chains import tiles as linear_chain_scan
+from seqstruct.ops.trees import projective_marginals
+from seqstruct.ops.trees import scaled as dependency_scaled
 from seqstruct.ops.workspace import Pool
 
 

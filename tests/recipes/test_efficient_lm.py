@@ -15,10 +15,10 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 
 from seqstruct.attention import Site, parse_choices
-from seqstruct.data.binarise import preprocess
+from seqstruct.data.text.binarise import preprocess
 from seqstruct.harness import measurements, word_perplexity
 from seqstruct.harness.script import Script
-from seqstruct.models import structured_transformer_lm as models
+from seqstruct.models.transformer import lm as models
 from tests.models.building import dictionary_of, language_model_config, small_language_model, task_of
 from tests.models.front_door import PLUGIN, fairseq
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from seqstruct.harness.settings import points, read_settings
-from seqstruct.models.recurrent_lm import (
+from seqstruct.models.language_models.recurrent_lm import (
     RecurrentLanguageModel,
     RecurrentLanguageModelConfig,
     hidden_size_within,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary
@@ -12,9 +15,9 @@ from fairseq.data import Dictionary
 from seqstruct.harness import demo
 from seqstruct.harness.records import read_folder, read_records
 from seqstruct.harness.script import Cell, Script
-from seqstruct.models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
-from seqstruct.models.structured_transformer import StructuredTransformerModel, StructuredTransformerModelConfig
-from seqstruct.models.structured_transformer_lm import StructuredTransformerLanguageModel
+from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
+from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
+from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 from tests.models.building import cfl_dictionary, language_model_config, task_of
 from tests.recipes.composed import ROOT, trainings
 
@@ -156,7 +159,9 @@ def test_a_cut_training_goes_on_to_the_same_numbers(tmp_path):
     plan = Script(FOLDER / "figure-2.sh").plan(Cell("dyck Tf+Nd", 1, "smoke"), runs=tmp_path / "cut")
     prepare, train = plan.steps[:2]
     first = plan.line(prepare) + " && " + plan.line(train).replace(" 2>&1", " optimization.max_epoch=1 2>&1")
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", f"mkdir -p {plan.out} && {first}"], cwd=ROOT, check=False)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["bash", "-o", "pipefail", "-c", f"mkdir -p {plan.out} && {first}"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PATH": path}, check=False)
     assert done.returncode == 0
     again = subprocess.run([*words, str(tmp_path / "cut")], capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr

@@ -8,7 +8,7 @@ import pytest
 
 from seqstruct.attention import Shape, Site
 from seqstruct.harness.script import Cell, Script
-from seqstruct.models.rnn_translation import parse_attention
+from seqstruct.models.rnn_translation.model import parse_attention
 from tests.recipes.composed import ROOT, trainings
 
 FOLDER = ROOT / "recipes" / "structured_attention"

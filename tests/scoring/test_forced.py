@@ -6,7 +6,7 @@ import re
 import pytest
 import torch
 
-from seqstruct.data.subwords import learn_bpe, learn_sentencepiece
+from seqstruct.data.text.subwords import learn_bpe, learn_sentencepiece
 from seqstruct.scoring.forced import TooLong, batches, load_scorer, load_segmentation
 from tests.models.front_door import PLUGIN, fairseq
 

@@ -3,7 +3,7 @@ import random
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from seqstruct.data.subwords import moses_tokenizer
+from seqstruct.data.text.subwords import moses_tokenizer
 from seqstruct.scoring.gleu import corpus_gleu, sentence_gleu
 from seqstruct.scoring.translation import METRICS, compare, score, score_by_length
 

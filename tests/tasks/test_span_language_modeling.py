@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqstruct.data.parsed_text import prepare
-from seqstruct.data.trees import parse_trees, spans, words
+from seqstruct.data.corpora.parsed_text import prepare
+from seqstruct.data.text.trees import parse_trees, spans, words
 from seqstruct.tasks.span_language_modeling import SpanLanguageModelingTask
 from seqstruct.tasks.stream_language_modeling import StreamLanguageModelingConfig
 from tests.models.front_door import PLUGIN, fairseq

@@ -8,7 +8,7 @@ import re
 import pytest
 import torch
 
-from seqstruct.data import subwords
+from seqstruct.data.text import subwords
 from seqstruct.tasks.subword_regularization import SubwordRegularizationConfig, SubwordRegularizationTask
 from tests.models.front_door import PLUGIN, binarize, fairseq
 

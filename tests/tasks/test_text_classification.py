@@ -10,10 +10,10 @@ import torch
 from fairseq import checkpoint_utils
 from torch import nn
 
-from seqstruct.bridge.recurrent import CELLS
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
 from seqstruct.data.text_classification.folder import Request, write_folder
-from seqstruct.models.rnn_classifier import RNNClassifier, RNNClassifierConfig
+from seqstruct.layers.recurrent import CELLS
+from seqstruct.models.sentences.rnn_classifier import RNNClassifier, RNNClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
 from tests.models.front_door import PLUGIN, fairseq
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from seqstruct.data.aligned import read_lines
 from seqstruct.data.babi.stories import Question, find_task, read_questions, vocabulary_of
 from seqstruct.data.files import new_folder
+from seqstruct.data.text.aligned import read_lines
 
 VOCABULARY = "vocabulary.txt"
 SHA256 = {  # of a task's training file and its test file after it

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqstruct.data.aligned import read_lines
+from seqstruct.data.text.aligned import read_lines
 
 TASKS = {
     1: "single-supporting-fact",

@@ -10,7 +10,7 @@ from pathlib import Path
 from seqstruct.data.files import atomic_write
 from seqstruct.data.made_up.text import write_brown
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
-from seqstruct.data.sdp import Graph, format_sdp
+from seqstruct.data.text.sdp import Graph, format_sdp
 
 
 def sentence(kind: str, generator: random.Random) -> AnnotatedSentence:

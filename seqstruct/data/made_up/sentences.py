@@ -71,7 +71,7 @@ def glue(folder: Path) -> None:
     """All four tasks, and an encoding that knows single bytes alone."""
     from fairseq.data.encoders.gpt2_bpe_utils import bytes_to_unicode
 
-    from seqstruct.data.glue import TASKS
+    from seqstruct.data.corpora.glue import TASKS
 
     symbols = bytes_to_unicode().values()
     (folder / "encoder.json").write_text(json.dumps({symbol: number for number, symbol in enumerate(symbols)}))

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from seqstruct.data.aligned import read_pairs
 from seqstruct.data.files import atomic_write
+from seqstruct.data.text.aligned import read_pairs
 
 SIZES = {"train": 400, "valid": 40, "test": 20}
 DOCUMENT = 10  # sentences
@@ -106,8 +106,8 @@ def kftt(folder: Path) -> None:
 
 
 def _corpora(folder: Path, *names: str) -> None:
-    """The files that corpora of `seqstruct.data.translation` want, in German and English whatever their languages."""
-    from seqstruct.data.translation import get_corpus
+    """What `seqstruct.data.corpora.translation` reads, in German and English whatever its languages."""
+    from seqstruct.data.corpora.translation import get_corpus
 
     for name in names:
         for key, (file, *_) in get_corpus(name).wanted.items():

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from seqstruct.data.aligned import read_lines
-from seqstruct.data.conllu import read_conllu
 from seqstruct.data.files import new_folder
 from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pair, Pairs, find_snli, read_rte, read_snli
-from seqstruct.data.word_vectors import read_vectors, vectors_with_hashing
+from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.text.conllu import read_conllu
+from seqstruct.data.text.word_vectors import read_vectors, vectors_with_hashing
 
 SPLITS = ("train", "valid", "test")
 CORPORA = {"snli": SNLI_LABELS, "rte": RTE_LABELS}

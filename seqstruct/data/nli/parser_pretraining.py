@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from seqstruct.data.conllu import read_conllu
 from seqstruct.data.files import atomic_write
-from seqstruct.models.decomposable_attention import DecomposableAttentionConfig, DecomposableAttentionModel
+from seqstruct.data.text.conllu import read_conllu
+from seqstruct.models.sentences.decomposable_attention import DecomposableAttentionConfig, DecomposableAttentionModel
 from seqstruct.tasks.nli import NLIConfig, NLITask
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from seqstruct.data.aligned import read_lines
+from seqstruct.data.text.aligned import read_lines
 
 SNLI_LABELS = ("entailment", "neutral", "contradiction")
 RTE_LABELS = ("entailment", "no entailment")

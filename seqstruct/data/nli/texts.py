@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seqstruct.data.aligned import read_lines
 from seqstruct.data.files import atomic_write, new_folder
 from seqstruct.data.nli.folder import SPLITS
+from seqstruct.data.text.aligned import read_lines
 
 SIDES = ("premise", "hypothesis")
 

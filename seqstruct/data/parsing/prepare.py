@@ -97,9 +97,9 @@ def _splits(
 
 
 def _read(path: str, kind: str, args: argparse.Namespace) -> list[AnnotatedSentence]:
-    from seqstruct.data.conllu import read_conllu
     from seqstruct.data.parsing.sentence import graph_of, graph_of_sdp, tree_of
-    from seqstruct.data.sdp import read_sdp
+    from seqstruct.data.text.conllu import read_conllu
+    from seqstruct.data.text.sdp import read_sdp
 
     if kind == "trees":
         return [tree_of(sentence, args.tags) for sentence in read_conllu(path)]

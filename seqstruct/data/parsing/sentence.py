@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from seqstruct.data import conllu, sdp
+from seqstruct.data.text import conllu, sdp
 
 TOP = "<top>"
 

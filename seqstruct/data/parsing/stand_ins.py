@@ -14,11 +14,11 @@ from __future__ import annotations
 import argparse
 from tempfile import TemporaryDirectory
 
-from seqstruct.data.conllu import read_conllu
 from seqstruct.data.downloads import collect, raw_folder
 from seqstruct.data.parsing.folder import Corpus, Options, write_folder
 from seqstruct.data.parsing.prepare import read_classes, report
 from seqstruct.data.parsing.sentence import graph_of, tree_of
+from seqstruct.data.text.conllu import read_conllu
 
 MANUAL = "en_partut and en_ewt are of github.com/UniversalDependencies; name the folder of all files by --from"
 FILES = {

@@ -16,9 +16,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from seqstruct.data.corpora import brown_documents
+from seqstruct.data.corpora.language_modeling import brown_documents
 from seqstruct.data.parsing.folder import Corpus
-from seqstruct.ops.linear_chain import chain_best_path
+from seqstruct.ops.chains import chain_best_path
 
 RARE, LONGEST_ENDING = 10, 5  # a word seen at most so often teaches its endings; characters of an ending
 SMOOTHING = 10.0  # weight of the coarser distribution, in occurrences

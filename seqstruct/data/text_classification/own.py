@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> None:
     """Write the folder and say what it holds."""
     from collections import Counter
 
+    from seqstruct.data.text.word_vectors import read_vectors
     from seqstruct.data.text_classification.folder import Sentence, choose_words, write_sentences
-    from seqstruct.data.word_vectors import read_vectors
 
     drawn, cut = own.missing(args), own.cutter(args)
     given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}

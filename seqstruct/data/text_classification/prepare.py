@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(args: argparse.Namespace) -> None:
     """Write the folder and say what it holds."""
     from seqstruct.data.downloads import Remote, raw_folder
+    from seqstruct.data.text.word_vectors import read_vectors
     from seqstruct.data.text_classification.folder import RAW, SHA256, Request, read_raw, write_folder
-    from seqstruct.data.word_vectors import read_vectors
 
     request = Request(args.entry, args.min_count, args.seed, not args.unchecked)
     remotes = [Remote(f"{BASE}/{name}", SHA256[name]) for name in RAW.get(args.entry, {}).values()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from seqstruct.ops.compiled import call
-from seqstruct.ops.pushdown_layout import LARGEST_READING, transition_count
-from seqstruct.ops.pushdown_recurrence import LARGEST_INNER, SMALLEST_TOTAL
+from seqstruct.ops.pushdown.layout import LARGEST_READING, transition_count
+from seqstruct.ops.pushdown.recurrence import LARGEST_INNER, SMALLEST_TOTAL
 
 
 class CompiledPushdownTape:

@@ -4,10 +4,10 @@ import itertools
 
 import pytest
 
-from seqstruct.data.conllu import parse_conllu
 from seqstruct.data.parsing.sentence import TOP, crossing_arc, find_cycle, graph_of, graph_of_sdp, lift, tree_of
-from seqstruct.data.sdp import Graph
-from tests.ops.trees import is_projective, is_tree
+from seqstruct.data.text.conllu import parse_conllu
+from seqstruct.data.text.sdp import Graph
+from tests.ops.trees.enumeration import is_projective, is_tree
 
 CONLLU = """\
 1\tShe\tshe\tPRON\tPRP\t_\t2\tnsubj\t2:nsubj|3:nsubj:xsubj|3:agent\t_

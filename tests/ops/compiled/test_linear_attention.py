@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from seqstruct.ops.compiled.linear_attention import SPAN
-from seqstruct.ops.feature_maps import ArccosMap, EluMap, GaussianMap, LearnedMap
-from seqstruct.ops.linear_attention import Memory, causal_linear_attention, read, schedule, step
+from seqstruct.ops.memory.feature_maps import ArccosMap, EluMap, GaussianMap, LearnedMap
+from seqstruct.ops.memory.linear_attention import Memory, causal_linear_attention, read, schedule, step
 
 B, H = 2, 3
 MAPS = {"none": 0, "elu": 0, "gaussian": 7, "gaussian not normed": 5, "arccos": 13, "learned": 5}

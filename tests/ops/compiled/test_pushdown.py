@@ -7,8 +7,8 @@ import torch
 
 from seqstruct.ops.compiled.pushdown import CompiledRuns
 from seqstruct.ops.pushdown import pushdown_stack, transition_count
-from seqstruct.ops.pushdown_layout import arrange, scale
-from seqstruct.ops.pushdown_scaled import ScaledRuns
+from seqstruct.ops.pushdown.layout import arrange, scale
+from seqstruct.ops.pushdown.scaled import ScaledRuns
 
 # B T Q S m: block limits, one column or row of vectors, more states than fit a block
 SIZES = [

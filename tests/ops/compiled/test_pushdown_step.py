@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step, transition_count
-from seqstruct.ops.pushdown_step import CHUNK, PushdownState, _Layout
-from tests.ops.test_pushdown import doomed, draw
+from seqstruct.ops.pushdown.step import CHUNK, PushdownState, _Layout
+from tests.ops.pushdown.test_pushdown import doomed, draw
 
 SIZES = {"states": 2, "symbols": 3}
 MANY = 12 * CHUNK  # steps until the table is worth several threads

@@ -7,12 +7,12 @@ from functools import partial
 import pytest
 import torch
 
+from seqstruct.ops.cells.stack_lstm import stack_lstm
 from seqstruct.ops.compiled.pushdown_tape import CompiledPushdownTape
 from seqstruct.ops.pushdown import transition_count
-from seqstruct.ops.pushdown_tape import PushdownTape
-from seqstruct.ops.stack_lstm import stack_lstm
+from seqstruct.ops.pushdown.tape import PushdownTape
+from tests.ops.cells.test_stack_lstm import lose_all_weight
 from tests.ops.compiled.test_superposition_stack import two_threads
-from tests.ops.test_stack_lstm import lose_all_weight
 
 HIDDEN = 3
 

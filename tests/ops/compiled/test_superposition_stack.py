@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from seqstruct.ops.cells.stack_lstm import stack_lstm
 from seqstruct.ops.compiled.superposition_stack import SLICE
-from seqstruct.ops.stack_lstm import stack_lstm
-from seqstruct.ops.superposition_stack import superposition_stack
-from seqstruct.ops.superposition_tape import SuperpositionTape
+from seqstruct.ops.superposition.stack import superposition_stack
+from seqstruct.ops.superposition.tape import SuperpositionTape
 
 GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
 

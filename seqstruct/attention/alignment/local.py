@@ -1,0 +1,72 @@
+"""Local attention (Luong et al. 2015, sec. 3.2): a softmax over a window of source positions.
+
+local_monotonic (local-m): the window of step t lies around source position t.
+local_predictive (local-p): around p_t = S sigmoid(v . tanh(W q)), S the number of real keys, and the weights of the
+window are multiplied by exp(-(s - p_t)^2 / (2 sigma^2)) with sigma = half_width / 2 (eq. 9 and 10).
+A window has half_width positions on each side; where it holds no key nothing is read.  O(T S C) time, O(S C) state:
+scores outside the window are calculated and dropped, which is faster here than gathering.
+Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, Source, make_score
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.alignment import gaussian, masked_softmax, within_window
+
+
+class LocalAttention(AlignmentAttention):
+    """Softmax over a window; a subclass says where it lies."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        score: str = option("general", among=SCORES)  # of a query and a key
+        half_width: int = option(10, least=1)  # D, source positions on each side of the centre
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if the score dot does not fit."""
+        super().__init__(config, shape)
+        self.score = make_score(config.score, shape)
+
+    def _in_window(self, source: Source, query: Tensor, center: Tensor) -> Tensor:
+        """B T S: softmax over the window around centers B T."""
+        window = within_window(center, source.index, self.config.half_width)
+        return masked_softmax(source.scores(query), ~source.padding[:, None] & window)
+
+
+@register_attention("local_monotonic", sites={Site.CROSS})
+class LocalMonotonicAttention(LocalAttention):
+    """The window moves by one with each query."""
+
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+        """B T S."""
+        return self._in_window(source, query, position)
+
+
+@register_attention("local_predictive", sites={Site.CROSS})
+class LocalPredictiveAttention(LocalAttention):
+    """The query says where the window lies."""
+
+    def __init__(self, config: LocalAttention.Config, shape: Shape):
+        """Raises ValueError as `LocalAttention`."""
+        super().__init__(config, shape)
+        size = shape.embed_dim
+        self.position_hidden = nn.Linear(size, size, bias=False)
+        self.position_weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
+
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+        """B T S, the Gaussian included: rows sum to less than 1."""
+        hidden = self.position_hidden(query).tanh()
+        share = (hidden @ self.position_weight.to(hidden.dtype)).sigmoid()  # B T
+        center = share * (~source.padding).sum(1, keepdim=True)
+        weights = self._in_window(source, query, center.detach())
+        return weights * gaussian(center, source.index, self.config.half_width / 2)

@@ -1,0 +1,52 @@
+"""Location-based attention (Luong et al. 2015, sec. 3.1, eq. 8): weights come from the query alone.
+
+Weights are softmax over s of row s of W q, for source positions s from 0; the rows of a shorter source are used, and
+keys from `length` on are not seen, as in the source.  O(T S C) time, O(S C) state.
+Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from seqstruct.attention.alignment.base import AlignmentAttention, Source
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.alignment import masked_softmax
+
+
+@register_attention("location", sites={Site.CROSS})
+class LocationAttention(AlignmentAttention):
+    """One score for each source position."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        length: int = option(128, least=1)  # source positions that have a score
+
+    def __init__(self, config: Config, shape: Shape):
+        super().__init__(config, shape)
+        self.position_proj = nn.Linear(shape.embed_dim, config.length, bias=False)
+
+    def key_size(self) -> int:
+        """0: nothing is kept of a key."""
+        return 0
+
+    def prepare(self, key: Tensor) -> Tensor:
+        """B S 0."""
+        return key[..., :0]
+
+    def scores_of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
+        """Of queries alone: B T length."""
+        return self.position_proj
+
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+        """B T S."""
+        seen = ~source.padding & (source.index < self.config.length)
+        rows = source.index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)
+        return masked_softmax(source.scores(query).gather(2, rows), seen[:, None])

@@ -1,0 +1,52 @@
+"""What attention between blocks of an encoder's tokens shares: the way into blocks and back."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqstruct.attention.base import Reading
+from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.ops.memory.blocks import Layout, from_blocks, layout, to_blocks
+
+
+class BlockAttention(MultiHeadAttention):
+    """Multi-head attention over blocks of `size` tokens; a subclass says which blocks see which.
+
+    All tokens have to be known.  Padding takes no place in a block.  There are no weights to show or to drop:
+    `dropout` of the shape is not used.
+    """
+
+    streaming = False
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:
+        """B H J P D, for queries, keys and values of that shape and the inputs x: B 1 J P C."""
+        raise TypeError(f"{type(self).__name__} defines no attention between blocks")
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: None = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: object = None,
+    ) -> tuple[Reading, None]:
+        """All tokens at once."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
+        if key.size(1) == 0:
+            return Reading(query.new_zeros(query.shape)), None
+        pad = padding_mask
+        if pad is None:
+            pad = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+        place = layout(pad, self.config.size)
+        projected = [self._heads(self.q_proj(query)), self._heads(self.k_proj(key)), self._heads(self.v_proj(value))]
+        blocks = [to_blocks(x, place) for x in projected]
+        context = from_blocks(self.attend(*blocks, place, to_blocks(query.unsqueeze(1), place)), place)
+        output = self.out_proj(context.transpose(1, 2).flatten(2))
+        if padding_mask is not None:
+            output = output.masked_fill(padding_mask.unsqueeze(-1), 0.0)
+        return Reading(output), None

@@ -1,0 +1,89 @@
+"""Synthesizer (Tay et al. 2021): weights that are not made of products of queries and keys.
+
+`dense`: a token's weights over the positions are a layer of its own input, softmax(W2 relu(W1 x)), for each head;
+`random`: they are learned for each pair of positions, whatever stands there.  Positions count real tokens from 0.
+O(T^2 C) time.  An encoder's attention; a sequence longer than `length` is a ValueError.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.memory.base import check_length
+from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.dot_product import weighted_values
+from seqstruct.ops.masking import positions
+
+KINDS = ("dense", "random")
+
+
+@register_attention("synthesizer", sites={Site.ENCODER_SELF})
+class SynthesizerAttention(MultiHeadAttention):
+    """Synthetic weights; of the projections of softmax attention the values' and the output's alone are used."""
+
+    streaming = False
+    drops_weights = True
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        kind: str = option("dense", among=KINDS)  # whether logits come from each query, or are parameters
+        length: int = option(1024, least=1)  # tokens of the longest sequence
+
+    def __init__(self, config: Config, shape: Shape):
+        super().__init__(config, shape)
+        del self.q_proj, self.k_proj
+        heads, dim = shape.num_heads, shape.embed_dim // shape.num_heads
+        if config.kind == "dense":
+            self.hidden = nn.Linear(shape.embed_dim, shape.embed_dim)
+            self.position_weight = nn.Parameter(torch.randn(heads, dim, config.length) * dim**-0.5)
+            self.position_bias = nn.Parameter(torch.zeros(heads, 1, config.length))
+        else:
+            self.logits = nn.Parameter(torch.randn(heads, config.length, config.length))
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: None = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: object = None,
+    ) -> tuple[Reading, None]:
+        """All tokens at once.  Raises ValueError past the last position."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
+        if key.size(1) == 0:
+            return Reading(query.new_zeros(query.shape)), None
+        pad = padding_mask
+        if pad is None:
+            pad = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+        place = positions(pad).masked_fill(pad, 0)
+        check_length(self.name, place, self.config.length)
+        logits = self._logits(query, place)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        blind = pad.all(1)[:, None, None, None]
+        logits = logits.masked_fill(pad[:, None, None], -math.inf).masked_fill(blind, 0.0)
+        weights = logits.softmax(-1).masked_fill(blind, 0.0)
+        values = self._heads(self.v_proj(value))
+        context = weighted_values(weights, values, self.shape.dropout if self.training else 0.0)
+        output = self.out_proj(context.transpose(1, 2).flatten(2))
+        return Reading(output.masked_fill(blind.squeeze(3), 0.0), weights if need_weights else None), None
+
+    def _logits(self, query: Tensor, place: Tensor) -> Tensor:
+        """B H T S, for inputs B T C at the positions B T."""
+        if self.config.kind == "random":
+            return self.logits[:, place.unsqueeze(2), place.unsqueeze(1)].transpose(0, 1)
+        hidden = self._heads(self.hidden(query).relu())
+        logits = hidden @ self.position_weight + self.position_bias  # B H T length
+        return logits.gather(3, place[:, None, None].expand(-1, logits.size(1), logits.size(2), -1))

@@ -1,0 +1,198 @@
+"""What the kernel family shares: projections, and a memory of fixed size that features write to and read from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Reading
+from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.ops.masking import clear_padding
+from seqstruct.ops.memory.feature_maps import FeatureMap
+from seqstruct.ops.memory.linear_attention import LOWEST, Memory, Schedule, causal_linear_attention, empty_memory, read
+from seqstruct.ops.memory.linear_attention import schedule as make_schedule
+from seqstruct.ops.memory.linear_attention import step as step_memory
+from seqstruct.ops.memory.linear_attention import write as write_memory
+
+
+class Keys(NamedTuple):
+    """Keys ready to be written: B H S D vectors or, where `mapped`, B H S N features, unweighted; values B H S E;
+
+    the factors of the features, B H S, and their schedule, if they have any.
+    """
+
+    key: Tensor
+    mapped: bool
+    value: Tensor
+    weight: Tensor | None
+    plan: Schedule | None
+
+
+class KernelAttention(MultiHeadAttention):
+    """Multi-head attention with weights proportional to products of features of queries and keys.
+
+    A subclass gives the number of features and the map; queries and keys share it.  Projections bear the names of
+    softmax attention's, so that its parameters can be taken over.  There are no weights to show or to drop:
+    `dropout` of the shape is not used.  Readings have the extra `denominator`, B T H without gradient and relative to
+    the largest scale of a key: where it is close to 0 or negative, estimates by random features mean little.
+    O((T + S) N C) time, O(N C) state.
+    Everything between the projections is computed in float32 at least.
+    """
+
+    State = Memory
+
+    @property
+    def floor(self) -> float:
+        """What stands in the place of smaller denominators; 0: nothing does."""
+        return 0.0
+
+    @property
+    def num_features(self) -> int:
+        """N, the size of the feature map of one head."""
+        raise TypeError(f"{type(self).__name__} defines no features")
+
+    def feature_map(self, fixed: bool) -> FeatureMap:
+        """The map of one pass, from D to N.
+
+        fixed: the map has to be the same in every pass, as where a memory is handed on.
+        """
+        raise TypeError(f"{type(self).__name__} defines no features")
+
+    def gates(self, key: Tensor) -> tuple[Tensor, Tensor] | None:
+        """log g and 1 - g, each B H S, for inputs B S C: what of the memory stays and of the key enters (eq. 4.8)."""
+        return None
+
+    def projected(self, layer: nn.Linear, x: Tensor) -> Tensor:
+        """Queries or keys B H T D of inputs B T C."""
+        return self._heads(layer(x))
+
+    def initial_state(self, batch_size: int) -> Memory:
+        """The empty memory."""
+        dim = self.shape.embed_dim // self.shape.num_heads
+        return empty_memory(batch_size, self.shape.num_heads, self.num_features, dim, self.k_proj.weight)
+
+    def write(self, state: Memory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Memory:
+        """Add keys and values B S C; padding adds nothing and decays nothing."""
+        key, value = clear_padding(padding_mask, key, value)
+        feature_map = self.feature_map(True)
+        keys = self._keys(state, key, value, padding_mask, feature_map, key.size(1) == 1)
+        return self._write(state, keys, feature_map)
+
+    def read(
+        self, state: Memory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """The mean of the values, weighted by products of features, for queries B T C."""
+        return self._read(state, query, self.feature_map(True))
+
+    def step(
+        self,
+        state: Memory,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        *,
+        order: Tensor | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Reading, Memory]:
+        """One pass over the memory, where kernels are compiled."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
+        feature_map = self.feature_map(True)
+        level = state.level if order is None else state.level.index_select(0, order)
+        keys = self._keys(state._replace(level=level), key, value, padding_mask, feature_map, True)
+        queries, left = self._queries(query, keys, feature_map)
+        with torch.autocast(query.device.type, enabled=False):
+            output, denominator, state = step_memory(
+                state, order, queries, keys.key, keys.value, keys.plan, left, keys.weight, self.floor
+            )
+        return self._join(output, denominator, query.dtype), state
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: Memory | None = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: object = None,
+    ) -> tuple[Reading, Memory | None]:
+        """All queries at once; left to right in chunks."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
+        resumed = state is not None
+        feature_map = self.feature_map(resumed)
+        if state is None:
+            state = self.initial_state(query.size(0))
+        keys = self._keys(state, key, value, padding_mask, feature_map, self.left_to_right)
+        if not self.left_to_right:
+            state = self._write(state, keys, feature_map)
+            return self._read(state, query, feature_map), state if resumed else None
+        if query.size(1) != key.size(1):
+            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+        queries, left = self._queries(query, keys, feature_map)
+        with torch.autocast(query.device.type, enabled=False):
+            output, denominator, state = causal_linear_attention(
+                state, queries, keys.key, keys.value, keys.plan, left, keys.weight, self.floor
+            )
+        return self._join(output, denominator, query.dtype), state if resumed else None
+
+    def _queries(self, query: Tensor, keys: Keys, feature_map: FeatureMap) -> tuple[Tensor, FeatureMap | None]:
+        """Queries as the keys are, vectors or features, and the map that is left to do."""
+        queries = self.projected(self.q_proj, query)
+        with torch.autocast(query.device.type, enabled=False):
+            queries = wide(queries)
+            return (feature_map(queries)[0], None) if keys.mapped else (queries, feature_map)
+
+    def _keys(
+        self,
+        state: Memory,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None,
+        feature_map: FeatureMap,
+        by_chunk: bool = False,
+    ) -> Keys:
+        """by_chunk: whether a chunked map is left to whoever writes the keys."""
+        keys, values = self.projected(self.k_proj, key), self._heads(self.v_proj(value))
+        with torch.autocast(key.device.type, enabled=False):
+            keys = wide(keys)
+            mapped = not (by_chunk and feature_map.chunked)
+            keys, log_scale = feature_map(keys) if mapped else (keys, feature_map.log_scale(keys))
+            log_gate, weight = self.gates(key) or (None, None)
+            if padding_mask is not None:
+                pad = padding_mask.unsqueeze(1)
+                log_scale = None if log_scale is None else log_scale.masked_fill(pad, LOWEST)
+                log_gate = None if log_gate is None else log_gate.masked_fill(pad, 0.0)
+                weight = keys.new_ones(keys.shape[:3]) if weight is None else weight
+                weight = weight.masked_fill(pad, 0.0)
+            plan = make_schedule(state.level, log_scale, log_gate)
+            if log_scale is not None:
+                weight = plan.weight if weight is None else weight * plan.weight
+        return Keys(keys, mapped, wide(values), weight, plan)
+
+    @staticmethod
+    def _write(state: Memory, keys: Keys, feature_map: FeatureMap) -> Memory:
+        with torch.autocast(keys.value.device.type, enabled=False):
+            features = None if keys.mapped else feature_map
+            return write_memory(state, keys.key, keys.value, keys.plan, features, keys.weight)
+
+    def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
+        queries = self.projected(self.q_proj, query)
+        with torch.autocast(query.device.type, enabled=False):
+            output, denominator = read(state, wide(queries), feature_map, self.floor)
+        return self._join(output, denominator, query.dtype)
+
+    def _join(self, output: Tensor, denominator: Tensor, dtype: torch.dtype) -> Reading:
+        """B T C from heads B H T E; where no head read anything there is no bias either."""
+        blind = (denominator == 0).all(1).unsqueeze(-1)  # B T 1
+        output = self.out_proj(output.transpose(1, 2).flatten(2).to(dtype))
+        return Reading(output.masked_fill(blind, 0.0), None, {"denominator": denominator.detach().transpose(1, 2)})
+
+
+def wide(x: Tensor) -> Tensor:
+    """x in float32 at least."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,0 +1,49 @@
+"""Softmax attention between queries and keys of norm 1 (Peng 2022, sec. 4.5.2, NS-attn): what random features aim at.
+
+Weights are softmax over (sigma o q) . (sigma o k), q and k over their norms, sigma learned, one vector a head, in place
+of the temperature.  Where sigma is the same in all dimensions this is the limit of `rfa` with Gaussian features; the
+parameter has its name and shape there, so that a model trained with one can be evaluated with the other.
+O(T S C) time, O(S C) state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.attention.softmax.softmax import SoftmaxAttention
+
+
+@register_attention("normalized_softmax", sites=Site)
+class NormalizedSoftmaxAttention(SoftmaxAttention):
+    """Softmax over all visible keys, by angle."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        sigma: float = option(1.0, above=0)  # initial value of the learned sigma; larger is sharper
+
+    def __init__(self, config: Config, shape: Shape):
+        super().__init__(config, shape)
+        dim = shape.embed_dim // shape.num_heads
+        self.sigma = nn.Parameter(torch.full((shape.num_heads, dim), float(config.sigma)))
+
+    def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
+        """B H T S, rows summing to 1."""
+        return super().weights(*self._normalized(query, key), visible)
+
+    def context(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool) -> Tensor:
+        """B H T D by the fused kernel."""
+        return super().context(*self._normalized(query, key), value, visible, causal)
+
+    def _normalized(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
+        # The kernels divide by the root of the head's size.
+        square = self.sigma.to(query.dtype).square().unsqueeze(1) * query.size(-1) ** 0.5
+        return F.normalize(query, dim=-1) * square, F.normalize(key, dim=-1)

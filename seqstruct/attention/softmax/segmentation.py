@@ -1,0 +1,152 @@
+"""Segmentation attention: each query selects stretches of keys by a two-state CRF (Kim et al. 2017, sec. 4.2 and A.3).
+
+For a query h' and keys h_s, z_s in {0, 1} says whether key s is selected, and a selection has the score
+
+    sum_s z_s h_s W h' + sum_s b[z_s, z_(s+1)]
+
+with one bilinear map W and four pairwise potentials b.  The weight of a key is p(z_s = 1) / gamma, with gamma =
+(1 / lambda) sum_s p(z_s = 1); `total` is the paper's lambda.  `segmentation(pairwise=False, normalize=False)` has no b
+and is the source's sigmoid attention, of the same W: a trained one is a start for the whole (footnote 6).
+O(T S C) time, O(S C) state; the marginals take O(T S), calculated in float64.
+Deviations: where the values' size is not the queries', a linear map brings the context to it.  The potentials of a key
+depend on the input, and a penalty does not, so `score_l2` stands for the l2 penalty on unary potentials (footnote 6):
+it is put on W.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory, GeneralScore, Source
+from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.ops.chains import chain_best_path, chain_marginals
+
+
+class Potentials(NamedTuple):
+    """unary: BT S 2 and edge: BT S-1 2 2, log space, float64; padding_mask: BT S bool, True = padding, or None."""
+
+    unary: Tensor
+    edge: Tensor
+    padding_mask: Tensor | None
+
+
+class Structures(Mapping[str, Tensor]):
+    """Tensors by name, each calculated when it is looked at: decoding asks for weights, which these come with, at every
+    step, and looks at none.
+    """
+
+    def __init__(self, **calculations: Callable[[], Tensor]):
+        self.calculations = calculations
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.calculations[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.calculations)
+
+    def __len__(self) -> int:
+        return len(self.calculations)
+
+
+@register_attention("segmentation", sites={Site.CROSS})
+class SegmentationAttention(AlignmentAttention):
+    """Selection of stretches of keys, by one head.
+
+    In evaluation, a reading with weights has in `extra`: marginals B T 1 S, p(z_s = 1), before normalisation, and
+    best_selection B T 1 S long, the most probable selection: 1, 0, or -1 at padding.
+    """
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        normalize: bool = True  # divide the marginals by gamma, so that a query's weights sum to `total`
+        total: float = option(2.0, above=0)  # sum of a query's weights where they are normalised, the paper's lambda
+        pairwise: bool = True  # potentials of neighbours; without them keys are selected independently
+        pairwise_l2: float = option(0.005, least=0)  # penalty: this times the pairwise potentials' sum of squares
+        score_l2: float = option(0.0, least=0)  # the same, on the bilinear map of the scores
+
+    def __init__(self, config: Config, shape: Shape):
+        super().__init__(config, shape)
+        self.score = GeneralScore(shape.embed_dim, shape.key_dim)
+        self.pairwise = nn.Parameter(torch.zeros(2, 2)) if config.pairwise else None
+
+    def check_saved(self, names: Collection[str]) -> None:
+        """Raises ValueError for the parameters of scaled products, which no bilinear map can stand for."""
+        if "pairwise" in names and "q_proj.weight" in names:
+            raise ValueError(
+                f"the checkpoint's {self.name} scores by scaled products of projections with biases, where this one "
+                "has a bilinear map (Kim et al. 2017, appendix A.3), which cannot stand for them: train the model anew"
+            )
+
+    def penalty(self) -> Tensor | None:
+        """The l2 penalties, or None if there is none."""
+        penalties = []
+        if self.config.pairwise_l2 and self.pairwise is not None:
+            penalties.append(self.config.pairwise_l2 * self.pairwise.square().sum())
+        if self.config.score_l2:
+            penalties.append(self.config.score_l2 * self.score.key_proj.weight.square().sum())
+        return torch.stack(penalties).sum() if penalties else None
+
+    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+        """B T S, each 0 or more.  Raises ValueError, naming the place, on a score that is NaN."""
+        score = source.scores(query)
+        marginals = self._marginals(score, source.padding)
+        if self.config.normalize:
+            gamma = marginals.sum(-1, keepdim=True) / self.config.total
+            marginals = marginals / gamma.clamp_min(torch.finfo(marginals.dtype).tiny)
+        return marginals.to(score.dtype)
+
+    def reader(
+        self, state: AlignmentMemory, *, need_weights: bool = False
+    ) -> Callable[[Tensor, Tensor | None], Reading]:
+        """As `AlignmentAttention`, with structures in `extra`."""
+        read = super().reader(state, need_weights=need_weights)
+        if not need_weights or self.training or state.padding.size(1) == 0:
+            return read
+        scores = self.scores_of(state.key)
+
+        def with_structures(query: Tensor, position: Tensor | None = None) -> Reading:
+            def marginals() -> Tensor:
+                return self._marginals(scores(query), state.padding).to(query.dtype).unsqueeze(2)
+
+            def best_selection() -> Tensor:
+                score = scores(query)
+                return chain_best_path(*self._potentials(score, state.padding)).states.view(score.shape).unsqueeze(2)
+
+            extra = Structures(marginals=marginals, best_selection=best_selection)
+            return read(query, position)._replace(extra=extra)
+
+        return with_structures
+
+    def _potentials(self, score: Tensor, padding: Tensor) -> Potentials:
+        B, T, S = score.shape
+        selected = score.double().flatten(0, 1)  # BT S
+        pairwise = selected.new_zeros(2, 2) if self.pairwise is None else self.pairwise.double()
+        return Potentials(
+            torch.stack([torch.zeros_like(selected), selected], -1),
+            pairwise.expand(B * T, S - 1, 2, 2),
+            padding[:, None].expand(B, T, S).flatten(0, 1) if bool(padding.any()) else None,
+        )
+
+    def _marginals(self, score: Tensor, padding: Tensor) -> Tensor:
+        """B T S, p(z_s = 1), float64."""
+        real = score.isfinite() | padding[:, None]
+        if self.pairwise is None and bool(real.all()):
+            return score.double().sigmoid().masked_fill(padding[:, None], 0.0)
+        try:
+            return chain_marginals(*self._potentials(score, padding)).node[..., 1].view(score.shape)
+        except ValueError:
+            if bool(real.all()):
+                raise
+            place = tuple((~real).nonzero()[0].tolist())
+            raise ValueError(
+                f"{self.name}: the score is {score[place].item()} at [row, query, key] = {list(place)}"
+            ) from None

@@ -1,0 +1,51 @@
+"""Simple self-attention: a softmax over all tokens as parents, without trees (Kim et al. 2017, sec. 4.1 and A.1, A.2).
+
+The output of token j is c_j = sum_i softmax_i(theta_ij) x_i, with the scores of `dependency` (appendix A.1); i = j is
+among the sum, as written there.  O(B S^2 score_size) time and memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.attention.trees.arc_scorer import ArcScorer
+from seqstruct.attention.trees.base import ArcAttention
+from seqstruct.ops.chains.log_potentials import Rows
+
+
+@register_attention("simple", sites={Site.ENCODER_SELF})
+class SimpleAttention(ArcAttention):
+    """The baseline of `dependency`."""
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options."""
+
+        hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
+        score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
+        bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if value_dim is not embed_dim."""
+        super().__init__(config, shape)
+        self.scorer = ArcScorer(shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=False)
+
+    def attend(
+        self, key: Tensor, value: Tensor, rows: Rows, given: Any, need_heads: bool
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """As `ArcAttention`; there is no structure."""
+        scores = self.scorer(key, rows).transpose(1, 2)  # B S S, [b, token, parent]
+        if rows.real is None:
+            weights = scores.softmax(2)
+        else:
+            # padded tokens see the padding alone, so that no row is without a number
+            same = rows.real.unsqueeze(2) == rows.real.unsqueeze(1)
+            weights = scores.masked_fill(~same, -math.inf).softmax(2).masked_fill(~rows.real.unsqueeze(2), 0.0)
+        return weights, self.sum_values(weights, value), {}

@@ -1,0 +1,1 @@
+"""What of fairseq is mended: each patch says which defect."""

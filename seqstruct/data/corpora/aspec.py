@@ -1,0 +1,83 @@
+"""ASPEC-JE (Nakazawa et al. 2016) from its distributed files to aligned text.
+
+A line of train/train-N.txt has five fields between "|||": similarity, document, sentence, Japanese, English; a line of
+dev/dev.txt and test/test.txt has four, without the similarity.  Text is cut and binarised as `word_pairs` does, of at
+most 50 units a side (Kim et al. 2017, section 4.2; they have KyTea's words).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+from seqstruct.data.arguments import add_numbers
+from seqstruct.data.corpora import word_pairs
+from seqstruct.data.downloads import raw_folder
+from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.text.aligned import read_lines
+
+LANGUAGES = ("ja", "en")
+FILES = {
+    "train": [f"train/train-{number}.txt" for number in (1, 2, 3)],
+    "valid": ["dev/dev.txt"],
+    "test": ["test/test.txt"],
+}
+MANUAL = (
+    "apply for the corpus, with your name and affiliation, at https://jipsti.jst.go.jp/aspec/, accept its licence for "
+    "research, unpack ASPEC.tar.gz and name the folder ASPEC-JE"
+)
+FIELDS = {"train": 5, "valid": 4, "test": 4}
+
+
+def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]:
+    """Write `SPLIT.ja` and `SPLIT.en` for train, valid and test into `out`; the number of pairs by split comes back.
+
+    folder: the corpus, as its archive unpacks.  Pairs with an empty side are left out.
+    Raises ValueError if a file is missing, or a line has another number of fields.
+    """
+    folder, counts = Path(folder), {}
+    missing = [name for names in FILES.values() for name in names if not (folder / name).is_file()]
+    if missing:
+        raise ValueError(f"{folder}: no ASPEC-JE: {missing[0]} is missing ({len(missing)} of 5 files)")
+    for split, names in FILES.items():
+        counts[split] = 0
+        with ExitStack() as stack:
+            streams = [stack.enter_context(atomic_write(Path(out, f"{split}.{language}"))) for language in LANGUAGES]
+            for name in names:
+                for number, line in enumerate(read_lines(folder / name), 1):
+                    fields = [field.strip() for field in line.split("|||")]
+                    if len(fields) != FIELDS[split]:
+                        raise ValueError(
+                            f"{folder / name}: line {number}: expected {FIELDS[split]} fields between '|||', "
+                            f"found {len(fields)}"
+                        )
+                    if all(fields[-2:]):
+                        counts[split] += 1
+                        for text, stream in zip(fields[-2:], streams, strict=True):
+                            stream.write(text + "\n")
+    return counts
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--units", choices=("characters", "kytea", "mecab"), default="characters",
+                        help="of Japanese; the programs KyTea and MeCab are yours to install (default %(default)s)")
+    add_numbers(parser, {
+        "--sample": (500_000, "training pairs drawn at random of those that fit, 0: all"),
+        "--threshold": (10, "occurrences in training that a token needs"), "--workers": (1, "processes that binarise"),
+    })  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    source = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    options = word_pairs.Options(
+        LANGUAGES, (args.units, "moses"), max_source=50, max_target=50, sample=args.sample, threshold=args.threshold
+    )
+    with new_folder(args.out) as folder:
+        pairs = folder.parent / "pairs"
+        counts = extract(source, pairs)
+        word_pairs.prepare({split: pairs / split for split in FILES}, options, folder, args.workers)
+    print(", ".join(f"{split}: {count} pairs" for split, count in counts.items()))

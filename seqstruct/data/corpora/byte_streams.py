@@ -1,0 +1,187 @@
+"""Streams of bytes for language modeling, as the Reformer reads them (Kitaev et al. 2020, section 5).
+
+    enwik8      the first 100,000,000 bytes of Wikipedia's XML of 2006: 90, 5 and 5 million to train, validate and test
+    imagenet64  downsampled ImageNet (van den Oord et al. 2016), 64 x 64 pixels: red, green and blue of each pixel, row
+                by row, 12,288 bytes an image; its validation set validates, and there is no other
+
+The folder holds bin/ for fairseq's task language_modeling (--sample-break-mode none) or stream_language_modeling; a
+token is a byte (`byte_symbols`), with no end of sentence in between.  Cross entropy in bits (fairseq's loss, base 2) is
+so in bits per byte, or per dimension of an image.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
+from seqstruct.data.files import new_folder, sha256, verify, write_json
+from seqstruct.data.text.byte_symbols import SPECIAL, SYMBOLS, write_dictionary
+
+CORPORA = ("enwik8", "imagenet64")
+ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"  # of the archive
+ENWIK8 = Remote("http://mattmahoney.net/dc/enwik8.zip", ENWIK8_SHA256,
+                mirrors=(Remote("https://data.deepai.org/enwik8.zip", ENWIK8_SHA256),))  # fmt: skip
+ENWIK8_MD5 = "a1fa5ffddb56f4953e226637dabbb36a"
+MANUAL = "enwik8 is described at http://mattmahoney.net/dc/textdata.html; name its folder by --from"
+MANUAL_IMAGES = (
+    "get an account at https://image-net.org, accept its terms, and take train_64x64.tar and valid_64x64.tar, or the "
+    "arrays train_data_batch_N.npz and val_data.npz"
+)
+SIDE = 64
+IMAGE = SIDE * SIDE * 3
+ITEM = 1 << 16  # bytes of a text in one entry of the indexed data set
+IMAGES_SHA256 = {
+    "train_64x64.tar": "e2a2c1947a748d0d256e98e6d82800d855441dc9e4de2e71a773f1324c4524d7",
+    "valid_64x64.tar": "eeac03ec4f585baf871d2b4cb9c974bfe345e74878a74e5820fe6eb1041629cd",
+}
+
+
+def write_stream(prefix: Path, items: Iterable[np.ndarray]) -> dict[str, int]:
+    """prefix.bin and prefix.idx of entries of bytes (uint8); their number and that of all bytes.
+
+    Raises ValueError if there is none.
+    """
+    import torch
+    from fairseq.data import indexed_dataset
+
+    prefix.parent.mkdir(parents=True, exist_ok=True)
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(SYMBOLS) + SPECIAL)
+    counts = {"items": 0, "bytes": 0}
+    with closing(builder._data_file):  # an item that is refused leaves it open otherwise
+        for item in items:
+            builder.add_item(torch.from_numpy(item.astype(np.int32) + SPECIAL))
+            counts = {"items": counts["items"] + 1, "bytes": counts["bytes"] + item.size}
+        builder.finalize(f"{prefix}.idx")
+    if not counts["bytes"]:
+        raise ValueError(f"{prefix.name}: the set is empty")
+    return counts
+
+
+def text_splits(path: Path) -> dict[str, Iterator[np.ndarray]]:
+    """18 of 20 parts of a file, then one and one: of enwik8 90, 5 and 5 million bytes."""
+    content = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.zeros(0, np.uint8)
+    part = len(content) // 20
+    bounds = {"train": (0, len(content) - 2 * part), "valid": (len(content) - 2 * part, len(content) - part),
+              "test": (len(content) - part, len(content))}  # fmt: skip
+
+    def items(start: int, end: int) -> Iterator[np.ndarray]:
+        return (np.array(content[i : min(i + ITEM, end)]) for i in range(start, end, ITEM))
+
+    return {split: items(*bound) for split, bound in bounds.items()}
+
+
+def read_images(folder: Path, split: str) -> Iterator[np.ndarray]:
+    """The images of train or valid as 12,288 bytes each, row by row, red, green and blue side by side.
+
+    They are .png files of SPLIT_64x64.tar or of the folder SPLIT_64x64; or arrays `data` of train_data_batch_N.npz and
+    val_data.npz, which have all red before all green before all blue.
+    Raises ValueError if there is none of these, or if one is damaged or of another size, naming it.
+    """
+    archive, loose = folder / f"{split}_64x64.tar", folder / f"{split}_64x64"
+    arrays = sorted(folder.glob("train_data_batch_*.npz" if split == "train" else "val_data.npz"),
+                    key=lambda path: (len(path.name), path.name))  # fmt: skip
+    if archive.is_file():
+        yield from _images_of_archive(archive)
+    elif loose.is_dir():
+        for path in sorted(loose.glob("*.png")):
+            with open(path, "rb") as stream:
+                yield _decode(str(path), stream)
+    elif arrays:
+        for path in arrays:
+            yield from _images_of_arrays(path)
+    else:
+        raise ValueError(f"{folder}: missing: {archive.name}, {loose.name}/ with .png files, or "
+                         f"{'train_data_batch_1.npz ...' if split == 'train' else 'val_data.npz'}")
+
+
+def _images_of_archive(path: Path) -> Iterator[np.ndarray]:
+    try:
+        for name, opened in members(path):
+            if name.endswith(".png"):
+                yield _decode(f"{path}, {name}", opened())
+    except DAMAGE as error:
+        raise ValueError(f"{path}: truncated or altered: {error}") from None
+
+
+def _images_of_arrays(path: Path) -> Iterator[np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as opened:
+            data = opened["data"]
+    except (ValueError, KeyError, OSError, *DAMAGE, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: truncated or altered: {error}") from None
+    if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != IMAGE:
+        raise ValueError(f"{path}: expected images of {IMAGE} bytes, got {data.dtype} of shape {data.shape}")
+    yield from data.reshape(-1, 3, SIDE * SIDE).transpose(0, 2, 1).reshape(-1, IMAGE)
+
+
+def _decode(name: str, stream) -> np.ndarray:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(stream) as image:
+            pixels = np.asarray(image.convert("RGB"))
+    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+        raise ValueError(f"{name}: truncated or altered: {error}") from None
+    if pixels.shape != (SIDE, SIDE, 3):
+        raise ValueError(f"{name}: expected {SIDE} x {SIDE} pixels, got {pixels.shape[1]} x {pixels.shape[0]}")
+    return pixels.reshape(-1)
+
+
+def prepare(
+    corpus: str, out: str | os.PathLike, source: str | os.PathLike | None = None,
+    downloads: str | os.PathLike | None = None, *, checked: bool = True, train_images: int = 0, valid_images: int = 0,
+) -> dict:
+    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
+
+    source: folder with the raw files.  enwik8 is downloaded without it, into `downloads`, by default `out`.downloads,
+    which stays; the images are not.  checked: whether files must have their checksums.  train_images, valid_images: the
+    first ones alone, 0: all.
+    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
+    """
+    if corpus not in CORPORA:
+        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
+    if min(train_images, valid_images) < 0:
+        raise ValueError(f"numbers of images: expected 0 or more, got {train_images} and {valid_images}")
+    with new_folder(out) as folder:
+        if corpus == "enwik8":
+            raw = raw_folder([ENWIK8], source, downloads or f"{Path(out)}.downloads", manual=MANUAL, checked=checked)
+            path = collect(raw, {"enwik8": ["enwik8"]}, folder.parent / "unpacked", MANUAL)["enwik8"]
+            if checked:
+                verify(path, ENWIK8_MD5)
+            splits = text_splits(path)
+        else:
+            raw = raw_folder([], source, "", manual=MANUAL_IMAGES)
+            for name, digest in IMAGES_SHA256.items() if checked else ():
+                if (raw / name).is_file():
+                    verify(raw / name, digest)
+            splits = {split: islice(read_images(raw, split), most or None)
+                      for split, most in (("train", train_images), ("valid", valid_images))}  # fmt: skip
+        write_dictionary(folder / "bin" / "dict.txt")
+        summary = {"corpus": corpus, "counts": {s: write_stream(folder / "bin" / s, i) for s, i in splits.items()}}
+        summary["sha256"] = {f"{split}.bin": sha256(folder / "bin" / f"{split}.bin") for split in splits}
+        write_json(folder / "corpus.json", summary)
+    return summary
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    for split in ("train", "valid"):
+        if name == "imagenet64":
+            parser.add_argument(f"--{split}-images", type=int, default=0, metavar="N",
+                                help=f"the first N images of the {split} set alone, 0: all (default 0)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    images = {name: getattr(args, name, 0) for name in ("train_images", "valid_images")}
+    summary = prepare(args.entry, args.out, args.source, args.downloads, checked=not args.unchecked, **images)
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['bytes']} bytes")

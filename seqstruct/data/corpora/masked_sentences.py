@@ -1,0 +1,66 @@
+"""Text for a masked language model and labelled sentences to fine-tune it on, in the same byte-pair encoding.
+
+A free stand-in for the pretraining and the tasks of Peng (2022, section 5.5.3): Brown, lowercased, numbers as N, and
+the Stanford sentiment treebank.  --from names a folder with brown.zip of nltk and stsa.binary.{train,dev}.
+
+The folder holds mlm/ (for fairseq's task masked_lm), task/input0 and task/label (for sentence_prediction) and codes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from pathlib import Path
+
+from seqstruct.data.corpora import language_modeling as corpora
+from seqstruct.data.downloads import raw_folder
+from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.text import subwords
+from seqstruct.data.text.binarise import preprocess
+
+SPLITS = ("train", "valid")
+MANUAL = "name a folder with nltk's brown.zip and with stsa.binary.{train,dev}, which `sst` downloads"
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--lines", type=int, default=12000, metavar="N", help="of text (default %(default)s)")
+    parser.add_argument("--vocabulary", type=int, default=4000, metavar="N", help="subword types (default %(default)s)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    from seqstruct.data.text_classification.folder import Request, read_raw
+
+    raw, checked = raw_folder([], args.source, args.downloads, manual=MANUAL), not args.unchecked
+    texts = corpora.read_lines("brown", raw, checked)
+    sentences = read_raw(Request("sst", checked=checked), raw)
+    parts = {
+        "mlm": {split: list(corpora.clean(texts[split], corpora.DEFAULTS["brown"])) for split in SPLITS},
+        "input0": {split: [" ".join(sentence.words) for sentence in sentences[split]] for split in SPLITS},
+        "label": {split: [sentence.label for sentence in sentences[split]] for split in SPLITS},
+    }
+    parts["mlm"]["train"] = list(islice(parts["mlm"]["train"], args.lines))
+    with new_folder(args.out) as folder:
+        write(parts, folder, args.vocabulary)
+    for split in SPLITS:
+        print(f"{split}: {len(parts['mlm'][split])} lines of text, {len(parts['label'][split])} sentences")
+
+
+def write(parts: dict[str, dict[str, list[str]]], folder: Path, types: int) -> None:
+    """Fill the folder: all but the labels in subwords of the text to train on, of which there are `types`."""
+    subwords.learn_bpe(parts["mlm"]["train"], folder / "codes", types)
+    apply = subwords.load_bpe(folder / "codes")
+    lines = folder / "lines"
+    for part, splits in parts.items():
+        for split in SPLITS:
+            with atomic_write(lines / f"{split}.{part}") as stream:
+                stream.writelines(f"{line if part == 'label' else apply(line)}\n" for line in splits[split])
+    with atomic_write(lines / "labels") as stream:
+        stream.write("0 1\n1 1\n")
+    places = {"mlm": folder / "mlm", "input0": folder / "task" / "input0", "label": folder / "task" / "label"}
+    dictionaries = {"input0": folder / "mlm" / "dict.txt", "label": lines / "labels"}
+    for part, place in places.items():
+        given = ["--srcdict", dictionaries[part]] if part in dictionaries else []
+        preprocess(place, ["--only-source", "--workers", "1", "--trainpref", lines / f"train.{part}", "--validpref",
+                           lines / f"valid.{part}", *given])  # fmt: skip

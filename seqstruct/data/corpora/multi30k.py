@@ -1,0 +1,89 @@
+"""Multi30k task 1 (Elliott et al. 2016): 29,000 training, 1,014 validation and 1,000 test pairs (test_2016_flickr).
+
+    multi30k        subwords of both languages, for fairseq's task translation, or by documents of a stated length
+    multi30k-words  words or characters, each side with a dictionary of its own, as `word_pairs` cuts them
+
+The raw files are {train,val,test_2016_flickr}.LANGUAGE, plain or .gz, in German, English and French.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from seqstruct.data.corpora import word_pairs
+from seqstruct.data.downloads import Remote, raw_folder
+from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.text import parallel
+from seqstruct.data.text.aligned import check_content, find_text, read_lines
+
+ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
+MANUAL = "the files are data/task1/raw of https://github.com/multi30k/dataset; name their folder by --from"
+LANGUAGES = ("de", "en", "fr")
+NAMES = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+SHA256 = {  # of the unpacked text
+    "test_2016_flickr.de": "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
+    "test_2016_flickr.en": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
+    "test_2016_flickr.fr": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
+    "train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
+    "train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
+    "train.fr": "5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d",
+    "val.de": "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660",
+    "val.en": "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227",
+    "val.fr": "5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--src", choices=LANGUAGES, default="de", help="source language (default %(default)s)")
+    parser.add_argument("--trg", choices=LANGUAGES, default="en", help="target language (default %(default)s)")
+    if name == "multi30k-words":
+        word_pairs.add_unit_arguments(parser)
+        parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (default %(default)s)")
+        return
+    parser.add_argument("--pairs", type=int, default=0, metavar="N", help="the first N training pairs alone, and a "
+                        "twentieth as many to validate and to test (default 0: all)")
+    parser.add_argument("--documents", type=int, default=0, metavar="N", help="say in text/SPLIT.docs that each N "
+                        "sentences are a document, in place of real ones (default 0: not)")
+    parallel.add_pair_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    languages = tuple(dict.fromkeys((args.src, args.trg)))
+    remotes = [Remote(f"{ADDRESS}/{name}.{language}.gz") for name in NAMES.values() for language in languages]
+    raw = raw_folder(remotes, args.source, args.downloads, manual=MANUAL)
+    prefixes = {split: raw / name for split, name in NAMES.items()}
+    if not args.unchecked:
+        check_content([find_text(prefix, side) for prefix in prefixes.values() for side in languages], SHA256)
+    if args.entry == "multi30k-words":
+        word_pairs.prepare_as_told(args, prefixes, args.out)
+        return
+    with TemporaryDirectory() as scratch:
+        if args.pairs:
+            prefixes = {split: first(prefix, args, split, Path(scratch)) for split, prefix in prefixes.items()}
+        with new_folder(args.out) as folder:
+            parallel.prepare_and_binarise(args, prefixes, folder)
+            if args.documents:
+                write_documents(folder / "text", args.src, args.documents)
+
+
+def first(prefix: Path, args: argparse.Namespace, split: str, into: Path) -> Path:
+    """The prefix of copies of the first pairs."""
+    count = args.pairs if split == "train" else args.pairs // 20
+    for language in (args.src, args.trg):
+        with atomic_write(into / f"{prefix.name}.{language}") as stream:
+            stream.writelines(f"{line}\n" for line in islice(read_lines(find_text(prefix, language)), count))
+    return into / prefix.name
+
+
+def write_documents(text: Path, language: str, length: int) -> None:
+    """text/SPLIT.docs with documents of `length` sentences, the last one perhaps shorter."""
+    for split in NAMES:
+        count = sum(1 for _ in read_lines(text / f"{split}.{language}"))
+        parts = [length] * (count // length) + ([count % length] if count % length else [])
+        with atomic_write(text / f"{split}.docs") as stream:
+            stream.writelines(f"{part}\n" for part in parts)

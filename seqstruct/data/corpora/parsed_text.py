@@ -1,0 +1,215 @@
+"""Text for language modeling from constituency trees, with the constituents that end at each word, and gold trees.
+
+    ptb              .mrg trees of the Penn Treebank: sections 00-20, 21-22, 23-24, as in Mikolov et al. (2010)
+    treebank-sample  the part of them that nltk distributes (treebank.zip): files 1-159, 160-179, 180-199
+    parses           train.mrg, valid.mrg and test.mrg, of whatever text and parser; words and punctuation stay
+
+Of the treebank, traces and punctuation are removed, words lowercased, numbers become N and 10,000 types stay, as in
+Mikolov's text, which differs in details; currency signs are words.
+
+The result holds text/ and bin/ (for the task span_language_modeling), bin/SPLIT.spans.npy, trees/SPLIT.mrg (one tree a
+line, of the same words as written) and corpus.json.  A word's constituents are the bits of an integer: bit l is set
+where the span of l + 1 words that ends at it is one, single words and whole sentences apart (Peng 2022, appendix D.1).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+
+from seqstruct.data.corpora import language_modeling as corpora
+from seqstruct.data.corpora.sentences import SAMPLE_ENDS
+from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
+from seqstruct.data.text.trees import (
+    Span,
+    Tree,
+    bracketed,
+    read_tree_files,
+    read_trees,
+    remove_empty,
+    remove_punctuation,
+    spans,
+    trees_of,
+    words,
+)
+
+CORPORA = ("ptb", "treebank-sample", "parses")
+SPLITS = corpora.SPLITS
+SECTIONS = {"train": range(0, 21), "valid": range(21, 23), "test": range(23, 25)}
+MOST_WORDS = 63  # of a span, as bits of a signed 64-bit integer
+SPANS = "{}.spans.npy"
+_FILE = re.compile(r"wsj_(\d\d)(\d\d)\.mrg", re.IGNORECASE)
+
+
+def span_bits(constituents: Iterable[Span], length: int, longest: int = MOST_WORDS) -> np.ndarray:
+    """For each of `length` words the constituents that end at it, int64: bit l for the span of l + 1 words.
+
+    Single words and the whole sentence are left out.  Raises ValueError on a span outside the sentence, of more than
+    `longest` words, or if longest is not within 1 .. 63.
+    """
+    if not 1 <= longest <= MOST_WORDS:
+        raise ValueError(f"expected a maximum span length of 1 to {MOST_WORDS}, got {longest}")
+    bits = np.zeros(length, dtype=np.int64)
+    for first, last in constituents:
+        if not 0 <= first <= last < length:
+            raise ValueError(f"the span [{first}, {last}] is not within a sentence of {length} words")
+        if first == last or (first, last) == (0, length - 1):
+            continue
+        if last - first >= longest:
+            raise ValueError(
+                f"the span [{first}, {last}] has {last - first + 1} words, more than the maximum of {longest}"
+            )
+        bits[last] |= np.int64(1) << np.int64(last - first)
+    return bits
+
+
+def gold_tree(tree: Tree) -> Tree | None:
+    """The tree without traces and punctuation; None if nothing is left."""
+    full = remove_empty(tree)
+    return None if full is None else remove_punctuation(full)
+
+
+def read_splits(corpus: str, source: str | os.PathLike) -> dict[str, list[Tree]]:
+    """The trees of each split, as the module's docstring says; sentences left empty are dropped.
+
+    source: of ptb and treebank-sample a folder with wsj_SSNN.mrg at any depth, or a .zip archive of them; of parses a
+    folder.  Raises ValueError on another corpus, a split without trees, a section that is missing, and what
+    `read_tree_files` raises.
+    """
+    if corpus not in CORPORA:
+        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
+    if corpus == "parses":
+        full = {split: map(remove_empty, read_trees(Path(source) / f"{split}.mrg")) for split in SPLITS}
+        return {split: [tree for tree in trees if tree is not None] for split, trees in full.items()}
+    found: dict[str, list[Tree]] = {split: [] for split in SPLITS}
+    sections = set()
+    for name, trees in read_tree_files(source):
+        match = _FILE.fullmatch(PurePosixPath(name.replace(os.sep, "/")).name)
+        if not match:
+            continue
+        section, number = int(match[1]), int(match[2])
+        sections.add(section)
+        if corpus == "ptb":
+            split = next((split for split, these in SECTIONS.items() if section in these), None)
+        else:
+            split = next((split for split, end in SAMPLE_ENDS.items() if section * 100 + number <= end), None)
+        if split is not None:
+            found[split] += [tree for tree in map(gold_tree, trees) if tree is not None]
+    missing = sorted(set(range(25)) - sections) if corpus == "ptb" else []
+    if missing:
+        raise ValueError(f"{source}: no wsj_SSNN.mrg of the sections {', '.join(f'{s:02}' for s in missing)}")
+    for split in SPLITS:
+        if not found[split]:
+            raise ValueError(f"{source}: no file wsj_NNNN.mrg with trees for {split}")
+    return found
+
+
+def normalise(sentence: Sequence[str], options: corpora.Options) -> list[str]:
+    """The words as the language model reads them, one for each."""
+    return next(iter(corpora.clean([" ".join(sentence)], options))).split()
+
+
+def split_bits(trees: Sequence[Tree], longest: int, leave_out_longer: bool, name: str) -> tuple[np.ndarray, int]:
+    """`span_bits` of all sentences, with a 0 for the EOS after each, and how many spans are left out.
+
+    Raises ValueError that names the tree (from 1) on a span of more than `longest` words, unless they are left out.
+    """
+    rows, left_out = [], 0
+    for number, tree in enumerate(trees, 1):
+        found = spans(tree)
+        length = len(words(tree))
+        if leave_out_longer:
+            kept = {(a, b) for a, b in found if b - a < longest or (a, b) == (0, length - 1)}
+            left_out += len(found) - len(kept)
+            found = kept
+        try:
+            rows.append(span_bits(found, length, longest))
+        except ValueError as error:
+            raise ValueError(f"{name}: tree {number}: {error}") from None
+        rows.append(np.zeros(1, dtype=np.int64))
+    return np.concatenate(rows), left_out
+
+
+def prepare(
+    corpus: str,
+    source: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    vocabulary: int | None = None,
+    longest: int = MOST_WORDS,
+    leave_out_longer: bool = False,
+) -> dict:
+    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
+
+    vocabulary: most frequent types kept, special symbols counted; None: 10,000 of the treebank, of parses those that
+    training has 3 times.  longest, leave_out_longer: of gold spans, as of `split_bits`.
+    Raises ValueError on what is missing or damaged, spans that are too long, or if `out` holds files already.
+    """
+    options = corpora.Options(vocabulary=vocabulary or 0, min_count=3) if corpus == "parses" else corpora.Options(
+        vocabulary=10_000 if vocabulary is None else vocabulary, lowercase=True
+    )
+    with new_folder(out) as folder:
+        counts = {}
+        for split, trees in read_splits(corpus, source).items():
+            bits, left_out = split_bits(trees, longest, leave_out_longer, f"{source}: {split}")
+            text = [normalise(words(tree), options) for tree in trees]
+            _write(folder / "text" / f"{split}.txt", (" ".join(line) for line in text))
+            _write(folder / "trees" / f"{split}.mrg", map(bracketed, trees))
+            with atomic_write(folder / "bin" / SPANS.format(split), "wb") as stream:
+                np.save(stream, bits)
+            counts[split] = {"sentences": len(trees), "words": sum(map(len, text)), "spans_left_out": left_out}
+        corpora.binarise(folder, options)
+        summary = {"corpus": corpus, "options": {**asdict(options), "longest": longest}, "counts": counts}
+        summary["sha256"] = {f"{split}.mrg": sha256(folder / "trees" / f"{split}.mrg") for split in SPLITS}
+        write_json(folder / "corpus.json", summary)
+    return summary
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    with atomic_write(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+
+
+def read_bits(folder: str | os.PathLike, split: str, tokens: int) -> np.ndarray:
+    """The spans of a split of a bin folder, int64, one integer for each token, EOS among them.
+
+    Raises ValueError if the file is missing, damaged, or of another number of tokens.
+    """
+    path = Path(folder) / SPANS.format(split)
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; data-prep/ptb_trees.sh makes it beside the text")
+    try:
+        bits = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{path}: truncated or altered: {error}") from None
+    if bits.dtype != np.int64 or bits.shape != (tokens,):
+        raise ValueError(f"{path}: expected {tokens} integers, one a token, got {bits.dtype} {bits.shape}")
+    return bits
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--corpus", choices=CORPORA, default="ptb", help="which trees (default %(default)s)")
+    parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, special symbols counted "
+                        "(default 10000; of parses those that training has three times)")
+    parser.add_argument("--max-span", type=int, default=MOST_WORDS, metavar="N",
+                        help="words of the longest gold span (default %(default)s, which is the most)")
+    parser.add_argument("--leave-out-longer", action="store_true",
+                        help="leave out gold spans that are longer, which otherwise are an error")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    summary = prepare(
+        args.corpus, trees_of(args.source), args.out, vocabulary=args.vocabulary, longest=args.max_span,
+        leave_out_longer=args.leave_out_longer,
+    )
+    for split, counts in summary["counts"].items():
+        left_out = f", {counts['spans_left_out']} long spans left out" if counts["spans_left_out"] else ""
+        print(f"{split}: {counts['sentences']} sentences, {counts['words']} words{left_out}")

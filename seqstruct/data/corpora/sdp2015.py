@@ -1,0 +1,215 @@
+"""The licensed corpora of syntactic-then-semantic parsing, split as Peng (2022, section 2.4.1) splits them.
+
+Graphs of SDP 2015 (Oepen et al. 2015): sections 00-19 of the Wall Street Journal to train, 20 to validate, and the two
+test files, section 21 (id) and Brown (ood).  Trees of the Penn Treebank: section 20 to validate, 21 to test, all other
+sections to train, so that no test sentence of the graphs has a gold tree in training.  The trees become Stanford
+dependencies by Stanford CoreNLP's EnglishGrammaticalStructure, whose jar and a Java are yours; trees that were
+converted before (files in CoNLL) are taken as they are.
+
+The result is the folder that recipes/peng_thesis/table-2.1.sh reads:
+{dm,psd,pas}.{train,dev,id,ood}.sdp and ptb.{train,dev,test}.conllu.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from seqstruct.data.downloads import raw_folder
+from seqstruct.data.files import atomic_write, new_folder, open_text, write_json
+from seqstruct.data.text.conllu import read_conllu
+from seqstruct.data.text.sdp import HEADER, read_sdp
+from seqstruct.data.text.trees import bracketed, read_tree_files
+
+FORMALISMS = ("dm", "psd", "pas")
+SENTENCES = {"train": 33961, "dev": 1692, "id": 1410, "ood": 1849}  # of each formalism, as the thesis counts them
+MOST_TRAINING = 33964  # of the distribution: three sentences were left out
+CONVERTER = "edu.stanford.nlp.trees.EnglishGrammaticalStructure"
+MANUAL = "order LDC2016T10 (SDP 2014 and 2015) and LDC99T42 (Treebank-3) at https://catalog.ldc.upenn.edu/"
+SECTIONS = range(25)
+_SENTENCE = re.compile(r"#2(\d\d)\d{5}")
+_TREES = re.compile(r"wsj_(\d\d)(\d\d)\.(mrg|conllx?|conllu|dep)", re.IGNORECASE)
+
+
+def blocks(path: str | os.PathLike) -> Iterator[str]:
+    """The sentences of an SDP file as they stand, comments included.  Raises ValueError on another header."""
+    with open_text(path) as stream:
+        if (first := stream.readline().rstrip("\r\n")) != HEADER:
+            raise ValueError(f"{path}, line 1: expected {HEADER!r}, got {first!r}")
+        block: list[str] = []
+        for line in stream:
+            if line.strip():
+                block.append(line)
+            elif block:
+                yield "".join(block)
+                block = []
+        if block:
+            yield "".join(block)
+
+
+def split_of(block: str, name: str) -> str | None:
+    """train or dev, by the section in the sentence's number (#2SSFFNNN); None for other sections.
+
+    Raises ValueError on a sentence without such a number.
+    """
+    match = _SENTENCE.match(block)
+    if match is None:
+        raise ValueError(f"{name}: expected a sentence that begins with its number, #2SSFFNNN, got {block[:20]!r}")
+    section = int(match[1])
+    return "train" if section < 20 else "dev" if section == 20 else None
+
+
+def split_graphs(source: Path, out: Path, formalism: str) -> dict[str, int]:
+    """Write the four files of one formalism; sentences of each.  Raises ValueError if a file is missing."""
+    counts = dict.fromkeys(SENTENCES, 0)
+    training = _only(source, f"en.{formalism}.sdp")
+    with atomic_write(out / f"{formalism}.train.sdp") as train, atomic_write(out / f"{formalism}.dev.sdp") as dev:
+        for stream in (train, dev):
+            stream.write(HEADER + "\n")
+        for block in blocks(training):
+            split = split_of(block, str(training))
+            if split is not None:
+                (train if split == "train" else dev).write(block + "\n")
+                counts[split] += 1
+    for split in ("id", "ood"):
+        given = _only(source, f"en.{split}.{formalism}.sdp")
+        with atomic_write(out / f"{formalism}.{split}.sdp") as stream:
+            stream.write(HEADER + "\n")
+            for block in blocks(given):
+                stream.write(block + "\n")
+                counts[split] += 1
+    for split in SENTENCES:
+        for _ in read_sdp(out / f"{formalism}.{split}.sdp"):  # every line is looked at
+            pass
+    return counts
+
+
+def _only(source: Path, name: str) -> Path:
+    found = sorted({*source.rglob(name), *source.rglob(name + ".gz")})
+    if len(found) != 1:
+        raise ValueError(f"{source}: expected one file {name} (or .gz) at some depth, found {len(found)}")
+    return found[0]
+
+
+def check_counts(counts: dict[str, int], formalism: str) -> None:
+    """Raises ValueError if a split has other numbers of sentences than the thesis or the distribution."""
+    for split, count in counts.items():
+        if count != SENTENCES[split] and not (split == "train" and count == MOST_TRAINING):
+            raise ValueError(
+                f"{formalism}, {split}: expected {SENTENCES[split]} sentences, got {count}; --unchecked takes them"
+            )
+
+
+def split_trees(source: Path, out: Path, jar: str | None, java: str, all_sections: bool = True) -> dict[str, int]:
+    """Write ptb.{train,dev,test}.conllu; sentences of each.
+
+    source: a folder with wsj_SSNN.mrg at any depth, or a .zip of them, for which `jar` names CoreNLP's jar (several
+    with the system's separator), or a folder with wsj_SSNN.conllx, .conll, .conllu or .dep.
+    Raises ValueError if files or sections are missing, or the converter fails or loses sentences.
+    """
+    converted = [] if source.is_file() else _converted(source)
+    found: dict[str, list[str]] = {split: [] for split in ("train", "dev", "test")}
+    brackets: dict[str, list[str]] = {split: [] for split in found}
+    sections = set()
+    for path, section in converted:
+        sections.add(section)
+        with open_text(path) as stream:
+            found[_tree_split(section)].append(stream.read().strip("\n") + "\n\n")
+    for name, trees in () if converted else sorted(read_tree_files(source)):
+        match = _TREES.fullmatch(Path(name).name)
+        if match:
+            sections.add(int(match[1]))
+            brackets[_tree_split(int(match[1]))] += map(bracketed, trees)
+    missing = sorted(set(SECTIONS) - sections)
+    if not sections or (missing and all_sections):
+        raise ValueError(f"{source}: no wsj_SSNN files of the sections {', '.join(f'{s:02}' for s in missing)}")
+    if not converted and not jar:
+        raise ValueError("trees in brackets need --corenlp JAR to become dependencies")
+    for split, lines in brackets.items():
+        found[split] += [convert(lines, jar, java)] if lines else []
+    counts = {}
+    for split, texts in found.items():
+        with atomic_write(out / f"ptb.{split}.conllu") as stream:
+            stream.writelines(texts)
+        counts[split] = sum(1 for _ in read_conllu(out / f"ptb.{split}.conllu"))
+    return counts
+
+
+def _converted(source: Path) -> list[tuple[Path, int]]:
+    """Files in CoNLL and their sections, in order."""
+    matches = ((path, _TREES.fullmatch(path.name)) for path in source.rglob("wsj_*"))
+    found = ((path, int(match[1])) for path, match in matches if match and match[3].lower() != "mrg")
+    return sorted(found, key=lambda pair: pair[0].name)
+
+
+def _tree_split(section: int) -> str:
+    return {20: "dev", 21: "test"}.get(section, "train")
+
+
+def convert(trees: Iterable[str], jar: str, java: str = "java") -> str:
+    """Basic Stanford dependencies of trees in brackets, in CoNLL, punctuation kept.
+
+    Raises ValueError if Java cannot be run, fails, or gives another number of sentences.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "trees.mrg"
+        count = 0
+        with open(path, "w", encoding="utf-8") as stream:
+            for count, tree in enumerate(trees, 1):  # noqa: B007
+                stream.write(tree + "\n")
+        command = [java, "-cp", jar, CONVERTER, "-basic", "-keepPunct", "-conllx", "-treeFile", str(path)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+        except OSError as error:
+            raise ValueError(f"{java} cannot be run: {error}") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ValueError(f"{CONVERTER} ended with status {done.returncode}: {last}")
+    sentences = [block for block in done.stdout.split("\n\n") if block.strip()]
+    if len(sentences) != count:
+        raise ValueError(f"{CONVERTER} gave {len(sentences)} sentences for {count} trees")
+    return "".join(block.strip("\n") + "\n\n" for block in sentences)
+
+
+def prepare(
+    source: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    trees: str | os.PathLike | None = None,
+    jar: str | None = None,
+    java: str = "java",
+    checked: bool = True,
+) -> dict:
+    """Write the folder; what it holds, by formalism, split and number of sentences."""
+    with new_folder(out) as folder:
+        counts = {name: split_graphs(Path(source), folder, name) for name in FORMALISMS}
+        if checked:
+            for formalism, found in counts.items():
+                check_counts(found, formalism)
+        if trees is not None:
+            counts["ptb"] = split_trees(Path(trees), folder, jar, java, checked)
+        write_json(folder / "corpus.json", counts)
+    return counts
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--trees", metavar="PATH", help="LDC99T42: folder or .zip with wsj_SSNN.mrg, or folder with "
+                        "converted wsj_SSNN.conllx (default: --from, where it has such)")
+    parser.add_argument("--corenlp", metavar="JAR", help="CoreNLP's jar, which converts .mrg files; version 3.3 is "
+                        "that of the source's Stanford dependencies (https://stanfordnlp.github.io/CoreNLP/)")
+    parser.add_argument("--java", default="java", metavar="COMMAND", help="the Java to run (default %(default)s)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    source = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    trees = args.trees or (source if any(source.rglob("wsj_*")) else None)
+    counts = prepare(source, args.out, trees=trees, jar=args.corenlp, java=args.java, checked=not args.unchecked)
+    for name, splits in counts.items():
+        print(f"{name}: " + ", ".join(f"{split} {count}" for split, count in splits.items()))

@@ -1,0 +1,234 @@
+"""Single sentences for language modeling, with unknown words in classes, as Dyer et al. (2016) made them of the PTB.
+
+    ptb              .mrg trees of the Penn Treebank: sections 02-21, 24 (or 22) and 23 to train, validate and test
+    treebank-sample  the part of them that nltk distributes: files 1-159, 160-179 and 180-199
+    brown            brown.zip of nltk, dealt out by document
+    wikitext2        WikiText-2 raw, paragraphs cut into sentences after each ".", "!" or "?"
+
+Of trees, empty elements (-NONE-) are dropped and the words stay as written: case, numbers, -LRB-.  A word that training
+has once, or never, becomes a class such as UNK-LC-ing: `unknown_class`.  The vocabulary is what then stands in the
+training set.  Where the source is silent: validation is section 24, as in Dyer et al.
+
+The result holds text/, bin/0, bin/1 ... (see `shards`; for fairseq's task language_modeling with --sample-break-mode
+eos) and corpus.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from seqstruct.data import shards
+from seqstruct.data.corpora import language_modeling as corpora
+from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
+from seqstruct.data.text.trees import read_tree_files, remove_empty, trees_of, words
+
+CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2")
+SPLITS = shards.SPLITS
+VALIDATE_EVERY = 20_000  # training sentences in a shard, appendix F.2
+VALIDATION_SECTIONS = (24, 22)
+SAMPLE_ENDS = {"train": 159, "valid": 179, "test": 199}  # the last file of each split
+SENTENCE_ENDS = frozenset(".!?")
+# endings of words of five letters or more, first match
+SUFFIXES = ("ed", "ing", "ion", "er", "est", "ly", "ity", "y", "al")
+_FILE = re.compile(r"wsj_(\d\d)(\d\d)\.mrg", re.IGNORECASE)
+
+
+def unknown_class(word: str, known: Collection[str]) -> str:
+    """The class of a word that is not known: the signature of the Berkeley parser (Petrov et al. 2006), as used by
+    Dyer et al. (2016, sec. 5).
+
+    UNK, then by capitals: -INITC for a word with one, its first letter (and -KNOWNLC if it is known in lower case);
+    -CAPS for one that begins with a capital and has more, or has one and does not begin with a letter; -LC for others
+    with a small letter.  Then -NUM and -DASH where there is a digit or a hyphen.  Last -s for three characters or more
+    (none for ss, is or us), or one of `SUFFIXES` for five or more without hyphen and without digits beside capitals.
+    Raises ValueError on the empty word.
+    """
+    if not word:
+        raise ValueError("expected a word, got an empty one")
+    lower, first = word.lower(), word[0]
+    capitals = sum(c.isalpha() and c.isupper() for c in word)
+    digit, dash = any(map(str.isdigit, word)), "-" in word
+    name = "UNK"
+    if first.isupper():
+        name += ("-INITC-KNOWNLC" if lower in known else "-INITC") if capitals == 1 else "-CAPS"
+    elif not first.isalpha() and capitals:
+        name += "-CAPS"
+    elif any(c.isalpha() and c.islower() for c in word):
+        name += "-LC"
+    name += "-NUM" * digit + "-DASH" * dash
+    if lower.endswith("s") and len(lower) >= 3:
+        return name if lower[-2] in "siu" else f"{name}-s"
+    if len(lower) >= 5 and not dash and not (digit and capitals):
+        name += next((f"-{suffix}" for suffix in SUFFIXES if lower.endswith(suffix)), "")
+    return name
+
+
+def known_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
+    """The words that occur twice or more."""
+    counts = Counter(word for sentence in sentences for word in sentence)
+    return frozenset(word for word, count in counts.items() if count > 1)
+
+
+def with_classes(sentences: Iterable[Sequence[str]], known: Collection[str]) -> Iterator[list[str]]:
+    """Sentences in which a word that is not known is its class."""
+    for sentence in sentences:
+        yield [word if word in known else unknown_class(word, known) for word in sentence]
+
+
+def read_ptb(source: str | os.PathLike, validation: int = 24) -> dict[str, list[list[str]]]:
+    """Sentences of the Penn Treebank by split.  source: folder or .zip with wsj_SSNN.mrg at any depth.
+
+    validation: its section, 24 or 22.  Raises ValueError if a section is missing, or another section is asked for.
+    """
+    if validation not in VALIDATION_SECTIONS:
+        raise ValueError(f"validation section: expected 24 or 22, got {validation}")
+    split_of = {**dict.fromkeys(range(2, 22), "train"), validation: "valid", 23: "test"}
+    found, sections = _read_wsj(source, lambda section, _: split_of.get(section))
+    missing = sorted(split_of.keys() - sections)
+    if missing:
+        raise ValueError(f"{source}: no wsj_SSNN.mrg of the sections {', '.join(f'{s:02}' for s in missing)}")
+    return found
+
+
+def read_sample(source: str | os.PathLike) -> dict[str, list[list[str]]]:
+    """Sentences of nltk's sample of the Penn Treebank by split: 199 files of the sections 00 and 01.
+
+    Raises ValueError if a split has no file.
+    """
+    def split_of(section: int, number: int) -> str | None:
+        return next((split for split, end in SAMPLE_ENDS.items() if section * 100 + number <= end), None)
+
+    found, _ = _read_wsj(source, split_of)
+    missing = [split for split in SPLITS if not found[split]]
+    if missing:
+        raise ValueError(f"{source}: no file wsj_NNNN.mrg for {', '.join(missing)}")
+    return found
+
+
+def _read_wsj(source, split_of) -> tuple[dict[str, list[list[str]]], set[int]]:
+    """Sentences by split and the sections seen; split_of(section, number) is a split or None."""
+    found: dict[str, list[list[str]]] = {split: [] for split in SPLITS}
+    sections = set()
+    for name, trees in read_tree_files(source):
+        match = _FILE.fullmatch(PurePosixPath(name.replace(os.sep, "/")).name)
+        split = split_of(int(match[1]), int(match[2])) if match else None
+        if split is None:
+            continue
+        sections.add(int(match[1]))
+        full = (remove_empty(tree) for tree in trees)
+        found[split] += [words(tree) for tree in full if tree is not None]
+    return found, sections
+
+
+def cut_sentences(line: str) -> Iterator[list[str]]:
+    """A line of words cut after each ".", "!" or "?"; what closes a quotation or bracket goes to the next sentence."""
+    sentence: list[str] = []
+    for word in line.split():
+        sentence.append(word)
+        if word in SENTENCE_ENDS:
+            yield sentence
+            sentence = []
+    if sentence:
+        yield sentence
+
+
+def read_sentences(
+    corpus: str, source: str | os.PathLike, *, validation: int = 24, checked: bool = True
+) -> dict[str, list[list[str]]]:
+    """Sentences by split, words as they stand in the corpus.
+
+    source: of trees, a folder or .zip; else a folder as of `corpora.read_lines`.  checked: as there.
+    Raises ValueError if the corpus is unknown, or what its reader raises.
+    """
+    if corpus not in CORPORA:
+        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
+    if corpus == "ptb":
+        return read_ptb(source, validation)
+    if corpus == "treebank-sample":
+        return read_sample(source)
+    lines = corpora.read_lines(corpus, source, checked)
+    if corpus == "brown":
+        return {split: [line.split() for line in lines[split] if line] for split in SPLITS}
+    text = {split: [line for line in lines[split] if line and not line.startswith("=")] for split in SPLITS}
+    return {split: [s for line in text[split] for s in cut_sentences(line)] for split in SPLITS}
+
+
+def write_text(splits: Mapping[str, list[list[str]]], folder: Path) -> dict[str, int]:
+    """SPLIT.txt with unknown words in classes; how many types stand in training, the classes among them.
+
+    A class that training does not have is UNK, the plainest one, or fairseq's unknown word where that is not there.
+    Raises ValueError if a split is empty.
+    """
+    for split in SPLITS:
+        if not splits[split]:
+            raise ValueError(f"no sentence in the {split} set")
+    known = known_words(splits["train"])
+    vocabulary: set[str] = set()
+    for split in SPLITS:
+        with atomic_write(folder / f"{split}.txt") as stream:
+            for sentence in with_classes(splits[split], known):
+                if split == "train":
+                    vocabulary.update(sentence)
+                else:
+                    sentence = [word if word in vocabulary else "UNK" for word in sentence]
+                stream.write(" ".join(sentence) + "\n")
+    return {"words": len(known & vocabulary), "classes": len(vocabulary - known)}
+
+
+def prepare(
+    corpus: str,
+    source: str | os.PathLike,
+    out: str | os.PathLike,
+    *,
+    validation: int = 24,
+    checked: bool = True,
+    train_sentences: int = 0,
+) -> dict:
+    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
+
+    train_sentences: the first ones of training alone, 0: all.  Else as of `read_sentences`.
+    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
+    """
+    if train_sentences < 0:
+        raise ValueError(f"train_sentences: expected 0 or more, got {train_sentences}")
+    with new_folder(out) as folder:
+        splits = read_sentences(corpus, source, validation=validation, checked=checked)
+        if train_sentences:
+            splits["train"] = splits["train"][:train_sentences]
+        types = write_text(splits, folder / "text")
+        count = shards.shard_count(len(splits["train"]), VALIDATE_EVERY)
+        shards.binarise(folder / "text", folder / "bin", count)
+        summary = {
+            "corpus": corpus, "types": types, "shards": count,
+            "counts": {s: {"sentences": len(splits[s]), "words": sum(map(len, splits[s]))} for s in SPLITS},
+            "sha256": {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS},
+        }
+        write_json(folder / "corpus.json", summary)
+    return summary
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    parser.add_argument("--corpus", choices=CORPORA, default="ptb", help="which text (default %(default)s)")
+    parser.add_argument("--validation-section", type=int, choices=VALIDATION_SECTIONS, default=24,
+                        help="of the Penn Treebank (default 24)")
+    parser.add_argument("--train-sentences", type=int, default=0, metavar="N",
+                        help="take the first N sentences of training alone (default 0: all)")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    source = trees_of(args.source)
+    summary = prepare(
+        args.corpus, source, args.out, validation=args.validation_section, checked=not args.unchecked,
+        train_sentences=args.train_sentences,
+    )
+    for split, counts in summary["counts"].items():
+        print(f"{split}: {counts['sentences']} sentences, {counts['words']} words")
+    types = summary["types"]
+    print(f"vocabulary: {types['words']} words and {types['classes']} classes of unknown words")

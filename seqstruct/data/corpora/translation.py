@@ -1,0 +1,202 @@
+"""Corpora for translation: from the publishers' archives to subwords and a folder for fairseq.
+
+    wmt14-en-de, wmt14-en-fr, wmt16-en-ro                      see `wmt`
+    iwslt14-de-en, iwslt14-de-en-joint, iwslt15-en-vi          see `iwslt`
+    iwslt14-es-en                                              the same, with the bounds of documents
+    kftt, kftt-tokenised                                       see `kftt`
+
+The folder that is made holds raw/ (references for seqstruct score), text/ (subwords), bin/ (for fairseq), the subword
+models and corpus.json; where there are documents, text/SPLIT.docs has the number of sentences of each, one a line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from seqstruct.data.counts import check_counts
+from seqstruct.data.downloads import Remote, collect, raw_folder
+from seqstruct.data.files import atomic_write, new_folder, write_json
+from seqstruct.data.text import parallel
+from seqstruct.data.text.binarise import preprocess_pairs
+from seqstruct.data.text.subwords import tidy
+
+SPLITS = parallel.SPLITS
+CORPORA = ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "iwslt14-de-en", "iwslt14-de-en-joint", "iwslt14-es-en",
+           "iwslt15-en-vi", "kftt", "kftt-tokenised")
+VARIANTS: Mapping[str, str | tuple[str, Mapping[str, str], str]] = {  # by name on the command line
+    "wmt14": ("--pair", {"en-de": "wmt14-en-de", "en-fr": "wmt14-en-fr"}, "languages, 1.7 and 6.7 GB to download"),
+    "wmt16": "wmt16-en-ro",
+    "iwslt14": ("--recipe", {"thesis": "iwslt14-de-en", "fairseq": "iwslt14-de-en-joint"},
+                "byte-pair encoding of each language, 9,000 and 7,000 types, or of both together, 10,000; results of "
+                "one are not to be compared with those of the other"),
+    "iwslt14-documents": "iwslt14-es-en", "iwslt15": "iwslt15-en-vi",
+    "kftt": ("--text", {"raw": "kftt", "tokenised": "kftt-tokenised"}, "as it is, or in the words of the task"),
+}  # fmt: skip
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus and how it is cut.
+
+    options: languages, source first, and subwords.  remotes: the archives.  wanted: the files needed, as of
+    `downloads.collect`.  read: from those files to the pairs of each split as `full` leaves them, in the order of the
+    options' languages; None begins a document.  counts: pairs of each split as published.  tolerance: by how much of
+    them ours may differ where cleaning depends on a tokeniser.  manual: what to do where nothing can be downloaded.
+    """
+
+    options: parallel.Options
+    remotes: tuple[Remote, ...]
+    wanted: Mapping[str, Sequence[str]]
+    read: Callable[[Mapping[str, Path]], Mapping[str, Iterable[Pair | None]]]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    tolerance: float = 0.0
+    manual: str = ""
+
+
+def get_corpus(name: str) -> Corpus:
+    """A corpus by its name.  Raises ValueError if there is none."""
+    from seqstruct.data.corpora import iwslt, kftt, wmt
+
+    found = {**wmt.CORPORA, **iwslt.CORPORA, **kftt.CORPORA}
+    if name not in found:
+        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {name!r}")
+    return found[name]
+
+
+def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[str], folder: Path) -> dict[str, dict]:
+    """folder/SPLIT.LANGUAGE; by split the pairs, and the sentences of each document: documents that have none are
+    left out.
+
+    Raises ValueError if a split has no pair.
+    """
+    counts = {}
+    for split in SPLITS:
+        pairs, documents = 0, []
+        with ExitStack() as stack:
+            streams = [stack.enter_context(atomic_write(folder / f"{split}.{language}")) for language in languages]
+            for pair in splits[split]:
+                if pair is None:
+                    documents.append(0)
+                    continue
+                for side, stream in zip(pair, streams, strict=True):
+                    stream.write(side + "\n")
+                pairs += 1
+                if documents:
+                    documents[-1] += 1
+        if not pairs:
+            raise ValueError(f"no pairs in the {split} set")
+        counts[split] = {"pairs": pairs, "documents": [count for count in documents if count]}
+    return counts
+
+
+def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
+    """Those of which no side is empty, both as `subwords.tidy` leaves them, and the bounds of documents."""
+    for pair in pairs:
+        if pair is None:
+            yield None
+            continue
+        source, target = map(tidy, pair)
+        if source and target:
+            yield source, target
+
+
+def prepare(
+    name: str,
+    out: str | os.PathLike,
+    source: str | os.PathLike | None = None,
+    downloads: str | os.PathLike | None = None,
+    *,
+    options: parallel.Options | None = None,
+    checked: bool = True,
+    workers: int = 1,
+) -> dict:
+    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
+
+    name: one of `CORPORA`.  source: folder with the raw files; without it they are downloaded into `downloads`, by
+    default `out`.downloads, which stays.  options: the corpus's own if None.  checked: whether files must have their
+    checksums and splits their numbers of pairs.
+    Raises ValueError on what is missing, altered, empty or not aligned, or if `out` holds files already.
+    """
+    corpus = get_corpus(name)
+    options = corpus.options if options is None else options
+    with new_folder(out) as folder:
+        kept = downloads or f"{Path(out)}.downloads"
+        raw = raw_folder(corpus.remotes, source, kept, manual=corpus.manual, checked=checked)
+        files = collect(raw, corpus.wanted, folder.parent / "unpacked", corpus.manual)
+        text = folder.parent / "raw"
+        counts = write_raw(corpus.read(files), corpus.options.languages, text)
+        if checked:
+            pairs = {split: found["pairs"] for split, found in counts.items()}
+            check_counts(name, pairs, corpus.counts, "pairs", corpus.tolerance)
+        summary = parallel.prepare({split: text / split for split in SPLITS}, options, folder)
+        summary = {"corpus": name, **summary}
+        for split, found in counts.items():
+            if found["documents"]:
+                _write_documents(folder / "text" / f"{split}.docs", split, found["documents"], summary)
+        preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
+                         workers=workers)
+        write_json(folder / "corpus.json", summary)
+    return summary
+
+
+def _write_documents(path: Path, split: str, documents: Sequence[int], summary: dict) -> None:
+    if summary["counts"][split]["dropped"]:
+        raise ValueError(f"{split}: {summary['counts'][split]['dropped']} pairs exceed the limits on length and ratio; "
+                         "documents must stay whole")
+    summary["counts"][split]["documents"] = len(documents)
+    with atomic_write(path) as stream:
+        stream.writelines(f"{count}\n" for count in documents)
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    if isinstance(VARIANTS[name], str):
+        parser.set_defaults(corpus=VARIANTS[name])
+    else:
+        option, choices, said = VARIANTS[name]
+        first = next(iter(choices))
+        parser.add_argument(option, dest="corpus", choices=choices, default=first, help=f"{said} (default {first})")
+    parser.add_argument("--src", metavar="LANGUAGE", help="the source language; the other one is the target")
+    parallel.add_subword_arguments(parser)
+    parser.add_argument("--max-length", type=int, metavar="N",
+                        help="subwords in a sentence; longer training pairs are dropped")
+    parser.add_argument("--max-ratio", type=float, metavar="R", help="longer to shorter side of a training pair")
+    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
+
+
+def chosen_options(args: argparse.Namespace) -> parallel.Options:
+    """The corpus's options, changed by what the command line says.  Raises ValueError on a language it does not have,
+    and as `parallel.Options` does."""
+    options = get_corpus(args.corpus).options
+    names = ("subwords", "vocabulary", "max_length", "max_ratio")
+    changed = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    if changed.get("subwords", "bpe") != "bpe":
+        changed["truecase"] = False
+    if args.src is not None:
+        if args.src not in options.languages:
+            raise ValueError(f"--src: expected one of {', '.join(options.languages)}, got {args.src}")
+        sizes = options.vocabulary
+        if options.languages[0] != args.src:
+            changed["languages"] = options.languages[::-1]
+            if not isinstance(sizes, int):
+                changed.setdefault("vocabulary", sizes[::-1])
+    return replace(options, **changed)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    variant = VARIANTS[args.entry]
+    args.corpus = args.corpus if isinstance(variant, str) else variant[1][args.corpus]
+    summary = prepare(args.corpus, args.out, args.source, args.downloads, options=chosen_options(args),
+                      checked=not args.unchecked, workers=args.workers)
+    for split, counts in summary["counts"].items():
+        documents = f" in {counts['documents']} documents" if "documents" in counts else ""
+        print(f"{split}: {counts['pairs']} pairs{documents}, {counts['subwords']} subwords, "
+              f"{counts['dropped']} pairs dropped")

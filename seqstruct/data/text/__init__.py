@@ -1,0 +1,1 @@
+"""Text: subwords, cleaning, reading and writing of its formats."""

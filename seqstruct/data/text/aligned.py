@@ -1,0 +1,141 @@
+"""Aligned text: two files, plain or .gz, line N of one being the translation of line N of the other; and checksums."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from seqstruct.data.files import open_text
+from seqstruct.data.text.subwords import MOSES_ESCAPE, deescape, tidy
+
+UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
+NAMED = 5  # lines in an error
+
+
+def find_text(prefix: str | os.PathLike, language: str) -> Path:
+    """The file `prefix.language` or `prefix.language.gz`.  Raises ValueError if there is neither."""
+    plain = Path(f"{prefix}.{language}")
+    for path in (plain, Path(f"{plain}.gz")):
+        if path.is_file():
+            return path
+    raise ValueError(f"{plain}: no such file, nor {plain.name}.gz")
+
+
+def read_lines(path: str | os.PathLike) -> Iterator[str]:
+    """The lines of a UTF-8 file, plain or .gz, without their newlines.
+
+    Raises ValueError naming file and line if the file is truncated, is no gzip file or is not UTF-8.
+    """
+    number = 0
+    try:
+        with open_text(path) as stream:
+            for line in stream:
+                number += 1
+                yield line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not UTF-8 after line {number}: {error.reason}") from None
+    except UNPACKING_ERRORS as error:
+        raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
+
+
+def read_pairs(
+    source: str | os.PathLike, target: str | os.PathLike, empty: bool = False
+) -> Iterator[tuple[str, str]]:
+    """The aligned lines of two files, in order.
+
+    empty: whether a line may be.  Raises ValueError naming file and line where one is and may not, or has no
+    counterpart, and what `read_lines` raises.
+    """
+    paths = (source, target)
+    sides = [read_lines(path) for path in paths]
+    number = 0
+    while True:
+        number += 1
+        pair = [next(side, None) for side in sides]
+        if pair[0] is None and pair[1] is None:
+            break
+        for here, there, line in zip(paths, reversed(paths), pair, strict=True):
+            if line is None:
+                raise ValueError(f"{there}: line {number} has no counterpart: {here} ends after line {number - 1}")
+            if not (empty or line.strip()):
+                raise ValueError(f"{here}: line {number} is empty")
+        yield pair[0], pair[1]
+    if number == 1:
+        raise ValueError(f"{source}: the file is empty")
+
+
+def survey(files: Mapping[str, Sequence[Path]], drop_empty: bool, escaped_too: bool) -> dict[str, int]:
+    """How many pairs of each split have an empty side: no more than white space and control characters.
+
+    files: both sides by split.  Raises ValueError that names the files, how many of their lines are empty, unless
+    `drop_empty`, or hold escapes of Moses's tokeniser, unless `escaped_too`, and the first of them; and what
+    `read_pairs` raises.
+    """
+    counts, empty, escaped = {}, {}, {}
+    for split, paths in files.items():
+        counts[split] = 0
+        for number, pair in enumerate(read_pairs(*paths, empty=True), 1):
+            lacking = [path for path, line in zip(paths, pair, strict=True) if not tidy(line)]
+            counts[split] += bool(lacking)
+            for path in lacking:
+                empty.setdefault(path, []).append(number)
+            for path, line in zip(paths, pair, strict=True):
+                if MOSES_ESCAPE.search(line):
+                    escaped.setdefault(path, []).append(number)
+    if empty and not drop_empty:
+        raise ValueError(f"{_lines(empty, 'empty')}; --drop-empty leaves out such pairs")
+    if escaped and not escaped_too:
+        raise ValueError(f"{_lines(escaped, 'with escapes of Moses such as &apos;')}; --deescape undoes them")
+    return counts
+
+
+def _lines(found: Mapping[Path, Sequence[int]], what: str) -> str:
+    """x.de: 7 lines empty (1, 2, 3, 4, 5 ...), x.en: ..."""
+    return ", ".join(
+        f"{path}: {len(numbers)} line{'s' * (len(numbers) > 1)} {what} "
+        f"({', '.join(map(str, numbers[:NAMED]))}{' ...' * (len(numbers) > NAMED)})"
+        for path, numbers in found.items()
+    )
+
+
+def clean_pairs(paths: Sequence[Path], undo_escapes: bool) -> Iterator[tuple[str, str]]:
+    """The pairs of two files that have no empty side, their escapes undone if wanted."""
+    for pair in read_pairs(*paths, empty=True):
+        if all(map(tidy, pair)):
+            yield tuple(map(deescape, pair)) if undo_escapes else pair
+
+
+def content_sha256(path: str | os.PathLike) -> str:
+    """Hexadecimal SHA-256 of a file's text, after unpacking if it ends in .gz, so that both forms agree."""
+    digest, number = hashlib.sha256(), 0
+    try:
+        with open_text(path) as stream:
+            while block := stream.buffer.read1(1 << 16):
+                digest.update(block)
+                number += block.count(b"\n")
+    except UNPACKING_ERRORS as error:
+        raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
+    return digest.hexdigest()
+
+
+def check_content(paths: Iterable[Path], checksums: Mapping[str, str]) -> None:
+    """Raise ValueError unless the text of each file, plain or .gz, has the SHA-256 of its name without .gz."""
+    for path in paths:
+        name, digest = path.name.removesuffix(".gz"), content_sha256(path)
+        if checksums.get(name) != digest:
+            raise ValueError(f"{name}: SHA-256 {digest}, expected {checksums.get(name)}: truncated or altered")
+
+
+def read_checksums(path: str | os.PathLike) -> dict[str, str]:
+    """SHA-256 by file name from lines of `checksum  name`, the format of sha256sum."""
+    found = {}
+    for number, line in enumerate(read_lines(path), 1):
+        fields = line.split()
+        if len(fields) != 2 or len(fields[0]) != 64:
+            raise ValueError(f"{path}: line {number}: expected a SHA-256 and a file name, got {line!r}")
+        found[fields[1]] = fields[0]
+    return found

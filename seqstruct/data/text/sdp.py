@@ -1,0 +1,105 @@
+"""Semantic dependency graphs in the format of SDP 2015 (Oepen et al. 2015, SemEval task 18).
+
+A line has a word: number, form, lemma, tag, then in the 2015 files head and relation of a syntactic tree, top (+ or -),
+predicate (+ or -), frame, and one argument column for each predicate of the sentence, in order; the 2014 files lack the
+tree and the frame.  Words count from 1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from seqstruct.data.text.aligned import read_lines
+
+HEADER = "#SDP 2015"
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One sentence.  tops: numbers of the top words.  arcs: (predicate, argument, label), sorted."""
+
+    forms: tuple[str, ...]
+    lemmas: tuple[str, ...]
+    tags: tuple[str, ...]
+    tops: tuple[int, ...]
+    arcs: tuple[tuple[int, int, str], ...]
+    name: str
+
+
+def read_sdp(path: str | os.PathLike) -> Iterator[Graph]:
+    """The graphs of a file, plain or .gz.  Raises ValueError with file and line as `parse_sdp`."""
+    yield from parse_sdp(read_lines(path), str(path))
+
+
+def parse_sdp(lines: Iterable[str], name: str) -> Iterator[Graph]:
+    """The graphs of SDP lines; name says where they come from in errors.
+
+    Raises ValueError, naming the line, for words that are not numbered from 1, a top or predicate that is neither + nor
+    -, or as many argument columns as the sentence does not have predicates.
+    """
+    columns = 6  # before the arguments
+    block: list[tuple[int, list[str]]] = []
+    label = ""
+    for number, line in enumerate(lines, 1):
+        line = line.rstrip("\r\n")
+        if line.startswith("#"):
+            if line.startswith("#SDP"):
+                columns = 9 if line.strip() == HEADER else 6
+            else:
+                label = line[1:].strip()
+        elif line.strip():
+            block.append((number, line.split("\t")))
+        elif block:
+            yield _graph(block, columns, name, label)
+            block = []
+    if block:
+        yield _graph(block, columns, name, label)
+
+
+def _graph(block: list[tuple[int, list[str]]], columns: int, name: str, label: str) -> Graph:
+    top = columns - 3 if columns == 9 else columns - 2
+    for position, (number, fields) in enumerate(block, 1):
+        if len(fields) < columns or fields[0] != str(position):
+            raise ValueError(
+                f"{name}, line {number}: expected word {position} and {columns} fields or more, got {fields[0]!r} and "
+                f"{len(fields)}"
+            )
+        if not {fields[top], fields[top + 1]} <= {"+", "-"}:
+            raise ValueError(
+                f"{name}, line {number}: expected + or - for top and predicate, got {fields[top]!r}, "
+                f"{fields[top + 1]!r}"
+            )
+    predicates = [position for position, (_, fields) in enumerate(block, 1) if fields[top + 1] == "+"]
+    arcs = []
+    for position, (number, fields) in enumerate(block, 1):
+        arguments = fields[columns:]
+        if len(arguments) != len(predicates):
+            raise ValueError(
+                f"{name}, line {number}: expected {len(predicates)} arguments, one for each predicate, got "
+                f"{len(arguments)}"
+            )
+        pairs = zip(predicates, arguments, strict=True)
+        arcs += [(predicate, position, relation) for predicate, relation in pairs if relation != "_"]
+    forms, lemmas, tags = (tuple(fields[i] for _, fields in block) for i in (1, 2, 3))
+    tops = tuple(position for position, (_, fields) in enumerate(block, 1) if fields[top] == "+")
+    return Graph(forms, lemmas, tags, tops, tuple(sorted(arcs)), label or f"{name}, line {block[0][0]}")
+
+
+def format_sdp(graphs: Iterable[Graph]) -> Iterator[str]:
+    """Lines of the 2015 format, without syntax and frames; `parse_sdp` reads the same graphs."""
+    yield HEADER
+    for graph in graphs:
+        yield f"#{graph.name}"
+        predicates = sorted({predicate for predicate, _, _ in graph.arcs})
+        labels = {(predicate, argument): label for predicate, argument, label in graph.arcs}
+        for position, word in enumerate(zip(graph.forms, graph.lemmas, graph.tags, strict=True), 1):
+            yield "\t".join([str(position), *word, "_", "_", *_marks(position, graph.tops, predicates), "_"] + [
+                labels.get((predicate, position), "_") for predicate in predicates
+            ])  # fmt: skip
+        yield ""
+
+
+def _marks(position: int, tops: Sequence[int], predicates: Sequence[int]) -> tuple[str, str]:
+    return "+" if position in tops else "-", "+" if position in predicates else "-"

@@ -1,0 +1,1 @@
+"""Recurrent, positional and parsing layers: torch, ops and attention alone."""

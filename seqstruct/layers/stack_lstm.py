@@ -1,0 +1,229 @@
+"""LSTM networks with a stack (DuSell and Chiang 2024, appendix D.1), of one layer.
+
+At each step the LSTM reads the input beside the reading of the stack before the step; the stack's actions and the
+vector to push come from the new hidden state by linear layers with bias.  With `nondeterministic_stack` this is the
+vector RNS-RNN.  The stacks are those of the attention mechanisms of the same names, with their options.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqstruct.attention import Choice
+from seqstruct.ops.cells.lstm import lstm_step
+from seqstruct.ops.cells.stack_lstm import StackTape, stack_lstm
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.compiled.pushdown_tape import CompiledPushdownTape
+from seqstruct.ops.pushdown import (
+    pushdown_initial,
+    pushdown_reading,
+    pushdown_step,
+    pushed_vectors,
+    transition_count,
+)
+from seqstruct.ops.pushdown import tape as pushdown_tape
+from seqstruct.ops.pushdown.layout import LARGEST_READING
+from seqstruct.ops.pushdown.tape import PushdownTape
+from seqstruct.ops.superposition import tape as superposition_tape
+from seqstruct.ops.superposition.stack import ACTIONS, superposition_stack_step
+from seqstruct.ops.superposition.tape import SuperpositionTape
+
+
+class StackLSTMState(NamedTuple):
+    """hidden, cell: B h.  stack: the stack's own state, batch first.  length: B long, the number of steps taken."""
+
+    hidden: Tensor
+    cell: Tensor
+    stack: Any
+    length: Tensor
+
+
+class StackController(nn.Module):
+    """Linear layers from the hidden state to a stack's actions and to the vector to push, and the stack's steps.
+
+    control_order, reading_order: how a tape of the stack, which takes all steps of a sequence, arranges both.
+    """
+
+    control_order: Tensor
+    reading_order: Tensor
+
+    def __init__(self, hidden_size: int, actions: int, size: int, sigmoid: bool):
+        """actions: numbers that choose an action; size: of a pushed vector; sigmoid: whether it is squashed."""
+        super().__init__()
+        self.action_layer = nn.Linear(hidden_size, actions)
+        self.pushed_layer = nn.Linear(hidden_size, size)
+        self.sigmoid = sigmoid
+
+    def controls(self) -> tuple[Tensor, Tensor]:
+        """Weight (actions + size) h and bias of both layers in one."""
+        layers = self.action_layer, self.pushed_layer
+        return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
+
+    def split(self, controls: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions and pushed vectors, before any nonlinearity, of the layers' joint output."""
+        return controls.split([self.action_layer.out_features, self.pushed_layer.out_features], 1)
+
+
+class SuperpositionController(StackController):
+    """The superposition stack; its state is B h m, row 0 the top."""
+
+    def __init__(self, hidden_size: int, config: Any):
+        super().__init__(hidden_size, ACTIONS, config.size, config.sigmoid)
+        self.reading_size = config.size
+        self.register_buffer("control_order", superposition_tape.control_order(config.size), persistent=False)
+        self.register_buffer("reading_order", torch.arange(config.size), persistent=False)
+
+    def start(self, batch_size: int) -> Tensor:
+        """What a tape starts from: the empty stack, B 0 m."""
+        return self.pushed_layer.weight.new_zeros(batch_size, 0, self.reading_size)
+
+    def tape(self, start: Tensor, steps: int) -> SuperpositionTape:
+        """A number of steps at once."""
+        return SuperpositionTape(start, steps, sigmoid=self.sigmoid)
+
+    def initial(self, batch_size: int) -> Tensor:
+        """The empty stack, which reads zeros."""
+        return self.pushed_layer.weight.new_zeros(batch_size, 1, self.reading_size)
+
+    def read(self, stack: Tensor) -> Tensor:
+        """The top, B m."""
+        return stack[:, 0]
+
+    def step(self, stack: Tensor, controls: Tensor) -> Tensor:
+        """The stack after the actions of a step; controls: B 3+m."""
+        actions, pushed = self.split(controls)
+        return superposition_stack_step(stack, actions.softmax(1), pushed.sigmoid() if self.sigmoid else pushed)
+
+
+class NondeterministicController(StackController):
+    """The nondeterministic stack; its state is a `PushdownState`."""
+
+    def __init__(self, hidden_size: int, config: Any):
+        super().__init__(hidden_size, transition_count(config.states, config.symbols), config.size, config.sigmoid)
+        self.sizes = {"states": config.states, "symbols": config.symbols}
+        self.max_length = config.max_length
+        self.bottom = nn.Parameter(torch.empty(config.size).uniform_(-0.1, 0.1))
+        self.reading_size = config.states * config.symbols * config.size
+        sizes = (config.states, config.symbols, config.size)
+        self.register_buffer("control_order", pushdown_tape.control_order(*sizes), persistent=False)
+        self.register_buffer("reading_order", pushdown_tape.reading_order(*sizes), persistent=False)
+
+    def start(self, batch_size: int) -> Tensor:
+        """What a tape starts from: the bottom vectors, B m."""
+        return self.bottom.sigmoid().expand(batch_size, -1)
+
+    def tape(self, start: Tensor, steps: int) -> StackTape:
+        """A number of steps at once.  Raises ValueError if they are more than max_length."""
+        if steps > self.max_length:
+            raise ValueError(f"the stack was made for at most {self.max_length} steps (max_length), not for {steps}")
+        kind = CompiledPushdownTape if usable(start) else PushdownTape
+        return kind(start, steps, sigmoid=self.sigmoid, **self.sizes)
+
+    def initial(self, batch_size: int) -> Any:
+        """The bottom element alone, in state 0."""
+        return pushdown_initial(self.bottom.sigmoid().double(), batch_size, max_length=self.max_length, **self.sizes)
+
+    def read(self, stack: Any) -> Tensor:
+        """The reading, B QSm, float64."""
+        return pushdown_reading(stack).clamp(max=LARGEST_READING)
+
+    def step(self, stack: Any, controls: Tensor) -> Any:
+        """The runs after one more step; controls: B A+m."""
+        logits, pushed = self.split(controls)
+        return pushdown_step(stack, logits, pushed_vectors(pushed, sigmoid=self.sigmoid), **self.sizes)
+
+
+CONTROLLERS = {
+    "superposition_stack": SuperpositionController,
+    "nondeterministic_stack": NondeterministicController,
+}
+
+
+class StackLSTM(nn.Module):
+    """One layer that reads one-hot symbols; its one bias vector stands for the two of torch, which only add up."""
+
+    def __init__(self, symbols: int, hidden_size: int, stack: Choice | None):
+        """symbols: V, the number of different inputs.  Raises ValueError if the stack is not one of `CONTROLLERS`."""
+        super().__init__()
+        if hidden_size < 1:
+            raise ValueError(f"expected a hidden size of 1 or more, got {hidden_size}")
+        if stack is not None and stack.name not in CONTROLLERS:
+            raise ValueError(f"an LSTM goes with {' or '.join(CONTROLLERS)}, not with {stack.name}")
+        self.symbols, self.hidden_size = symbols, hidden_size
+        self.stack = None if stack is None else CONTROLLERS[stack.name](hidden_size, stack.config)
+        inputs = symbols + (0 if self.stack is None else self.stack.reading_size)
+        bound = hidden_size**-0.5
+        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, inputs).uniform_(-bound, bound))
+        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(4 * hidden_size).uniform_(-bound, bound))
+
+    def initial_state(self, batch_size: int) -> StackLSTMState:
+        """Zeros, and the stack before its first step."""
+        zeros = self.weight_hh.new_zeros(batch_size, self.hidden_size)
+        stack = zeros[:, :0] if self.stack is None else self.stack.initial(batch_size)
+        return StackLSTMState(zeros, zeros, stack, torch.zeros(batch_size, dtype=torch.long, device=zeros.device))
+
+    def forward(
+        self, inputs: Tensor, state: StackLSTMState | None = None, need_state: bool = True
+    ) -> tuple[Tensor, StackLSTMState | None]:
+        """Hidden states B T h after each of T steps, and the state to go on from if it is needed.
+
+        inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros).  state: None for the initial one.
+        Without either state all steps are taken at once; else one by one, each linked to the one before.
+        Raises ValueError if the stack's max_length is passed.
+        """
+        if self.stack is not None and state is None and not need_state and inputs.numel():
+            return self._whole(inputs), None
+        state = self.initial_state(len(inputs)) if state is None else state
+        if inputs.size(1) == 0:
+            return self.weight_hh.new_zeros(*inputs.shape, self.hidden_size), state
+        hiddens, last = self._alone(inputs, state) if self.stack is None else self._steps(inputs, state, need_state)
+        return hiddens, last._replace(length=state.length + inputs.size(1)) if need_state else None
+
+    def _alone(self, inputs: Tensor, state: StackLSTMState) -> tuple[Tensor, StackLSTMState]:
+        one_hot = F.one_hot(inputs, self.symbols + 1)[..., : self.symbols].to(self.bias.dtype)
+        parameters = [self.weight_ih, self.weight_hh, self.bias, torch.zeros_like(self.bias)]
+        hiddens, hidden, cell = torch.lstm(
+            one_hot, (state.hidden[None], state.cell[None]), parameters, True, 1, 0.0, self.training, False, True
+        )
+        return hiddens, state._replace(hidden=hidden[0], cell=cell[0])
+
+    def _gates(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """What inputs B T contribute to the gates, B T 4h, bias included, and the weight of the readings, 4h R."""
+        of_input, of_reading = self.weight_ih.split([self.symbols, self.stack.reading_size], 1)
+        rows = torch.cat([of_input.t(), of_input.new_zeros(1, 4 * self.hidden_size)])
+        return F.embedding(inputs, rows) + self.bias, of_reading
+
+    def _whole(self, inputs: Tensor) -> Tensor:
+        """Hidden states B T h from the initial state; rows that leave the range of the tape, step by step."""
+        gates, of_reading = self._gates(inputs.t())
+        recurrent = torch.cat([of_reading.index_select(1, self.stack.reading_order), self.weight_hh], 1).t()
+        weight, bias = (x.index_select(0, self.stack.control_order) for x in self.stack.controls())
+        zeros = self.weight_hh.new_zeros(len(inputs), self.hidden_size)
+        start = self.stack.start(len(inputs))
+        hiddens, trusted = stack_lstm(gates, zeros, zeros, recurrent, weight.t(), bias, start, self.stack.tape)
+        if trusted is None or bool(trusted.all()):
+            return hiddens.transpose(0, 1).to(zeros.dtype)
+        within, beyond = trusted.nonzero().squeeze(1), (~trusted).nonzero().squeeze(1)
+        one_by_one = self._steps(inputs[beyond], self.initial_state(len(beyond)), need_state=False)[0]
+        if not len(within):
+            return one_by_one
+        return torch.cat([self._whole(inputs[within]), one_by_one])[torch.cat([within, beyond]).argsort()]
+
+    def _steps(self, inputs: Tensor, state: StackLSTMState, need_state: bool) -> tuple[Tensor, StackLSTMState]:
+        gates, of_reading = self._gates(inputs)
+        steps = gates.unbind(1)
+        recurrent = torch.cat([of_reading, self.weight_hh], 1).t()
+        weight, bias = self.stack.controls()
+        hidden, cell, stack, hiddens = state.hidden, state.cell, state.stack, []
+        for t, step in enumerate(steps, 1):
+            before = torch.cat([self.stack.read(stack).to(hidden.dtype), hidden], 1)
+            hidden, cell = lstm_step(torch.addmm(step, before, recurrent), cell)
+            hiddens.append(hidden)
+            if need_state or t < len(steps):
+                stack = self.stack.step(stack, F.linear(hidden, weight, bias))
+        return torch.stack(hiddens, 1), state._replace(hidden=hidden, cell=cell, stack=stack)

@@ -1,0 +1,176 @@
+"""`awd_lstm`: the AWD-LSTM language model (Merity et al. 2018), and what the models built on it share.
+
+Weight drop (sec. 2): DropConnect on the recurrent weights, one mask for a segment.  Variational dropout (sec. 4.2) of
+word vectors, between layers and of the output; embedding dropout (sec. 4.3) of whole words; tied weights (sec. 4.4);
+the last layer is of the size of the word vectors (sec. 4.5).  Activation regularisation (sec. 4.6) is the criterion
+`regularized_cross_entropy`, the optimizer with its switch `averaged_sgd` with the schedule `averaging_switch`, segments
+of random length `--random-segments` of the task `stream_language_modeling`.  Deviation: one bias vector for torch's
+two, which only add up.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, NamedTuple, Sequence, Tuple
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqstruct.layers.recurrent import check_rate, variational_dropout
+from seqstruct.models.language_models.recurrent_lm import RecurrentDecoder
+from seqstruct.models.transformer.lm import set_default
+
+EMBEDDING_BOUND = 0.1
+
+
+@dataclass
+class AWDLSTMConfig(FairseqDataclass):
+    """One flat set of options for the command line and YAML; defaults are those of PTB in Merity et al. (2018)."""
+
+    decoder_layers: int = field(default=3, metadata={"help": "layers, 1 or more; the last has the size of a vector"})
+    decoder_embed_dim: int = field(default=400, metadata={"help": "size of word vectors, 1 or more"})
+    hidden_size: int = field(default=1150, metadata={"help": "size of all layers but the last, 1 or more"})
+    dropout: float = field(default=0.4, metadata={"help": "variational, of the last layer's output; 0 <= p < 1"})
+    input_dropout: float = field(default=0.4, metadata={"help": "variational, of word vectors; 0 <= p < 1"})
+    hidden_dropout: float = field(default=0.25, metadata={"help": "variational, between layers; 0 <= p < 1"})
+    embedding_dropout: float = field(default=0.1, metadata={"help": "of whole words of the vocabulary; 0 <= p < 1"})
+    weight_dropout: float = field(default=0.5, metadata={"help": "of recurrent weights; 0 <= p < 1"})
+
+
+class Regularization(NamedTuple):
+    """Rates of the dropouts, 0 <= p < 1."""
+
+    output: float
+    input: float
+    hidden: float
+    embedding: float
+    weight: float
+
+    @classmethod
+    def of(cls, cfg: Any) -> "Regularization":
+        """From the flat configuration.  Raises ValueError on a rate out of range."""
+        names = ("dropout", "input_dropout", "hidden_dropout", "embedding_dropout", "weight_dropout")
+        for name in names:
+            check_rate(name, getattr(cfg, name))
+        return cls(*(getattr(cfg, name) for name in names))
+
+
+class WeightDropLSTM(nn.Module):
+    """One layer of LSTM whose recurrent weights are dropped anew for each segment; drawn as torch does."""
+
+    def __init__(self, input_size: int, hidden_size: int, weight_dropout: float):
+        super().__init__()
+        self.hidden_size, self.weight_dropout = hidden_size, weight_dropout
+        bound = hidden_size**-0.5
+        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, input_size).uniform_(-bound, bound))
+        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(4 * hidden_size).uniform_(-bound, bound))
+
+    def initial_state(self, batch_size: int) -> Tuple[Tensor, Tensor]:
+        """Hidden state and cell, B D each, zeros."""
+        zeros = self.bias.new_zeros(batch_size, self.hidden_size)
+        return zeros, zeros
+
+    def forward(
+        self, inputs: Tensor, state: Tuple[Tensor, ...]
+    ) -> Tuple[Tensor, Tuple[Tensor, ...], Dict[str, Tensor]]:
+        """Hidden states B T D for inputs B T C, the state after the last step, and nothing else."""
+        if not inputs.size(1):
+            return inputs.new_zeros(len(inputs), 0, self.hidden_size), state, {}
+        dropped = F.dropout(self.weight_hh, self.weight_dropout, self.training)
+        parameters = [self.weight_ih, dropped, self.bias, torch.zeros_like(self.bias)]
+        before = tuple(part.unsqueeze(0).contiguous() for part in state)
+        hidden, last, cell = torch.lstm(inputs, before, parameters, True, 1, 0.0, self.training, False, True)
+        return hidden, (last[0], cell[0]), {}
+
+
+class RegularizedStack(nn.Module):
+    """Recurrent layers with variational dropout between them.
+
+    A layer has `initial_state(B)` and forward(inputs, state) -> (hidden B T D, state, extra by name).
+    """
+
+    def __init__(self, layers: Sequence[nn.Module], hidden_dropout: float):
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.hidden_dropout = hidden_dropout
+
+    def initial_state(self, batch_size: int) -> Tuple[Any, ...]:
+        """Of each layer, at the start of a text."""
+        return tuple(layer.initial_state(batch_size) for layer in self.layers)
+
+    def forward(self, inputs: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
+        """Hidden states B T D of the last layer, the state after the last step, and what the layers gave beside.
+
+        The extra values of layer k are under "k.name", k from 0.
+        """
+        hidden, after, extra = inputs, [], {}
+        for number, (layer, before) in enumerate(zip(self.layers, state, strict=True)):
+            if number:
+                hidden = variational_dropout(hidden, self.hidden_dropout, self.training)
+            hidden, last, found = layer(hidden, before)
+            after.append(last)
+            extra.update({f"{number}.{name}": value for name, value in found.items()})
+        return hidden, tuple(after), extra
+
+
+class RegularizedDecoder(RecurrentDecoder):
+    """Word vectors, a `RegularizedStack` or what behaves like one, and the tied output layer, with their dropouts.
+
+    Extra output: raw and dropped, B T C, the features before and after the output's dropout, for the criterion, and
+    what the stack gives.
+    """
+
+    def __init__(self, dictionary: Any, rnn: nn.Module, embed_dim: int, rates: Regularization):
+        super().__init__(dictionary, rnn, embed_dim, rates.output)
+        self.rates = rates
+        nn.init.uniform_(self.embed_tokens.weight, -EMBEDDING_BOUND, EMBEDDING_BOUND)
+        nn.init.zeros_(self.embed_tokens.weight[dictionary.pad()])
+
+    def encode(self, vectors: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
+        """Features B T C, the state after the last step, and the extra output."""
+        raw, state, extra = self.rnn(vectors, state)
+        dropped = variational_dropout(raw, self.rates.output, self.training)
+        return dropped, state, {"raw": raw, "dropped": dropped, **extra}
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Word vectors B T C; in training some types are zeros in the whole batch, the others scaled up."""
+        vectors = self.embed_tokens(tokens)
+        if self.training and self.rates.embedding:
+            kept = F.dropout(vectors.new_ones(self.embed_tokens.num_embeddings), self.rates.embedding)
+            vectors = vectors * kept[tokens].unsqueeze(2)
+        return variational_dropout(vectors, self.rates.input, self.training)
+
+
+def layer_sizes(cfg: Any) -> list:
+    """Input and output size of each layer.  Raises ValueError on a number below 1."""
+    for name in ("decoder_layers", "decoder_embed_dim", "hidden_size"):
+        if getattr(cfg, name) < 1:
+            raise ValueError(f"{name}: expected 1 or more, got {getattr(cfg, name)}")
+    sizes = [cfg.decoder_embed_dim] + [cfg.hidden_size] * (cfg.decoder_layers - 1) + [cfg.decoder_embed_dim]
+    return list(zip(sizes[:-1], sizes[1:], strict=True))
+
+
+@register_model("awd_lstm", dataclass=AWDLSTMConfig)
+class AWDLSTMLanguageModel(FairseqLanguageModel):
+    """A language model of LSTM layers."""
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "AWDLSTMLanguageModel":
+        """From the flat configuration and a task with a target_dictionary.
+
+        Raises ValueError on what is out of range.
+        """
+        rates = Regularization.of(cfg)
+        layers = [WeightDropLSTM(*sizes, rates.weight) for sizes in layer_sizes(cfg)]
+        rnn = RegularizedStack(layers, rates.hidden)
+        return cls(RegularizedDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))
+
+
+@register_model_architecture("awd_lstm", "awd_lstm_wikitext2")
+def awd_lstm_wikitext2(cfg: Any) -> None:
+    """Merity et al. 2018, section 5, WikiText-2: as on PTB but for the input's and the hidden dropout."""
+    set_default(cfg, input_dropout=0.65, hidden_dropout=0.2)

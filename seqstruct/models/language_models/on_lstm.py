@@ -1,0 +1,100 @@
+"""`on_lstm`: a language model of ordered-neurons LSTM layers (Shen et al. 2018b), with AWD-LSTM's regularisation.
+
+Syntactic distances, section 4.2 there, come from the second layer; `seqstruct parse` makes trees of them.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Tuple
+
+import torch
+from fairseq.models import FairseqLanguageModel, register_model
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqstruct.models.language_models.awd_lstm import (
+    AWDLSTMConfig,
+    Regularization,
+    RegularizedDecoder,
+    RegularizedStack,
+    layer_sizes,
+)
+from seqstruct.ops.cells.ordered_neurons import ordered_lstm
+from seqstruct.ops.trees.span_parsing import Split, split_by_distances
+
+
+@dataclass
+class ONLSTMConfig(AWDLSTMConfig):
+    """Options of AWD-LSTM, with the released dropouts for PTB, and two more."""
+
+    dropout: float = field(default=0.45, metadata={"help": "variational, of the last layer's output; 0 <= p < 1"})
+    input_dropout: float = field(default=0.5, metadata={"help": "variational, of word vectors; 0 <= p < 1"})
+    hidden_dropout: float = field(default=0.3, metadata={"help": "variational, between layers; 0 <= p < 1"})
+    weight_dropout: float = field(default=0.45, metadata={"help": "of recurrent weights; 0 <= p < 1"})
+    chunk_size: int = field(default=10, metadata={"help": "neurons that share a master gate; divides all layer sizes"})
+    distance_layer: int = field(default=2, metadata={"help": "layer whose distances make trees, from 1"})
+
+
+class ONLSTMLayer(nn.Module):
+    """One layer; weights and biases uniform within 1 / sqrt(D), as of torch's LSTM."""
+
+    def __init__(self, input_size: int, hidden_size: int, chunk_size: int, weight_dropout: float):
+        """Raises ValueError if the chunks do not divide the size."""
+        super().__init__()
+        if chunk_size < 1 or hidden_size % chunk_size:
+            raise ValueError(f"chunk_size: expected a divisor of the layer's size {hidden_size}, got {chunk_size}")
+        self.hidden_size, self.chunk_size, self.weight_dropout = hidden_size, chunk_size, weight_dropout
+        gates, bound = 2 * hidden_size // chunk_size + 4 * hidden_size, hidden_size**-0.5
+        self.weight_ih = nn.Parameter(torch.empty(gates, input_size).uniform_(-bound, bound))
+        self.weight_hh = nn.Parameter(torch.empty(gates, hidden_size).uniform_(-bound, bound))
+        self.bias = nn.Parameter(torch.empty(gates).uniform_(-bound, bound))
+
+    def initial_state(self, batch_size: int) -> Tuple[Tensor, Tensor]:
+        """Hidden state and cell, B D each, zeros."""
+        zeros = self.bias.new_zeros(batch_size, self.hidden_size)
+        return zeros, zeros
+
+    def forward(
+        self, inputs: Tensor, state: Tuple[Tensor, ...]
+    ) -> Tuple[Tensor, Tuple[Tensor, ...], Dict[str, Tensor]]:
+        """Hidden states B T D for inputs B T C, the state after the last step, and `distances` B T."""
+        weight = F.dropout(self.weight_hh, self.weight_dropout, self.training)
+        projected = F.linear(inputs, self.weight_ih, self.bias)
+        hidden, distances, *last = ordered_lstm(projected, weight, *state, self.chunk_size)
+        return hidden, tuple(last), {"distances": distances}
+
+
+class ONLSTMDecoder(RegularizedDecoder):
+    """With distances as extra output, and trees from them."""
+
+    def __init__(self, *args: Any, distance_layer: int):
+        super().__init__(*args)
+        if not 1 <= distance_layer <= len(self.rnn.layers):
+            raise ValueError(f"distance_layer: expected 1 to {len(self.rnn.layers)}, got {distance_layer}")
+        self.distance_layer = distance_layer
+
+    def splits(self, tokens: Tensor, add_left: bool = False) -> List[Split]:
+        """The tree over the words of a sentence: N ids, without EOS.  Raises ValueError with add_left."""
+        if add_left:
+            raise ValueError("a tree from distances has no score of a left span")
+        _, extra = self.extract_features(F.pad(tokens, (1, 0), value=self.dictionary.eos()).unsqueeze(0))
+        return split_by_distances(extra[f"{self.distance_layer - 1}.distances"][0, 1:])
+
+
+@register_model("on_lstm", dataclass=ONLSTMConfig)
+class ONLSTMLanguageModel(FairseqLanguageModel):
+    """A language model on `ONLSTMDecoder`."""
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "ONLSTMLanguageModel":
+        """From the flat configuration and a task with a target_dictionary.
+
+        Raises ValueError on what is out of range.
+        """
+        rates = Regularization.of(cfg)
+        layers = [ONLSTMLayer(*sizes, cfg.chunk_size, rates.weight) for sizes in layer_sizes(cfg)]
+        rnn = RegularizedStack(layers, rates.hidden)
+        return cls(ONLSTMDecoder(
+            task.target_dictionary, rnn, cfg.decoder_embed_dim, rates, distance_layer=cfg.distance_layer
+        ))

@@ -1,0 +1,196 @@
+"""`recurrent_lm`: language models of stacked rational recurrences or LSTM, with tied embeddings (Peng 2022, 6.6.2).
+
+For a text read as one stream by `stream_language_modeling`, with the state carried from segment to segment, and for
+sentences by fairseq's `language_modeling`.  Word vectors are of the size of the hidden state and are the output layer's
+weights as well.  Dropout is variational throughout (one mask for all steps of a segment), which is a deviation for
+word vectors and output, where Lei et al. (2017b) draw each step anew.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Tuple
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import (
+    FairseqIncrementalDecoder,
+    FairseqLanguageModel,
+    register_model,
+    register_model_architecture,
+)
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqstruct.bridge.adapter import reorder_state
+from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.layers.recurrent import CELLS, StackedRNN, check_rate, recurrent_parameters, variational_dropout
+from seqstruct.models.transformer.lm import set_default
+
+
+@dataclass
+class RecurrentLanguageModelConfig(FairseqDataclass):
+    """One flat set of options for the command line and YAML."""
+
+    cell: ChoiceEnum(CELLS) = field(
+        default="F", metadata={"help": "LSTM, or the automaton of a rational recurrence: B, B_max_plus, C or F"}
+    )
+    decoder_layers: int = field(default=2, metadata={"help": "layers, 1 or more"})
+    hidden_size: int = field(
+        default=0,
+        metadata={"help": "size of hidden states and word vectors, 1 or more; 0: the largest within parameter_budget"},
+    )
+    parameter_budget: int = field(
+        default=10_000_000, metadata={"help": "most parameters of the whole model, where hidden_size is 0"}
+    )
+    no_output_gate: bool = field(
+        default=False, metadata={"help": "leave out the output gates of rational recurrences; an LSTM keeps its own"}
+    )
+    dropout: float = field(
+        default=0.0, metadata={"help": "of word vectors and of what the output layer reads, 0 or more and below 1"}
+    )
+    variational_dropout: float = field(
+        default=0.0, metadata={"help": "of the inputs of each layer, 0 or more and below 1"}
+    )
+
+
+def hidden_size_within(budget: int, cell: str, layers: int, vocabulary: int, output_gate: bool = True) -> int:
+    """The largest hidden size of a language model with tied embeddings that keeps within a number of parameters.
+
+    vocabulary: types, special symbols counted.  Raises ValueError if not even the size 1 does.
+    """
+
+    def parameters(size: int) -> int:
+        return vocabulary * (size + 1) + layers * recurrent_parameters(cell, size, size, output_gate)
+
+    if parameters(1) > budget:
+        raise ValueError(
+            f"a budget of {budget} parameters is too small for {vocabulary} types: {parameters(1)} at size 1"
+        )
+    low, high = 1, 2
+    while parameters(high) <= budget:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
+    return low
+
+
+class RecurrentDecoder(FairseqIncrementalDecoder):
+    """Logits of the next token; word vectors start uniform with variance 1 / size, the output bias from 0."""
+
+    def __init__(self, dictionary: Any, rnn: StackedRNN, size: int, dropout: float):
+        super().__init__(dictionary)
+        check_rate("dropout", dropout)
+        self.rnn, self.dropout = rnn, dropout
+        self.embed_tokens = nn.Embedding(len(dictionary), size, dictionary.pad())
+        bound = (3 / size) ** 0.5
+        nn.init.uniform_(self.embed_tokens.weight, -bound, bound)
+        nn.init.zeros_(self.embed_tokens.weight[dictionary.pad()])
+        self.output_bias = nn.Parameter(torch.zeros(len(dictionary)))
+
+    def initial_state(self, batch_size: int) -> Tuple[Any, ...]:
+        """Of each layer, at the start of a text."""
+        return self.rnn.initial_state(batch_size)
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Any = None,
+        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
+        carried: Optional[CarriedState] = None,
+        features_only: bool = False,
+        **_: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Logits B T V for tokens B T long; step by step those of the positions since the last call alone."""
+        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, carried)
+        return features if features_only else self.output_layer(features), extra
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Any = None,
+        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
+        carried: Optional[CarriedState] = None,
+        **_: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Hidden states B T d; carried: where the state comes from and goes to, for a segment of a stream."""
+        B = prev_output_tokens.size(0)
+        saved = None if incremental_state is None else incremental_state.get(self._key)
+        taken = 0 if saved is None else saved["length"]
+        if saved is not None:
+            state = saved["state"]
+        else:
+            state = self.initial_state(B) if carried is None else carried.get(self, B)
+        features, state, extra = self.encode(self.embed(prev_output_tokens[:, taken:]), state)
+        if carried is not None:
+            carried.put(self, state)
+        if incremental_state is not None:
+            incremental_state[self._key] = {"state": state, "length": prev_output_tokens.size(1)}
+        return features, {"attn": [None], **extra}
+
+    def embed(self, tokens: Tensor) -> Tensor:
+        """Word vectors B T d after dropout."""
+        return variational_dropout(self.embed_tokens(tokens), self.dropout, self.training)
+
+    def encode(self, vectors: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
+        """What the output layer reads, B T d, the state after the last step, and further output by name."""
+        features, state = self.rnn(vectors, state)
+        return variational_dropout(features, self.dropout, self.training), state, {}
+
+    def output_layer(self, features: Tensor, **_: Any) -> Tensor:
+        """Logits B T V."""
+        return F.linear(features, self.embed_tokens.weight, self.output_bias)
+
+    def reorder_incremental_state(self, incremental_state: Dict[str, Dict[str, Any]], new_order: Tensor) -> None:
+        """Select the rows new_order of the saved state."""
+        saved = incremental_state.get(self._key)
+        if saved is not None:
+            incremental_state[self._key] = {**saved, "state": _reordered(saved["state"], new_order)}
+
+    def max_positions(self) -> int:
+        """No limit of its own."""
+        return 1_000_000
+
+    @property
+    def _key(self) -> str:
+        return f"seqstruct.recurrent.{id(self)}"
+
+
+def _reordered(state: Tuple[Any, ...], new_order: Tensor) -> Tuple[Any, ...]:
+    return tuple(
+        reorder_state(part, new_order) if isinstance(part, Tensor) else _reordered(part, new_order) for part in state
+    )
+
+
+@register_model("recurrent_lm", dataclass=RecurrentLanguageModelConfig)
+class RecurrentLanguageModel(FairseqLanguageModel):
+    """A language model on `RecurrentDecoder`."""
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "RecurrentLanguageModel":
+        """From the flat configuration and a task with a target_dictionary.
+
+        Raises ValueError on what `StackedRNN` refuses, or a budget that is too small.
+        """
+        gate, cell = not cfg.no_output_gate, str(cfg.cell)
+        size = cfg.hidden_size or hidden_size_within(
+            cfg.parameter_budget, cell, cfg.decoder_layers, len(task.target_dictionary), gate
+        )
+        rnn = StackedRNN(
+            cell, cfg.decoder_layers, size, size, output_gate=gate, dropout=0.0,
+            variational_dropout=cfg.variational_dropout,
+        )  # fmt: skip
+        return cls(RecurrentDecoder(task.target_dictionary, rnn, size, cfg.dropout))
+
+
+@register_model_architecture("recurrent_lm", "recurrent_lm_10m")
+def recurrent_lm_10m(cfg: Any) -> None:
+    """Peng 2022, Table 6.3: two layers, 10M parameters."""
+    set_default(cfg, decoder_layers=2, parameter_budget=10_000_000, dropout=0.6, variational_dropout=0.2)
+
+
+@register_model_architecture("recurrent_lm", "recurrent_lm_24m")
+def recurrent_lm_24m(cfg: Any) -> None:
+    """Peng 2022, Table 6.3: three layers, 24M parameters (the LSTM has two or three)."""
+    set_default(cfg, decoder_layers=3, parameter_budget=24_000_000, dropout=0.7, variational_dropout=0.2)

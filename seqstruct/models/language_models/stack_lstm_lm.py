@@ -1,0 +1,147 @@
+"""`stack_lstm_lm`: an LSTM language model, alone or with a stack, for context-free languages.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional, Tuple
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import (
+    FairseqIncrementalDecoder,
+    FairseqLanguageModel,
+    register_model,
+    register_model_architecture,
+)
+from torch import Tensor
+from torch.nn.functional import pad
+
+from seqstruct.attention import Choice, Site, parse_choices
+from seqstruct.bridge.adapter import reorder_state
+from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.vocabulary import TerminalProjection, terminal_rows
+from seqstruct.layers.stack_lstm import StackLSTM
+from seqstruct.models.transformer.lm import set_default
+
+SUPERPOSITION = "superposition_stack(size=10, sigmoid=True)"
+NONDETERMINISTIC = "nondeterministic_stack(states=2, symbols=3, size=5, sigmoid=True)"
+
+
+@dataclass
+class StackLSTMLanguageModelConfig(FairseqDataclass):
+    """One flat set of options for the command line and YAML."""
+
+    hidden_size: int = field(default=100, metadata={"help": "size of the hidden state, 1 or more"})
+    stack: str = field(
+        default="none",
+        metadata={
+            "help": f"'none', or a stack as in an attention plan, e.g. '{SUPERPOSITION}' or '{NONDETERMINISTIC}'; "
+            "without sigmoid=True pushed vectors are not squashed"
+        },
+    )
+    initialization_bound: float = field(
+        default=0.1,
+        metadata={
+            "help": "bound of the uniform initialisation, > 0; Xavier for the output layer and the layers of a "
+            "superposition stack (Stack Attention, appendix D.2)"
+        },
+    )
+
+
+class StackLSTMDecoder(FairseqIncrementalDecoder):
+    """Logits of the next symbol from the hidden state; the first position, BOS, is no input and has the hidden state 0.
+
+    Symbols of the dictionary beyond the special ones are one-hot inputs; special ones after the first position (padding
+    among them) are vectors of zeros.
+    """
+
+    def __init__(self, dictionary: Any, hidden_size: int, stack: Optional[Choice]):
+        super().__init__(dictionary)
+        self.lstm = StackLSTM(len(dictionary) - dictionary.nspecial, hidden_size, stack)
+        self.output_projection = TerminalProjection(dictionary, hidden_size)
+        self.register_buffer("rows", terminal_rows(dictionary), persistent=False)
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Any = None,
+        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
+        features_only: bool = False,
+        **_: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Logits B T N for tokens B T; step by step those of the positions since the last call alone."""
+        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+        return features if features_only else self.output_layer(features), extra
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Any = None,
+        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
+        **_: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Hidden states B T h, the first 0."""
+        saved = None if incremental_state is None else incremental_state.get(self._key)
+        if saved is None:
+            inputs, state = prev_output_tokens[:, 1:], None
+        else:
+            state = saved["state"]
+            inputs = prev_output_tokens[:, 1 + int(state.length[0]) :]
+        features, state = self.lstm(self.rows[inputs], state, need_state=incremental_state is not None)
+        if saved is None:
+            features = pad(features, (0, 0, 1, 0))
+        if incremental_state is not None:
+            incremental_state[self._key] = {"state": state}
+        return features, {"attn": [None]}
+
+    def output_layer(self, features: Tensor, **_: Any) -> Tensor:
+        """Logits of terminals and EOS; -inf for all other symbols."""
+        return self.output_projection(features)
+
+    def reorder_incremental_state(self, incremental_state: Dict[str, Dict[str, Any]], new_order: Tensor) -> None:
+        """Select the rows new_order of the saved state."""
+        saved = incremental_state.get(self._key)
+        if saved is not None:
+            incremental_state[self._key] = {"state": reorder_state(saved["state"], new_order)}
+
+    def max_positions(self) -> int:
+        """No limit of its own."""
+        return 100_000
+
+    @property
+    def _key(self) -> str:
+        return f"seqstruct.stack_lstm.{id(self)}"
+
+
+@register_model("stack_lstm_lm", dataclass=StackLSTMLanguageModelConfig)
+class StackLSTMLanguageModel(FairseqLanguageModel):
+    """A language model on `StackLSTMDecoder`."""
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "StackLSTMLanguageModel":
+        """From the flat configuration and a task with a target_dictionary.
+
+        Raises ValueError on a stack that cannot be read or does not go with an LSTM.
+        """
+        stack = None if cfg.stack == "none" else parse_choices(cfg.stack, 1, Site.DECODER_SELF)[0]
+        model = cls(StackLSTMDecoder(task.target_dictionary, cfg.hidden_size, stack))
+        initialize_uniform(model, cfg.initialization_bound)
+        return model
+
+
+@register_model_architecture("stack_lstm_lm", "stack_lstm_lm_lstm")
+def stack_lstm_lm_lstm(cfg: Any) -> None:
+    """Stack Attention, appendix D: an LSTM of size 100."""
+    set_default(cfg, hidden_size=100, stack="none", initialization_bound=0.1)
+
+
+@register_model_architecture("stack_lstm_lm", "stack_lstm_lm_sup")
+def stack_lstm_lm_sup(cfg: Any) -> None:
+    """Stack Attention, appendix D: an LSTM of size 93 with a superposition stack of vectors of size 10."""
+    set_default(cfg, hidden_size=93, stack=SUPERPOSITION, initialization_bound=0.1)
+
+
+@register_model_architecture("stack_lstm_lm", "stack_lstm_lm_nd")
+def stack_lstm_lm_nd(cfg: Any) -> None:
+    """Stack Attention, appendix D: the VRNS-RNN, size 64, 2 states (3 for two languages), 3 symbols, vectors of 5."""
+    set_default(cfg, hidden_size=64, stack=NONDETERMINISTIC, initialization_bound=0.1)

@@ -1,0 +1,1 @@
+"""Parsers inside of networks."""

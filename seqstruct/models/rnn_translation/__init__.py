@@ -1,0 +1,1 @@
+"""Recurrent encoder-decoders with any attention of the cross site."""

@@ -1,0 +1,324 @@
+"""A recurrent decoder with any attention of the cross site.
+
+The attention is asked either with the state that a step has made ("current": Luong et al. 2015) or with the one before
+it ("previous": Bahdanau et al. 2015, Wu et al. 2016).  In the first case all steps are one batch, unless the features
+of a step are part of the next one's input (input feeding).  In the second case the lowest layer goes step by step and
+the layers above it are a batch.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+import torch
+from fairseq.models import FairseqIncrementalDecoder
+from torch import Tensor, nn
+from torch.nn.functional import dropout
+
+from seqstruct.attention import Choice, Reading, Shape, Site
+from seqstruct.bridge.adapter import reorder_source, reorder_state
+from seqstruct.bridge.collect import collect, collecting
+from seqstruct.models.rnn_translation.clipping import Clipping
+from seqstruct.models.rnn_translation.encoder import EncoderOutput
+from seqstruct.models.rnn_translation.layers import CellState, RecurrentLayer, joined, separated
+from seqstruct.models.rnn_translation.output import make_output
+
+INITIAL_STATES = ("copy", "projected", "zero")
+QUERIES = ("current", "previous")
+
+
+class DecoderState(NamedTuple):
+    """What is kept between the steps of decoding; every tensor has the batch first.
+
+    cells: of all layers, joined.  features: B F, the last step's, for input feeding.  memory: the attention's State, or
+    B 0 without attention.  length: B long, symbols read so far.
+    """
+
+    cells: CellState
+    features: Tensor
+    memory: Any
+    length: Tensor
+
+
+class Decoded(NamedTuple):
+    """Of T steps: features B T F, the last step's dropout included; readings; states of all layers; the last features.
+
+    readings are in order of time, one for all steps or one for each; none without attention.
+    """
+
+    features: Tensor
+    readings: List[Reading]
+    states: List[CellState]
+    last: Tensor
+
+
+class RecurrentDecoder(FairseqIncrementalDecoder):
+    """Layers of LSTMs or GRUs, an attention, and the layer of the vocabulary."""
+
+    def __init__(
+        self,
+        dictionary: Any,
+        *,
+        embed_dim: int,
+        cell: str,
+        hidden_size: int,
+        layers: int,
+        memory_size: int,
+        summary_size: int,
+        state_size: int,
+        attention: Optional[Choice],
+        query: str = "current",
+        attention_heads: int = 1,
+        input_feeding: bool = False,
+        source_summary: bool = False,
+        initial_state: str = "copy",
+        output: str = "attentional",
+        maxout_size: int = 500,
+        residual_from: int = 0,
+        dropout: float = 0.0,
+        max_positions: int = 1024,
+        clipping: Optional[Clipping] = None,
+        logit_clip: float = 0.0,
+    ):
+        """memory_size, summary_size, state_size: of the encoder's output.  attention: the mechanism, None for none.
+
+        query: "current" or "previous".  input_feeding: the last step's features enter the lowest layer.
+        source_summary: the encoder's summary, through a layer with tanh, enters every step and the output.
+        initial_state: the encoder's last states ("copy"), a layer with tanh of the summary ("projected"), "zero".
+        residual_from: the first layer, from 2, whose input is added to its output; 0 for none.
+        clipping: of cells and of what layers hand on.  logit_clip: greatest absolute logit, 0 for any.
+        Raises ValueError where these do not go together.
+        """
+        super().__init__(dictionary)
+        if layers < 1:
+            raise ValueError(f"expected 1 or more decoder layers, got {layers}")
+        if query not in QUERIES or initial_state not in INITIAL_STATES:
+            raise ValueError(f"expected a query among {QUERIES} and an initial state among {INITIAL_STATES}")
+        if initial_state == "copy" and state_size != layers * hidden_size:
+            raise ValueError(
+                "the initial state 'copy' needs an encoder of one direction and as many layers as the decoder has"
+            )
+        if residual_from == 1:
+            raise ValueError("residual connections of a decoder begin at layer 2 or above")
+        if input_feeding and query == "previous":
+            raise ValueError("input feeding goes with the query 'current'; with 'previous' the context is fed")
+        self.query, self.input_feeding, self.initial_state = query, input_feeding, initial_state
+        if logit_clip < 0:
+            raise ValueError(f"logit_clip: expected 0 or more, got {logit_clip}")
+        self.residual_from, self.dropout, self.positions = residual_from, dropout, max_positions
+        self.clipping, self.logit_clip = clipping, logit_clip
+        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+        self.attention = None
+        if attention is not None:
+            shape = Shape.of(Site.CROSS, hidden_size, attention_heads, memory_dim=memory_size)
+            self.attention = attention.build(shape)
+            if not self.attention.streaming:
+                raise ValueError(f"cross attention: {attention.name} needs all queries at once and cannot decode")
+        elif input_feeding or query == "previous":
+            raise ValueError("input feeding and the query 'previous' need an attention")
+        context = hidden_size if attention is not None else 0
+        self.summary = nn.Linear(summary_size, hidden_size) if source_summary else None
+        if source_summary:
+            summary_size = hidden_size
+        constant = hidden_size if source_summary else 0
+        self.output = make_output(output, hidden_size, context + constant, embed_dim, maxout_size)
+        extra = self.output.size if input_feeding else context if query == "previous" else 0
+        self.layers = nn.ModuleList([RecurrentLayer(cell, embed_dim + constant + extra, hidden_size, clipping)])
+        for _ in range(1, layers):
+            above = context if query == "previous" else 0
+            self.layers.append(RecurrentLayer(cell, hidden_size + above, hidden_size, clipping))
+        self.initial = nn.Linear(summary_size, layers * hidden_size) if initial_state == "projected" else None
+        self.output_projection = nn.Linear(self.output.size, len(dictionary))
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[EncoderOutput] = None,
+        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
+        features_only: bool = False,
+        **_: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Logits B T N for tokens B T; step by step those of the positions since the last call alone."""
+        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+        return features if features_only else self.output_layer(features), extra
+
+    def extract_features(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[EncoderOutput] = None,
+        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
+        **_: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Features B T F, and {"attn": [weights B T S, the mean over heads, or None]}; weights in decoding alone."""
+        saved = None if incremental_state is None else incremental_state.get(self._key)
+        state = self.begin(encoder_out) if saved is None else saved["state"]
+        tokens = prev_output_tokens if saved is None else prev_output_tokens[:, int(state.length[0]) :]
+        need_weights = incremental_state is not None or collecting()
+        decoded = self._decode(self._embed(tokens), encoder_out, state, need_weights)
+        if incremental_state is not None:
+            incremental_state[self._key] = {
+                "state": DecoderState(
+                    joined(decoded.states), decoded.last, state.memory, state.length + tokens.size(1)
+                )
+            }
+        weights = None
+        if decoded.readings:
+            reading = _joined_in_time(decoded.readings)
+            collect(Site.CROSS, 0, reading)
+            weights = None if reading.weights is None else reading.weights.mean(1)
+        return decoded.features, {"attn": [weights]}
+
+    def begin(self, source: EncoderOutput) -> DecoderState:
+        """The state before the first step; the source is written to the attention's memory."""
+        batch, like = len(source.memory), source.memory
+        cells = self._initial_cells(source)
+        memory = like.new_zeros(batch, 0)
+        if self.attention is not None:
+            memory = self.attention.write(
+                self.attention.initial_state(batch), source.memory, source.memory, source.padding_mask
+            )
+        features = like.new_zeros(batch, self.output.size)
+        return DecoderState(cells, features, memory, torch.zeros(batch, dtype=torch.long, device=like.device))
+
+    def _initial_cells(self, source: EncoderOutput) -> CellState:
+        empty = joined([layer.initial_state(len(source.memory)) for layer in self.layers])
+        if self.initial_state == "zero":
+            return empty
+        if self.initial_state == "projected":
+            summary = source.summary if self.summary is None else self._constant(source)
+            return CellState(self.initial(summary).tanh(), empty.cell)
+        return source.state
+
+    def _constant(self, source: EncoderOutput) -> Tensor:
+        return self.summary(source.summary).tanh()
+
+    def _embed(self, tokens: Tensor) -> Tensor:
+        return dropout(self.embed_tokens(tokens), self.dropout, self.training)
+
+    def _decode(self, embedded: Tensor, source: EncoderOutput, state: DecoderState, need_weights: bool) -> Decoded:
+        """Read the embedded symbols B T E."""
+        states, inputs = separated(state.cells, len(self.layers)), embedded
+        constant = None
+        if self.summary is not None:
+            constant = self._constant(source)[:, None].expand(-1, embedded.size(1), -1)
+            inputs = torch.cat([embedded, constant], 2)
+        position = state.length[:, None] + torch.arange(embedded.size(1), device=embedded.device)
+        reader = _Reader(self.attention, state.memory, position, need_weights)
+        if embedded.size(1) == 0:
+            return Decoded(embedded.new_zeros(*embedded.shape[:2], self.output.size), [], states, state.features)
+        if self.input_feeding:
+            return self._feed(inputs, embedded, constant, state.features, states, reader)
+        before = states[-1].hidden
+        if self.query == "previous":
+            x, contexts = self._attend_before(inputs, states, reader)
+        else:
+            x, contexts = self._layer(0, inputs, states), None
+        for layer in range(1, len(self.layers)):
+            x = self._layer(layer, x, states, contexts)
+        hidden = x
+        if self.query == "previous" and len(self.layers) == 1:
+            hidden = torch.cat([before[:, None], x[:, :-1]], 1)
+        elif self.query == "current" and self.attention is not None:
+            contexts = reader.read(x)
+        parts = [part for part in (contexts, constant) if part is not None]
+        context = torch.cat(parts, 2) if parts else x[..., :0]
+        features = dropout(self.output(context, hidden, embedded), self.dropout, self.training)
+        return Decoded(features, reader.readings, states, features[:, -1])
+
+    def _layer(
+        self, layer: int, below: Tensor, states: List[CellState], contexts: Optional[Tensor] = None
+    ) -> Tensor:
+        """All steps of one layer, whose state in `states` is replaced; dropout on what comes from a layer below."""
+        inputs = dropout(below, self.dropout, self.training) if layer else below
+        read = inputs if contexts is None else torch.cat([inputs, contexts], 2)
+        outputs, states[layer] = self.layers[layer](read, states[layer])
+        return self._bounded(outputs + inputs if self.residual_from and layer + 1 >= self.residual_from else outputs)
+
+    def _bounded(self, x: Tensor) -> Tensor:
+        return x if self.clipping is None else self.clipping(x)
+
+    def _attend_before(self, inputs: Tensor, states: List[CellState], reader: "_Reader") -> Tuple[Tensor, Tensor]:
+        """Hidden states of the lowest layer, each after reading the context that the state before it asks for."""
+        step, outputs, contexts = self.layers[0].stepper(inputs, self.layers[0].hidden_size), [], []
+        for t in range(inputs.size(1)):
+            context = reader.read(states[0].hidden[:, None])[:, 0]
+            states[0] = step(t, context, states[0])
+            outputs.append(states[0].hidden)
+            contexts.append(context)
+        return self._bounded(torch.stack(outputs, 1)), torch.stack(contexts, 1)
+
+    def _feed(
+        self,
+        inputs: Tensor,
+        embedded: Tensor,
+        constant: Optional[Tensor],
+        last: Tensor,
+        states: List[CellState],
+        reader: "_Reader",
+    ) -> Decoded:
+        """All layers step by step, with the features of the step before among the inputs of the lowest."""
+        steps = [self.layers[0].stepper(inputs, self.output.size)]
+        steps += [layer.stepper(inputs[..., :0], layer.input_size) for layer in self.layers[1:]]
+        features, output = [], self.output.repeated()
+        for t in range(inputs.size(1)):
+            states[0] = steps[0](t, last, states[0])
+            x = self._bounded(states[0].hidden)
+            for layer in range(1, len(steps)):
+                below = dropout(x, self.dropout, self.training)
+                states[layer] = steps[layer](t, below, states[layer])
+                residual = self.residual_from and layer + 1 >= self.residual_from
+                x = self._bounded(states[layer].hidden + below if residual else states[layer].hidden)
+            context = reader.read(x[:, None])[:, 0]
+            context = context if constant is None else torch.cat([context, constant[:, t]], 1)
+            last = dropout(output(context, x, embedded[:, t]), self.dropout, self.training)
+            features.append(last)
+        return Decoded(torch.stack(features, 1), reader.readings, states, last)
+
+    def output_layer(self, features: Tensor, **_: Any) -> Tensor:
+        """Logits B T N."""
+        logits = self.output_projection(features)
+        return logits.clamp(-self.logit_clip, self.logit_clip) if self.logit_clip else logits
+
+    def reorder_incremental_state(self, incremental_state: Dict[str, Dict[str, Any]], new_order: Tensor) -> None:
+        """Select the rows new_order of the saved state."""
+        saved = incremental_state.get(self._key)
+        if saved is not None:
+            *steps, memory, length = saved["state"]
+            steps = (reorder_state(part, new_order) for part in steps)
+            state = DecoderState(*steps, reorder_source(memory, new_order), length.index_select(0, new_order))
+            incremental_state[self._key] = {"state": state}
+
+    def max_positions(self) -> int:
+        """The longest target, in tokens."""
+        return self.positions
+
+    @property
+    def _key(self) -> str:
+        return f"seqstruct.rnn_decoder.{id(self)}"
+
+
+class _Reader:
+    """Readings of one memory, one after another, within one pass."""
+
+    def __init__(self, attention: Any, memory: Any, position: Tensor, need_weights: bool):
+        self.position = position
+        self.read_from = None if attention is None else attention.reader(memory, need_weights=need_weights)
+        self.readings: List[Reading] = []
+        self.seen = 0
+
+    def read(self, query: Tensor) -> Tensor:
+        """Contexts B T C for the next T queries B T C."""
+        now = self.position[:, self.seen : self.seen + query.size(1)]
+        self.seen += query.size(1)
+        self.readings.append(self.read_from(query, now))
+        return self.readings[-1].output
+
+
+def _joined_in_time(readings: List[Reading]) -> Reading:
+    """Readings of consecutive queries as one."""
+    if len(readings) == 1:
+        return readings[0]
+    weights = None
+    if readings[0].weights is not None:
+        weights = torch.cat([reading.weights for reading in readings], 2)
+    return Reading(torch.cat([reading.output for reading in readings], 1), weights)

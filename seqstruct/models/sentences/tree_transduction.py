@@ -1,0 +1,187 @@
+"""`tree_transduction`: symbol embeddings with self-attention over them, and an LSTM decoder (Kim et al. 2017, A.2).
+
+The source's representation of a symbol is its embedding x_j alone, or [x_j; c_j] with c_j from a mechanism of the
+encoder self site: the soft parent of `dependency`, the mean of `simple`, or any other.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Optional
+
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import (
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    register_model,
+    register_model_architecture,
+)
+from torch import Tensor, nn
+
+from seqstruct.attention import Attention, Choice, Reading, Shape, Site, parse_choices
+from seqstruct.bridge.adapter import reorder_state
+from seqstruct.bridge.collect import collect, collecting
+from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
+from seqstruct.models.rnn_translation.encoder import EncoderOutput
+from seqstruct.models.rnn_translation.layers import CellState
+from seqstruct.models.rnn_translation.output import AttentionalOutput
+from seqstruct.models.transformer.lm import PLAN_HELP, set_default
+from seqstruct.ops.masking import clear_padding
+
+STRUCTURED = "dependency(hidden_size=50, root_token=True)"
+SIMPLE = "simple(hidden_size=50)"
+
+
+@dataclass
+class TreeTransductionModelConfig(FairseqDataclass):
+    """One flat set of options for the command line and YAML."""
+
+    encoder_self_attention: str = field(
+        default=STRUCTURED, metadata={"help": f"{PLAN_HELP}; 'none' for symbol embeddings alone"}
+    )
+    hidden_size: int = field(
+        default=50, metadata={"help": "size of embeddings and of the decoder's hidden state, 1 or more"}
+    )
+    dropout: float = field(default=0.0, metadata={"help": "dropout probability in the decoder, in [0, 1)"})
+    initialization_bound: float = field(default=0.1, metadata={"help": "bound of the uniform initialisation, > 0"})
+    max_source_positions: int = field(default=1024, metadata={"help": "longest source, in symbols"})
+    max_target_positions: int = field(default=1024, metadata={"help": "longest target, in symbols"})
+
+
+class BilinearMemory(NamedTuple):
+    """key: B S C, what a query is multiplied by.  value: B S M.  padding: B S bool."""
+
+    key: Tensor
+    value: Tensor
+    padding: Tensor
+
+
+class BilinearAttention(Attention):
+    """A softmax over x_i W h_j, and the sum of the x_i themselves (Kim et al. 2017, A.2; Luong et al. 2015, `general`).
+
+    Its output has the size M of the memory, not of the queries, for which reason it is no mechanism of a plan.
+    """
+
+    name = "bilinear"
+    sites = frozenset({Site.CROSS})
+
+    def __init__(self, shape: Shape):
+        """shape: embed_dim is C and key_dim M."""
+        super().__init__(self.Config(), shape)
+        self.key_layer = nn.Linear(shape.key_dim, shape.embed_dim, bias=False)
+
+    def initial_state(self, batch_size: int) -> BilinearMemory:
+        """The empty memory."""
+        like = self.key_layer.weight
+        empty = like.new_zeros(batch_size, 0, self.shape.embed_dim)
+        padding = torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device)
+        return BilinearMemory(empty, like.new_zeros(batch_size, 0, self.shape.value_dim), padding)
+
+    def write(
+        self, state: BilinearMemory, key: Tensor, value: Tensor, padding_mask: Optional[Tensor] = None
+    ) -> BilinearMemory:
+        """Append keys and values B S M."""
+        key, value = clear_padding(padding_mask, key, value)
+        if padding_mask is None:
+            padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+        added = self.key_layer(key), value, padding_mask
+        return BilinearMemory(*(torch.cat(parts, 1) for parts in zip(state, added, strict=True)))
+
+    def read(
+        self, state: BilinearMemory, query: Tensor, position: Optional[Tensor] = None, *, need_weights: bool = False
+    ) -> Reading:
+        """B T M from queries B T C; zeros where all is padding."""
+        weights = query @ state.key.transpose(1, 2)  # B T S
+        if bool(state.padding.any()):
+            weights = weights.masked_fill(state.padding[:, None], torch.finfo(weights.dtype).min).softmax(2)
+            weights = weights.masked_fill(state.padding[:, None], 0.0)
+        else:
+            weights = weights.softmax(2)
+        return Reading(weights @ state.value, weights[:, None] if need_weights else None)
+
+
+class EmbeddingEncoder(FairseqEncoder):
+    """Embeddings of the symbols, beside what a mechanism reads for each."""
+
+    def __init__(self, dictionary: Any, embed_dim: int, attention: Optional[Choice], max_positions: int):
+        """attention: a mechanism of the encoder self site, or None."""
+        super().__init__(dictionary)
+        self.positions = max_positions
+        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+        self.attention = None if attention is None else attention.build(Shape.of(Site.ENCODER_SELF, embed_dim))
+        self.memory_size = embed_dim if attention is None else 2 * embed_dim
+
+    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_: Any) -> EncoderOutput:
+        """Encode tokens B S, padded on either side; `src_lengths` is not needed."""
+        padding_mask = src_tokens.eq(self.dictionary.pad())
+        memory = self.embed_tokens(src_tokens)
+        if self.attention is not None:
+            reading, _ = self.attention(memory, memory, memory, padding_mask, need_weights=collecting())
+            collect(Site.ENCODER_SELF, 0, reading)
+            memory = torch.cat([memory, reading.output], 2)
+        nothing = memory.new_zeros(len(memory), 0)
+        return EncoderOutput(memory, padding_mask, nothing, CellState(nothing, nothing))
+
+    def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
+        """The rows new_order."""
+        return reorder_state(encoder_out, new_order)
+
+    def max_positions(self) -> int:
+        """The longest source, in symbols."""
+        return self.positions
+
+
+class TreeDecoder(RecurrentDecoder):
+    """One LSTM layer that starts from zeros, and bilinear attention over a memory of any size."""
+
+    def __init__(self, dictionary: Any, hidden_size: int, memory_size: int, dropout: float, max_positions: int):
+        """memory_size: M, of the encoder's output."""
+        super().__init__(
+            dictionary, embed_dim=hidden_size, cell="lstm", hidden_size=hidden_size, layers=1, memory_size=memory_size,
+            summary_size=0, state_size=0, attention=None, initial_state="zero", dropout=dropout,
+            max_positions=max_positions,
+        )  # fmt: skip
+        self.attention = BilinearAttention(Shape.of(Site.CROSS, hidden_size, memory_dim=memory_size))
+        self.output = AttentionalOutput(hidden_size, memory_size)
+
+
+@register_model("tree_transduction", dataclass=TreeTransductionModelConfig)
+class TreeTransductionModel(FairseqEncoderDecoderModel):
+    """An encoder-decoder on `EmbeddingEncoder` and `TreeDecoder`."""
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "TreeTransductionModel":
+        """From the flat configuration and a task with two dictionaries; ValueError on a plan that does not fit."""
+        plan = cfg.encoder_self_attention.strip()
+        attention = None if plan == "none" else parse_choices(plan, 1, Site.ENCODER_SELF)[0]
+        encoder = EmbeddingEncoder(task.source_dictionary, cfg.hidden_size, attention, cfg.max_source_positions)
+        decoder = TreeDecoder(
+            task.target_dictionary, cfg.hidden_size, encoder.memory_size, cfg.dropout, cfg.max_target_positions
+        )
+        model = cls(encoder, decoder)
+        initialize_uniform(model, cfg.initialization_bound)
+        return model
+
+
+def _published(cfg: Any, attention: str) -> None:
+    set_default(cfg, encoder_self_attention=attention, hidden_size=50, dropout=0.0, initialization_bound=0.1)
+
+
+@register_model_architecture("tree_transduction", "tree_transduction_none")
+def tree_transduction_none(cfg: Any) -> None:
+    """Kim et al. 2017, Table 2, no attention: symbol embeddings of size 50 alone."""
+    _published(cfg, "none")
+
+
+@register_model_architecture("tree_transduction", "tree_transduction_simple")
+def tree_transduction_simple(cfg: Any) -> None:
+    """Kim et al. 2017, Table 2, simple attention: embeddings and means of size 50."""
+    _published(cfg, SIMPLE)
+
+
+@register_model_architecture("tree_transduction", "tree_transduction_structured")
+def tree_transduction_structured(cfg: Any) -> None:
+    """Kim et al. 2017, Table 2, structured attention: embeddings and soft parents of size 50."""
+    _published(cfg, STRUCTURED)

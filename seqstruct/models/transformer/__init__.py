@@ -1,0 +1,1 @@
+"""fairseq's transformers with any attention in any layer of any site."""

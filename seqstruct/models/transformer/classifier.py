@@ -1,0 +1,167 @@
+"""`structured_transformer_classifier`: a transformer encoder with any attention plan labels texts or pairs.
+
+As in the Long Range Arena (Tay et al. 2021, appendix A; its code's transformer and classifier heads): pre-norm layers,
+interleaved sinusoidal positions, embeddings drawn from N(0, 1), a token before each text whose encoding stands for all
+of it, or the mean over the text; then a perceptron with one hidden layer.  Two texts a and b are encoded alike, and
+[a, b, a * b, a - b] goes through a perceptron with two hidden layers, the second half as large.
+Deviations: the first token's embedding starts like the others, not at 0; means are over real tokens, not padding too;
+query, key, value and output projections have biases; `tie_layers` shares norms along with all else.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Optional
+
+import torch
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from seqstruct.attention import Site
+from seqstruct.bridge.swapped_attention import adapt_state_dict
+from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
+from seqstruct.models.transformer.lm import PLAN_HELP, set_default
+
+POOLING = ("first", "mean")
+
+
+@dataclass
+class StructuredClassifierConfig(FairseqDataclass):
+    """One flat set of options for the command line and YAML."""
+
+    encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    pooling: ChoiceEnum(POOLING) = field(
+        default="first", metadata={"help": "what stands for a text: a token put before it, or the mean over it"}
+    )
+    classifier_hidden_size: Optional[int] = field(
+        default=None,
+        metadata={"help": "hidden size of the perceptron, 1 or more; even for pairs (default: encoder_ffn_embed_dim)"},
+    )
+    tie_layers: bool = field(default=False, metadata={"help": "all layers share their parameters"})
+    activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = field(
+        default="gelu", metadata={"help": "activation of feed-forward layers"}
+    )
+    dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
+    attention_dropout: float = field(default=0.1, metadata={"help": "dropout probability of attention weights"})
+    activation_dropout: float = field(default=0.1, metadata={"help": "dropout probability inside feed-forward layers"})
+    encoder_embed_dim: int = field(default=512, metadata={"help": "model size, even"})
+    encoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of feed-forward layers"})
+    encoder_layers: int = field(default=6, metadata={"help": "number of layers, 1 or more"})
+    encoder_attention_heads: int = field(default=8, metadata={"help": "heads"})
+    max_source_positions: int = field(
+        default=4001, metadata={"help": "longest text, in tokens, one put before it included"}
+    )
+    ffn_chunks: int = field(
+        default=1, metadata={"help": "parts of the sequence that feed-forward layers take one after another, 1 or more"}
+    )
+    checkpoint_activations: bool = field(
+        default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
+    )
+
+
+@register_model("structured_transformer_classifier", dataclass=StructuredClassifierConfig)
+class StructuredClassifier(BaseFairseqModel):
+    """A transformer encoder with any attention that labels texts, or pairs of them; it gives logits."""
+
+    made_for = ("text_classification",)
+    takes_pairs = True
+
+    def __init__(self, cfg: Any, dictionary: Any, labels: int, pairs: bool):
+        """labels: their number.  pairs: whether a label is of two texts.  Raises ValueError as `build_model` does."""
+        super().__init__()
+        hidden = cfg.encoder_ffn_embed_dim if cfg.classifier_hidden_size is None else cfg.classifier_hidden_size
+        if hidden < 1 or (pairs and hidden % 2):
+            wanted = "an even number of 2 or more for pairs" if pairs else "1 or more"
+            raise ValueError(f"classifier_hidden_size: expected {wanted}, got {hidden}")
+        if cfg.encoder_layers < 1:
+            raise ValueError(f"encoder_layers: expected 1 or more, got {cfg.encoder_layers}")
+        nested = encoder_config(_encoder_options(cfg))
+        embedding = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, dictionary.pad())
+        nn.init.zeros_(embedding.weight[dictionary.pad()])
+        self.encoder = StructuredEncoder(nested, dictionary, embedding)
+        if cfg.tie_layers:
+            choices = nested.attention_plan.at(Site.ENCODER_SELF)
+            if len(set(choices)) > 1:
+                raise ValueError("--tie-layers: expected one mechanism for all layers in encoder_self_attention")
+            self.encoder.layers = nn.ModuleList([self.encoder.layers[0]] * cfg.encoder_layers)
+        self.first_token = dictionary.bos() if str(cfg.pooling) == "first" else None
+        size = cfg.encoder_embed_dim
+        sizes = (4 * size, hidden, hidden // 2, labels) if pairs else (size, hidden, labels)
+        self.head = nn.ModuleList(nn.Linear(*ends) for ends in zip(sizes, sizes[1:], strict=False))
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "StructuredClassifier":
+        """From the flat configuration and a task with source_dictionary, labels and pairs.
+
+        Raises ValueError on a plan that does not fit and on sizes out of range.
+        """
+        return cls(cfg, task.source_dictionary, len(task.labels), task.pairs)
+
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Tensor,
+        second_tokens: Optional[Tensor] = None,
+        second_lengths: Optional[Tensor] = None,
+        **_: Any,
+    ) -> Tensor:
+        """Logits B K for texts B T, and second texts B S where labels are of pairs; all padded on the right."""
+        x = self.encode(src_tokens)
+        if second_tokens is not None:
+            y = self.encode(second_tokens)
+            x = torch.cat([x, y, x * y, x - y], -1)
+        for layer in self.head[:-1]:
+            x = F.relu(layer(x))
+        return self.head[-1](x)
+
+    def encode(self, tokens: Tensor) -> Tensor:
+        """Texts B T, padded on the right, as vectors B C.  Raises ValueError past max_source_positions."""
+        if self.first_token is not None:
+            tokens = F.pad(tokens, (1, 0), value=self.first_token)
+        encoded = self.encoder(tokens)["encoder_out"][0]  # T B C
+        if self.first_token is not None:
+            return encoded[0]
+        real = tokens.ne(self.encoder.padding_idx).t().unsqueeze(-1)
+        return (encoded * real).sum(0) / real.sum(0)
+
+    def max_positions(self) -> int:
+        """The longest text, in tokens."""
+        return self.encoder.max_positions() - (self.first_token is not None)
+
+    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
+        """Take over checkpoints with other attention."""
+        super().upgrade_state_dict_named(state_dict, name)
+        if not name:
+            adapt_state_dict(self, state_dict)
+
+
+def _encoder_options(cfg: Any) -> Dict[str, Any]:
+    """The options that fairseq's encoder reads."""
+    names = StructuredClassifierConfig.__dataclass_fields__
+    fixed = dict(encoder_normalize_before=True, no_scale_embedding=True, interleaved_positions=True)
+    return {**{name: getattr(cfg, name) for name in names if name != "_name"}, **fixed}
+
+
+@register_model_architecture("structured_transformer_classifier", "structured_transformer_classifier_listops")
+def structured_transformer_classifier_listops(cfg: Any) -> None:
+    """Long Range Arena, ListOps: 6 layers of size 512 that share their parameters, texts of at most 2,000 tokens."""
+    set_default(cfg, tie_layers=True, max_source_positions=2001)
+
+
+@register_model_architecture("structured_transformer_classifier", "structured_transformer_classifier_text")
+def structured_transformer_classifier_text(cfg: Any) -> None:
+    """Long Range Arena, IMDb by characters: 4 layers of size 256."""
+    set_default(
+        cfg, encoder_embed_dim=256, encoder_ffn_embed_dim=1024, encoder_layers=4, encoder_attention_heads=4
+    )  # fmt: skip
+
+
+@register_model_architecture("structured_transformer_classifier", "structured_transformer_classifier_retrieval")
+def structured_transformer_classifier_retrieval(cfg: Any) -> None:
+    """Long Range Arena, AAN's pairs by characters: 4 layers of size 128."""
+    set_default(
+        cfg, encoder_embed_dim=128, encoder_ffn_embed_dim=512, encoder_layers=4, encoder_attention_heads=4
+    )  # fmt: skip

@@ -1,0 +1,115 @@
+"""`structured_roberta`: fairseq's RoBERTa with any attention in any layer, for checkpoints of RoBERTa among others.
+
+A checkpoint of fairseq's `roberta` loads into any plan: what attention shares by name and shape (queries, keys, values
+and output projections) is taken over, the rest starts anew, and a warning says that training has to go on (Peng 2022,
+section 5.5.3: masked language modeling, then the task of interest; without the former all models failed).
+
+    fairseq-train TEXT --user-dir "$(seqstruct path)" --task masked_lm --criterion masked_lm \\
+        --arch structured_roberta_abc --finetune-from-model roberta.base/model.pt ...
+    fairseq-train GLUE --user-dir "$(seqstruct path)" --task sentence_prediction --criterion sentence_prediction \\
+        --arch structured_roberta_abc --finetune-from-model continued/checkpoint_last.pt \\
+        --init-token 0 --separator-token 2 --num-classes 3 ...
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.models.roberta.model import RobertaEncoder, RobertaModel, base_architecture
+from fairseq.modules.transformer_sentence_encoder import init_bert_params
+from omegaconf import OmegaConf
+from torch import nn
+
+from seqstruct.bridge.swapped_attention import adapt_state_dict
+from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
+from seqstruct.models.transformer.lm import PLAN_HELP, set_default
+
+ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
+
+
+@dataclass
+class StructuredRobertaConfig(FairseqDataclass):
+    """One flat set of options for the command line and YAML; defaults are those of roberta.base."""
+
+    encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    encoder_layers: int = field(default=12, metadata={"help": "number of layers, 1 or more"})
+    encoder_embed_dim: int = field(default=768, metadata={"help": "model size"})
+    encoder_ffn_embed_dim: int = field(default=3072, metadata={"help": "inner size of feed-forward layers"})
+    encoder_attention_heads: int = field(default=12, metadata={"help": "heads"})
+    encoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm"})
+    encoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability, in [0, 1)"})
+    activation_fn: ACTIVATIONS = field(default="gelu", metadata={"help": "activation of feed-forward layers"})
+    pooler_activation_fn: ACTIVATIONS = field(default="tanh", metadata={"help": "activation of classification heads"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
+    attention_dropout: float = field(default=0.1, metadata={"help": "dropout probability of attention weights"})
+    activation_dropout: float = field(default=0.0, metadata={"help": "dropout probability inside feed-forward layers"})
+    pooler_dropout: float = field(default=0.0, metadata={"help": "dropout probability of classification heads"})
+    max_positions: Optional[int] = field(
+        default=None, metadata={"help": "longest text, in tokens (default: the task's tokens_per_sample)"}
+    )
+    untie_weights_roberta: bool = field(
+        default=False, metadata={"help": "embeddings and the output layer of masked language modeling are not tied"}
+    )
+    load_checkpoint_heads: bool = field(
+        default=False, metadata={"help": "take over the classification heads of a checkpoint"}
+    )
+    ffn_chunks: int = field(
+        default=1, metadata={"help": "parts of the sequence that feed-forward layers take one after another, 1 or more"}
+    )
+    checkpoint_activations: bool = field(
+        default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
+    )
+
+
+class StructuredRobertaEncoder(RobertaEncoder):
+    """fairseq's, around an encoder of the plan."""
+
+    def build_encoder(self, args: Any, dictionary: Any, embed_tokens: nn.Module) -> StructuredEncoder:
+        """The hook of fairseq's encoder."""
+        options = OmegaConf.to_container(args) if OmegaConf.is_config(args) else vars(args)
+        encoder = StructuredEncoder(encoder_config(options), dictionary, embed_tokens)
+        encoder.apply(init_bert_params)
+        return encoder
+
+
+@register_model("structured_roberta", dataclass=StructuredRobertaConfig)
+class StructuredRoberta(RobertaModel):
+    """fairseq's RoBERTa with attention of a plan; linear layers of all mechanisms start as BERT's do, N(0, 0.02)."""
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        """Flags of the flat configuration."""
+        BaseFairseqModel.add_args.__func__(cls, parser)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "StructuredRoberta":
+        """From the flat configuration and a task with source_dictionary; ValueError on a plan that does not fit."""
+        if OmegaConf.is_config(cfg):
+            OmegaConf.set_struct(cfg, False)
+        base_architecture(cfg)
+        if getattr(cfg, "max_positions", None) is None:
+            cfg.max_positions = task.max_positions()
+        cfg.max_source_positions = cfg.max_positions
+        return cls(cfg, StructuredRobertaEncoder(cfg, task.source_dictionary))
+
+    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
+        """Take over stock checkpoints, and those with other attention."""
+        super().upgrade_state_dict_named(state_dict, name)
+        if not name:
+            adapt_state_dict(self, state_dict)
+
+
+@register_model_architecture("structured_roberta", "structured_roberta_abc")
+def structured_roberta_abc(cfg: Any) -> None:
+    """Peng 2022, Table 5.6: roberta.base with ABC-MLP, 128 slots."""
+    set_default(cfg, encoder_self_attention="abc_mlp(slots=128)")
+
+
+@register_model_architecture("structured_roberta", "structured_roberta_linformer")
+def structured_roberta_linformer(cfg: Any) -> None:
+    """Peng 2022, Table 5.6: roberta.base with Linformer, 128 slots for texts of 512 tokens."""
+    set_default(cfg, encoder_self_attention="linformer(slots=128, length=512)")

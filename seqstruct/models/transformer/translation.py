@@ -1,0 +1,211 @@
+"""`structured_transformer`: an encoder-decoder transformer with any attention in any layer of any site.
+
+fairseq's types are read at run time: no postponed annotations here.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq import utils
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerModelBase
+
+from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.swapped_attention import adapt_state_dict
+from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
+from seqstruct.models.transformer.lm import INITIALIZATIONS, PLAN_HELP, set_default
+
+
+@dataclass
+class StructuredTransformerModelConfig(FairseqDataclass):
+    """One flat set of options for the command line and YAML."""
+
+    encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    decoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    cross_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = field(
+        default="relu", metadata={"help": "activation of feed-forward layers"}
+    )
+    dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
+    attention_dropout: float = field(default=0.0, metadata={"help": "dropout probability of attention weights"})
+    activation_dropout: float = field(default=0.0, metadata={"help": "dropout probability inside feed-forward layers"})
+    encoder_embed_dim: int = field(default=512, metadata={"help": "model size of the encoder"})
+    encoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of its feed-forward layers"})
+    encoder_layers: int = field(default=6, metadata={"help": "number of encoder layers"})
+    encoder_attention_heads: int = field(default=8, metadata={"help": "heads in the encoder"})
+    encoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm in the encoder"})
+    encoder_learned_pos: bool = field(default=False, metadata={"help": "learned positions in the encoder"})
+    encoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability in the encoder"})
+    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of initial source embeddings"})
+    decoder_embed_dim: int = field(default=512, metadata={"help": "model size of the decoder"})
+    decoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of its feed-forward layers"})
+    decoder_layers: int = field(default=6, metadata={"help": "number of decoder layers"})
+    decoder_attention_heads: int = field(default=8, metadata={"help": "heads in the decoder, cross attention too"})
+    decoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm in the decoder"})
+    decoder_learned_pos: bool = field(default=False, metadata={"help": "learned positions in the decoder"})
+    decoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability in the decoder"})
+    decoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of initial target embeddings"})
+    decoder_input_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of decoder input embeddings (default: decoder_embed_dim)"}
+    )
+    decoder_output_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of decoder output embeddings (default: decoder_embed_dim)"}
+    )
+    max_source_positions: int = field(default=1024, metadata={"help": "longest source, in tokens"})
+    max_target_positions: int = field(default=1024, metadata={"help": "longest target, in tokens"})
+    share_decoder_input_output_embed: bool = field(default=False, metadata={"help": "tie target embeddings"})
+    share_all_embeddings: bool = field(
+        default=False, metadata={"help": "tie source, target and output embeddings (needs a joined dictionary)"}
+    )
+    layernorm_embedding: bool = field(default=False, metadata={"help": "normalise embeddings"})
+    no_scale_embedding: bool = field(default=False, metadata={"help": "do not multiply embeddings by sqrt(size)"})
+    no_token_positional_embeddings: bool = field(default=False, metadata={"help": "no positions at all"})
+    interleaved_positions: bool = field(
+        default=False,
+        metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},
+    )
+    ffn_chunks: int = field(
+        default=1,
+        metadata={
+            "help": "parts of the sequence that feed-forward layers take one after another, 1 or more; inner "
+            "activations of one part alone are in memory, recomputed in the backward pass"
+        },
+    )
+    checkpoint_activations: bool = field(
+        default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
+    )
+    offload_activations: bool = field(
+        default=False, metadata={"help": "keep checkpointed activations in main memory (implies checkpointing)"}
+    )
+    initialization: INITIALIZATIONS = field(
+        default="fairseq",
+        metadata={"help": "fairseq's own, or 'uniform': that of Stack Attention, appendix D.2"},
+    )
+    initialization_bound: float = field(
+        default=0.01, metadata={"help": "bound of the uniform initialisation, > 0 (0.01 in G.3)"}
+    )
+
+
+@register_model("structured_transformer", dataclass=StructuredTransformerModelConfig)
+class StructuredTransformerModel(TransformerModelBase):
+    """An encoder-decoder on `StructuredEncoder` and `StructuredDecoder`."""
+
+    @classmethod
+    def add_args(cls, parser: Any) -> None:
+        """Flags of the flat configuration; defaults come from it or from the preset."""
+        super(TransformerModelBase, cls).add_args.__func__(cls, parser)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> "StructuredTransformerModel":
+        """From the flat configuration and a translation task; ValueError on a plan or options that do not fit."""
+        model = super().build_model(nested_config(cfg), task)
+        if cfg.initialization == "uniform":
+            initialize_uniform(model, cfg.initialization_bound)
+        return model
+
+    @classmethod
+    def build_encoder(cls, cfg: Any, src_dict: Any, embed_tokens: Any) -> StructuredEncoder:
+        """The hook of fairseq's model."""
+        return StructuredEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg: Any, tgt_dict: Any, embed_tokens: Any) -> StructuredDecoder:
+        """The hook of fairseq's model."""
+        return StructuredDecoder(cfg, tgt_dict, embed_tokens)
+
+    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
+        """Take over stock checkpoints, and those with other attention."""
+        super().upgrade_state_dict_named(state_dict, name)
+        if not name:
+            adapt_state_dict(self, state_dict)
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_small")
+def structured_transformer_small(cfg: Any) -> None:
+    """A model for corpora of Multi30k's size: 3 + 3 layers of size 256, 4 heads, pre-norm, all embeddings tied."""
+    set_default(
+        cfg,
+        **{f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in _SMALL_SIDE.items()},
+        dropout=0.3,
+        share_all_embeddings=True,
+    )
+
+
+_SMALL_SIDE = {
+    "embed_dim": 256,
+    "ffn_embed_dim": 1024,
+    "layers": 3,
+    "attention_heads": 4,
+    "normalize_before": True,
+}
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_iwslt_de_en")
+def structured_transformer_iwslt_de_en(cfg: Any) -> None:
+    """fairseq's IWSLT'14 size: 6 + 6 layers of size 512, inner size 1024, 4 heads."""
+    set_default(
+        cfg,
+        encoder_ffn_embed_dim=1024,
+        encoder_attention_heads=4,
+        decoder_ffn_embed_dim=1024,
+        decoder_attention_heads=4,
+    )
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_rfa")
+def structured_transformer_rfa(cfg: Any) -> None:
+    """Peng 2022, Table A.3: base sizes, everything tied, RFA-Gaussian in the decoder (D 128 across, 64 causal)."""
+    set_default(
+        cfg,
+        cross_attention="rfa(features=256)",
+        decoder_self_attention="rfa(features=128)",
+        share_all_embeddings=True,
+    )
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_abc")
+def structured_transformer_abc(cfg: Any) -> None:
+    """Peng 2022, Table B.2, WMT14: base sizes, everything tied, ABC-MLP in the decoder (32 slots across, 8 causal)."""
+    set_default(
+        cfg,
+        cross_attention="abc_mlp(slots=32)",
+        decoder_self_attention="abc_mlp(slots=8)",
+        share_all_embeddings=True,
+    )
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_abc_documents")
+def structured_transformer_abc_documents(cfg: Any) -> None:
+    """Peng 2022, Table B.2, IWSLT14 documents: inner size 1024, dropout 0.3, 128 slots across and 64 causal."""
+    set_default(
+        cfg,
+        encoder_ffn_embed_dim=1024,
+        decoder_ffn_embed_dim=1024,
+        dropout=0.3,
+        cross_attention="abc_mlp(slots=128)",
+        decoder_self_attention="abc_mlp(slots=64)",
+        share_all_embeddings=True,
+    )
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_stack_europarl")
+def structured_transformer_stack_europarl(cfg: Any) -> None:
+    """Stack Attention, section 8 and appendix G: 5 + 5 layers, 8 heads, inner size 4d, everything tied (d 160)."""
+    embed_dim = getattr(cfg, "decoder_embed_dim", None) or 160
+    set_default(
+        cfg,
+        **{
+            f"{side}_{name}": value
+            for side in ("encoder", "decoder")
+            for name, value in dict(embed_dim=embed_dim, ffn_embed_dim=4 * embed_dim, layers=5).items()
+        },
+        encoder_normalize_before=True,
+        decoder_normalize_before=True,
+        attention_dropout=0.1,
+        activation_dropout=0.1,
+        share_all_embeddings=True,
+        interleaved_positions=True,
+        initialization="uniform",
+        initialization_bound=0.01,
+    )

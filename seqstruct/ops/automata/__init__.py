@@ -1,0 +1,1 @@
+"""Weighted finite automata and rational recurrences."""

@@ -1,0 +1,1 @@
+"""Memories that attention reads: linear, bounded, windows, blocks, buckets."""

@@ -1,0 +1,228 @@
+"""Feature maps of attention, in two forms: all positions at once, and one chunk after another inside a longer pass.
+
+The first form is for a step or a whole memory: `map(x)` gives the features B H T N of x B H T D and the logarithms of
+their scales B H T, or None where all scales are 1.  The second spares the features' way through memory: they are
+computed from x where they are used and computed again in the backward pass.  There B and H are merged in G, and
+features leave out the constant `scale`, which cancels in what is read.
+
+    by_head()                           tensors with H first that the map is made of
+    parameters(batch)                   the same with G first, which the chunks need
+    chunk(x, *parameters)               features G T N, and what their derivative needs beside them
+    chunk_backward(d, features, saved, gradients, *parameters)
+                                        gradient for x; those of the parameters are added to `gradients`
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from seqstruct.ops.memory.random_features import (
+    arccos_features,
+    gaussian_features,
+    positive_features,
+    project,
+    unit_norm,
+)
+
+
+class FeatureMap(ABC):
+    """Base of all maps: the chunked form is there where `chunked`."""
+
+    chunked = False
+    kind = 0  # its number in the compiled kernel, where `chunked`
+    scale = 1.0
+
+    @abstractmethod
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Features and the logarithms of their scales."""
+
+    def log_scale(self, x: Tensor) -> Tensor | None:
+        """The logarithms alone, B H T."""
+        return None
+
+    def by_head(self) -> tuple[Tensor, ...]:
+        """Tensors that the map is made of, H first."""
+        return ()
+
+    def parameters(self, batch: int) -> tuple[Tensor, ...]:
+        """Tensors that the chunked form takes, G first."""
+        return tuple(x.repeat(batch, 1, 1) for x in self.by_head())
+
+    def chunk(self, x: Tensor, *parameters: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Features of G T D, over the scale.  Raises TypeError if the map has no chunked form."""
+        raise TypeError(f"{type(self).__name__} has no chunked form")
+
+    def chunk_backward(
+        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], *parameters: Tensor
+    ) -> Tensor:
+        """Gradient for x from that of the features, which may be overwritten; as `chunk`."""
+        raise TypeError(f"{type(self).__name__} has no chunked form")
+
+
+class EluMap(FeatureMap):
+    """elu(x) + 1, positive (Katharopoulos et al. 2020, eq. 7)."""
+
+    chunked = True
+    kind = 1
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """exp(x) below 0 and x + 1 above, which is faster than elu."""
+        return x.clamp(max=0.0).exp() + x.relu(), None
+
+    def chunk(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """As for all positions."""
+        return x.clamp(max=0.0).exp_().add_(x.clamp(min=0.0)), ()
+
+    def chunk_backward(
+        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor]
+    ) -> Tensor:
+        """The derivative is the feature itself, 1 at most."""
+        return d.mul_(features.clamp(max=1.0))
+
+
+class ProjectedMap(FeatureMap):
+    """Functions of w . x for the rows w of each head's matrix, of x or of x over its norm."""
+
+    chunked = True
+
+    def __init__(self, projection: Tensor, normed: bool):
+        """projection: H M D; normed: whether x is scaled to norm 1 first."""
+        self.projection = projection
+        self.normed = normed
+
+    def by_head(self) -> tuple[Tensor, ...]:
+        """The matrices, H M D."""
+        return (self.projection,)
+
+    def projected(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """w . x, G T M; and x as it was projected, with the factor that scaled it."""
+        if not self.normed:
+            return torch.bmm(x, rows.transpose(1, 2)), (x,)
+        norm = torch.linalg.vector_norm(x, dim=2, keepdim=True)
+        factor = norm.masked_fill_(norm == 0, 1.0).reciprocal_()
+        unit = x * factor
+        return torch.bmm(unit, rows.transpose(1, 2)), (unit, factor)
+
+    def projected_backward(self, d: Tensor, saved: tuple[Tensor, ...], d_rows: Tensor, rows: Tensor) -> Tensor:
+        """Gradient for x from that of w . x."""
+        unit, *factor = saved
+        d_rows.baddbmm_(d.transpose(1, 2), unit)
+        d_x = torch.bmm(d, rows)
+        if not factor:
+            return d_x
+        along = (unit * d_x).sum(2, keepdim=True)
+        return d_x.addcmul_(unit, along, value=-1).mul_(factor[0])
+
+
+class GaussianMap(ProjectedMap):
+    """Sines and cosines (Peng 2022, eq. 4.2), with the factors of equation 4.10 where x is not of norm 1."""
+
+    kind = 2
+
+    def __init__(self, projection: Tensor, normed: bool, sigma: Tensor):
+        """sigma: H D, contained in the projection already."""
+        super().__init__(projection, normed)
+        self.sigma = sigma
+        self.scale = projection.size(1) ** -0.5
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """`gaussian_features` and log C(x) of equation 4.10."""
+        log_scale = self.log_scale(x)
+        return gaussian_features(unit_norm(x) if self.normed else x, self.projection), log_scale
+
+    def log_scale(self, x: Tensor) -> Tensor | None:
+        """|sigma o x|^2 / 2 where x is not scaled to norm 1."""
+        return None if self.normed else (x * self.sigma.unsqueeze(1)).square().sum(-1) / 2
+
+    def chunk(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Sines first."""
+        angles, saved = self.projected(x, rows)
+        size = angles.size(2)
+        features = angles.new_empty(*angles.shape[:2], 2 * size)
+        torch.sin(angles, out=features[..., :size])
+        torch.cos(angles, out=features[..., size:])
+        return features, saved
+
+    def chunk_backward(
+        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], rows: Tensor
+    ) -> Tensor:
+        """Each is the other's derivative."""
+        sine, cosine = features.chunk(2, -1)
+        d_sine, d_cosine = d.chunk(2, -1)
+        return self.projected_backward(
+            (d_sine * cosine).addcmul_(d_cosine, sine, value=-1), saved, gradients[0], rows
+        )
+
+
+class ArccosMap(ProjectedMap):
+    """relu(w . x), of the arc-cosine kernel (Peng 2022, sec. 4.3.3)."""
+
+    kind = 3
+
+    def __init__(self, projection: Tensor, normed: bool):
+        super().__init__(projection, normed)
+        self.scale = projection.size(1) ** -0.5
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """`arccos_features`; no scale."""
+        return arccos_features(unit_norm(x) if self.normed else x, self.projection), None
+
+    def chunk(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Positive parts."""
+        features, saved = self.projected(x, rows)
+        return features.relu_(), saved
+
+    def chunk_backward(
+        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], rows: Tensor
+    ) -> Tensor:
+        """Where the feature is not 0."""
+        return self.projected_backward(d.masked_fill_(features == 0, 0.0), saved, gradients[0], rows)
+
+
+class LearnedMap(ProjectedMap):
+    """relu(W x + b) (Kasai et al. 2021)."""
+
+    kind = 3
+
+    def __init__(self, weight: Tensor, bias: Tensor):
+        """weight: H N D; bias: H 1 N."""
+        super().__init__(weight, False)
+        self.bias = bias
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """No scale."""
+        return (project(x, self.projection) + self.bias).relu(), None
+
+    def by_head(self) -> tuple[Tensor, ...]:
+        """W and b, H N D and H 1 N."""
+        return self.projection, self.bias
+
+    def chunk(self, x: Tensor, rows: Tensor, bias: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Positive parts."""
+        features, saved = self.projected(x, rows)
+        return features.add_(bias).relu_(), saved
+
+    def chunk_backward(
+        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], rows: Tensor,
+        bias: Tensor,
+    ) -> Tensor:
+        """Where the feature is not 0."""
+        d = d.masked_fill_(features == 0, 0.0)
+        gradients[1].add_(d.sum(1, keepdim=True))
+        return self.projected_backward(d, saved, gradients[0], rows)
+
+
+class PositiveMap(FeatureMap):
+    """Positive random features of x times a factor (Choromanski et al. 2021): all positions at once alone."""
+
+    def __init__(self, projection: Tensor, factor: float, hyperbolic: bool):
+        """projection: H M D; see `positive_features`."""
+        self.projection, self.factor, self.hyperbolic = projection, factor, hyperbolic
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Features of at most 1, and the logarithms of their scales."""
+        return positive_features(x * self.factor, self.projection, self.hyperbolic)

@@ -1,0 +1,227 @@
+"""The vector pushdown automaton within a recurrent network: all steps of a sequence of known length, and back.
+
+The recurrences are those of `pushdown_recurrence`; tables, weights and readings lie in buffers made beforehand.  A
+column of the table is not needed any more when the backward pass comes to its step, so its adjoint takes its place.
+Controls and readings are arranged as steps need them: `control_order` and `reading_order`.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqstruct.ops.pushdown.layout import LARGEST_READING, pushed_vectors, transition_count
+from seqstruct.ops.pushdown.recurrence import CHUNK, LARGEST_INNER, SMALLEST_TOTAL, step_order
+
+
+def control_order(states: int, symbols: int, size: int) -> Tensor:
+    """Which of the controls, A log-weights and m numbers to push, stands where in those of a tape, A+m long."""
+    order = step_order(states, symbols, torch.device("cpu"))[0]
+    return torch.cat([order, len(order) + torch.arange(size)])
+
+
+def reading_order(states: int, symbols: int, size: int) -> Tensor:
+    """Which part of a reading (Q S m) stands where in that of a tape (S Q m), QSm long."""
+    return torch.arange(states * symbols * size).view(states, symbols, size).transpose(0, 1).flatten()
+
+
+class PushdownTape:
+    """A `StackTape`; readings B (S Q m), controls B A+m.  `CompiledPushdownTape` is the same in compiled form.
+
+    table, gates: for every CHUNK times one tensor BS (times Q) columns, the columns of `pushdown_recurrence` and gp,
+    each as wide as its last time needs; zero where a narrower time ends.  Adjoints replace the table's columns.
+    O(B T^3 S^2 Q^3) time, O(B T^2 S^2 Q^2) memory.
+    """
+
+    def __init__(self, bottom: Tensor, steps: int, *, states: int, symbols: int, sigmoid: bool):
+        """bottom: B m; sigmoid: whether a pushed vector is the logistic function of its controls, or exp of them."""
+        B, size = bottom.shape
+        self.states, self.symbols, self.size, self.sigmoid = states, symbols, size, sigmoid
+        self.top, self.narrow, self.batch, self.steps = states * symbols, 1 + size, B, steps
+        self.reading_size = self.top * size
+        self.bottom = bottom.double()
+        self.count = transition_count(states, symbols)
+        weights, vectors = self._room(steps, B, self.count), self._room(steps, B, 1, 1 + size)
+        vectors[..., 0] = 1.0
+        kept = (self.top + states) * self.top
+        self.weights = weights.unbind(0)
+        self.kept = weights[:, :, :kept].unflatten(2, (-1, self.top)).unbind(0)
+        self.push = weights[:, :, kept:].unflatten(2, (-1, self.top)).unbind(0)
+        self.all_pushed = vectors[:, :, 0, 1:]
+        self.vectors, self.pushed = vectors.unbind(0), self.all_pushed.unbind(0)
+        self.landed = self._room(steps, B, self.top, 1).unbind(0)
+        self.readings = self._room(steps, B, self.top, size).unbind(0)
+        self.all_totals = self._room(steps + 1, B)
+        self.totals = self.all_totals.unbind(0)
+        self.table: list[Tensor] = []
+        self.gates: list[Tensor] = []
+        self.whole = True  # whether the table still has its columns
+        self._begin()
+
+    def _room(self, *shape: int) -> Tensor:
+        return self.bottom.new_empty(*shape)
+
+    def _open(self, place: int) -> None:
+        """Make the next chunk of the table and of the gates if this is the one."""
+        if place < len(self.table):
+            return
+        first, after = place * CHUNK, min((place + 1) * CHUNK, self.steps + 1)
+        groups, rows = self.batch * self.symbols, (after - first) * self.states
+        chunk = self._room(groups, rows, self.narrow + (after - 1) * self.top)
+        chunk[:, :, self.narrow + first * self.top :].zero_()
+        self.table.append(chunk)
+        self.gates.append(self.bottom.new_zeros(groups, rows, (after - 1) * self.states))
+
+    def _begin(self) -> None:
+        """The column of time 0."""
+        self.length = 0
+        self.column = self.bottom.new_zeros(self.batch, self.top, self.narrow)
+        self.column[:, 0, 0] = 1.0
+        self.column[:, 0, 1:] = self.bottom
+        self.totals[0].fill_(1.0)
+        self._open(0)
+        self._put(0, self.column)
+
+    def first_reading(self, reading: Tensor) -> None:
+        """The bottom vector in state 0 and symbol 0."""
+        reading.zero_()[:, : self.size] = self.bottom
+
+    def step(self, controls: Tensor, reading: Tensor) -> None:
+        """Weights of the step sum to 1 over the last total; readings do not depend on what they sum to."""
+        now = self.length
+        logits, pushed = controls.double().split([self.count, self.size], 1)
+        torch.softmax(logits, 1, out=self.weights[now]).div_(self.totals[now].unsqueeze(1))
+        self.pushed[now].copy_(pushed_vectors(pushed, sigmoid=self.sigmoid))
+        self._advance()
+        torch.div(self.column.narrow(2, 1, self.size), self.totals[now + 1][:, None, None], out=self.readings[now])
+        reading.copy_(self.readings[now].flatten(1).clamp(max=LARGEST_READING))
+
+    def in_range(self) -> Tensor:
+        """Rows whose totals were neither too small nor lost, and whose inner weights were not too large."""
+        trusted = (self.all_totals >= SMALLEST_TOTAL).all(0)
+        largest = [x[:, : (self.length + 1 - CHUNK * i) * self.states].amax() for i, x in enumerate(self.table)]
+        if not all(x <= LARGEST_INNER for x in torch.stack(largest).tolist()):
+            for i, chunk in enumerate(self.table):
+                used = chunk[:, : (self.length + 1 - CHUNK * i) * self.states].unflatten(0, (self.batch, -1))
+                trusted &= used.amax((1, 2, 3)) <= LARGEST_INNER
+        return trusted
+
+    def _put(self, time: int, column: Tensor) -> None:
+        """column: B SQ W, or its adjoint, into the table."""
+        place, at = divmod(time, CHUNK)
+        row = self.table[place].narrow(1, at * self.states, self.states).narrow(2, 0, column.size(2))
+        row.copy_(column.view(row.shape))
+
+    def _column(self, time: int) -> Tensor:
+        """The column of a time from the table, B SQ W."""
+        place, at = divmod(time, CHUNK)
+        row = self.table[place].narrow(1, at * self.states, self.states)
+        return row.narrow(2, 0, self.narrow + time * self.top).reshape(self.batch, self.top, -1)
+
+    def _advance(self) -> None:
+        """From the column of time `length` and the step's weights to the next column and its total."""
+        now, states, top, narrow = self.length, self.states, self.top, self.narrow
+        last, groups = self.column, self.batch * self.symbols
+        width = last.size(2)
+        moved = torch.bmm(self.kept[now], last)
+        column = torch.cat([moved.narrow(1, 0, top), self.push[now]], 2)
+        place, at = divmod(now + 1, CHUNK)
+        self._open(place)
+        if now:
+            gates = self.gates[place].narrow(1, at * states, states).narrow(2, 0, now * states)
+            inner = moved[:, top:, narrow:].unflatten(2, (now, self.symbols, states)).permute(0, 3, 1, 2, 4)
+            gates.view(inner.shape).copy_(inner)
+            new = column.view(groups, states, width + top)
+            for first, count, part in self._parts(now):
+                gate = gates.narrow(2, first * states, count * states)
+                new.narrow(2, 0, part.size(2)).add_(torch.bmm(gate, part))
+        landed = torch.bmm(self.push[now], last.narrow(2, 0, 1), out=self.landed[now])
+        column.narrow(2, 0, narrow).addcmul_(landed, self.vectors[now])
+        torch.sum(column.select(2, 0), 1, out=self.totals[now + 1])
+        self._put(now + 1, column)
+        self.column, self.length = column, now + 1
+
+    def _parts(self, times: int) -> list[tuple[int, int, Tensor]]:
+        """Of times 0 .. times-1: first, how many, BS (times Q) columns, as wide as the last of them needs."""
+        whole, rest = divmod(times, CHUNK)
+        parts = [(i * CHUNK, CHUNK, self.table[i]) for i in range(whole)]
+        if rest:
+            part = self.table[whole].narrow(1, 0, rest * self.states)
+            parts.append((whole * CHUNK, rest, part.narrow(2, 0, self.narrow + (times - 1) * self.top)))
+        return parts
+
+    def begin_backward(self) -> None:
+        """A second pass finds adjoints in the table, so it fills that anew."""
+        if not self.whole:
+            self._begin()
+            while self.length < self.steps:
+                self._advance()
+        self.whole = self.steps == 0
+        self.pending = torch.zeros_like(self.column)
+        self.slopes = (self.all_pushed * (1 - self.all_pushed) if self.sigmoid else self.all_pushed).unbind(0)
+
+    def step_backward(self, grad_reading: Tensor, grad_controls: Tensor) -> None:
+        """`pending` is the adjoint of the last column, then that of the one before."""
+        self.length -= 1
+        now, top, narrow, adjoint = self.length, self.top, self.narrow, self.pending
+        vectors = (grad_reading / self.totals[now + 1].unsqueeze(1)).view(self.batch, top, self.size)  # float64
+        lost = torch.bmm(vectors.view(self.batch, 1, -1), self.readings[now].view(self.batch, -1, 1))
+        adjoint.narrow(2, 1, self.size).add_(vectors)
+        adjoint.select(2, 0).sub_(lost.squeeze(2))
+        self._put(now + 1, adjoint)
+        before, kept, push = self._column(now), self.kept[now], self.push[now]
+        moved = self._moved(adjoint, before.size(2))
+        into = torch.bmm(adjoint.narrow(2, 0, narrow), self.vectors[now].transpose(1, 2))  # B SQ 1
+        alpha = before.narrow(2, 0, 1)
+        d_push = torch.baddbmm(adjoint.narrow(2, before.size(2), top), into, alpha.transpose(1, 2))
+        d_pushed = torch.bmm(self.landed[now].transpose(1, 2), adjoint.narrow(2, 1, self.size)).squeeze(1)
+        d_kept, d_new, d_vector = grad_controls.split([kept.size(1) * top, top * top, self.size], 1)
+        torch.mul(torch.bmm(moved, before.transpose(1, 2)), kept, out=d_kept.unflatten(1, (-1, top)))
+        torch.mul(d_push, push, out=d_new.unflatten(1, (-1, top)))
+        torch.mul(d_pushed, self.slopes[now], out=d_vector)
+        carried = torch.bmm(kept.transpose(1, 2), moved)
+        carried.narrow(2, 0, 1).add_(torch.bmm(push.transpose(1, 2), into))
+        self._gather(now, carried.view(self.batch * self.symbols, self.states, -1))
+        self.pending = carried
+
+    def _moved(self, adjoint: Tensor, width: int) -> Tensor:
+        """The adjoint of what replacements and pops made of a column `width` wide: B SQ+Q width."""
+        now, states, symbols, top, narrow = self.length, self.states, self.symbols, self.top, self.narrow
+        moved = self._room(self.batch, top + states, width)
+        moved.narrow(1, 0, top).copy_(adjoint.narrow(2, 0, width))
+        popped = moved.narrow(1, top, states)
+        popped.narrow(2, 0, narrow).zero_()
+        if now:
+            inner = popped.narrow(2, narrow, now * top).unflatten(2, (now, symbols, states)).permute(0, 3, 1, 2, 4)
+            new = adjoint.view(self.batch * symbols, states, -1)
+            for first, count, part in self._parts(now):
+                d_gates = torch.bmm(new.narrow(2, 0, part.size(2)), part.transpose(1, 2))
+                inner.narrow(3, first, count).copy_(d_gates.view(self.batch, symbols, states, count, states))
+        return moved
+
+    def _gather(self, time: int, adjoint: Tensor) -> None:
+        """Add to the adjoint of a time, BS Q W, what later columns had from it, by gp.
+
+        What a whole chunk of times gave to the chunks after it is one product, made when the first of these is
+        complete.
+        """
+        states, (place, at) = self.states, divmod(time, CHUNK)
+        width = adjoint.size(2)
+        if at + 1 == CHUNK or time + 1 == self.steps:
+            self.beyond = None
+            columns = slice(place * CHUNK * states, (time + 1) * states)
+            for gates, later in zip(self.gates[place + 1 :], self.table[place + 1 :], strict=True):
+                given = gates[:, :, columns].transpose(1, 2), later.narrow(2, 0, width)
+                self.beyond = torch.bmm(*given) if self.beyond is None else self.beyond.baddbmm_(*given)
+        if self.beyond is not None:
+            adjoint.add_(self.beyond.narrow(1, at * states, states).narrow(2, 0, width))
+        chunk = self.table[place]
+        first = (at + 2) * states
+        if first < chunk.size(1):
+            rows = chunk.size(1) - first
+            gates = self.gates[place].narrow(1, first, rows).narrow(2, time * states, states)
+            adjoint.add_(torch.bmm(gates.transpose(1, 2), chunk.narrow(1, first, rows).narrow(2, 0, width)))
+
+    def start_gradient(self, grad_reading: Tensor) -> Tensor:
+        """Of the bottom vectors, B m."""
+        return (self.pending[:, 0, 1 : self.narrow] + grad_reading[:, : self.size]).to(grad_reading.dtype)

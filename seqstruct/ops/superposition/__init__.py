@@ -1,0 +1,1 @@
+"""Superposition stacks."""

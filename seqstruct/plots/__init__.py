@@ -1,0 +1,1 @@
+"""Drawings, each one PNG, PDF or SVG."""

@@ -1,0 +1,124 @@
+"""Search over candidates finds what fairseq's own search over the vocabulary finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from fairseq.search import DiverseBeamSearch
+from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
+from torch import Tensor
+
+from seqstruct.bridge.patches.beam_search import BLOCK, BeamSearchGenerator, CandidateModel, largest
+from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
+from tests.models.building import dictionary_of, small_translation_model, task_of
+
+DICTIONARY = dictionary_of("abcdefghijklmnopqrstuvwxyz")
+SENTENCES = [[4, 7, 5, 9, 2], [10, 6, 2], [5, 5, 8, 4, 6, 29, 2], [2]]
+OPTIONS = [
+    {"beam_size": 1},
+    {"beam_size": 3},
+    {"beam_size": 4, "min_len": 3, "unk_penalty": -3.0, "len_penalty": 0.6},
+    {"beam_size": 5, "normalize_scores": False, "temperature": 1.7},
+    {"beam_size": 3, "no_repeat_ngram_size": 2},
+    {"beam_size": 13},  # more candidates than symbols
+]
+
+
+def recurrent(seed: int, **options: Any) -> Any:
+    config = RecurrentTranslationConfig(embed_dim=6, hidden_size=8, initialization_bound=0.7, **options)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return RecurrentTranslationModel.build_model(config, task_of(DICTIONARY)).eval()
+
+
+def transformer(seed: int, mechanism: str) -> Any:
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = small_translation_model(DICTIONARY, cross_attention=mechanism)
+    for parameter in model.parameters():
+        parameter.data.mul_(2.0)
+    return model.eval()
+
+
+def batch() -> dict[str, Any]:
+    """Padded on the left."""
+    width = max(map(len, SENTENCES))
+    source = torch.tensor([[1] * (width - len(s)) + s for s in SENTENCES])
+    return {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([len(s) for s in SENTENCES])}}
+
+
+def check(models: list[Any], prefix: Tensor | None = None, **options: Any) -> None:
+    options = {"max_len_a": 0.0, "max_len_b": 9, **options}
+    ours, theirs = (
+        make(models, DICTIONARY, **options).generate(models, batch(), prefix_tokens=prefix)
+        for make in (BeamSearchGenerator, SequenceGenerator)
+    )
+    for mine, other in zip(ours, theirs, strict=True):
+        assert [h["tokens"].tolist() for h in mine] == [h["tokens"].tolist() for h in other]
+        for h, g in zip(mine, other, strict=True):
+            torch.testing.assert_close(h["score"], g["score"], rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(h["positional_scores"], g["positional_scores"], rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(h["attention"], g["attention"], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_same_hypotheses_and_scores(seed: int, options: dict[str, Any]):
+    check([recurrent(seed, cross_attention="luong")], **options)
+
+
+@pytest.mark.parametrize("mechanism", ["softmax", "linear", "abc_mlp(slots=3)"])
+def test_the_same_of_a_transformer(mechanism: str):
+    check([transformer(4, mechanism)], beam_size=4)
+
+
+def test_the_same_of_an_ensemble():
+    models = [recurrent(5, cross_attention="luong"), recurrent(6, cross_attention="none", output="plain")]
+    check(models, beam_size=4)
+
+
+def test_the_same_behind_a_prefix():
+    check([recurrent(7, cross_attention="luong")], torch.tensor([[5], [6], [7], [8]]), beam_size=3)
+
+
+def test_other_searches_go_on_as_they_are():
+    models = [recurrent(8, cross_attention="softmax")]
+    check(models, beam_size=4, search_strategy=DiverseBeamSearch(DICTIONARY, 2, 0.5))
+
+
+def test_two_batches_one_after_another():
+    model = recurrent(9, cross_attention="luong")
+    generator = BeamSearchGenerator([model], DICTIONARY, beam_size=3, max_len_b=9)
+    first, again = (generator.generate([model], batch()) for _ in range(2))
+    assert [[h["tokens"].tolist() for h in s] for s in first] == [[h["tokens"].tolist() for h in s] for s in again]
+    assert generator.vocab_size == len(DICTIONARY)
+
+
+def test_sources_stay_where_they_are():
+    model = transformer(10, "linear")
+    plain = CandidateModel([model])
+    assert isinstance(plain, EnsembleModel)
+    outputs = plain.forward_encoder(batch()["net_input"])
+    outputs = plain.reorder_encoder_out(outputs, torch.arange(4).repeat_interleave(3))
+    within = torch.tensor([2, 0, 0, 3, 5, 3, 8, 8, 8, 9, 10, 11])
+    assert plain.reorder_encoder_out(outputs, within) is outputs
+    without = torch.tensor([3, 3, 4, 6, 7, 8, 9, 10, 11])
+    fewer = plain.reorder_encoder_out(outputs, without)
+    expected = EnsembleModel([model]).reorder_encoder_out(outputs, without)
+    torch.testing.assert_close(fewer[0]["encoder_out"][0], expected[0]["encoder_out"][0], rtol=0, atol=0)
+    assert plain.reorder_encoder_out(fewer, torch.tensor([1, 1, 2, 3, 4, 3, 8, 7, 6])) is fewer
+    assert plain.reorder_encoder_out(fewer, torch.tensor([1, 1, 3, 3, 4, 3, 8, 7, 6])) is not fewer
+
+
+@pytest.mark.parametrize("size", [13, 4 * 3 * BLOCK - 1, 4 * 3 * BLOCK, 4 * 3 * BLOCK + 29])
+@pytest.mark.parametrize("rows", [0, 1, 5])
+def test_the_largest_of_long_rows(rows: int, size: int):
+    x = torch.randn(rows, size, generator=torch.Generator().manual_seed(size))
+    x[:, -2:] += 3.0
+    x[:, 7] = -torch.inf
+    best, places = largest(x, 3)
+    assert torch.equal(best, x.topk(3, 1).values)
+    assert torch.equal(x.gather(1, places), best)
+    assert all(len(set(row)) == 3 for row in places.tolist())

@@ -1,0 +1,111 @@
+"""What is mended in fairseq, seen through fairseq."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import BucketPadLengthDataset, data_utils
+
+from seqstruct.bridge.patches.compat import prepare_fairseq
+from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+
+
+@pytest.mark.parametrize("count", [1, 7, 60, 64])
+def test_no_index_is_left_out_of_batches(count: int) -> None:
+    sizes = np.random.default_rng(3).integers(2, 9, count)
+    batches = data_utils.batch_by_size(
+        np.arange(count), lambda i: sizes[i], num_tokens_vec=sizes, max_tokens=50, required_batch_size_multiple=8
+    )
+    assert np.concatenate(batches).tolist() == list(range(count))
+    assert all(sizes[batch].max() * len(batch) <= 50 for batch in batches)
+
+
+def test_numpy_2_has_what_fairseq_reads() -> None:
+    assert np.compat.long is int
+
+
+def test_stock_checkpoints_load_safely(tmp_path) -> None:
+    torch.save({"args": argparse.Namespace(arch="transformer")}, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt", weights_only=True)["args"].arch == "transformer"
+
+
+def test_batch_buckets_are_refused() -> None:
+    with pytest.raises(ValueError, match="--num-batch-buckets does not work"):
+        BucketPadLengthDataset(None, None, None, None, None)
+
+
+def test_a_second_call_changes_nothing() -> None:
+    before = data_utils.batch_by_size
+    prepare_fairseq()
+    assert data_utils.batch_by_size is before
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("from seqstruct.attention import get_attention; get_attention('rafa')", False),
+        ("int('rafa')", True),
+    ],
+)
+def test_own_errors_are_one_sentence_and_others_keep_their_traceback(code: str, shown: bool) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"from seqstruct.bridge.patches import compat; compat.prepare_fairseq(); {code}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert ("Traceback" in done.stderr) == shown
+    assert "rafa" in done.stderr.strip().splitlines()[-1]
+
+
+def test_known_noise_is_filtered_and_nothing_else() -> None:
+    """fairseq's start warns of deprecations in its own calls; none of that reaches the user, and other warnings do."""
+    code = (
+        "import warnings; from seqstruct.bridge.patches.compat import prepare_fairseq; prepare_fairseq();"
+        "from fairseq.dataclass.utils import convert_namespace_to_omegaconf; from fairseq import options;"
+        "parser = options.get_validation_parser();"
+        "args = options.parse_args_and_arch(parser, ['x', '--path', 'y', '--task', 'translation']);"
+        "convert_namespace_to_omegaconf(args); import torch; torch.cuda.amp.autocast(enabled=False);"
+        "warnings.warn('something else', stacklevel=2)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    warned = [line for line in done.stderr.splitlines() if "Warning" in line]
+    assert len(warned) == 1 and "something else" in warned[0], done.stderr
+    assert "DEBUG" not in done.stderr
+
+
+def test_known_noise_passes_in_tests_and_any_other_warning_of_ours_is_an_error() -> None:
+    torch.cuda.amp.autocast(enabled=False)
+    np.copy(torch.zeros(2))
+    with pytest.raises(UserWarning, match="of ours"):
+        warnings.warn("of ours", stacklevel=1)
+
+
+@pytest.mark.training
+def test_options_that_a_checkpoint_of_a_preset_lacks_have_their_defaults(tmp_path) -> None:
+    write_copy_corpus(tmp_path)
+    corpus = binarize(tmp_path, tmp_path / "bin")
+    options = ["--user-dir", PLUGIN, "--cpu", "--num-workers", 0]
+    fairseq("train", corpus, *options, "--arch", "rnn_luong_global", "--embed-dim", 8, "--hidden-size", 8,
+            "--optimizer", "adam", "--criterion", "cross_entropy", "--batch-size", 20, "--max-update", 1,
+            "--disable-validation", "--save-dir", tmp_path)
+    path = tmp_path / "checkpoint_last.pt"
+    found = []
+    for lacking in ((), ("cell_clip", "logit_clip", "reverse_source")):
+        state = torch.load(path, weights_only=True)
+        assert state["cfg"]["model"]["_name"] == "rnn_luong_global"
+        for name in lacking:
+            del state["cfg"]["model"][name]
+        torch.save(state, path)
+        (model,), cfg, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)])
+        found.append((cfg.model.get("cell_clip"), cfg.model.get("logit_clip"), model.encoder.reverse))
+    assert found == [(0.0, 0.0, True), (0.0, 0.0, False)]

@@ -1,0 +1,70 @@
+"""A training cut at the end of an epoch and resumed equals an unbroken one, patience and plateau included."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import seqstruct
+
+_TRAIN = """
+from seqstruct.bridge.patches.resume import install
+install()
+from fairseq_cli.train import cli_main
+cli_main()
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Binarised text of random words, in validation of such as training never has: it gets worse from the start."""
+    folder = tmp_path_factory.mktemp("text")
+    generator = torch.Generator().manual_seed(5)
+    for split, lines in (("train", 13), ("valid", 5)):
+        words = torch.randint(7, (lines, 7), generator=generator).tolist()
+        (folder / split).write_text("".join(" ".join(f"{split}{w}" for w in line) + "\n" for line in words))
+    subprocess.run(
+        [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--trainpref", folder / "train",
+         "--validpref", folder / "valid", "--destdir", folder / "bin", "--workers", "1"],
+        check=True, capture_output=True,
+    )
+    return folder / "bin"
+
+
+def train(data: Path, folder: Path, epochs: int) -> tuple[dict, str]:
+    """Checkpoint and output of a tiny language model trained up to an epoch, going on from what is in the folder."""
+    done = subprocess.run(
+        [sys.executable, "-c", _TRAIN, data, "--task", "language_modeling", "--arch", "transformer_lm",
+         "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "8", "--decoder-layers", "1",
+         "--decoder-attention-heads", "2", "--dropout", "0.3", "--tokens-per-sample", "8", "--batch-size", "3",
+         "--sample-break-mode", "none", "--optimizer", "adam", "--lr", "0.05",
+         "--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", "1", "--lr-shrink", "0.5", "--patience", "4",
+         "--max-epoch", str(epochs), "--save-dir", folder, "--no-epoch-checkpoints", "--cpu", "--num-workers", "0",
+         "--update-epoch-batch-itr", "True", "--seed", "3", "--log-format", "json"],
+        capture_output=True, text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(seqstruct.__file__).parent.parent)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return torch.load(folder / "checkpoint_last.pt", weights_only=False), done.stdout + done.stderr
+
+
+@pytest.mark.training
+def test_resumed_equals_unbroken_bit_for_bit(data, tmp_path):
+    whole, output = train(data, tmp_path / "whole", 40)
+    assert "early stop since" in output
+    lr = whole["last_optimizer_state"]["param_groups"][0]["lr"]
+    assert lr < 0.05
+    epochs = whole["extra_state"]["train_iterator"]["epoch"] - 1
+    assert 4 <= epochs < 40
+    train(data, tmp_path / "cut", epochs - 2)
+    cut, output = train(data, tmp_path / "cut", 40)
+    assert "early stop since" in output
+    assert cut["extra_state"]["train_iterator"] == whole["extra_state"]["train_iterator"]
+    assert cut["last_optimizer_state"]["param_groups"][0]["lr"] == lr
+    for name, value in whole["model"].items():
+        assert torch.equal(cut["model"][name], value), name

@@ -1,0 +1,168 @@
+"""Trees read from brackets: what they hold, how they are cut down, and what is refused."""
+
+import zipfile
+
+import pytest
+
+from seqstruct.data.text.trees import (
+    CURRENCY,
+    PUNCTUATION,
+    Tree,
+    binary_tree,
+    bracketed,
+    category,
+    collapse_unary,
+    drawn,
+    labeled_spans,
+    leaves,
+    parse_trees,
+    read_tree_files,
+    read_trees,
+    remove_empty,
+    remove_function_tags,
+    remove_punctuation,
+    spans,
+    words,
+)
+
+TEXT = """
+( (S
+    (NP-SBJ (NP (DT The) (NN fee) )
+      (, ,)
+      (ADJP (NP (QP (RB about) ($ $) (CD 5)) (-NONE- *U*) ) ))
+    (VP (VBD rose) (NP-TMP (-NONE- *T*-1)))
+    (. .) ))
+( (INTJ (UH Yes)))
+"""
+SMALL = "(S (NP (DT the) (NN dog)) (VP (VBZ barks)))"
+
+
+def only(text):
+    (tree,) = parse_trees(text.split("\n"))
+    return tree
+
+
+def test_trees_are_read_whatever_their_line_breaks():
+    first, second = parse_trees(TEXT.split("\n"))
+    assert words(first) == ["The", "fee", ",", "about", "$", "5", "*U*", "rose", "*T*-1", "."]
+    assert [leaf.label for leaf in leaves(first)] == ["DT", "NN", ",", "RB", "$", "CD", "-NONE-", "VBD", "-NONE-", "."]
+    assert second == Tree("INTJ", (Tree("UH", (), "Yes"),))
+    assert only(bracketed(first)) == first
+    assert only(TEXT.replace("\n", " ").split("( (INTJ")[0]) == first
+
+
+def test_an_outer_bracket_of_several_trees_stays():
+    assert only("( (A a) (B b))") == Tree("", (Tree("A", (), "a"), Tree("B", (), "b")))
+
+
+def test_traces_and_punctuation_go_and_take_empty_constituents_along():
+    tree, _ = parse_trees(TEXT.split("\n"))
+    bare = remove_empty(tree)
+    assert words(bare) == ["The", "fee", ",", "about", "$", "5", "rose", "."]
+    assert bracketed(bare).endswith("(VP (VBD rose)) (. .))")
+    assert words(remove_punctuation(bare)) == ["The", "fee", "about", "$", "5", "rose"]
+    assert words(remove_punctuation(bare, PUNCTUATION | CURRENCY)) == ["The", "fee", "about", "5", "rose"]
+    assert remove_punctuation(only("(S (. .) (NP (: --)))")) is None
+    assert remove_empty(only("(S (NP (-NONE- *)))")) is None
+
+
+def test_spans_are_those_of_two_words_or_more():
+    tree = remove_punctuation(remove_empty(next(parse_trees(TEXT.split("\n")))))
+    assert spans(tree) == {(0, 5), (0, 4), (0, 1), (2, 4)}
+    assert spans(only(SMALL)) == {(0, 2), (0, 1)}
+    assert labeled_spans(only(SMALL)) == [("NP", (0, 1)), ("VP", (2, 2)), ("S", (0, 2))]
+
+
+def test_labels_lose_function_tags():
+    assert [category(x) for x in ("NP-SBJ-1", "NP=2", "PRT|ADVP", "-LRB-", "S", "ADVP-LOC=3")] == [
+        "NP", "NP", "PRT", "-LRB-", "S", "ADVP",
+    ]  # fmt: skip
+    assert bracketed(remove_function_tags(only("(S-1 (NP-SBJ (-LRB- -LRB-)))"))) == "(S (NP (-LRB- -LRB-)))"
+
+
+def test_unary_chains_collapse_to_the_upper_label():
+    assert bracketed(collapse_unary(only("(S (VP (NP (A a) (B b))))"))) == "(S (A a) (B b))"
+    assert bracketed(collapse_unary(only("(S (NP (NN it)) (VP (V is)))"))) == "(S (NP (NN it)) (VP (V is)))"
+
+
+def test_a_deep_tree_needs_no_recursion():
+    depth = 5000
+    tree = only("(X (Y y) " * depth + "(Z z)" + ")" * depth)
+    assert len(words(tree)) == depth + 1
+    assert len(spans(remove_punctuation(remove_function_tags(collapse_unary(tree))))) == depth
+    assert words(only(bracketed(tree))) == words(tree)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("(S\n(NP (A a))", 1, "nothing closes"),
+        ("(S (A a))\n\n(S (A a)\n", 3, "nothing closes before line 4"),
+        ("(S (A a)))", 1, "nothing opens"),
+        ("(S (A a))\nword", 2, "'word' outside"),
+        ("(S (A a) b)", 1, "expected a bracket"),
+        ("(S\n(A a b))", 2, "expected a bracket"),
+        ("(S\n())", 2, "expected \\(LABEL word\\)"),
+        ("(S (A a) (NP))", 1, "got NP"),
+        ("(A b (C c))", 1, "got A b"),
+    ],
+)
+def test_bad_brackets_are_refused_with_file_and_line(tmp_path, text, line, what):
+    file = tmp_path / "bad.mrg"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=f"bad.mrg: line {line}: .*{what}"):
+        list(read_trees(file))
+
+
+def test_folders_and_archives_are_read_in_order_of_names(tmp_path):
+    folder = tmp_path / "wsj"
+    for name, word in (("01/b.mrg", "second"), ("00/a.mrg", "first"), ("01/c.txt", "other")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"(S (A {word}))")
+    (folder / "empty.mrg").write_text("")
+    assert [(n, [words(t) for t in ts]) for n, ts in read_tree_files(folder)] == [
+        ("00/a.mrg", [["first"]]), ("01/b.mrg", [["second"]]), ("empty.mrg", []),
+    ]  # fmt: skip
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+        archive.writestr("x/b.mrg", "(S (A second))")
+        archive.writestr("x/a.mrg", "(S (A first))")
+        archive.writestr("x/README", "(((")
+    assert [words(t) for t in read_trees(tmp_path / "t.zip")] == [["first"], ["second"]]
+
+
+def test_what_holds_no_trees_is_refused(tmp_path):
+    (tmp_path / "blank.mrg").write_text("\n\n")
+    (tmp_path / "cut.zip").write_bytes(b"PK\x03\x04")
+    (tmp_path / "latin.mrg").write_bytes(b"(S\n(A caf\xe9))")
+    for name, what in (("blank.mrg", "found none"), ("cut.zip", "truncated"), ("latin.mrg", "not UTF-8 in line 2")):
+        with pytest.raises(ValueError, match=f"{name}.*{what}"):
+            list(read_trees(tmp_path / name))
+    with pytest.raises(OSError):
+        list(read_trees(tmp_path / "absent.mrg"))
+
+
+def test_the_treebank_sample(reference):
+    trees = list(read_trees(reference / "data" / "nltk" / "treebank.zip"))
+    assert len(trees) == 3914
+    assert sum(len(words(tree)) for tree in trees) == 100_676
+    assert sum(len(words(remove_empty(tree))) for tree in trees) == 94_084
+
+
+def test_binary_trees_from_splits():
+    tree = binary_tree(["a", "b", "c", "d"], [(0, 2, 3), (0, 1, 1), (2, 3, 3)])
+    assert bracketed(tree) == "((a b) (c d))"
+    assert spans(tree) == {(0, 3), (0, 1), (2, 3)}
+    assert bracketed(binary_tree(["a"], [])) == "a"
+    long = [str(i) for i in range(3000)]
+    assert len(spans(binary_tree(long, [(i, i + 1, 2999) for i in range(2999)]))) == 2999
+    with pytest.raises(ValueError, match="empty"):
+        binary_tree([], [])
+    with pytest.raises(ValueError, match=r"\[0, 1\] has no split"):
+        binary_tree(["a", "b", "c"], [(0, 2, 2)])
+
+
+def test_drawings_have_a_line_for_each_word():
+    assert drawn(only(SMALL)).split("\n") == ["S─┬─NP─┬─ DT the", "  │    └─ NN dog", "  └─VP─── VBZ barks"]
+    tree = binary_tree(["a", "b", "c", "d"], [(0, 1, 3), (1, 3, 3), (1, 2, 2)])
+    assert drawn(tree).split("\n") == ["┬─ a", "└─┬─┬─ b", "  │ └─ c", "  └─ d"]
+    assert drawn(only("(X (A a) (B b) (C c))")).split("\n") == ["X─┬─ A a", "  ├─ B b", "  └─ C c"]

@@ -1,0 +1,88 @@
+"""Recurrent layers: whole sequences, steps, padding."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqstruct.models.rnn_translation.layers import CellState, RecurrentLayer, joined, separated
+
+KINDS = pytest.mark.parametrize("kind", ["lstm", "gru"])
+
+
+def layer(kind: str, generator: torch.Generator, inputs: int = 3, size: int = 4) -> RecurrentLayer:
+    made = RecurrentLayer(kind, inputs, size).double()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.uniform_(-0.9, 0.9, generator=generator)
+    return made
+
+
+def draw(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+
+@KINDS
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_equal_to_torch_and_to_its_own_steps(kind, length, generator):
+    own, x = layer(kind, generator), draw(generator, 5, length, 3)
+    other = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[kind](3, 4, batch_first=True).double()
+    hidden_bias = torch.zeros_like(own.bias) if kind == "lstm" else own.hidden_bias()
+    values = {"weight_ih_l0": own.weight_ih, "weight_hh_l0": own.weight_hh, "bias_ih_l0": own.bias}
+    other.load_state_dict({**values, "bias_hh_l0": hidden_bias})
+    before = CellState(draw(generator, 5, 4), draw(generator, 5, 4 if kind == "lstm" else 0))
+    expected, last = other(x, (before.hidden[None], before.cell[None]) if kind == "lstm" else before.hidden[None])
+    found, state = own(x, before)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    if kind == "lstm":
+        torch.testing.assert_close(state.cell, last[1][0], rtol=0, atol=1e-14)
+    weights, leaves = torch.randn_like(expected), [x, *own.parameters()]
+    wanted = torch.autograd.grad(found, leaves, weights, retain_graph=True)
+    for extra in (0, 1, 3):
+        step, stepped, now = own.stepper(x[..., : 3 - extra], extra), [], before
+        for t, more in enumerate(x[..., 3 - extra :].unbind(1)):
+            now = step(t, more, now)
+            stepped.append(now.hidden)
+        stepped = torch.stack(stepped, 1)
+        torch.testing.assert_close(stepped, expected, rtol=0, atol=1e-14)
+        for one, two in zip(torch.autograd.grad(stepped, leaves, weights), wanted, strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
+
+
+@KINDS
+def test_padding_on_the_left_is_invisible(kind, generator):
+    own, x = layer(kind, generator), draw(generator, 3, 6, 3)
+    mask = torch.zeros(3, 6, dtype=torch.bool)
+    mask[1, :2], mask[2] = True, True
+    outputs, state = own(x, None, mask)
+    alone, last = own(x[1:2, 2:])
+    torch.testing.assert_close(outputs[1:2, 2:], alone, rtol=0, atol=1e-14)
+    torch.testing.assert_close(state.cell[1:2], last.cell, rtol=0, atol=1e-14)
+    assert torch.equal(outputs[2], torch.zeros(6, 4, dtype=torch.float64))
+    assert torch.equal(outputs[1, :2], torch.zeros(2, 4, dtype=torch.float64))
+    (gradient,) = torch.autograd.grad(outputs.sum(), x)
+    assert not gradient[mask].any()
+
+
+@KINDS
+def test_no_step_at_all(kind, generator):
+    own = layer(kind, generator)
+    outputs, state = own(torch.zeros(2, 0, 3, dtype=torch.float64))
+    assert outputs.shape == (2, 0, 4)
+    assert not state.hidden.any()
+
+
+def test_states_join_and_separate(generator):
+    states = [CellState(draw(generator, 2, 3), draw(generator, 2, 3)) for _ in range(3)]
+    for one, two in zip(states, separated(joined(states), 3), strict=True):
+        assert torch.equal(one.hidden, two.hidden)
+        assert torch.equal(one.cell, two.cell)
+    (gru,) = separated(CellState(states[0].hidden, states[0].cell[:, :0]), 1)
+    assert gru.cell.shape == (2, 0)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="a cell among lstm, gru, got 'rnn'"):
+        RecurrentLayer("rnn", 3, 4)
+    with pytest.raises(ValueError, match="sizes of 1 or more, got 3 and 0"):
+        RecurrentLayer("gru", 3, 0)

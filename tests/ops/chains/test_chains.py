@@ -1,0 +1,431 @@
+"""Linear chains: enumeration, reference numbers, the paper's own backward pass, extremes, gradients."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+
+from seqstruct.ops import chains as linear_chain
+from seqstruct.ops.chains import (
+    chain_best_path,
+    chain_entropy,
+    chain_log_partition,
+    chain_marginals,
+    chain_potentials,
+    chain_sample,
+)
+from seqstruct.ops.chains.log import chain_total, log_chain, log_chain_tangent
+from seqstruct.ops.chains.scaled import scaled_chain, scaled_chain_tangent
+from seqstruct.ops.semiring import EntropySemiring, LogSemiring, MaxSemiring, RealSemiring
+from tests.ops.signed_log import Signed, chain_program, gradients, run
+
+INF = float("inf")
+OWN = ["c2_n10_lengths_with1", "c2_n12_extreme100", "c3_n7_forbidden", "c4_n6_extreme100", "c3_n8_lengths"]
+OUTSIDE = ["c2_n4", "c2_n15", "c2_n50_dp_lengths", "c3_n9", "c4_n7", "c5_n15_dp", "c5_n6", "babi_k2_c25", "babi_k3_c25"]
+SIZES = [(5, 2), (4, 3), (1, 3), (2, 2), (3, 7), (7, 1)]
+
+
+def draw(generator, B, N, C, spread=1.0, dtype=torch.float64):
+    unary = spread * torch.randn(B, N, C, generator=generator, dtype=dtype)
+    return unary, spread * torch.randn(B, max(0, N - 1), C, C, generator=generator, dtype=dtype)
+
+
+def enumerate_paths(unary, edge):
+    """All paths P N and their scores P, of one row."""
+    N, C = unary.shape
+    paths = torch.tensor(list(itertools.product(range(C), repeat=N)))
+    scores = unary[torch.arange(N), paths].sum(1)
+    return paths, scores + edge[torch.arange(N - 1), paths[:, :-1], paths[:, 1:]].sum(1)
+
+
+def exactly(unary, edge):
+    """All paths P N and their scores P less the greatest, of one row, added up as fractions."""
+    paths = list(itertools.product(range(unary.size(1)), repeat=len(unary)))
+    unary, edge = unary.tolist(), edge.tolist()
+
+    def score(path):
+        parts = [unary[t][c] for t, c in enumerate(path)]
+        parts += [edge[t][i][j] for t, (i, j) in enumerate(itertools.pairwise(path))]
+        return None if -INF in parts else sum(map(Fraction, parts))
+
+    scores = [score(path) for path in paths]
+    best = max(x for x in scores if x is not None)
+    less = torch.tensor([-INF if x is None else float(x - best) for x in scores], dtype=torch.float64)
+    return torch.tensor(paths), less, float(best)
+
+
+def indicators(paths, C):
+    node = torch.nn.functional.one_hot(paths, C).double()
+    return node, node[:, :-1, :, None] * node[:, 1:, None, :]
+
+
+def masks(lengths, N, left):
+    position = torch.arange(N)
+    ends = torch.tensor(lengths).unsqueeze(1)
+    return (position < N - ends) if left else (position >= ends)
+
+
+@pytest.mark.parametrize(("N", "C"), SIZES)
+def test_sum_over_all_paths(generator, N, C):
+    unary, edge = draw(generator, 2, N, C)
+    node, pair = chain_marginals(unary, edge)
+    for b in range(2):
+        paths, scores = enumerate_paths(unary[b], edge[b])
+        p = scores.softmax(0)
+        one, two = indicators(paths, C)
+        torch.testing.assert_close(chain_log_partition(unary, edge)[b], scores.logsumexp(0))
+        torch.testing.assert_close(node[b], torch.einsum("p,pnc->nc", p, one))
+        torch.testing.assert_close(pair[b], torch.einsum("p,pncd->ncd", p, two))
+        torch.testing.assert_close(chain_entropy(unary, edge)[b], torch.special.entr(p).sum())
+        best = chain_best_path(unary, edge)
+        assert torch.equal(best.states[b], paths[scores.argmax()])
+        torch.testing.assert_close(best.score[b], scores.max())
+
+
+@pytest.mark.parametrize("semiring", [LogSemiring(), RealSemiring(), MaxSemiring(), EntropySemiring()])
+def test_one_recursion_many_semirings(generator, semiring):
+    unary, edge = draw(generator, 1, 5, 3)
+    scores = enumerate_paths(unary[0], edge[0])[1]
+    expected = {
+        LogSemiring: scores.logsumexp(0),
+        RealSemiring: scores.exp().sum(),
+        MaxSemiring: scores.max(),
+        EntropySemiring: torch.special.entr(scores.softmax(0)).sum(),
+    }[type(semiring)]
+    torch.testing.assert_close(chain_total(*chain_potentials(unary, edge, None), semiring)[0], expected)
+
+
+@pytest.mark.parametrize("name", OWN + OUTSIDE)
+def test_reference_numbers(golden, name):
+    case = np.load(golden("inference", f"crf_{name}.npz"))
+    case = {k: torch.from_numpy(np.asarray(v)) for k, v in case.items() if v.dtype.kind in "fi"}
+    unary, edge = case["unary"].requires_grad_(), case["edge"].requires_grad_()
+    mask = masks(case["lengths"].tolist(), unary.size(1), left=False)
+    node, pair = chain_marginals(unary, edge, mask)
+    best = chain_best_path(unary, edge, mask)
+    assert torch.equal(best.states, case["viterbi"])
+    found = {
+        "logz": chain_log_partition(unary, edge, mask),
+        "node_marginals": node,
+        "edge_marginals": pair,
+        "entropy": chain_entropy(unary, edge, mask),
+        "viterbi_score": best.score,
+    }
+    loss = (node * case["w_node"]).sum()
+    grads = torch.autograd.grad(loss, (unary, edge), retain_graph=True)
+    found |= {"grad_unary_nodeloss": grads[0], "grad_edge_nodeloss": grads[1]}
+    loss = loss + (pair * case["w_edge"]).sum()
+    found["grad_unary"], found["grad_edge"] = torch.autograd.grad(loss, (unary, edge))
+    for key, value in found.items():
+        torch.testing.assert_close(value, case[key], rtol=0, atol=1e-9, msg=lambda m, key=key: f"{key}: {m}")
+
+
+@pytest.mark.parametrize(("N", "C"), [(4, 2), (3, 3), (1, 2)])
+def test_backward_pass_of_the_paper(generator, N, C):
+    unary, edge = (x.requires_grad_() for x in draw(generator, 1, N, C, spread=2.0))
+    weights = draw(generator, 1, N, C)
+    program, parts = chain_program(N, C)
+    leaves = {("u", t, c): Signed(unary[0, t, c].item(), 1) for t in range(N) for c in range(C)}
+    leaves |= {("e", *place): Signed(edge[0][place].item(), 1) for place in np.ndindex(*edge.shape[1:])}
+    values = run(program, leaves)
+    upstream = {("node", *p): weights[0][0][p].item() for p in np.ndindex(N, C)}
+    upstream |= {("edge", *p): weights[1][0][p].item() for p in np.ndindex(*edge.shape[1:])}
+    expected = gradients(program, values, parts, ("A",), upstream)
+    node, pair = chain_marginals(unary, edge)
+    grads = torch.autograd.grad((node * weights[0]).sum() + (pair * weights[1]).sum(), (unary, edge))
+    for letter, grad in zip("ue", grads, strict=True):
+        for place in np.ndindex(*grad.shape[1:]):
+            assert grad[0][place].item() == pytest.approx(expected[(letter, *place)].number(), abs=1e-12)
+
+
+@pytest.mark.parametrize(("N", "C"), [(2, 2), (5, 2), (9, 3), (4, 7), (50, 2)])
+def test_scaled_form_equals_log_space(generator, N, C):
+    parts = chain_potentials(*draw(generator, 3, N, C, spread=2.0), None)
+    direction = chain_potentials(*draw(generator, 3, N, C), None)
+    scaled = scaled_chain(*parts)
+    chain, node, pair = log_chain(*parts)
+    assert scaled.exact.all()
+    torch.testing.assert_close(scaled.log_partition, chain.log_partition)
+    torch.testing.assert_close(scaled.node, node, rtol=0, atol=1e-12)
+    torch.testing.assert_close(scaled.step, pair, rtol=0, atol=1e-12)
+    found = scaled_chain_tangent(scaled.kept, scaled.loan, *direction)
+    torch.testing.assert_close(found, log_chain_tangent(chain, *direction), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("N", "C"), SIZES)
+def test_gradcheck(generator, N, C):
+    potentials = tuple(x.requires_grad_() for x in draw(generator, 2, N, min(C, 6)))
+    mask = masks([N, max(1, N - 1)], N, left=True)
+    assert torch.autograd.gradcheck(lambda *x: chain_marginals(*x, mask), potentials)
+    assert torch.autograd.gradcheck(lambda *x: chain_entropy(*x, mask), potentials)
+    assert torch.autograd.gradcheck(lambda *x: chain_log_partition(*x, mask), potentials)
+    assert torch.autograd.gradgradcheck(lambda *x: chain_log_partition(*x, mask), potentials)
+
+
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("C", [2, 7])
+def test_padding_is_invisible(generator, left, C):
+    lengths, N = [7, 3, 1, 0, 5], 7
+    unary, edge = draw(generator, 5, N, C)
+    mask = masks(lengths, N, left)
+    for x in (unary, edge):
+        x[mask[:, : x.size(1)] & mask[:, -x.size(1) :]] = float("nan")
+    unary[mask] = float("nan")
+    unary.requires_grad_(), edge.requires_grad_()
+    node, pair = chain_marginals(unary, edge, mask)
+    grads = torch.autograd.grad(node.square().sum() + pair.square().sum(), (unary, edge))
+    best, entropy = chain_best_path(unary, edge, mask), chain_entropy(unary, edge, mask)
+    log_partition = chain_log_partition(unary, edge, mask)
+    assert (node[mask] == 0).all() and (grads[0][mask] == 0).all()
+    for b, length in enumerate(lengths):
+        first = N - length if left else 0
+        here, steps = slice(first, first + length), slice(first, first + max(0, length - 1))
+        alone = [x[b : b + 1, s].detach().clone().requires_grad_() for x, s in ((unary, here), (edge, steps))]
+        one = chain_marginals(*alone)
+        torch.testing.assert_close(node[b, here], one.node[0], rtol=0, atol=1e-13)
+        torch.testing.assert_close(pair[b, steps], one.edge[0], rtol=0, atol=1e-13)
+        torch.testing.assert_close(log_partition[b], chain_log_partition(*alone)[0])
+        torch.testing.assert_close(entropy[b], chain_entropy(*alone)[0])
+        assert torch.equal(best.states[b, here], chain_best_path(*alone).states[0])
+        if length:
+            own = torch.autograd.grad(one.node.square().sum() + one.edge.square().sum(), alone)
+            torch.testing.assert_close(grads[0][b, here], own[0][0], rtol=0, atol=1e-13)
+            torch.testing.assert_close(grads[1][b, steps], own[1][0], rtol=0, atol=1e-13)
+    assert (best.states[mask] == -1).all()
+    assert log_partition[3] == 0 and entropy[3] == 0
+
+
+@pytest.mark.parametrize("spread", [30.0, 100.0, 1000.0, 1e4])
+@pytest.mark.parametrize(("N", "C"), [(40, 2), (6, 8)])
+def test_rows_out_of_range_go_to_log_space(generator, N, C, spread):
+    unary, edge = draw(generator, 3, N, C)
+    unary[1] *= spread
+    edge[1] *= spread
+    unary[1, 0, 0] += 100 * spread  # draws the scale of each step away from what counts in the end
+    edge[1, :, 0, 1:] -= 50 * spread
+    edge[1, -1, 0, :] -= 100 * spread
+    chain, expected, pair = log_chain(*chain_potentials(unary, edge, None))
+    unary.requires_grad_(), edge.requires_grad_()
+    node, found = chain_marginals(unary, edge)
+    torch.testing.assert_close(node, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(found, pair, rtol=0, atol=1e-9)
+    weights = draw(generator, 3, N, C)
+    grads = torch.autograd.grad((node * weights[0]).sum() + (found * weights[1]).sum(), (unary, edge))
+    truth = log_chain_tangent(chain, *chain_potentials(*weights, None))
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+    torch.testing.assert_close(chain_log_partition(unary, edge), chain.log_partition, rtol=1e-13, atol=1e-9)
+
+
+@pytest.mark.parametrize(("N", "C"), [(700, 2), (700, 5), (2048, 3), (2048, 7), (4096, 2), (4096, 3), (4096, 5)])
+def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, N, C):
+    """Spreads 1 to 6, impossible steps, padding on either side; the truth is log space, to which all rows are sent."""
+    unary, edge = draw(generator, 5, N, C)
+    unary, edge = (x * torch.tensor([1.0, 3.0, 6.0, 3.0, 3.0]).view(5, *[1] * (x.dim() - 1)) for x in (unary, edge))
+    blocked = torch.rand(edge[0].shape, generator=generator) < 0.3
+    edge[3].masked_fill_(blocked & ~torch.eye(C, dtype=torch.bool), -INF)
+    mask = torch.zeros(5, N, dtype=torch.bool)
+    mask[2, : N // 3], mask[4, N - N // 5 :] = True, True
+    unary.requires_grad_(), edge.requires_grad_()
+    weights = draw(generator, 5, N, C)
+    calls = []
+    monkeypatch.setattr(linear_chain, "log_chain", lambda *x: calls.append(len(x[0])) or log_chain(*x))
+
+    def results():
+        node, pair = chain_marginals(unary, edge, mask)
+        grads = torch.autograd.grad((node * weights[0]).sum() + (pair * weights[1]).sum(), (unary, edge))
+        return chain_log_partition(unary, edge, mask), node, pair, *grads
+
+    found = results()
+    assert not calls
+    monkeypatch.setattr(linear_chain, "scaled_chain", lambda *x: (y := scaled_chain(*x))._replace(exact=~y.exact))
+    truth = results()
+    assert calls == [5, 5]
+    torch.testing.assert_close(found[0], truth[0], rtol=1e-13, atol=0)
+    torch.testing.assert_close(found[1:], truth[1:], rtol=0, atol=1e-11)
+
+
+def masked_everywhere(generator, C, mask):
+    """Rows whose paths all carry the mask: at one place, at two, at a step or at its end, at different places."""
+    unary, edge = draw(generator, 5, 4, C)
+    unary[0, 2] = mask
+    edge[1, 1], unary[1, 3] = mask, mask
+    unary[2, 0], unary[2, 3] = mask, 2 * mask
+    edge[3, 1, 0], edge[3, 1, 1:] = mask, -INF
+    edge[3, 1, 1:, -1] = 0.5
+    unary[3, 2, -1] = mask
+    unary[4, 1, 0], unary[4, 2, 1:] = mask, mask
+    edge[4, 1, 0, 1:], edge[4, 1, 1:, 0] = -INF, -INF
+    return unary, edge
+
+
+@pytest.mark.parametrize("mask", [-1e30, -1e16, 1e30, -1e9])
+@pytest.mark.parametrize("C", [2, 3, 6])
+def test_every_path_carries_a_mask(generator, C, mask):
+    unary, edge = masked_everywhere(generator, C, mask)
+    unary.requires_grad_(), edge.requires_grad_()
+    node, pair = chain_marginals(unary, edge)
+    entropy, log_partition = chain_entropy(unary, edge), chain_log_partition(unary, edge)
+    samples = chain_sample(unary, edge, count=1000, generator=generator)
+    best = chain_best_path(unary, edge)
+    torch.testing.assert_close(node.sum(2), torch.ones(5, 4, dtype=torch.float64), rtol=0, atol=1e-14)
+    torch.testing.assert_close(pair.sum((2, 3)), torch.ones(5, 3, dtype=torch.float64), rtol=0, atol=1e-14)
+    for b in range(5):
+        paths, scores, greatest = exactly(unary[b], edge[b])
+        p, (one, two) = scores.softmax(0), indicators(paths, C)
+        torch.testing.assert_close(node[b], torch.einsum("p,pnc->nc", p, one), rtol=0, atol=1e-13)
+        torch.testing.assert_close(pair[b], torch.einsum("p,pncd->ncd", p, two), rtol=0, atol=1e-13)
+        torch.testing.assert_close(entropy[b], torch.special.entr(p).sum(), rtol=1e-12, atol=0)
+        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
+        if b < 3:
+            assert torch.equal(best.states[b], paths[scores.argmax()])
+            seen = torch.nn.functional.one_hot(samples[:, b], C).double().mean(0)
+            torch.testing.assert_close(seen, node[b].detach(), rtol=0, atol=0.05)
+        (grad,) = torch.autograd.grad(node[b, 1, 0], unary, retain_graph=True)
+        expected = torch.einsum("p,pnc->nc", p * one[:, 1, 0], one) - node[b, 1, 0] * node[b]
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("magnitude", [30.0, 1e4, 1e8])
+@pytest.mark.parametrize("C", [2, 3, 6])
+def test_entropy_keeps_its_digits(generator, C, magnitude):
+    """Two best paths that differ by little, or by much, and everything else far away."""
+    unary, edge = draw(generator, 6, 4, C, spread=magnitude)
+    for b, gap in enumerate([0.0, 1.0, 20.0, 40.0, 300.0, 700.0]):
+        edge[b] *= 0.01
+        unary[b, 2, 1] = unary[b, 2].max() + 3 * magnitude
+        unary[b, 2, 0] = unary[b, 2, 1] - gap
+        edge[b, 1, :, 0], edge[b, 2, 0] = edge[b, 1, :, 1], edge[b, 2, 1]
+    unary.requires_grad_(), edge.requires_grad_()
+    found = chain_entropy(unary, edge)
+    grads = torch.autograd.grad(found.sum(), (unary, edge))
+    for b in range(6):
+        paths, scores, _ = exactly(unary[b], edge[b])
+        shares = scores.softmax(0)
+        likely = shares.argmax()
+        others = shares.index_fill(0, likely, 0.0)
+        expected = torch.special.entr(others).sum() - shares[likely] * torch.log1p(-others.sum())
+        torch.testing.assert_close(found[b], expected, rtol=1e-9, atol=1e-20)
+        weight = (-shares * (scores - scores.logsumexp(0) + expected)).nan_to_num()
+        for grad, indicator in zip(grads, indicators(paths, C), strict=True):
+            expected_grad = torch.einsum("p,p...->...", weight, indicator)
+            torch.testing.assert_close(grad[b], expected_grad, rtol=1e-6, atol=1e-12)
+    assert (found >= 0).all()
+
+
+def test_underflow_is_found():
+    """All but 1e-400 of the weight of each first step leads to a state that the second leaves by 1e-500."""
+    unary = torch.zeros(1, 3, 2, dtype=torch.float64)
+    steps = torch.zeros(1, 2, 2, 2, dtype=torch.float64)
+    steps[0, 0, :, 1], steps[0, 1, 0] = -920.0, -1150.0
+    assert not scaled_chain(*chain_potentials(unary, steps, None)).exact.any()
+    assert chain_marginals(unary, steps).node[0, 1, 1] > 0.999
+
+
+@pytest.mark.parametrize("spread", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("C", [2, 9])
+def test_single_precision(generator, spread, C):
+    unary, edge = draw(generator, 4, 13, C, spread, torch.float32)
+    exact = chain_marginals(unary.double(), edge.double())
+    unary.requires_grad_(), edge.requires_grad_()
+    found = chain_marginals(unary, edge)
+    loss = (found.node * unary.detach().sin()).sum() + (found.edge * edge.detach().sin()).sum()
+    for grad in torch.autograd.grad(loss + chain_entropy(unary, edge).sum(), (unary, edge)):
+        assert grad.dtype == torch.float32
+        assert grad.isfinite().all()
+    torch.testing.assert_close(found.node, exact.node.float(), rtol=0, atol=1e-5)
+    torch.testing.assert_close(found.edge, exact.edge.float(), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("C", [2, 6])
+def test_nothing_possible(C):
+    unary, edge = torch.zeros(2, 3, C, requires_grad=True), torch.zeros(2, 2, C, C)
+    edge[0, 1] = -INF
+    edge.requires_grad_()
+    node, pair = chain_marginals(unary, edge)
+    log_partition = chain_log_partition(unary, edge)
+    assert log_partition[0] == -INF and log_partition[1].isfinite()
+    assert (node[0] == 0).all() and (pair[0] == 0).all()
+    grads = torch.autograd.grad(node.sin().sum() + pair.sin().sum(), (unary, edge))
+    assert all(grad.isfinite().all() for grad in grads)
+    assert (chain_best_path(unary, edge).states[0] == -1).all()
+    assert chain_entropy(unary, edge)[0] == 0
+
+
+@pytest.mark.parametrize("number", [float("nan"), INF])
+@pytest.mark.parametrize("form", [chain_marginals, chain_log_partition, chain_best_path, chain_entropy])
+def test_what_is_no_number_is_refused(generator, number, form):
+    unary, edge = draw(generator, 2, 4, 3)
+    edge[1, 2, 0, 1] = number
+    with pytest.raises(ValueError, match=r"edge: .* at \[1, 2, 0, 1\]"):
+        form(unary, edge)
+
+
+def test_samples_have_the_right_frequency(generator):
+    unary, edge = draw(generator, 2, 4, 2)
+    mask = masks([4, 2], 4, left=True)
+    samples = chain_sample(unary, edge, mask, count=4000, generator=generator)
+    assert (samples[:, 1, :2] == -1).all()
+    for b, real in enumerate((slice(0, 4), slice(2, 4))):
+        paths, scores = enumerate_paths(unary[b, real], edge[b, real.start : 3])
+        seen = (samples[:, None, b, real] == paths).all(2).double().mean(0)
+        torch.testing.assert_close(seen, scores.softmax(0), rtol=0, atol=0.03)
+
+
+def test_samples_follow_their_generator(generator):
+    potentials = draw(generator, 2, 9, 3)
+    one, same = (chain_sample(*potentials, count=3, generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    assert torch.equal(one, same)
+
+
+def test_no_graph_without_gradient(generator):
+    potentials = draw(generator, 2, 5, 2)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        node, pair = chain_marginals(*potentials)
+        potentials[0].requires_grad_()
+        with torch.no_grad():
+            assert not chain_marginals(*potentials).node.requires_grad
+    assert not chain_best_path(*potentials).score.requires_grad
+    assert not node.requires_grad and not pair.requires_grad and not kept
+    with torch.no_grad():
+        assert not chain_log_partition(*potentials).requires_grad
+
+
+def test_backward_twice(generator):
+    unary, edge = (x.requires_grad_() for x in draw(generator, 2, 5, 2))
+    loss = chain_marginals(unary, edge).node[:, 1, 0].sum()
+    first = torch.autograd.grad(loss, (unary, edge), retain_graph=True)
+    assert all(torch.equal(x, y) for x, y in zip(first, torch.autograd.grad(loss, (unary, edge)), strict=True))
+
+
+def test_shapes_are_checked(generator):
+    unary, edge = draw(generator, 2, 5, 3)
+    for wrong in ((unary, edge[:, 1:]), (unary[0], edge), (unary, edge.float()), (unary.long(), edge.long())):
+        with pytest.raises(ValueError, match="expected unary"):
+            chain_marginals(*wrong)
+    between = torch.tensor([[False] * 5, [False, True, False, False, True]])
+    with pytest.raises(ValueError, match="row 1"):
+        chain_marginals(unary, edge, between)
+    with pytest.raises(ValueError, match="1 or more"):
+        chain_sample(unary, edge, count=0, generator=generator)
+
+
+def test_no_position_at_all():
+    unary, edge = torch.zeros(2, 0, 3, requires_grad=True), torch.zeros(2, 0, 3, 3, requires_grad=True)
+    assert torch.equal(chain_log_partition(unary, edge), torch.zeros(2))
+    assert chain_marginals(unary, edge).node.shape == (2, 0, 3)
+    assert chain_best_path(unary, edge).states.shape == (2, 0)
+
+
+@pytest.mark.parametrize("C", [2, 7])
+def test_a_batch_without_rows(C):
+    unary, edge = (torch.zeros(0, *sizes).requires_grad_() for sizes in ((5, C), (4, C, C)))
+    marginals = chain_marginals(unary, edge)
+    assert marginals.node.shape == unary.shape and marginals.edge.shape == edge.shape
+    gradients = torch.autograd.grad(marginals.node.sum() + marginals.edge.sum(), (unary, edge))
+    assert [g.shape for g in gradients] == [unary.shape, edge.shape]
+    assert chain_log_partition(unary, edge).shape == (0,)

@@ -1,0 +1,277 @@
+"""The nondeterministic stack: brute force, reference numbers, extreme weights, gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from seqstruct.ops.pushdown import pad_pushdown_logits, pushdown_stack, transition_count
+from seqstruct.ops.pushdown.log import pushdown_log
+from seqstruct.ops.superposition.stack import superposition_stack
+
+SMALL = ["01", "02", "11_n1", "12_n2", "13_S1", "03", "04", "05", "06", "07", "08_pm50", "14_pm50_n40", "15_logsigmoid"]
+LONG = ["09_n60", "10_shift50_n60"]
+INF = float("inf")
+
+
+def draw(generator, B, T, Q, S, m, spread=1.0, dtype=torch.float64):
+    logits = spread * torch.randn(B, T, transition_count(Q, S), generator=generator, dtype=dtype)
+    pushed = torch.randn(B, T, m, generator=generator, dtype=dtype)
+    return logits, pushed, torch.rand(m, generator=generator, dtype=dtype)
+
+
+def in_log_space(logits, pushed, bottom, *, states, symbols):
+    return pushdown_log(logits, pushed, bottom.expand(pushed.size(0), -1), states, symbols).flatten(2)
+
+
+def with_gradients(form, inputs, weights, **sizes):
+    inputs = [x.detach().clone().requires_grad_() for x in inputs]
+    readings = form(*inputs, **sizes)
+    return readings.detach(), torch.autograd.grad((readings * weights).sum(), inputs)
+
+
+def enumerate_runs(logits, pushed, bottom, Q, S):
+    """Readings T Q S m of one sequence, from every single run."""
+    T, m = pushed.shape
+    weights = logits.exp().view(T, Q * S, -1).tolist()
+    sums, totals = torch.zeros(T, Q, S, m, dtype=pushed.dtype), torch.zeros(T, dtype=pushed.dtype)
+    top = Q * S
+
+    def run(t, state, stack, weight):
+        if t:
+            symbol, vector = stack[-1]
+            sums[t - 1, state, symbol] += weight * vector
+            totals[t - 1] += weight
+        if t == T:
+            return
+        symbol, vector = stack[-1]
+        row = weights[t][state * S + symbol]
+        for target in range(top):
+            r, y = divmod(target, S)
+            run(t + 1, r, [*stack, (y, pushed[t])], weight * row[target])
+            run(t + 1, r, [*stack[:-1], (y, vector)], weight * row[top + target])
+        if len(stack) > 1:
+            for r in range(Q):
+                run(t + 1, r, stack[:-1], weight * row[2 * top + r])
+
+    run(0, 0, [(0, bottom)], 1.0)
+    return sums / totals[:, None, None, None]
+
+
+@pytest.mark.parametrize(("T", "Q", "S"), [(5, 1, 2), (3, 2, 2), (2, 3, 2), (5, 2, 1), (1, 2, 3)])
+@pytest.mark.parametrize("form", [pushdown_stack, in_log_space])
+def test_sum_over_all_runs(generator, form, T, Q, S):
+    logits, pushed, bottom = draw(generator, 1, T, Q, S, 2)
+    expected = enumerate_runs(logits[0], pushed[0], bottom, Q, S).flatten(1)
+    readings = form(logits, pushed, bottom, states=Q, symbols=S)
+    torch.testing.assert_close(readings[0], expected, rtol=0, atol=1e-13)
+
+
+def check_reference(path, form):
+    case = {k: torch.from_numpy(np.asarray(v)) for k, v in np.load(path).items() if v.dtype.kind == "f"}
+    Q, S = case["push"].shape[2:4]
+    logits, log_pushed, bottom = (
+        case[name].clone().requires_grad_() for name in ("logits", "log_pushed", "bottom_logits")
+    )
+    readings = form(logits, log_pushed.exp(), bottom.sigmoid(), states=Q, symbols=S)
+    torch.testing.assert_close(readings, case["readings"], rtol=0, atol=1e-9)
+    (readings * case["weights"]).sum().backward()
+    for found, name in ((logits, "logits"), (log_pushed, "log_pushed"), (bottom, "bottom_logits")):
+        torch.testing.assert_close(found.grad, case[f"grad_{name}"], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SMALL + LONG)
+def test_reference_numbers(golden, name):
+    check_reference(golden("stack", f"nd_{name}.npz"), pushdown_stack)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_reference_numbers_in_log_space(golden, name):
+    check_reference(golden("stack", f"nd_{name}.npz"), in_log_space)
+
+
+@pytest.mark.parametrize("form", [pushdown_stack, in_log_space])
+@pytest.mark.parametrize("T", [1, 2, 3, 5])
+def test_gradcheck(generator, form, T):
+    inputs = [x.requires_grad_() for x in draw(generator, 2, T, 2, 2, 2)]
+    assert torch.autograd.gradcheck(lambda *inputs: form(*inputs, states=2, symbols=2), inputs)
+
+
+@pytest.mark.parametrize("T", [15, 16, 17, 33, 47])  # around the limits of blocks
+def test_both_forms_agree_at_every_length(generator, T):
+    inputs = draw(generator, 2, T, 2, 2, 3, spread=2.0)
+    weights = torch.randn(2, T, 12, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
+    expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("spread", [50.0, 100.0, 1000.0])
+def test_extreme_weights_fall_back_row_by_row(generator, spread):
+    T, sizes = 12, {"states": 2, "symbols": 3}
+    logits, pushed, bottom = draw(generator, 3, T, 2, 3, 2)
+    logits[1] *= spread
+    weights = torch.randn(3, T, 12, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **sizes)
+    expected, truth = with_gradients(in_log_space, (logits, pushed, bottom), weights, **sizes)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [50.0, 100.0])
+def test_plus_and_minus_a_lot(generator, spread):
+    """Logits near +-spread, as sign times spread plus noise, over many steps."""
+    sizes = {"states": 2, "symbols": 2}
+    logits, pushed, bottom = draw(generator, 2, 30, 2, 2, 2)
+    logits += spread * torch.randn(logits.shape, generator=generator, dtype=torch.float64).sign()
+    weights = torch.randn(2, 30, 8, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **sizes)
+    expected, truth = with_gradients(in_log_space, (logits, pushed, bottom), weights, **sizes)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+
+
+def doomed(generator):
+    """Row 0: four steps draw all weight to state 1 for good, by exp(400) each; the fifth takes as much from it."""
+    logits, pushed, bottom = draw(generator, 2, 5, 2, 2, 2)
+    table = logits.view(2, 5, 4, 10)
+    table[0, :4, :, [2, 3, 6, 7, 9]] += 400.0
+    table[0, :4, 2:, [0, 1, 4, 5, 8]] -= 2000.0
+    table[0, 4, 2:] -= 1600.0
+    return logits, pushed, bottom
+
+
+def test_underflow_is_found_and_mended(generator):
+    inputs = doomed(generator)
+    weights = torch.randn(2, 5, 8, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
+    expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
+    assert (readings[0, 4].view(2, 2, 2).abs().amax((1, 2)) > 1e-3).all()  # both states matter in the end
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("form", [pushdown_stack, in_log_space])
+def test_impossible_transitions(generator, form):
+    """-inf logits: values as with weight 0, finite gradients, 0 where the logit is -inf."""
+    T, Q, S = 3, 2, 2
+    logits, pushed, bottom = draw(generator, 1, T, Q, S, 2)
+    blocked = torch.rand(logits.shape, generator=generator) < 0.4
+    logits = logits.masked_fill(blocked, -INF)
+    expected = enumerate_runs(logits[0], pushed[0], bottom, Q, S).flatten(1).nan_to_num(0.0)
+    weights = torch.randn(1, T, 8, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(form, (logits, pushed, bottom), weights, states=Q, symbols=S)
+    torch.testing.assert_close(readings[0], expected, rtol=0, atol=1e-13)
+    assert all(torch.isfinite(grad).all() for grad in grads)
+    assert not grads[0][blocked].any()
+
+
+@pytest.mark.parametrize("form", [pushdown_stack, in_log_space])
+def test_no_run_left_reads_zeros(generator, form):
+    """Row 0 can only pop at step 3, where the stack holds the bottom alone; row 1 has no transition at step 2."""
+    logits, pushed, bottom = draw(generator, 3, 5, 2, 2, 2)
+    table = logits.view(3, 5, 4, 10)
+    table[0, :, :, :4] = -INF
+    table[0, 2, :, :8] = -INF
+    table[1, 1] = -INF
+    weights = torch.randn(3, 5, 8, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(form, (logits, pushed, bottom), weights, states=2, symbols=2)
+    assert not readings[0, 2:].any()
+    assert not readings[1, 1:].any()
+    assert readings[0, 1].any() and readings[1, 0].any() and readings[2].any(-1).all()
+    assert all(torch.isfinite(grad).all() for grad in grads)
+    alone = form(logits[2:], pushed[2:], bottom, states=2, symbols=2)
+    torch.testing.assert_close(readings[2:], alone, rtol=0, atol=1e-13)
+
+
+def test_float32_stays_finite_and_close(generator):
+    T, sizes = 40, {"states": 2, "symbols": 3}
+    for spread in (1.0, 30.0, 100.0):
+        inputs = [x.float() for x in draw(generator, 2, T, 2, 3, 5, spread)]
+        weights = torch.randn(2, T, 30, generator=generator)
+        readings, grads = with_gradients(pushdown_stack, inputs, weights, **sizes)
+        expected, truth = with_gradients(pushdown_stack, [x.double() for x in inputs], weights.double(), **sizes)
+        assert readings.dtype == torch.float32
+        torch.testing.assert_close(readings.double(), expected, rtol=1e-6, atol=1e-6)
+        torch.testing.assert_close([x.double() for x in grads], list(truth), rtol=1e-5, atol=1e-5)
+
+
+def test_a_constant_added_to_a_step_changes_nothing(generator):
+    logits, pushed, bottom = draw(generator, 2, 13, 2, 2, 3)
+    shifted = logits + 300 * torch.randn(2, 13, 1, generator=generator, dtype=torch.float64)
+    readings = [pushdown_stack(x, pushed, bottom, states=2, symbols=2) for x in (logits, shifted)]
+    torch.testing.assert_close(*readings, rtol=0, atol=1e-9)
+
+
+def test_padding_is_invisible(generator):
+    logits, pushed, bottom = draw(generator, 2, 7, 2, 3, 2)
+    mask = torch.tensor([[1, 1, 0, 0, 1, 0, 1], [0, 0, 1, 0, 0, 0, 1]], dtype=torch.bool)
+    padded = pad_pushdown_logits(logits, mask, states=2, symbols=3)
+    readings = pushdown_stack(padded, pushed, bottom, states=2, symbols=3)
+    for b in range(2):
+        real = ~mask[b]
+        alone = pushdown_stack(logits[b : b + 1, real], pushed[b : b + 1, real], bottom, states=2, symbols=3)
+        torch.testing.assert_close(readings[b : b + 1, real], alone, rtol=0, atol=1e-13)
+    assert pad_pushdown_logits(logits, None, states=2, symbols=3) is logits
+
+
+def test_batch_and_future_are_invisible(generator):
+    logits, pushed, bottom = draw(generator, 5, 13, 2, 2, 3)
+    readings = pushdown_stack(logits, pushed, bottom, states=2, symbols=2)
+    order = torch.tensor([3, 0, 4])
+    again = pushdown_stack(logits[order, :7], pushed[order, :7], bottom, states=2, symbols=2)
+    torch.testing.assert_close(again, readings[order, :7], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("T", [0, 1])
+def test_shortest_sequences(generator, T):
+    logits, pushed, bottom = draw(generator, 5, T, 2, 3, 7)
+    assert pushdown_stack(logits, pushed, bottom, states=2, symbols=3).shape == (5, T, 42)
+
+
+def test_superposition_is_a_special_case(generator):
+    """One state and symbol, normalised weights, zero vectors below (DuSell and Chiang 2024, section 4)."""
+    T, m = 6, 3
+    actions = torch.rand(2, T, 3, generator=generator, dtype=torch.float64).softmax(-1)
+    pushed = torch.randn(2, T, m, generator=generator, dtype=torch.float64)
+    push, pop, noop = actions.log().unbind(-1)
+    logits = torch.full((2, 2 * T, 3), -INF, dtype=torch.float64)
+    logits[:, :T, 0] = 0.0  # T zero vectors, so that popping the empty stack uncovers another zero
+    logits[:, T:] = torch.stack([push, noop, pop], -1)
+    vectors = torch.cat([torch.zeros_like(pushed), pushed], 1)
+    readings = pushdown_stack(logits, vectors, torch.zeros(m, dtype=torch.float64), states=1, symbols=1)
+    torch.testing.assert_close(readings[:, T:], superposition_stack(actions, pushed)[0], rtol=0, atol=1e-13)
+
+
+def test_certain_transitions_are_a_list(generator):
+    """One run of weight 1: the reading is the top of an ordinary stack, in the place of its state and symbol."""
+    T, Q, S, m = 13, 2, 3, 2
+    logits = torch.full((1, T, transition_count(Q, S)), -INF)
+    pushed = torch.randn(1, T, m, generator=generator)
+    bottom = torch.rand(m, generator=generator)
+    table, stack, state = logits.view(T, Q * S, -1), [(0, bottom)], 0
+    expected = torch.zeros(T, Q, S, m)
+    for t in range(T):
+        count = 2 * Q * S + (Q if len(stack) > 1 else 0)
+        chosen = int(torch.randint(count, (), generator=generator))
+        table[t, state * S + stack[-1][0], chosen] = 0.0
+        kind, target = divmod(chosen, Q * S)
+        state, symbol = divmod(target, S) if kind < 2 else (target, 0)
+        if kind == 0:
+            stack.append((symbol, pushed[0, t]))
+        elif kind == 1:
+            stack[-1] = (symbol, stack[-1][1])
+        else:
+            stack.pop()
+        expected[t, state, stack[-1][0]] = stack[-1][1]
+    readings = pushdown_stack(logits, pushed, bottom, states=Q, symbols=S)
+    torch.testing.assert_close(readings[0], expected.flatten(1), rtol=0, atol=0)
+
+
+def test_shapes_are_checked():
+    with pytest.raises(ValueError, match="expected logits B T 84"):
+        pushdown_stack(torch.zeros(2, 5, 83), torch.zeros(2, 5, 3), torch.zeros(3), states=2, symbols=3)
+    with pytest.raises(ValueError, match="1 or more states"):
+        pushdown_stack(torch.zeros(2, 5, 83), torch.zeros(2, 5, 3), torch.zeros(3), states=0, symbols=3)

@@ -1,0 +1,177 @@
+"""The chain of differentiable steps: its gradients in whole and partial backward passes, and leaving the chain."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqstruct.ops.pushdown import (
+    PushdownState,
+    pushdown_initial,
+    pushdown_reading,
+    pushdown_stack,
+    pushdown_step,
+    transition_count,
+)
+from seqstruct.ops.pushdown.layout import arrange
+from seqstruct.ops.pushdown.recurrence import CHUNK, Recurrence, recurrence_of, step_weights
+from tests.ops.pushdown.test_pushdown import doomed, draw, with_gradients
+from tests.ops.pushdown.test_step import SIZES, advance, by_steps
+
+
+def leaves(generator, B, T, m=2):
+    return [x.requires_grad_() for x in draw(generator, B, T, 2, 3, m)]
+
+
+def through_chain(logits, pushed, bottom, **sizes):
+    """By the recurrence itself, without states."""
+    chain = Recurrence(bottom.expand(len(logits), -1), **sizes)
+    token, readings = chain.start(bottom.expand(len(logits), -1)), []
+    history = logits.new_zeros(len(logits), 0, logits.size(2) + pushed.size(2))
+    for step in zip(logits.unbind(1), pushed.unbind(1), strict=True):
+        token, reading, history, _ = chain.step(token, history, *step)
+        readings.append(reading)
+    return torch.stack(readings, 1)
+
+
+@pytest.mark.parametrize(("states", "symbols"), [(1, 1), (1, 3), (3, 2)])
+def test_step_weights_are_the_arranged_ones(generator, states, symbols):
+    logits = torch.randn(4, transition_count(states, symbols), generator=generator, dtype=torch.float64)
+    expected = arrange(logits.unsqueeze(1).softmax(2) / 3.0, states, symbols)
+    push, replace = expected.moves[0].transpose(1, 2).split(states * symbols, 2)
+    pop = expected.pops[0].flatten(1, 2).transpose(1, 2)
+    found = step_weights(logits, logits.new_full((4,), 3.0), states, symbols)
+    torch.testing.assert_close(found, torch.cat([replace, pop, push], 1), rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("T", [1, 2, 3, 5])
+def test_gradcheck(generator, T):
+    inputs = [x.requires_grad_() for x in draw(generator, 2, T, 2, 2, 2)]
+    assert torch.autograd.gradcheck(lambda *inputs: through_chain(*inputs, states=2, symbols=2), inputs)
+
+
+@pytest.mark.parametrize("T", [CHUNK, CHUNK + 1, 2 * CHUNK + 2])
+@pytest.mark.parametrize(("states", "symbols"), [(2, 1), (3, 2)])
+def test_every_length_around_the_chunks(generator, T, states, symbols):
+    inputs = draw(generator, 2, T, states, symbols, 3, spread=2.0)
+    weights = torch.randn(2, T, states * symbols * 3, generator=generator, dtype=torch.float64)
+    sizes = {"states": states, "symbols": symbols}
+    readings, grads = with_gradients(through_chain, inputs, weights, **sizes)
+    expected, truth = with_gradients(pushdown_stack, inputs, weights, **sizes)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+
+
+def test_gradients_of_rows_out_of_range(generator):
+    inputs = doomed(generator)
+    weights = torch.randn(2, inputs[1].size(1), 4 * inputs[1].size(2), generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(by_steps, inputs, weights, states=2, symbols=2)
+    expected, truth = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+
+
+def test_backward_passes_that_begin_at_different_steps(generator):
+    """One graph, several passes: nothing of an earlier pass is left over in a later one."""
+    inputs = leaves(generator, 2, 2 * CHUNK + 3)
+    readings = by_steps(*inputs, **SIZES)
+    whole = pushdown_stack(*inputs, **SIZES)
+    ends = [2 * CHUNK + 2], [3], [CHUNK - 1], [CHUNK], [CHUNK + 1, 2], [CHUNK - 2], [0], [2 * CHUNK, CHUNK, 5]
+    for times in ends:
+        found = torch.autograd.grad(readings[:, times].square().sum(), inputs, retain_graph=True)
+        expected = torch.autograd.grad(whole[:, times].square().sum(), inputs, retain_graph=True)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
+
+
+def test_a_pass_that_stops_halfway(generator):
+    logits, pushed, bottom = draw(generator, 2, 8, 2, 3, 2)
+    steps = [x.requires_grad_() for x in logits.unbind(1)]
+    state, readings = pushdown_initial(bottom, 2, **SIZES), []
+    for t, step in enumerate(steps):
+        state = pushdown_step(state, step, pushed[:, t], **SIZES)
+        readings.append(pushdown_reading(state))
+    late = torch.autograd.grad(readings[7].sum(), steps[5], retain_graph=True)[0]
+    early = torch.autograd.grad(readings[4].sum(), steps[:5], retain_graph=True)
+    whole = logits.clone().requires_grad_()
+    expected = pushdown_stack(whole, pushed, bottom, **SIZES)
+    torch.testing.assert_close(
+        late, torch.autograd.grad(expected[:, 7].sum(), whole, retain_graph=True)[0][:, 5], rtol=0, atol=1e-12
+    )
+    truth = torch.autograd.grad(expected[:, 4].sum(), whole)[0][:, :5]
+    torch.testing.assert_close(torch.stack(early, 1), truth, rtol=0, atol=1e-12)
+
+
+def test_an_empty_batch(generator):
+    """Through the chain, and by steps with gradients and without."""
+    inputs = leaves(generator, 0, CHUNK + 2)
+    for form in (through_chain, pushdown_stack):
+        readings = form(*inputs, **SIZES)
+        assert readings.shape == (0, CHUNK + 2, 12)
+        assert not any(gradient.any() for gradient in torch.autograd.grad(readings.sum(), inputs))
+    for recorded in (True, False):
+        with torch.set_grad_enabled(recorded):
+            readings, state = advance(pushdown_initial(inputs[2], 0, **SIZES), inputs[0], inputs[1], **SIZES)
+        assert readings.shape == (0, CHUNK + 2, 12)
+        assert pushdown_reading(state).shape == (0, 12)
+
+
+def test_two_steps_from_one_state(generator):
+    """The second one leaves the chain; the gradients of both are right."""
+    inputs = leaves(generator, 2, 6)
+    _, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :4], inputs[1][:, :4], **SIZES)
+    branches = [advance(state, inputs[0][:, t], inputs[1][:, t], **SIZES)[0] for t in ([4, 5], [5, 4])]
+    orders = [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 5, 4]]
+    whole = [pushdown_stack(inputs[0][:, t], inputs[1][:, t], inputs[2], **SIZES)[:, 4:] for t in orders]
+    for branch, expected in zip(branches, whole, strict=True):
+        torch.testing.assert_close(branch, expected, rtol=0, atol=1e-12)
+    found = torch.autograd.grad(sum((x * k).sum() for k, x in enumerate(branches, 1)), inputs)
+    truth = torch.autograd.grad(sum((x * k).sum() for k, x in enumerate(whole, 1)), inputs)
+    torch.testing.assert_close(found, truth, rtol=0, atol=1e-11)
+
+
+def test_looking_ahead_without_gradients_leaves_the_chain_alone(generator):
+    inputs = leaves(generator, 2, 7)
+    first, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :4], inputs[1][:, :4], **SIZES)
+    with torch.no_grad():
+        ahead, _ = advance(state, inputs[0][:, [6, 5]], inputs[1][:, [6, 5]], **SIZES)
+        order = [0, 1, 2, 3, 6, 5]
+        other = pushdown_stack(inputs[0][:, order], inputs[1][:, order], inputs[2], **SIZES)
+    torch.testing.assert_close(ahead, other[:, 4:], rtol=0, atol=1e-12)
+    second, _ = advance(state, inputs[0][:, 4:], inputs[1][:, 4:], **SIZES)
+    whole = pushdown_stack(*inputs, **SIZES)
+    found = torch.autograd.grad(torch.cat([first, second], 1).square().sum(), inputs)
+    torch.testing.assert_close(found, torch.autograd.grad(whole.square().sum(), inputs), rtol=0, atol=1e-11)
+
+
+def test_a_detached_state_begins_a_chain_of_its_own(generator):
+    inputs = leaves(generator, 2, 7)
+    _, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :4], inputs[1][:, :4], **SIZES)
+    state = PushdownState(*(x.detach() for x in state))
+    readings, _ = advance(state, inputs[0][:, 4:], inputs[1][:, 4:], **SIZES)
+    whole = pushdown_stack(*inputs, **SIZES)[:, 4:]
+    torch.testing.assert_close(readings, whole, rtol=0, atol=1e-12)
+    found = torch.autograd.grad(readings.sum(), inputs[:2])
+    truth = torch.autograd.grad(whole.sum(), inputs[:2])
+    assert not found[0][:, :4].any()
+    torch.testing.assert_close([x[:, 4:] for x in found], [x[:, 4:] for x in truth], rtol=0, atol=1e-12)
+
+
+def test_steps_of_one_chain_share_a_table(generator):
+    inputs = leaves(generator, 2, 6)
+    _, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :5], inputs[1][:, :5], **SIZES)
+    chain = recurrence_of(state.token, 5)
+    assert chain is not None and recurrence_of(state.token, 4) is None and recurrence_of(state.token + 0, 5) is None
+    _, state = advance(state, inputs[0][:, 5:], inputs[1][:, 5:], **SIZES)
+    assert recurrence_of(state.token, 6) is chain
+    assert state.table.numel() == 0
+
+
+def test_float32_inputs_keep_their_type(generator):
+    inputs = [x.detach().float().requires_grad_() for x in draw(generator, 2, 5, 2, 3, 2)]
+    readings = by_steps(*inputs, **SIZES)
+    assert readings.dtype == torch.float32
+    found = torch.autograd.grad(readings.sum(), inputs)
+    assert {x.dtype for x in found} == {torch.float32}
+    exact = [x.detach().double().requires_grad_() for x in inputs]
+    truth = torch.autograd.grad(pushdown_stack(*exact, **SIZES).sum(), exact)
+    torch.testing.assert_close(found, tuple(x.float() for x in truth), rtol=1e-5, atol=1e-6)

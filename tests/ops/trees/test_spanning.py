@@ -1,0 +1,323 @@
+"""Non-projective trees: enumeration, reference numbers, elimination against the determinant, best trees, extremes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring
+from seqstruct.ops.trees import projective_marginals
+from seqstruct.ops.trees.elimination import eliminate
+from seqstruct.ops.trees.spanning import (
+    GREATEST_INVERSE,
+    spanning_best_tree,
+    spanning_entropy,
+    spanning_log_partition,
+    spanning_marginals,
+)
+from tests.ops.trees.enumeration import (
+    all_trees,
+    below_the_best,
+    draw_arcs,
+    entropy_of,
+    indicators,
+    masked_everywhere,
+    padding,
+    scores_of,
+)  # fmt: skip
+
+INF = float("inf")
+NAMES = ["multi_n5_lengths", "single_n5", "multi_n3", "multi_n5", "multi_n12", "single_n3"]
+roots = pytest.mark.parametrize("single_root", [False, True])
+
+
+def banned(arcs):
+    arcs = arcs.clone()
+    arcs[:, :, 0] = -INF
+    arcs.diagonal(dim1=1, dim2=2).fill_(-INF)
+    return arcs
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 9])
+def test_number_of_trees(n):
+    arcs = torch.zeros(1, n + 1, n + 1, dtype=torch.float64)
+    assert spanning_log_partition(arcs).exp().item() == pytest.approx((n + 1) ** (n - 1))
+    assert spanning_log_partition(arcs, single_root=True).exp().item() == pytest.approx(n ** (n - 1))
+
+
+@roots
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_sum_over_all_trees(generator, n, single_root):
+    arcs = draw_arcs(generator, 2, n)
+    trees = all_trees(n, False, single_root)
+    for b in range(2):
+        scores = scores_of(trees, arcs[b])
+        p = scores.softmax(0)
+        marginals = spanning_marginals(arcs, single_root=single_root)[b]
+        torch.testing.assert_close(marginals, torch.einsum("p,phm->hm", p, indicators(trees)))
+        log_partition = spanning_log_partition(arcs, single_root=single_root)
+        torch.testing.assert_close(log_partition[b], scores.logsumexp(0))
+        torch.testing.assert_close(spanning_entropy(arcs, single_root=single_root)[b], torch.special.entr(p).sum())
+        best = spanning_best_tree(arcs, single_root=single_root)
+        assert torch.equal(best.heads[b], trees[scores.argmax()])
+        torch.testing.assert_close(best.score[b], scores.max())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reference_numbers(golden, name):
+    case = np.load(golden("inference", f"dep_nonproj_{name}.npz"))
+    case = {k: torch.from_numpy(v) for k, v in case.items() if v.ndim and v.dtype.kind in "fi"}
+    single_root = name.startswith("single")
+    arcs = case["theta"].requires_grad_()
+    mask, _ = padding(case["lengths"].tolist(), arcs.size(1) - 1, left=False)
+    marginals = spanning_marginals(arcs, mask, single_root=single_root)
+    found = {
+        "marginals": marginals,
+        "logz": spanning_log_partition(arcs, mask, single_root=single_root),
+        "entropy": spanning_entropy(arcs, mask, single_root=single_root),
+        "grad": torch.autograd.grad((marginals * case["w"]).sum(), arcs)[0],
+    }
+    if bool(case["max_score"].isfinite().all()):  # enumerated
+        best = spanning_best_tree(arcs, mask, single_root=single_root)
+        assert torch.equal(best.heads, case["heads"])
+        found["max_score"] = best.score
+    for key, value in found.items():
+        torch.testing.assert_close(value, case[key], rtol=0, atol=1e-9, msg=lambda m, key=key: f"{key}: {m}")
+
+
+@roots
+@pytest.mark.parametrize("n", [1, 2, 5, 11])
+def test_elimination_equals_determinant(generator, n, single_root):
+    arcs = banned(draw_arcs(generator, 3, n)).requires_grad_()
+    lengths = torch.full((3,), n)
+    weights = draw_arcs(generator, 3, n)
+    total = eliminate(arcs, lengths, single_root, ExactLogSemiring()).sum(0)
+    (expected,) = torch.autograd.grad(total.sum(), arcs, create_graph=True)
+    (truth,) = torch.autograd.grad((expected * weights).sum(), arcs)
+    marginals = spanning_marginals(arcs, single_root=single_root)
+    (grad,) = torch.autograd.grad((marginals * weights).sum(), arcs)
+    torch.testing.assert_close(spanning_log_partition(arcs, single_root=single_root), total, rtol=0, atol=1e-11)
+    torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(grad, truth, rtol=0, atol=1e-12)
+
+
+@roots
+@pytest.mark.parametrize("mask", [-1e30, -1e9, 1e30])
+def test_every_tree_carries_a_mask(generator, mask, single_root):
+    arcs = masked_everywhere(generator, 4, mask).requires_grad_()
+    marginals = spanning_marginals(arcs, single_root=single_root)
+    entropy = spanning_entropy(arcs, single_root=single_root)
+    log_partition = spanning_log_partition(arcs, single_root=single_root)
+    best = spanning_best_tree(arcs, single_root=single_root)
+    trees = all_trees(4, False, single_root)
+    for b in range(len(arcs)):
+        scores, greatest = below_the_best(trees, arcs[b])
+        expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
+        torch.testing.assert_close(marginals[b], expected, rtol=0, atol=1e-13)
+        torch.testing.assert_close(entropy[b], entropy_of(scores), rtol=1e-11, atol=0)
+        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
+        assert scores[(trees == best.heads[b]).all(1)].item() == 0
+
+
+@roots
+@pytest.mark.parametrize("magnitude", [30.0, 1e4, 1e8])
+def test_entropy_keeps_its_digits(generator, magnitude, single_root):
+    """Heads that are sure but for one, which has a rival; and the forms by elimination alone."""
+    arcs = draw_arcs(generator, 5, 4, spread=magnitude)
+    for b, gap in enumerate([0.0, 1.0, 20.0, 30.0]):
+        arcs[b, 1, 4] = arcs[b, :, 4].max() + magnitude
+        arcs[b, 2, 4] = arcs[b, 1, 4] - gap
+    arcs.requires_grad_()
+    trees = all_trees(4, False, single_root)
+    found = spanning_entropy(arcs, single_root=single_root)
+    by_elimination = eliminate(banned(arcs), torch.full((5,), 4), single_root, EntropySemiring())[2]
+    (grad,) = torch.autograd.grad(found.sum(), arcs)
+    for b in range(5):
+        scores, _ = below_the_best(trees, arcs[b].detach())
+        torch.testing.assert_close(found[b], entropy_of(scores), rtol=1e-9, atol=1e-14 * max(1, magnitude / 1e4))
+        torch.testing.assert_close(by_elimination[b], entropy_of(scores), rtol=1e-9, atol=1e-15 * magnitude)
+        p = scores.softmax(0)
+        weight = -p * (scores.log_softmax(0) + entropy_of(scores))
+        expected = torch.einsum("p,phm->hm", weight, indicators(trees))
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-14 * max(magnitude, 100))
+    assert (found >= 0).all()
+
+
+@roots
+def test_small_gap_to_a_singular_laplacian(generator, single_root):
+    """Two words that prefer each other by 30: a determinant would lose digits that elimination keeps."""
+    arcs = draw_arcs(generator, 2, 4)
+    arcs[0, 1, 2] += 30.0
+    arcs[0, 2, 1] += 30.0
+    arcs.requires_grad_()
+    trees = all_trees(4, False, single_root)
+    scores = scores_of(trees, arcs[0].detach())
+    marginals = spanning_marginals(arcs, single_root=single_root)
+    expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
+    torch.testing.assert_close(marginals[0], expected, rtol=0, atol=1e-13)
+    laplacian = torch.diag(arcs[0].exp()[:, 1:].sum(0)) - arcs[0].exp()[1:, 1:]
+    assert laplacian.inverse().abs().max() * laplacian.abs().max() > GREATEST_INVERSE
+    weights = draw_arcs(generator, 2, 4)
+    (grad,) = torch.autograd.grad((marginals * weights).sum(), arcs)
+    values = (indicators(trees) * weights[0]).sum((1, 2))
+    p = scores.softmax(0)
+    covariance = torch.einsum("p,p,phm->hm", p, values - p @ values, indicators(trees))
+    torch.testing.assert_close(grad[0], covariance, rtol=0, atol=1e-12)
+
+
+@roots
+@pytest.mark.parametrize("spread", [1.0, 100.0])
+@pytest.mark.parametrize("n", [1, 3])
+def test_gradcheck(generator, n, spread, single_root):
+    arcs = draw_arcs(generator, 2, n)
+    if spread > 1:  # by elimination, in a smooth place
+        arcs[:, 0] -= 20.0
+    arcs.requires_grad_()
+    mask, _ = padding([n, n - 1], n, left=True)
+    for form in (spanning_marginals, spanning_entropy, spanning_log_partition):
+        assert torch.autograd.gradcheck(lambda x, form=form: form(x, mask, single_root=single_root), arcs)
+    assert torch.autograd.gradgradcheck(lambda x: spanning_log_partition(x, mask, single_root=single_root), arcs)
+
+
+@roots
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_is_invisible(generator, left, single_root):
+    lengths, n = [5, 3, 1, 0], 5
+    mask, places = padding(lengths, n, left)
+    arcs = draw_arcs(generator, 4, n)
+    for b, place in enumerate(places):
+        outside = torch.ones(n + 1, dtype=torch.bool).index_fill(0, place, False)
+        arcs[b, outside], arcs[b, :, outside] = float("nan"), float("nan")
+    arcs.requires_grad_()
+    marginals = spanning_marginals(arcs, mask, single_root=single_root)
+    (grad,) = torch.autograd.grad(marginals.square().sum(), arcs)
+    log_partition = spanning_log_partition(arcs, mask, single_root=single_root)
+    best = spanning_best_tree(arcs, mask, single_root=single_root)
+    for b, (length, place) in enumerate(zip(lengths, places, strict=True)):
+        alone = arcs[b : b + 1, place][:, :, place].detach().clone().requires_grad_()
+        one = spanning_marginals(alone, single_root=single_root)
+        torch.testing.assert_close(marginals[b, place][:, place], one[0], rtol=0, atol=1e-13)
+        if length:
+            (own,) = torch.autograd.grad(one.square().sum(), alone)
+            torch.testing.assert_close(grad[b, place][:, place], own[0], rtol=0, atol=1e-12)
+        assert marginals[b].sum().item() == pytest.approx(length)
+        assert grad[b].isfinite().all()
+        torch.testing.assert_close(log_partition[b], spanning_log_partition(alone, single_root=single_root)[0])
+        heads = spanning_best_tree(alone, single_root=single_root).heads[0]
+        assert torch.equal(best.heads[b, place[1:] - 1], place[heads])
+    assert (best.heads[mask] == -1).all()
+
+
+@roots
+@pytest.mark.parametrize("spread", [100.0, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_extreme_potentials(generator, spread, single_root, dtype):
+    arcs = draw_arcs(generator, 3, 4, spread, dtype).requires_grad_()
+    trees = all_trees(4, False, single_root)
+    marginals = spanning_marginals(arcs, single_root=single_root)
+    (grad,) = torch.autograd.grad((marginals * arcs.detach().sin()).sum(), arcs)
+    assert grad.isfinite().all()
+    for b in range(3):
+        p = scores_of(trees, arcs[b].detach().double()).softmax(0)
+        expected = torch.einsum("p,phm->hm", p, indicators(trees)).to(dtype)
+        torch.testing.assert_close(marginals[b], expected, rtol=0, atol=1e-9 if dtype == torch.float64 else 1e-5)
+
+
+@roots
+def test_impossible_arcs(generator, single_root):
+    n = 4
+    arcs = draw_arcs(generator, 3, n)
+    blocked = torch.rand(n + 1, n + 1, generator=generator) < 0.5
+    blocked[0, 1] = blocked[1, 2] = blocked[2, 3] = blocked[3, 4] = False
+    blocked[1:, 1] = True  # the first word can have the root alone as its head
+    arcs[0].masked_fill_(blocked, -INF)
+    arcs[1, :, 2] = -INF
+    arcs.requires_grad_()
+    trees = all_trees(n, False, single_root)
+    scores = scores_of(trees, arcs[0].detach())
+    marginals = spanning_marginals(arcs, single_root=single_root)
+    expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
+    torch.testing.assert_close(marginals[0], expected, rtol=0, atol=1e-13)
+    log_partition = spanning_log_partition(arcs, single_root=single_root)
+    torch.testing.assert_close(log_partition[0], scores.logsumexp(0))
+    for loss in (marginals.sin().sum(), log_partition[[0, 2]].sum()):
+        (grad,) = torch.autograd.grad(loss, arcs, retain_graph=True)
+        assert grad.isfinite().all()
+        assert (grad[0][blocked] == 0).all()
+    assert log_partition[1] == -INF and (marginals[1] == 0).all()
+    best = spanning_best_tree(arcs, single_root=single_root)
+    assert torch.equal(best.heads[0], trees[scores.argmax()])
+    assert (best.heads[1] == -1).all() and best.score[1] == -INF
+    assert spanning_entropy(arcs, single_root=single_root)[1] == 0
+
+
+@roots
+def test_best_tree_of_many_cycles(generator, single_root):
+    """Few distinct scores, so that cycles nest; against enumeration."""
+    trees = all_trees(5, False, single_root)
+    arcs = torch.randint(-3, 4, (12, 6, 6), generator=generator).double()
+    arcs[:, 0] -= 6.0
+    best = spanning_best_tree(arcs, single_root=single_root)
+    for b in range(12):
+        scores = scores_of(trees, arcs[b])
+        assert best.score[b] == scores.max()
+        assert scores_of(best.heads[b : b + 1], arcs[b])[0] == scores.max()
+        assert (trees == best.heads[b]).all(1).any()
+
+
+def test_one_root_arc_however_large_the_scores(generator):
+    arcs = 1e12 * draw_arcs(generator, 3, 4)
+    arcs[:, 0] += 1e15
+    trees = all_trees(4, False, True)
+    best = spanning_best_tree(arcs, single_root=True)
+    for b in range(3):
+        assert torch.equal(best.heads[b], trees[scores_of(trees, arcs[b]).argmax()])
+
+
+def test_no_single_root_tree():
+    arcs = torch.full((1, 3, 3), -INF, dtype=torch.float64)
+    arcs[0, 0, 1:] = 0.0
+    assert spanning_best_tree(arcs).heads.tolist() == [[0, 0]]
+    assert spanning_best_tree(arcs, single_root=True).heads.tolist() == [[-1, -1]]
+    assert spanning_log_partition(arcs, single_root=True).item() == -INF
+    assert spanning_log_partition(arcs).item() == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("number", [float("nan"), INF])
+@pytest.mark.parametrize("form", [spanning_marginals, spanning_log_partition, spanning_best_tree, spanning_entropy])
+def test_what_is_no_number_is_refused(generator, number, form):
+    arcs = draw_arcs(generator, 2, 4)
+    mask, _ = padding([4, 3], 4, left=True)
+    arcs[1, 3, 4] = number
+    with pytest.raises(ValueError, match=r"arcs: .* at \[1, 3, 4\]"):
+        form(arcs, mask)
+
+
+def test_no_graph_without_gradient(generator):
+    arcs = draw_arcs(generator, 2, 4)
+    arcs[0] *= 100.0
+    assert not spanning_marginals(arcs).requires_grad and not spanning_log_partition(arcs).requires_grad
+    with torch.no_grad():
+        arcs.requires_grad_()
+        assert not spanning_marginals(arcs).requires_grad and not spanning_log_partition(arcs).requires_grad
+    assert not spanning_best_tree(arcs).score.requires_grad
+
+
+@pytest.mark.parametrize("form", [spanning_marginals, projective_marginals])
+def test_training_after_inference(generator, form):
+    """What is cached in inference mode must serve a backward pass; a size that no other test uses."""
+    arcs = draw_arcs(generator, 2, 17)
+    with torch.inference_mode():
+        form(arcs)
+    (grad,) = torch.autograd.grad(form(arcs.requires_grad_()).square().sum(), arcs)
+    assert grad.abs().max() > 0
+
+
+def test_no_word_at_all():
+    arcs = torch.zeros(2, 1, 1)
+    assert torch.equal(spanning_log_partition(arcs), torch.zeros(2))
+    assert torch.equal(spanning_marginals(arcs), torch.zeros(2, 1, 1))
+    assert spanning_best_tree(arcs).heads.shape == (2, 0)
+    with pytest.raises(ValueError, match="expected arcs"):
+        spanning_marginals(torch.zeros(2, 3, 4))

@@ -1,0 +1,387 @@
+"""Projective trees: enumeration, reference numbers, the paper's own backward pass, extremes, gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from seqstruct.ops import trees as dependency
+from seqstruct.ops.semiring import EntropySemiring, LogSemiring, MaxSemiring, RealSemiring
+from seqstruct.ops.trees import (
+    projective_best_tree,
+    projective_entropy,
+    projective_log_partition,
+    projective_marginals,
+    projective_sample,
+)
+from seqstruct.ops.trees.chart import projective_total
+from seqstruct.ops.trees.layout import aligned_arcs, masked_arcs
+from seqstruct.ops.trees.log import log_trees, log_trees_tangent
+from seqstruct.ops.trees.scaled import scaled_trees, scaled_trees_tangent
+from tests.ops.signed_log import Signed, gradients, run, tree_program
+from tests.ops.trees.enumeration import (
+    all_trees,
+    below_the_best,
+    draw_arcs,
+    entropy_of,
+    indicators,
+    masked_everywhere,
+    padding,
+    scores_of,
+)  # fmt: skip
+
+INF = float("inf")
+OWN = ["multi_n5_extreme100", "multi_n6_lengths", "single_n6_lengths", "single_n5"]
+OUTSIDE = ["multi_n2", "multi_n3", "multi_n4", "multi_n5", "multi_n6", "multi_n6_scale4", "multi_n12", "multi_n25"]
+OUTSIDE += ["multi_n25_lengths", "single_n2", "single_n3", "single_n4", "single_n6", "single_n12", "single_n25_lengths"]
+roots = pytest.mark.parametrize("single_root", [False, True])
+
+
+def prepared(arcs):
+    rows, arcs = aligned_arcs(arcs, None)
+    return masked_arcs(arcs, rows), torch.full((len(arcs),), arcs.size(1) - 1)
+
+
+@pytest.mark.parametrize(("single_root", "counts"), [(False, [1, 3, 12, 55]), (True, [1, 2, 7, 30])])
+def test_number_of_trees(single_root, counts):
+    for n, count in enumerate(counts, 1):
+        assert len(all_trees(n, True, single_root)) == count
+        found = projective_log_partition(torch.zeros(1, n + 1, n + 1, dtype=torch.float64), single_root=single_root)
+        assert found.exp().item() == pytest.approx(count)
+
+
+@roots
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_sum_over_all_trees(generator, n, single_root):
+    arcs = draw_arcs(generator, 2, n)
+    trees = all_trees(n, True, single_root)
+    for b in range(2):
+        scores = scores_of(trees, arcs[b])
+        p = scores.softmax(0)
+        marginals = projective_marginals(arcs, single_root=single_root)[b]
+        torch.testing.assert_close(marginals, torch.einsum("p,phm->hm", p, indicators(trees)))
+        log_partition = projective_log_partition(arcs, single_root=single_root)
+        torch.testing.assert_close(log_partition[b], scores.logsumexp(0))
+        torch.testing.assert_close(projective_entropy(arcs, single_root=single_root)[b], torch.special.entr(p).sum())
+        best = projective_best_tree(arcs, single_root=single_root)
+        assert torch.equal(best.heads[b], trees[scores.argmax()])
+        torch.testing.assert_close(best.score[b], scores.max())
+
+
+@roots
+@pytest.mark.parametrize("semiring", [LogSemiring(), RealSemiring(), MaxSemiring(), EntropySemiring()])
+def test_one_recursion_many_semirings(generator, semiring, single_root):
+    arcs, lengths = prepared(draw_arcs(generator, 1, 4))
+    scores = scores_of(all_trees(4, True, single_root), arcs[0])
+    expected = {
+        LogSemiring: scores.logsumexp(0),
+        RealSemiring: scores.exp().sum(),
+        MaxSemiring: scores.max(),
+        EntropySemiring: torch.special.entr(scores.softmax(0)).sum(),
+    }[type(semiring)]
+    torch.testing.assert_close(projective_total(arcs, lengths, single_root, semiring)[0], expected)
+
+
+@pytest.mark.parametrize("name", OWN + OUTSIDE)
+def test_reference_numbers(golden, name):
+    case = {k: torch.from_numpy(v) for k, v in np.load(golden("inference", f"dep_proj_{name}.npz")).items() if v.ndim}
+    single_root = name.startswith("single")
+    arcs = case["theta"].requires_grad_()
+    mask, _ = padding(case["lengths"].tolist(), arcs.size(1) - 1, left=False)
+    marginals = projective_marginals(arcs, mask, single_root=single_root)
+    best = projective_best_tree(arcs, mask, single_root=single_root)
+    assert torch.equal(best.heads, case["heads"])
+    found = {
+        "marginals": marginals,
+        "logz": projective_log_partition(arcs, mask, single_root=single_root),
+        "entropy": projective_entropy(arcs, mask, single_root=single_root),
+        "max_score": best.score,
+        "grad": torch.autograd.grad((marginals * case["w"]).sum(), arcs)[0],
+    }
+    for key, value in found.items():
+        torch.testing.assert_close(value, case[key], rtol=0, atol=1e-9, msg=lambda m, key=key: f"{key}: {m}")
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_backward_pass_of_the_paper(generator, n):
+    arcs, weights = draw_arcs(generator, 1, n, spread=2.0).requires_grad_(), draw_arcs(generator, 1, n)
+    program, parts = tree_program(n + 1)
+    places = [(s + 1, t + 1) for s in range(n + 1) for t in range(1, n + 1) if s != t]
+    leaves = {("theta", s, t): Signed(arcs[0, s - 1, t - 1].item(), 1) for s, t in places}
+    values = run(program, leaves)
+    upstream = {(s, t): weights[0, s - 1, t - 1].item() for s, t in places}
+    expected = gradients(program, values, parts, ("a", 1, n + 1, "R", 1), upstream)
+    marginals = projective_marginals(arcs)
+    (grad,) = torch.autograd.grad((marginals * weights).sum(), arcs)
+    for s, t in places:
+        assert grad[0, s - 1, t - 1].item() == pytest.approx(expected[("theta", s, t)].number(), abs=1e-12)
+    assert (grad[0, :, 0] == 0).all() and (grad[0].diagonal() == 0).all()
+
+
+@roots
+@pytest.mark.parametrize("n", [1, 2, 7, 13])
+def test_three_forms_agree(generator, n, single_root):
+    """The chart over the log semiring with derivatives by autograd, log space, scaled."""
+    arcs, lengths = prepared(draw_arcs(generator, 3, n, spread=2.0))
+    lengths = torch.tensor([n, max(0, n - 1), n // 2])
+    real = torch.arange(n + 1) <= lengths.unsqueeze(1)
+    arcs = arcs.masked_fill(~(real.unsqueeze(1) & real.unsqueeze(2)), -INF).requires_grad_()
+    direction = draw_arcs(generator, 3, n)
+    total = projective_total(arcs, lengths, single_root, LogSemiring())
+    (marginals,) = torch.autograd.grad(total.sum(), arcs, create_graph=True)
+    (tangent,) = torch.autograd.grad((marginals * direction).sum(), arcs)
+    scaled = scaled_trees(arcs.detach(), lengths, single_root)
+    trees, found = log_trees(arcs.detach(), lengths, single_root)
+    assert scaled.exact.all()
+    for log_partition in (trees.log_partition, scaled.log_partition):
+        torch.testing.assert_close(log_partition, total, rtol=0, atol=1e-11)
+    for one in (found, scaled.marginals):
+        torch.testing.assert_close(one, marginals, rtol=0, atol=1e-12)
+    for one in (
+        log_trees_tangent(trees, direction, single_root),
+        scaled_trees_tangent(scaled.kept, scaled.loan, direction, single_root),
+    ):
+        torch.testing.assert_close(one, tangent, rtol=0, atol=1e-12)
+
+
+@roots
+@pytest.mark.parametrize("n", [1, 3])
+def test_gradcheck(generator, n, single_root):
+    arcs = draw_arcs(generator, 2, n).requires_grad_()
+    mask, _ = padding([n, n - 1], n, left=True)
+    for form in (projective_marginals, projective_entropy, projective_log_partition):
+        assert torch.autograd.gradcheck(lambda x, form=form: form(x, mask, single_root=single_root), arcs)
+    assert torch.autograd.gradgradcheck(lambda x: projective_log_partition(x, mask, single_root=single_root), arcs)
+
+
+@roots
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_is_invisible(generator, left, single_root):
+    lengths, n = [5, 3, 1, 0], 5
+    mask, places = padding(lengths, n, left)
+    arcs = draw_arcs(generator, 4, n)
+    for b, place in enumerate(places):
+        outside = torch.ones(n + 1, dtype=torch.bool).index_fill(0, place, False)
+        arcs[b, outside], arcs[b, :, outside] = float("nan"), float("nan")
+    arcs[:, :, 0] = float("nan")
+    arcs.requires_grad_()
+    marginals = projective_marginals(arcs, mask, single_root=single_root)
+    (grad,) = torch.autograd.grad(marginals.square().sum(), arcs)
+    log_partition = projective_log_partition(arcs, mask, single_root=single_root)
+    entropy = projective_entropy(arcs, mask, single_root=single_root)
+    best = projective_best_tree(arcs, mask, single_root=single_root)
+    for b, (length, place) in enumerate(zip(lengths, places, strict=True)):
+        alone = arcs[b : b + 1, place][:, :, place].detach().clone().requires_grad_()
+        one = projective_marginals(alone, single_root=single_root)
+        (own,) = torch.autograd.grad(one.square().sum(), alone)
+        torch.testing.assert_close(marginals[b, place][:, place], one[0], rtol=0, atol=1e-13)
+        torch.testing.assert_close(grad[b, place][:, place], own[0], rtol=0, atol=1e-13)
+        assert marginals[b].sum().item() == pytest.approx(length)
+        assert grad[b].isfinite().all()
+        torch.testing.assert_close(log_partition[b], projective_log_partition(alone, single_root=single_root)[0])
+        torch.testing.assert_close(entropy[b], projective_entropy(alone, single_root=single_root)[0])
+        heads = projective_best_tree(alone, single_root=single_root).heads[0]
+        assert torch.equal(best.heads[b, place[1:] - 1], place[heads])
+    assert (best.heads[mask] == -1).all()
+
+
+@roots
+@pytest.mark.parametrize("spread", [100.0, 1000.0, 1e4])
+def test_rows_out_of_range_go_to_log_space(generator, spread, single_root):
+    arcs = draw_arcs(generator, 3, 9)
+    arcs[1] *= spread
+    # The best head of every word but one is a word of its own kind: no tree is made of such arcs.
+    arcs[1, 2, 1], arcs[1, 1, 2] = 10 * spread, 10 * spread
+    prepared_arcs, lengths = prepared(arcs)
+    assert not scaled_trees(prepared_arcs, lengths, single_root).exact.all()
+    trees, expected = log_trees(prepared_arcs, lengths, single_root)
+    arcs.requires_grad_()
+    marginals = projective_marginals(arcs, single_root=single_root)
+    torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-9)
+    weights = draw_arcs(generator, 3, 9)
+    (grad,) = torch.autograd.grad((marginals * weights).sum(), arcs)
+    truth = log_trees_tangent(trees, weights, single_root)
+    torch.testing.assert_close(grad, truth, rtol=0, atol=1e-9)
+    found = projective_log_partition(arcs, single_root=single_root)
+    torch.testing.assert_close(found, trees.log_partition, rtol=1e-13, atol=1e-9)
+
+
+@pytest.mark.parametrize(("n", "single_root"), [(64, True), (150, True), (200, False), (300, False)])
+def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, n, single_root):
+    """Spreads 1 to 6, impossible arcs, padding on either side; the truth is log space, to which all rows are sent."""
+    arcs = draw_arcs(generator, 4, n) * torch.tensor([1.0, 3.0, 6.0, 3.0]).view(4, 1, 1)
+    blocked = torch.rand(n + 1, n + 1, generator=generator) < 0.3
+    arcs[3].masked_fill_(blocked.index_fill(0, torch.tensor([0]), False), -INF)
+    mask = torch.zeros(4, n, dtype=torch.bool)
+    mask[0, : n // 3], mask[3, n - 11 :] = True, True
+    arcs.requires_grad_()
+    weights = draw_arcs(generator, 4, n)
+    calls = []
+    monkeypatch.setattr(dependency, "log_trees", lambda *x: calls.append(len(x[0])) or log_trees(*x))
+
+    def results():
+        marginals = projective_marginals(arcs, mask, single_root=single_root)
+        (grad,) = torch.autograd.grad((marginals * weights).sum(), arcs)
+        with torch.no_grad():
+            return projective_log_partition(arcs, mask, single_root=single_root), marginals, grad
+
+    found = results()
+    assert not calls
+    torch.testing.assert_close(found[1].sum((1, 2)), (~mask).sum(1).double(), rtol=1e-12, atol=0)
+    if n > 200:
+        return
+    monkeypatch.setattr(dependency, "scaled_trees", lambda *x: (y := scaled_trees(*x))._replace(exact=~y.exact))
+    truth = results()
+    assert calls == [4, 4]
+    torch.testing.assert_close(found[0], truth[0], rtol=1e-13, atol=0)
+    torch.testing.assert_close(found[1:], truth[1:], rtol=0, atol=1e-10)
+
+
+@roots
+@pytest.mark.parametrize("mask", [-1e30, -1e9, 1e30])
+def test_every_tree_carries_a_mask(generator, mask, single_root):
+    arcs = masked_everywhere(generator, 4, mask).requires_grad_()
+    marginals = projective_marginals(arcs, single_root=single_root)
+    entropy = projective_entropy(arcs, single_root=single_root)
+    log_partition = projective_log_partition(arcs, single_root=single_root)
+    best = projective_best_tree(arcs, single_root=single_root)
+    trees = all_trees(4, True, single_root)
+    for b in range(len(arcs)):
+        scores, greatest = below_the_best(trees, arcs[b])
+        p, every = scores.softmax(0), indicators(trees)
+        torch.testing.assert_close(marginals[b], torch.einsum("p,phm->hm", p, every), rtol=0, atol=1e-13)
+        torch.testing.assert_close(entropy[b], entropy_of(scores), rtol=1e-11, atol=0)
+        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
+        if b < 2 or single_root:
+            assert scores[(trees == best.heads[b]).all(1)].item() == 0
+        (grad,) = torch.autograd.grad(marginals[b, 1, 3], arcs, retain_graph=True)
+        expected = torch.einsum("p,phm->hm", p * (every[:, 1, 3] - marginals[b, 1, 3]), every)
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-13)
+
+
+@roots
+@pytest.mark.parametrize("magnitude", [30.0, 1e4, 1e8])
+def test_entropy_keeps_its_digits(generator, magnitude, single_root):
+    """Heads that are sure but for one, which has a rival."""
+    arcs = draw_arcs(generator, 5, 4, spread=magnitude)
+    for b, gap in enumerate([0.0, 1.0, 20.0, 30.0]):
+        arcs[b, 3, 4] = arcs[b, :, 4].max() + magnitude
+        arcs[b, 2, 4] = arcs[b, 3, 4] - gap
+        arcs[b, 2, 3] = arcs[b, :, 3].max() + magnitude
+    arcs.requires_grad_()
+    trees = all_trees(4, True, single_root)
+    found = projective_entropy(arcs, single_root=single_root)
+    (grad,) = torch.autograd.grad(found.sum(), arcs)
+    for b in range(5):
+        scores, _ = below_the_best(trees, arcs[b].detach())
+        torch.testing.assert_close(found[b], entropy_of(scores), rtol=1e-9, atol=1e-15)
+        weight = -scores.softmax(0) * (scores.log_softmax(0) + entropy_of(scores))
+        expected = torch.einsum("p,phm->hm", weight, indicators(trees))
+        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-14)
+    assert (found >= 0).all()
+
+
+@pytest.mark.parametrize("spread", [1.0, 100.0, 1e4])
+def test_single_precision(generator, spread):
+    arcs = draw_arcs(generator, 4, 11, spread, torch.float32)
+    exact = projective_marginals(arcs.double())
+    arcs.requires_grad_()
+    marginals = projective_marginals(arcs)
+    loss = (marginals * arcs.detach().sin()).sum() + projective_entropy(arcs).sum()
+    (grad,) = torch.autograd.grad(loss, arcs)
+    assert grad.dtype == torch.float32 and grad.isfinite().all()
+    torch.testing.assert_close(marginals, exact.float(), rtol=0, atol=1e-5)
+
+
+@roots
+def test_impossible_arcs(generator, single_root):
+    """-inf: as with weight 0, nothing NaN; rows where no tree is left."""
+    n = 4
+    arcs = draw_arcs(generator, 3, n)
+    blocked = torch.rand(n + 1, n + 1, generator=generator) < 0.4
+    blocked[0, 1] = blocked[1, 2] = blocked[2, 3] = blocked[3, 4] = False
+    arcs[0].masked_fill_(blocked, -INF)
+    arcs[1, :, 2] = -INF
+    arcs.requires_grad_()
+    trees = all_trees(n, True, single_root)
+    scores = scores_of(trees, arcs[0].detach())
+    marginals = projective_marginals(arcs, single_root=single_root)
+    expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
+    torch.testing.assert_close(marginals[0], expected, rtol=0, atol=1e-13)
+    log_partition = projective_log_partition(arcs, single_root=single_root)
+    torch.testing.assert_close(log_partition[0], scores.logsumexp(0))
+    (grad,) = torch.autograd.grad(marginals.sin().sum(), arcs)
+    assert grad.isfinite().all()
+    assert (grad[0][blocked] == 0).all()
+    assert log_partition[1] == -INF and (marginals[1] == 0).all()
+    best = projective_best_tree(arcs, single_root=single_root)
+    assert (best.heads[1] == -1).all() and best.score[1] == -INF
+    assert projective_entropy(arcs, single_root=single_root)[1] == 0
+
+
+@pytest.mark.parametrize("number", [float("nan"), INF])
+@pytest.mark.parametrize(
+    "form", [projective_marginals, projective_log_partition, projective_best_tree, projective_entropy]
+)
+def test_what_is_no_number_is_refused(generator, number, form):
+    arcs = draw_arcs(generator, 2, 4)
+    mask, _ = padding([4, 3], 4, left=True)
+    arcs[1, 3, 4] = number
+    with pytest.raises(ValueError, match=r"arcs: .* at \[1, 3, 4\]"):
+        form(arcs, mask)
+
+
+@roots
+def test_samples_have_the_right_frequency(generator, single_root):
+    arcs = draw_arcs(generator, 2, 4)
+    mask, places = padding([4, 3], 4, left=True)
+    samples = projective_sample(arcs, mask, count=3000, generator=generator, single_root=single_root)
+    assert (samples[:, 1, 0] == -1).all()
+    for b, place in enumerate(places):
+        trees = all_trees(len(place) - 1, True, single_root)
+        p = scores_of(trees, arcs[b, place][:, place]).softmax(0)
+        seen = (samples[:, None, b, place[1:] - 1] == place[trees]).all(2).double().mean(0)
+        torch.testing.assert_close(seen, p, rtol=0, atol=0.04)
+
+
+def test_samples_follow_their_generator(generator):
+    arcs = draw_arcs(generator, 2, 6)
+    one, same = (projective_sample(arcs, count=2, generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    assert torch.equal(one, same)
+
+
+def test_no_graph_without_gradient(generator):
+    arcs = draw_arcs(generator, 2, 4)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x) or x, lambda x: x):
+        assert not projective_marginals(arcs).requires_grad
+        with torch.no_grad():
+            assert not projective_marginals(arcs.requires_grad_()).requires_grad
+            assert not projective_log_partition(arcs).requires_grad
+    assert not kept
+    assert not projective_best_tree(arcs).score.requires_grad
+
+
+def test_backward_twice(generator):
+    arcs = draw_arcs(generator, 2, 5).requires_grad_()
+    loss = projective_marginals(arcs)[:, 1].square().sum()
+    (first,) = torch.autograd.grad(loss, arcs, retain_graph=True)
+    assert torch.equal(first, torch.autograd.grad(loss, arcs)[0])
+
+
+def test_shapes_are_checked(generator):
+    for wrong in (torch.zeros(2, 3), torch.zeros(2, 3, 4), torch.zeros(2, 0, 0), torch.zeros(2, 3, 3).long()):
+        with pytest.raises(ValueError, match="expected arcs"):
+            projective_marginals(wrong)
+    with pytest.raises(ValueError, match="padding_mask"):
+        projective_marginals(torch.zeros(2, 3, 3), torch.zeros(2, 3, dtype=torch.bool))
+    with pytest.raises(ValueError, match="1 or more"):
+        projective_sample(torch.zeros(2, 3, 3), count=0, generator=generator)
+
+
+def test_no_word_at_all():
+    arcs = torch.zeros(2, 1, 1, requires_grad=True)
+    assert torch.equal(projective_log_partition(arcs), torch.zeros(2))
+    assert torch.equal(torch.autograd.grad(projective_marginals(arcs).sum(), arcs)[0], torch.zeros(2, 1, 1))
+    assert projective_best_tree(arcs).heads.shape == (2, 0)
