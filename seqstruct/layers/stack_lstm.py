@@ -17,7 +17,6 @@ from seqstruct.attention import Choice
 from seqstruct.ops.cells.lstm import lstm_step
 from seqstruct.ops.cells.stack_lstm import StackTape, stack_lstm
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.pushdown_tape import CompiledPushdownTape
 from seqstruct.ops.pushdown import (
     pushdown_initial,
     pushdown_reading,
@@ -26,6 +25,7 @@ from seqstruct.ops.pushdown import (
     transition_count,
 )
 from seqstruct.ops.pushdown import tape as pushdown_tape
+from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
 from seqstruct.ops.pushdown.layout import LARGEST_READING
 from seqstruct.ops.pushdown.tape import PushdownTape
 from seqstruct.ops.superposition import tape as superposition_tape

@@ -14,7 +14,7 @@ What depends on the word comes in as one tensor `projected` B T K d (steps: B K 
 of f1, z1, for C and F logits of f2, z2, and last, where there is an output gate, the logits of o; K is thus 2 or 3 (B,
 B_max_plus), 4 or 5 (C, F).  One product makes all of it.  The state is B J d: c, or c1 and c2.
 
-The automata themselves are in `rational_automata`.
+The automata themselves are in `automata.families`.
 
 F alone, and it always, takes final_logits 2 d (of p1, p2) and epsilon_logits d (of r).
 Raises ValueError on an automaton that is none of these, parameters of F elsewhere or missing, or shapes that do not

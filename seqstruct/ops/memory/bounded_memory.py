@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.bounded_memory import CompiledBoundedMemory, fits_step, write_and_read
 from seqstruct.ops.first_derivatives import first_derivatives_only
+from seqstruct.ops.memory.compiled_bounded_memory import CompiledBoundedMemory, fits_step, write_and_read
 
 CHUNK = 32
 LOWEST = -1e30  # the log-total of a slot that is empty

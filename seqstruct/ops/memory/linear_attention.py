@@ -20,14 +20,14 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.linear_attention import (
+from seqstruct.ops.first_derivatives import first_derivatives_only
+from seqstruct.ops.memory.compiled_linear_attention import (
     CompiledLinearAttention,
     decay_gradient,
     fits_step,
     read_one,
     write_and_read,
 )
-from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.memory.feature_maps import FeatureMap
 
 CHUNK = 32

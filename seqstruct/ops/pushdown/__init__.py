@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.pushdown import CompiledRuns
+from seqstruct.ops.pushdown.compiled import CompiledRuns
 from seqstruct.ops.pushdown.layout import arrange, pad_pushdown_logits, pushed_vectors, scale, transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.pushdown.recurrence import SMALLEST_TOTAL
@@ -39,7 +39,7 @@ __all__ = [
 def pushdown_stack(logits: Tensor, pushed: Tensor, bottom: Tensor, *, states: int, symbols: int) -> Tensor:
     """Readings of all steps of all runs, with a backward pass of its own (first derivatives only).
 
-    logits: B T A, log-weights as laid out in `pushdown_layout`, any real numbers or -inf, not normalised.
+    logits: B T A, log-weights as laid out in `pushdown.layout`, any real numbers or -inf, not normalised.
     pushed: B T m, the vectors pushed, any real numbers; bottom: m, the vector of the bottom element.
     Returns readings B T (Q S m), (state, symbol, vector) with the vector fastest, in the data type of `pushed`.
     All runs are summed in float64, on the CPU in compiled form where that is asked for (`seqstruct.ops.compiled`).

@@ -16,7 +16,7 @@ from seqstruct.ops.pushdown.log import log_tables
 def expected_actions(logits: Tensor, *, states: int, symbols: int) -> Tensor:
     """Probabilities of push, pop and replace at each step: shares of the weight of the runs that end with that step.
 
-    logits: B T A, log-weights as laid out in `pushdown_layout`, any real numbers or -inf, not normalised.
+    logits: B T A, log-weights as laid out in `pushdown.layout`, any real numbers or -inf, not normalised.
     Returns B T 3 float64, (push, pop, replace), summing to 1; zeros where no run is left.
     Raises ValueError if the shapes do not fit.
     Cost: O(B S T^3 Q^3) sums in log space, O(B S T^2 Q^2) memory.
@@ -40,7 +40,7 @@ def expected_actions(logits: Tensor, *, states: int, symbols: int) -> Tensor:
 def _endings(logits: Tensor, states: int, symbols: int) -> Tensor:
     """B T 2 QS: log-weights of the runs before each step that end in (q, x), and of those whose top is not the bottom.
 
-    The recurrence of F in `pushdown_scaled`; what is above the bottom comes from a push of whatever was there before.
+    The recurrence of F in `pushdown.scaled`; what is above the bottom comes from a push of whatever was there before.
     """
     B, T, _ = logits.shape
     top = states * symbols

@@ -1,6 +1,6 @@
-"""The most probable run of the vector pushdown automaton of `pushdown`: Viterbi over the tables of `pushdown_log`.
+"""The most probable run of the vector pushdown automaton of `pushdown`: Viterbi over the tables of `pushdown.log`.
 
-X, g and their names are those of `pushdown_scaled`, with the greatest weight of a run in place of the sum of weights.
+X, g and their names are those of `pushdown.scaled`, with the greatest weight of a run in place of the sum of weights.
 Beside them V_k[s z] is the weight of what may follow from time k in state s with top z when that element is not popped
 any more:
     V_T = 1,    V_k = max(push_{k+1} V_{k+1}, replace_{k+1} V_{k+1}, max_{j>=k+2} g[k,j] V_j).
@@ -57,7 +57,7 @@ class Run(NamedTuple):
 def most_probable_run(logits: Tensor, *, states: int, symbols: int, padding_mask: Tensor | None = None) -> list[Run]:
     """The run of greatest weight over all steps, for each row of the batch; it may end in any state with any stack.
 
-    logits: B T A, log-weights as laid out in `pushdown_layout`, any real numbers or -inf, not normalised.
+    logits: B T A, log-weights as laid out in `pushdown.layout`, any real numbers or -inf, not normalised.
     padding_mask: B T bool, True = padding, or None.
     Of runs of equal weight one is taken: a push before a replacement before a push that is popped again, then the
     smaller state, symbol and step.

@@ -1,6 +1,6 @@
 """Sums over all runs of a vector pushdown automaton in log space: exact for any logits, and slow.
 
-The recurrences are those of `pushdown_scaled`, with logarithms of weights and, in place of weighted sums of vectors,
+The recurrences are those of `pushdown.scaled`, with logarithms of weights and, in place of weighted sums of vectors,
 their means: a mean is a convex combination of pushed vectors, so it needs neither scale nor sign.  An impossible cell
 is -inf; the derivative through it is 0.
 """
@@ -58,7 +58,7 @@ def pushdown_log(logits: Tensor, pushed: Tensor, bottom: Tensor, states: int, sy
 def log_tables(
     moves: Tensor, pops: Tensor, sum_over: Callable[[Tensor, int], Tensor] = torch.logsumexp
 ) -> tuple[Tensor, Tensor]:
-    """log X and log g of `pushdown_scaled`, each BS TQ TQ; column j - 1 is of step j; phase 1 there.
+    """log X and log g of `pushdown.scaled`, each BS TQ TQ; column j - 1 is of step j; phase 1 there.
 
     moves: T B 2SQ SQ, pops: T B S Q Q, log-weights; sum_over: how the runs of an entry make one number, logsumexp or
     amax over an axis.

@@ -1,7 +1,7 @@
 """One step of the vector pushdown automaton, and the chain of such steps that gradients flow back through.
 
 Times are 0 .. j.  For each time k, symbol y and state r on top the table holds one row:
-* F_k[r y] as in `pushdown_scaled` (1 + m columns), and
+* F_k[r y] as in `pushdown.scaled` (1 + m columns), and
 * inner weights gamma[i->k][q x -> r y], i = 0 .. k-1 (for each i symbols x, then states q): runs from time i in (q, x)
   that push at step i + 1 and have that element, replaced or not, on top in (r, y) at time k.
 

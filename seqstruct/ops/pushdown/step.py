@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.pushdown_step import compiled_step
+from seqstruct.ops.pushdown.compiled import compiled_step
 from seqstruct.ops.pushdown.layout import transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.pushdown.recurrence import (

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.compiled.superposition_stack import CompiledSuperpositionStack
 from seqstruct.ops.first_derivatives import first_derivatives_only
+from seqstruct.ops.superposition.compiled import CompiledSuperpositionStack
 
 ACTIONS = 3  # push, pop, no-op
 CHUNK = 16  # steps whose action gradients are computed at once

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled.bounded_memory import SPAN
 from seqstruct.ops.memory.bounded_memory import LOWEST, BoundedMemory, causal_bounded_memory, empty_bounded_memory, step
+from seqstruct.ops.memory.compiled_bounded_memory import SPAN
 
 B, H = 2, 2
 SHAPES = [(0, 5, 3, 4), (1, 5, 3, 4), (33, 13, 20, 7), (64, 64, 32, 64), (2 * SPAN + 13, 16, 5, 5)]  # T D N E

@@ -13,4 +13,4 @@ CASES = ["pushdown_stack", "superposition_stack", "causal_bounded_memory", "caus
 def test_whatever_hangs_on_them_refuses_a_graph(compiled):
     compiled(True)
     used = set().union(*map(refused, CASES))
-    assert used == {name for name in functions() if name.startswith("compiled.")}
+    assert used == {name for name in functions() if ".compiled" in name}

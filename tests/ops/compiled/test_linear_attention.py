@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.compiled.linear_attention import SPAN
+from seqstruct.ops.memory.compiled_linear_attention import SPAN
 from seqstruct.ops.memory.feature_maps import ArccosMap, EluMap, GaussianMap, LearnedMap
 from seqstruct.ops.memory.linear_attention import Memory, causal_linear_attention, read, schedule, step
 

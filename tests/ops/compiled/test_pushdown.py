@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.compiled.pushdown import CompiledRuns
 from seqstruct.ops.pushdown import pushdown_stack, transition_count
+from seqstruct.ops.pushdown.compiled import CompiledRuns
 from seqstruct.ops.pushdown.layout import arrange, scale
 from seqstruct.ops.pushdown.scaled import ScaledRuns
 

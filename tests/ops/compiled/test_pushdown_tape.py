@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from seqstruct.ops.cells.stack_lstm import stack_lstm
-from seqstruct.ops.compiled.pushdown_tape import CompiledPushdownTape
 from seqstruct.ops.pushdown import transition_count
+from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
 from seqstruct.ops.pushdown.tape import PushdownTape
 from tests.ops.cells.test_stack_lstm import lose_all_weight
 from tests.ops.compiled.test_superposition_stack import two_threads

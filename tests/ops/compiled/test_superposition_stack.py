@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqstruct.ops.cells.stack_lstm import stack_lstm
-from seqstruct.ops.compiled.superposition_stack import SLICE
+from seqstruct.ops.superposition.compiled import SLICE
 from seqstruct.ops.superposition.stack import superposition_stack
 from seqstruct.ops.superposition.tape import SuperpositionTape
 

@@ -1,12 +1,68 @@
-"""The vector pushdown automaton within a recurrent network, in compiled form."""
+"""The vector pushdown automaton in compiled form: all runs of a sequence, single steps, and those of a tape."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from seqstruct.ops.compiled import call
+from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.pushdown.layout import LARGEST_READING, transition_count
 from seqstruct.ops.pushdown.recurrence import LARGEST_INNER, SMALLEST_TOTAL
+
+
+class CompiledRuns(torch.autograd.Function):
+    """As `ScaledRuns`, of which it takes the arguments.
+
+    O(B S T^2 Q^2) memory for the backward pass, which adds O(S T^2 Q^2) for each thread.  Threads share the batch rows.
+    """
+
+    @staticmethod
+    def forward(ctx, moves: Tensor, pops: Tensor, pushed: Tensor, bottom: Tensor) -> Tensor:
+        T, B, S, Q, _ = pops.shape
+        inputs = moves, pops, pushed, bottom = tuple(x.contiguous() for x in (moves, pops, pushed, bottom))
+        sizes = B, T, S, Q, pushed.size(2)
+        count = pops.new_empty(1)
+        call("pushdown_size", *sizes[:4], count)
+        popped, around = (pops.new_empty(int(count)) for _ in range(2))
+        ending = pops.new_empty(B, S, T + 1, Q, 1 + pushed.size(2))
+        call("pushdown_forward", *sizes, *inputs, popped, around, ending)
+        ctx.sizes = sizes
+        ctx.save_for_backward(*inputs[:3], popped, around, ending)
+        return ending
+
+    @staticmethod
+    @first_derivatives_only
+    def backward(ctx, grad: Tensor):
+        moves, pops, pushed, *_ = ctx.saved_tensors
+        gradients = *map(torch.empty_like, (moves, pops, pushed)), pushed.new_empty(pushed.shape[1:])
+        call("pushdown_backward", *ctx.sizes, *ctx.saved_tensors, grad.contiguous(), *gradients)
+        return gradients
+
+
+def compiled_step(
+    table: Tensor,
+    inputs: Tensor,
+    totals: Tensor,
+    scaled: Tensor,
+    limits: tuple[float, float],
+    done: int,
+    states: int,
+    symbols: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Write the column of time `done` + 1 into a table B S L, as `PushdownState` has it, with room for that.
+
+    inputs: B A+m, log-weights and the pushed vector; totals: B, of the last column; scaled: B bool, whether the row of
+    the batch has been in range so far; limits: the smallest total and the largest inner weight in range.  All float64.
+    Returns the column's totals, 1 where out of range; readings B (Q S m), 0 there; and `scaled` anew.
+    """
+    B, count = inputs.shape
+    size = count - states * symbols * (2 * states * symbols + states)
+    sizes = B, states, symbols, size, done, table.size(2)
+    results = torch.empty_like(totals), totals.new_empty(B, states * symbols * size), torch.empty_like(scaled)
+    given = inputs, inputs.stride(0), totals.contiguous(), scaled.contiguous()
+    call("pushdown_step", *sizes, table, *given, *limits, *results)
+    return results
 
 
 class CompiledPushdownTape:
