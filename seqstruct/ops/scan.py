@@ -1,13 +1,12 @@
-"""Elementwise recurrences of first order over time, with backward passes of their own.
+"""Elementwise recurrences of first order over time.
 
-    linear     c_t = a_t c_{t-1} + u_t
     gated      c_t = f_t c_{t-1} + (1 - f_t) z_t,  f_t the sigmoid of a logit      (Peng 2022, eq. 6.5)
+    linear     c_t = a_t c_{t-1} + u_t
     max-plus   c_t = max(a_t + c_{t-1}, u_t)                                        (eq. 6.21c)
 
-Everywhere: tensors of the steps are B T d, the state before the first step is B d, or None for the semiring's zero
-(0, or -inf for max-plus); the result is the states after each step, B T d, and empty for T = 0.  Nothing is divided,
-so that gates of exactly 0 and 1 are exact.  Calculations are in float32 at least, results in the type of the updates.
-First derivatives only.  Raises ValueError if the shapes do not fit.
+`gated_scan` has a backward pass of its own; `scan_` runs all three in place, for passes written by hand.  Everywhere:
+tensors of the steps are B T d, the state before the first step is B d, the result is the states after each step, B T d,
+and empty for T = 0.  Nothing is divided, so that gates of exactly 0 and 1 are exact.
 
 Cost: O(B T d) time and memory.  Steps follow one another; where a step is small and there are many, chunks of CHUNK
 steps run side by side from state zero, and the state carried in enters by the product of the decays since.
@@ -27,22 +26,24 @@ LONG = 4 * CHUNK  # chunks pay their second pass over memory from this many step
 SMALL = 2**10  # if a step has no more elements than this: larger ones are bound by memory, not by their number
 
 
-def linear_scan(decay: Tensor, update: Tensor, initial: Tensor | None = None) -> Tensor:
-    """States c_t = a_t c_{t-1} + u_t; decay: a, update: u."""
-    return _apply(_LinearScan, decay, update, initial, 0.0)
-
-
 def gated_scan(gate_logits: Tensor, candidates: Tensor, initial: Tensor | None = None) -> Tensor:
-    """States c_t = f_t c_{t-1} + (1 - f_t) z_t; gate_logits: of f, +inf for 1, -inf for 0; candidates: z, finite."""
-    return _apply(_GatedScan, gate_logits, candidates, initial, 0.0)
+    """States c_t = f_t c_{t-1} + (1 - f_t) z_t, in the type of the candidates, calculated in float32 at least.
 
-
-def max_plus_scan(decay: Tensor, score: Tensor, initial: Tensor | None = None) -> Tensor:
-    """States c_t = max(a_t + c_{t-1}, u_t); decay: a, score: u, numbers below +inf.
-
-    The gradient follows the way the maximum came, of equal ones the score's.
+    gate_logits: of f, +inf for 1, -inf for 0; candidates: z, finite; initial: c_0, None for 0.  First derivatives only.
+    Raises ValueError if the shapes do not fit.
     """
-    return _apply(_MaxPlusScan, decay, score, initial, -torch.inf)
+    B, d = candidates.size(0), candidates.size(-1)
+    if candidates.dim() != 3 or gate_logits.shape != candidates.shape:
+        raise ValueError(
+            f"expected two tensors B T d of one shape, got {tuple(gate_logits.shape)} and {tuple(candidates.shape)}"
+        )
+    if initial is None:
+        initial = candidates.new_zeros(B, d)
+    if initial.shape != (B, d):
+        raise ValueError(f"expected an initial state {B} x {d}, got {' x '.join(map(str, initial.shape))}")
+    dtype = torch.promote_types(torch.promote_types(gate_logits.dtype, candidates.dtype), torch.float32)
+    found = _GatedScan.apply(gate_logits.to(dtype), candidates.to(dtype), initial.to(dtype))
+    return found.to(candidates.dtype)
 
 
 def before(states: Tensor, initial: Tensor) -> Tensor:
@@ -53,34 +54,6 @@ def before(states: Tensor, initial: Tensor) -> Tensor:
 def last(states: Tensor, initial: Tensor) -> Tensor:
     """The state after the last step, B d; the initial one if there is no step."""
     return states[:, -1] if states.size(1) else initial
-
-
-def _apply(function: type, decay: Tensor, update: Tensor, initial: Tensor | None, zero: float) -> Tensor:
-    if update.dim() != 3 or decay.shape != update.shape:
-        raise ValueError(f"expected two tensors B T d of one shape, got {tuple(decay.shape)} and {tuple(update.shape)}")
-    if initial is None:
-        initial = update.new_full((update.size(0), update.size(2)), zero)
-    if initial.shape != (update.size(0), update.size(2)):
-        raise ValueError(
-            f"expected an initial state {update.size(0)} x {update.size(2)}, got {' x '.join(map(str, initial.shape))}"
-        )
-    dtype = torch.promote_types(torch.promote_types(decay.dtype, update.dtype), torch.float32)
-    return function.apply(decay.to(dtype), update.to(dtype), initial.to(dtype)).to(update.dtype)
-
-
-class _LinearScan(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, decay: Tensor, update: Tensor, initial: Tensor) -> Tensor:
-        states = scan_(_copy(update), decay, initial)
-        ctx.save_for_backward(decay, states, initial)
-        return states
-
-    @staticmethod
-    @first_derivatives_only
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        decay, states, initial = ctx.saved_tensors
-        into = adjoint(grad, decay)
-        return into * before(states, initial), into, _into_initial(into, decay)
 
 
 class _GatedScan(torch.autograd.Function):
@@ -97,27 +70,12 @@ class _GatedScan(torch.autograd.Function):
     @first_derivatives_only
     def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         gates, states, initial = ctx.saved_tensors
-        into = adjoint(grad, gates)
-        start = _into_initial(into, gates)
+        into = grad.clone(memory_format=torch.contiguous_format)
+        if into.size(1) > 1:
+            scan_(into[:, :-1], gates[:, 1:], into[:, -1], reverse=True)
         kept = gates * into
+        start = kept[:, 0] if kept.size(1) else torch.zeros_like(initial)
         return before(states, initial).sub_(states).mul_(kept), into.sub_(kept), start
-
-
-class _MaxPlusScan(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, decay: Tensor, score: Tensor, initial: Tensor) -> Tensor:
-        states = scan_(_copy(score), decay, initial, max_plus, torch.add)
-        ctx.save_for_backward(states > score)
-        return states
-
-    @staticmethod
-    @first_derivatives_only
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        kept = ctx.saved_tensors[0].to(grad.dtype)
-        into = adjoint(grad, kept)
-        start = _into_initial(into, kept)
-        kept.mul_(into)
-        return kept, into.sub_(kept), start
 
 
 def plus_times(state: Tensor, decay: Tensor, previous: Tensor) -> None:
@@ -181,19 +139,3 @@ def _chunks_(
         step(state, product, carry.unsqueeze(1))
         carry = state[:, 0 if reverse else -1]
     return carry
-
-
-def adjoint(grad: Tensor, decay: Tensor) -> Tensor:
-    """Derivatives dc_t = grad_t + a_{t+1} dc_{t+1} with respect to the states, through all that follows; B T d."""
-    into = _copy(grad)
-    if into.size(1) > 1:
-        scan_(into[:, :-1], decay[:, 1:], into[:, -1], reverse=True)
-    return into
-
-
-def _copy(x: Tensor) -> Tensor:
-    return x.clone(memory_format=torch.contiguous_format)
-
-
-def _into_initial(into: Tensor, decay: Tensor) -> Tensor:
-    return into[:, 0] * decay[:, 0] if into.size(1) else into.new_zeros(into.size(0), into.size(2))

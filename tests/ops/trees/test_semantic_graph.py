@@ -1,11 +1,13 @@
-"""The best semantic graph, against all graphs."""
+"""The best semantic graph, against all graphs; the matching within it, against scipy's and by trying all."""
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
+from scipy.optimize import linear_sum_assignment
 
-from seqstruct.ops.trees.semantic_graph import best_graph, graph_parts
+from seqstruct.ops.trees.semantic_graph import best_graph, best_matching, graph_parts
 
 
 def score_of(chosen, heads, arcs, labels):
@@ -69,3 +71,18 @@ def test_nothing_to_choose_from():
     assert (chosen == -1).all()
     with pytest.raises(ValueError, match="expected heads \\(2, 3\\)"):
         best_graph(torch.ones(2, 2), torch.ones(2, 3, 3), torch.ones(2, 3, 3, 2), nothing)
+
+
+@pytest.mark.parametrize("n, m", [(0, 0), (1, 1), (1, 7), (5, 1), (5, 7), (7, 5), (13, 13)])
+def test_sum_of_a_matching_is_the_largest(n, m):
+    generator = np.random.default_rng(n * 31 + m)
+    for _ in range(20):
+        gains = generator.normal(size=(n, m)).round(1)
+        taken = best_matching(gains.tolist())
+        assert len(taken) == n
+        columns = [column for column in taken if column >= 0]
+        assert len(set(columns)) == len(columns)
+        found = sum(gains[row, column] for row, column in enumerate(taken) if column >= 0)
+        rows, best = linear_sum_assignment(np.maximum(gains, 0), maximize=True)
+        assert found == pytest.approx(np.maximum(gains, 0)[rows, best].sum())
+        assert all(gains[row, column] > 0 for row, column in enumerate(taken) if column >= 0)
