@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import seqstruct
-from seqstruct.ops import additive_scores, deferred, scan
+from seqstruct.ops import deferred, scan, softmax
 from seqstruct.ops.automata.rational import rational_recurrence
 from seqstruct.ops.cells import gru, lstm
 from seqstruct.ops.cells.stack_lstm import stack_lstm
@@ -122,7 +122,7 @@ CASES = {
     "gru_sequence": lambda draw: gru.gru_sequence(draw(2, 3, 6), draw(2, 2), draw(6, 2), draw(6)),
     "GRUSteps": of_gru_steps,
     "DeferredProducts": lambda draw: deferred.DeferredProducts(draw(3, 2))(draw(4, 3)),
-    "additive_scores": lambda draw: additive_scores.additive_scores(draw(2, 3, 4), draw(2, 5, 4), draw(4)),
+    "additive_scores": lambda draw: softmax.additive_scores(draw(2, 3, 4), draw(2, 5, 4), draw(4)),
     "dependency_argmax": lambda draw: dependency_argmax(draw(2, 4, 4), gradient="spigot"),
     "project_simplex": lambda draw: projection.project_simplex(draw(2, 4)),
     "unit_norm": lambda draw: random_features.unit_norm(draw(2, 4)),

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention.base import Attention, Reading, Shape
-from seqstruct.ops.additive_scores import additive_scores
-from seqstruct.ops.alignment import masked_softmax
 from seqstruct.ops.deferred import DeferredProducts
 from seqstruct.ops.masking import clear_padding, positions
+from seqstruct.ops.softmax import additive_scores, masked_softmax
 
 
 class AlignmentMemory(NamedTuple):
@@ -119,7 +118,7 @@ class AlignmentAttention(Attention):
 
     def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
         """B T S, 0 at padding: of queries B T C at positions B T."""
-        return masked_softmax(source.scores(query), ~source.padding[:, None])
+        return masked_softmax(source.scores(query), source.padding[:, None])
 
     def key_size(self) -> int:
         """K, the size of what is kept of a key."""

@@ -19,7 +19,7 @@ from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, Sourc
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.alignment import gaussian, masked_softmax, within_window
+from seqstruct.ops.softmax import gaussian, masked_softmax, within_window
 
 
 class LocalAttention(AlignmentAttention):
@@ -40,7 +40,7 @@ class LocalAttention(AlignmentAttention):
     def _in_window(self, source: Source, query: Tensor, center: Tensor) -> Tensor:
         """B T S: softmax over the window around centers B T."""
         window = within_window(center, source.index, self.config.half_width)
-        return masked_softmax(source.scores(query), ~source.padding[:, None] & window)
+        return masked_softmax(source.scores(query), source.padding[:, None] | ~window)
 
 
 @register_attention("local_monotonic", sites={Site.CROSS})

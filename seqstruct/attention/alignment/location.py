@@ -16,7 +16,7 @@ from seqstruct.attention.alignment.base import AlignmentAttention, Source
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.alignment import masked_softmax
+from seqstruct.ops.softmax import masked_softmax
 
 
 @register_attention("location", sites={Site.CROSS})
@@ -47,6 +47,6 @@ class LocationAttention(AlignmentAttention):
 
     def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
         """B T S."""
-        seen = ~source.padding & (source.index < self.config.length)
+        unseen = source.padding | (source.index >= self.config.length)
         rows = source.index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)
-        return masked_softmax(source.scores(query).gather(2, rows), seen[:, None])
+        return masked_softmax(source.scores(query).gather(2, rows), unseen[:, None])

@@ -7,7 +7,6 @@ O(T^2 C) time.  An encoder's attention; a sequence longer than `length` is a Val
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -18,8 +17,8 @@ from seqstruct.attention.memory.base import check_length
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.dot_product import weighted_values
 from seqstruct.ops.masking import positions
+from seqstruct.ops.softmax import masked_softmax, weighted_values
 
 KINDS = ("dense", "random")
 
@@ -73,8 +72,7 @@ class SynthesizerAttention(MultiHeadAttention):
         logits = self._logits(query, place)
         logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         blind = pad.all(1)[:, None, None, None]
-        logits = logits.masked_fill(pad[:, None, None], -math.inf).masked_fill(blind, 0.0)
-        weights = logits.softmax(-1).masked_fill(blind, 0.0)
+        weights = masked_softmax(logits, pad[:, None, None])
         values = self._heads(self.v_proj(value))
         context = weighted_values(weights, values, self.shape.dropout if self.training else 0.0)
         output = self.out_proj(context.transpose(1, 2).flatten(2))

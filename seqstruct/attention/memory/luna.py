@@ -18,7 +18,7 @@ from seqstruct.attention.base import Reading, Shape, Site
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.dot_product import softmax_attention, softmax_weights
+from seqstruct.ops.softmax import softmax_attention, softmax_weights
 
 
 @register_attention("luna", sites={Site.ENCODER_SELF})

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.ops.dot_product import weighted_values
 from seqstruct.ops.masking import causal_mask, clear_padding, left_to_right_visible
+from seqstruct.ops.softmax import weighted_values
 
 
 class Cache(NamedTuple):

@@ -19,8 +19,8 @@ from seqstruct.attention.gate import Gate
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import Cache, DotProductAttention
-from seqstruct.ops.dot_product import softmax_weights
 from seqstruct.ops.masking import causal_mask
+from seqstruct.ops.softmax import softmax_weights
 
 
 @register_attention("gated_softmax", sites={Site.DECODER_SELF})

@@ -17,7 +17,7 @@ from seqstruct.attention.base import Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import DotProductAttention
-from seqstruct.ops.dot_product import sigmoid_weights
+from seqstruct.ops.softmax import sigmoid_weights
 
 
 @register_attention("sigmoid", sites=Site)

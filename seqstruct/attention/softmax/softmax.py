@@ -11,7 +11,7 @@ from torch import Tensor
 from seqstruct.attention.base import Site
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import DotProductAttention
-from seqstruct.ops.dot_product import softmax_attention, softmax_weights
+from seqstruct.ops.softmax import softmax_attention, softmax_weights
 
 
 @register_attention("softmax", sites=Site)

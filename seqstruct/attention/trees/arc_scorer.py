@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqstruct.ops.additive_scores import additive_scores
 from seqstruct.ops.chains.log_potentials import Rows
+from seqstruct.ops.softmax import additive_scores
 
 
 class ArcScorer(nn.Module):

@@ -14,8 +14,8 @@ from torch.nn.functional import pad
 
 from seqstruct.attention.base import Attention, Reading, Shape
 from seqstruct.ops.chains.log_potentials import Rows
-from seqstruct.ops.dot_product import weighted_values
 from seqstruct.ops.masking import clear_padding
+from seqstruct.ops.softmax import weighted_values
 
 
 class Tree(NamedTuple):

@@ -6,7 +6,6 @@ among the sum, as written there.  O(B S^2 score_size) time and memory.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer
 from seqstruct.attention.trees.base import ArcAttention
 from seqstruct.ops.chains.log_potentials import Rows
+from seqstruct.ops.softmax import masked_softmax
 
 
 @register_attention("simple", sites={Site.ENCODER_SELF})
@@ -42,10 +42,6 @@ class SimpleAttention(ArcAttention):
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
         """As `ArcAttention`; there is no structure."""
         scores = self.scorer(key, rows).transpose(1, 2)  # B S S, [b, token, parent]
-        if rows.real is None:
-            weights = scores.softmax(2)
-        else:
-            # padded tokens see the padding alone, so that no row is without a number
-            same = rows.real.unsqueeze(2) == rows.real.unsqueeze(1)
-            weights = scores.masked_fill(~same, -math.inf).softmax(2).masked_fill(~rows.real.unsqueeze(2), 0.0)
+        padding = None if rows.real is None else ~(rows.real.unsqueeze(2) & rows.real.unsqueeze(1))
+        weights = masked_softmax(scores, padding)
         return weights, self.sum_values(weights, value), {}

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from seqstruct.attention.base import Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.ops.dot_product import softmax_attention
 from seqstruct.ops.masking import clear_padding, positions, reordered
 from seqstruct.ops.memory.window import ring_positions, ring_unrolled, ring_write, window_attention
+from seqstruct.ops.softmax import softmax_attention
 
 
 class Ring(NamedTuple):

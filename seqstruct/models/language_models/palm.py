@@ -87,7 +87,7 @@ class SpanAttention(nn.Module):
         """
         spans, there = self.spans(hidden, context, padding_mask, self.max_span if max_span is None else max_span)
         scores = self.scores(hidden, spans)
-        weights = _log_softmax(scores, there).exp() * there
+        weights = scores.masked_fill(~there, torch.finfo(scores.dtype).min).log_softmax(2).exp() * there
         reading = (weights.unsqueeze(2) @ spans).squeeze(2)  # B T 2d
         both = torch.cat([hidden, reading], 2)
         gate = self.gate_layer(both).sigmoid()
@@ -112,12 +112,6 @@ class SpanAttention(nn.Module):
             lengths = torch.arange(1, spans.size(2) + 1, device=spans.device, dtype=spans.dtype)
             return lengths.expand(spans.shape[:3])
         return self.score_layer((self.score_hidden(hidden).unsqueeze(2) + self.score_span(spans)).tanh()).squeeze(3)
-
-
-def _log_softmax(scores: Tensor, there: Tensor) -> Tensor:
-    """Over the last axis, of the spans that there are; a row without any is uniform over nothing, and finite."""
-    none = ~there.any(2, keepdim=True)
-    return scores.masked_fill(~there & ~none, -torch.inf).log_softmax(2)
 
 
 class PaLMStack(RegularizedStack):

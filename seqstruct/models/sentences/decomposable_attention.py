@@ -26,7 +26,7 @@ from torch.nn.functional import dropout
 
 from seqstruct.attention import Choice, Reading, Shape, Site, parse_choices
 from seqstruct.data.nli.dataset import PADDING
-from seqstruct.models.sentences.memory_network import masked_softmax
+from seqstruct.ops.softmax import masked_softmax
 
 NONE = "none"
 WITH_KEYS = ("simple", "dependency", "soft_children")
@@ -189,9 +189,9 @@ class DecomposableAttentionModel(BaseFairseqModel):
         given = (None, None) if heads is None else heads
         x, y = (self._sentences(*pair) for pair in zip((premise, hypothesis), given, strict=True))
         scores = self.attend(x.x) @ self.attend(y.x).transpose(1, 2)  # B T S
-        for_x = masked_softmax(scores, y.padding_mask.unsqueeze(1).expand_as(scores))
+        for_x = masked_softmax(scores, y.padding_mask.unsqueeze(1))
         scores = scores.transpose(1, 2)
-        for_y = masked_softmax(scores, x.padding_mask.unsqueeze(1).expand_as(scores))
+        for_y = masked_softmax(scores, x.padding_mask.unsqueeze(1))
         sums: List[Tensor] = []
         for own, other, weights in ((x, y, for_x), (y, x, for_y)):
             compared = self.compare(torch.cat([own.x, weights @ other.x], 2))

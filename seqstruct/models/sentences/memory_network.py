@@ -40,6 +40,7 @@ from torch import Tensor, nn
 
 from seqstruct.models.transformer.lm import set_default
 from seqstruct.ops.chains import chain_best_path, chain_marginals
+from seqstruct.ops.softmax import masked_softmax
 
 INFERENCE = ("memn2n", "binary_crf", "unary_crf")
 QUERY_UPDATES = ("linear", "facts")
@@ -229,11 +230,6 @@ def _products(facts: Tensor, query: Tensor) -> Tensor:
 def _weighted(weights: Tensor, facts: Tensor) -> Tensor:
     """R C: the sum of facts R M C weighted by R M."""
     return (weights.unsqueeze(1) @ facts).squeeze(1)
-
-
-def masked_softmax(scores: Tensor, empty: Tensor) -> Tensor:
-    """Softmax over the last axis of what is not empty; zeros where all is."""
-    return scores.masked_fill(empty, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(empty, 0.0)
 
 
 @register_model("memory_network", dataclass=MemoryNetworkConfig)

@@ -9,9 +9,10 @@ distance than d_t is out of reach.
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from seqstruct.ops.softmax import masked_softmax
 
 
 def distance_gates(distance: Tensor, past: Tensor, inverse_temperature: float) -> Tensor:
@@ -31,7 +32,5 @@ def gated_attention(gates: Tensor, scores: Tensor, there: Tensor) -> Tensor:
     there: bool, False where no word is; such words, and rows without any, have weight 0.
     """
     gates = gates * there
-    none = ~there.any(-1, keepdim=True)
-    attention = scores.masked_fill(~there & ~none, -torch.inf).softmax(-1)
-    total = gates.sum(-1, keepdim=True)
-    return gates * attention / torch.where(none, torch.ones_like(total), total)
+    total = gates.sum(-1, keepdim=True).masked_fill(~there.any(-1, keepdim=True), 1.0)
+    return gates * masked_softmax(scores, ~there) / total

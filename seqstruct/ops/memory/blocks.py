@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.ops.dot_product import softmax_attention
+from seqstruct.ops.softmax import softmax_attention
 
 
 class Layout(NamedTuple):

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.ops.dot_product import scaled_scores, weighted_values
+from seqstruct.ops.softmax import masked_softmax, scaled_scores, weighted_values
 
 NOWHERE = -(2**30)  # a place far from all
 ALONE = -1e30  # the logit of a position with itself: nothing beside any other, everything where there is no other
@@ -69,9 +69,7 @@ def met_weights(query: Tensor, key: Tensor, met: Tensor) -> Tensor:
     Rows sum to 1, or are zero where nothing is met, itself included.
     """
     own = met.new_ones(met.shape[2:]).tril(met.size(3) - met.size(2)).triu(met.size(3) - met.size(2))
-    logits = scaled_scores(query, key).masked_fill(own, ALONE).masked_fill(~met, -math.inf)
-    blind = ~met.any(-1, keepdim=True)
-    return logits.masked_fill(blind, 0.0).softmax(-1).masked_fill(blind, 0.0)
+    return masked_softmax(scaled_scores(query, key).masked_fill(own, ALONE), ~met)
 
 
 def bucket_attention(

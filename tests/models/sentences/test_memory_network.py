@@ -10,7 +10,7 @@ import torch
 
 from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS
-from seqstruct.models.sentences.memory_network import INFERENCE, MemoryNetwork, bags_of_words, masked_softmax
+from seqstruct.models.sentences.memory_network import INFERENCE, MemoryNetwork, bags_of_words
 from tests.data.babi.stories_text import STORY
 from tests.models.front_door import PLUGIN, fairseq
 
@@ -151,12 +151,6 @@ def test_position_encoding_averages_to_one(generator):
     assert weights[:, 2].abs().sum() == 0
     torch.testing.assert_close(weights[19, 0, :4], torch.tensor([0.5, 1.0, 1.5, 2.0], dtype=torch.float64))
     assert weights[:, 1, :4].abs().sum() == 0
-
-
-def test_masked_softmax_of_nothing_is_zero():
-    scores = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-    empty = torch.tensor([[False, True], [True, True]])
-    assert masked_softmax(scores, empty).tolist() == [[1.0, 0.0], [0.0, 0.0]]
 
 
 @pytest.mark.parametrize(("change", "message"), [
