@@ -18,12 +18,14 @@ checked.
 
 from __future__ import annotations
 
+import argparse
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from seqstruct.data.corpora.translation import Corpus, Pair, full
+from seqstruct.data.corpora import translation
+from seqstruct.data.corpora.translation import Corpus, Pair, Variants, full
 from seqstruct.data.downloads import Remote
 from seqstruct.data.text.aligned import read_lines, read_pairs
 from seqstruct.data.text.parallel import Options
@@ -132,27 +134,42 @@ def _wanted(pair: str) -> dict[str, list[str]]:
     return found
 
 
-_GERMAN = {
-    "remotes": (Remote("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
-                       mirrors=(Remote("https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz"),)),),
-    "wanted": _wanted("de-en"), "read": read_german, "manual": MANUAL.format("de", "de"), "tolerance": 0.01,
-    "counts": {"train": 160239, "valid": 7283, "test": 6750},
-}  # fmt: skip
-CORPORA = {
-    "iwslt14-de-en": Corpus(Options(("de", "en"), vocabulary=(9000, 7000), lowercase=True, max_length=1000,
-                                    max_ratio=1000.0), **_GERMAN),
-    "iwslt14-de-en-joint": Corpus(Options(("de", "en"), vocabulary=10000, lowercase=True, max_length=1000,
-                                          max_ratio=1000.0), **_GERMAN),
-    "iwslt14-es-en": Corpus(
-        Options(("es", "en"), vocabulary=30000, truecase=True, max_length=1000, max_ratio=1000.0),
-        (Remote("https://wit3.fbk.eu/archive/2014-01/texts/es/en/es-en.tgz"),),
-        _wanted("es-en"), read_spanish, manual=MANUAL.format("es", "es"),
+def _german(name: str, vocabulary: int | tuple[int, int]) -> Corpus:
+    return Corpus(
+        name, Options(("de", "en"), vocabulary=vocabulary, lowercase=True, max_length=1000, max_ratio=1000.0),
+        (Remote("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
+                mirrors=(Remote("https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz"),)),),
+        _wanted("de-en"), read_german, {"train": 160239, "valid": 7283, "test": 6750}, 0.01, MANUAL.format("de", "de"),
+    )  # fmt: skip
+
+
+_SPANISH = Corpus(
+    "iwslt14-es-en", Options(("es", "en"), vocabulary=30000, truecase=True, max_length=1000, max_ratio=1000.0),
+    (Remote("https://wit3.fbk.eu/archive/2014-01/texts/es/en/es-en.tgz"),),
+    _wanted("es-en"), read_spanish, manual=MANUAL.format("es", "es"),
+)  # fmt: skip
+_VIETNAMESE = Corpus(
+    "iwslt15-en-vi", Options(("en", "vi"), vocabulary=10000, max_length=1000, max_ratio=1000.0),
+    tuple(Remote(f"{STANFORD}/{name}", digest) for name, digest in VIETNAMESE.items()),
+    {name: [name] for name in VIETNAMESE}, read_vietnamese, {"train": 133317, "valid": 1553, "test": 1268}, 0.001,
+    "the six files are of the IWSLT'15 English-Vietnamese data of https://nlp.stanford.edu/projects/nmt/",
+)  # fmt: skip
+VARIANTS = {
+    "iwslt14": Variants(
+        {"thesis": _german("iwslt14-de-en", (9000, 7000)), "fairseq": _german("iwslt14-de-en-joint", 10000)},
+        "--recipe", "byte-pair encoding of each language, 9,000 and 7,000 types, or of both together, 10,000; results "
+        "of one are not to be compared with those of the other",
     ),
-    "iwslt15-en-vi": Corpus(
-        Options(("en", "vi"), vocabulary=10000, max_length=1000, max_ratio=1000.0),
-        tuple(Remote(f"{STANFORD}/{name}", digest) for name, digest in VIETNAMESE.items()),
-        {name: [name] for name in VIETNAMESE}, read_vietnamese,
-        {"train": 133317, "valid": 1553, "test": 1268}, 0.001,
-        "the six files are of the IWSLT'15 English-Vietnamese data of https://nlp.stanford.edu/projects/nmt/",
-    ),
+    "iwslt14-documents": Variants({"es-en": _SPANISH}),
+    "iwslt15": Variants({"en-vi": _VIETNAMESE}),
 }  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    translation.add_arguments(parser, VARIANTS[name])
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    translation.run(args, VARIANTS[args.entry])

@@ -9,10 +9,12 @@ pieces, as in Kudo and Richardson (2018, Table 2), unless told otherwise.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from seqstruct.data.corpora.translation import Corpus, Pair, full
+from seqstruct.data.corpora import translation
+from seqstruct.data.corpora.translation import Corpus, Pair, Variants, full
 from seqstruct.data.downloads import Remote
 from seqstruct.data.text.aligned import read_pairs
 from seqstruct.data.text.parallel import Options
@@ -28,9 +30,10 @@ def read(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
     return {split: pairs(name) for split, name in NAMES.items()}
 
 
-def _corpus(folder: str, options: Options) -> Corpus:
+def _corpus(name: str, folder: str) -> Corpus:
     return Corpus(
-        options,
+        name,
+        Options(("ja", "en"), "sentencepiece", vocabulary=8000, max_length=500, max_ratio=1000.0),
         (Remote("https://www.phontron.com/kftt/download/kftt-data-1.0.tar.gz"),),
         {f"{name}.{language}": [f"{folder}/{name}.{language}"] for name in NAMES.values() for language in ("ja", "en")},
         read,
@@ -40,5 +43,19 @@ def _corpus(folder: str, options: Options) -> Corpus:
     )
 
 
-_OPTIONS = Options(("ja", "en"), "sentencepiece", vocabulary=8000, max_length=500, max_ratio=1000.0)
-CORPORA = {"kftt": _corpus("orig", _OPTIONS), "kftt-tokenised": _corpus("tok", _OPTIONS)}
+VARIANTS = {
+    "kftt": Variants(
+        {"raw": _corpus("kftt", "orig"), "tokenised": _corpus("kftt-tokenised", "tok")}, "--text",
+        "as it is, or in the words of the task",
+    ),
+}  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    translation.add_arguments(parser, VARIANTS[name])
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    translation.run(args, VARIANTS[args.entry])

@@ -1,13 +1,4 @@
-"""Corpora for translation: from the publishers' archives to subwords and a folder for fairseq.
-
-    wmt14-en-de, wmt14-en-fr, wmt16-en-ro                      see `wmt`
-    iwslt14-de-en, iwslt14-de-en-joint, iwslt15-en-vi          see `iwslt`
-    iwslt14-es-en                                              the same, with the bounds of documents
-    kftt, kftt-tokenised                                       see `kftt`
-
-The folder that is made holds raw/ (references for seqstruct score), text/ (subwords), bin/ (for fairseq), the subword
-models and corpus.json; where there are documents, text/SPLIT.docs has the number of sentences of each, one a line.
-"""
+"""What corpora for translation share (`wmt`, `iwslt`, `kftt`): from archives to subwords and a folder for fairseq."""
 
 from __future__ import annotations
 
@@ -17,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
@@ -26,17 +18,10 @@ from seqstruct.data.text.binarise import preprocess_pairs
 from seqstruct.data.text.subwords import tidy
 
 SPLITS = parallel.SPLITS
-CORPORA = ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "iwslt14-de-en", "iwslt14-de-en-joint", "iwslt14-es-en",
-           "iwslt15-en-vi", "kftt", "kftt-tokenised")
-VARIANTS: Mapping[str, str | tuple[str, Mapping[str, str], str]] = {  # by name on the command line
-    "wmt14": ("--pair", {"en-de": "wmt14-en-de", "en-fr": "wmt14-en-fr"}, "languages, 1.7 and 6.7 GB to download"),
-    "wmt16": "wmt16-en-ro",
-    "iwslt14": ("--recipe", {"thesis": "iwslt14-de-en", "fairseq": "iwslt14-de-en-joint"},
-                "byte-pair encoding of each language, 9,000 and 7,000 types, or of both together, 10,000; results of "
-                "one are not to be compared with those of the other"),
-    "iwslt14-documents": "iwslt14-es-en", "iwslt15": "iwslt15-en-vi",
-    "kftt": ("--text", {"raw": "kftt", "tokenised": "kftt-tokenised"}, "as it is, or in the words of the task"),
-}  # fmt: skip
+FOLDER = (
+    "The folder that is made holds raw/ (references for seqstruct score), text/ (subwords), bin/ (for fairseq), the\n"
+    "subword models and corpus.json; where there are documents, text/SPLIT.docs has the number of sentences of each."
+)
 
 Pair = tuple[str, str]
 
@@ -45,12 +30,14 @@ Pair = tuple[str, str]
 class Corpus:
     """A corpus and how it is cut.
 
-    options: languages, source first, and subwords.  remotes: the archives.  wanted: the files needed, as of
-    `downloads.collect`.  read: from those files to the pairs of each split as `full` leaves them, in the order of the
-    options' languages; None begins a document.  counts: pairs of each split as published.  tolerance: by how much of
-    them ours may differ where cleaning depends on a tokeniser.  manual: what to do where nothing can be downloaded.
+    name: in corpus.json.  options: languages, source first, and subwords.  remotes: the archives.  wanted: the files
+    needed, as of `downloads.collect`.  read: from those files to the pairs of each split as `full` leaves them, in the
+    order of the options' languages; None begins a document.  counts: pairs of each split as published.  tolerance: by
+    how much of them ours may differ where cleaning depends on a tokeniser.  manual: what to do where nothing can be
+    downloaded.
     """
 
+    name: str
     options: parallel.Options
     remotes: tuple[Remote, ...]
     wanted: Mapping[str, Sequence[str]]
@@ -60,14 +47,13 @@ class Corpus:
     manual: str = ""
 
 
-def get_corpus(name: str) -> Corpus:
-    """A corpus by its name.  Raises ValueError if there is none."""
-    from seqstruct.data.corpora import iwslt, kftt, wmt
+class Variants(NamedTuple):
+    """What one name on the command line stands for: corpora by the value of an option, the first one by default; where
+    there is one alone, there is no option."""
 
-    found = {**wmt.CORPORA, **iwslt.CORPORA, **kftt.CORPORA}
-    if name not in found:
-        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {name!r}")
-    return found[name]
+    corpora: Mapping[str, Corpus]
+    option: str = ""
+    said: str = ""
 
 
 def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[str], folder: Path) -> dict[str, dict]:
@@ -108,7 +94,7 @@ def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
 
 
 def prepare(
-    name: str,
+    corpus: Corpus,
     out: str | os.PathLike,
     source: str | os.PathLike | None = None,
     downloads: str | os.PathLike | None = None,
@@ -119,12 +105,11 @@ def prepare(
 ) -> dict:
     """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
 
-    name: one of `CORPORA`.  source: folder with the raw files; without it they are downloaded into `downloads`, by
+    source: folder with the raw files; without it they are downloaded into `downloads`, by
     default `out`.downloads, which stays.  options: the corpus's own if None.  checked: whether files must have their
     checksums and splits their numbers of pairs.
     Raises ValueError on what is missing, altered, empty or not aligned, or if `out` holds files already.
     """
-    corpus = get_corpus(name)
     options = corpus.options if options is None else options
     with new_folder(out) as folder:
         kept = downloads or f"{Path(out)}.downloads"
@@ -134,9 +119,9 @@ def prepare(
         counts = write_raw(corpus.read(files), corpus.options.languages, text)
         if checked:
             pairs = {split: found["pairs"] for split, found in counts.items()}
-            check_counts(name, pairs, corpus.counts, "pairs", corpus.tolerance)
+            check_counts(corpus.name, pairs, corpus.counts, "pairs", corpus.tolerance)
         summary = parallel.prepare({split: text / split for split in SPLITS}, options, folder)
-        summary = {"corpus": name, **summary}
+        summary = {"corpus": corpus.name, **summary}
         for split, found in counts.items():
             if found["documents"]:
                 _write_documents(folder / "text" / f"{split}.docs", split, found["documents"], summary)
@@ -155,14 +140,13 @@ def _write_documents(path: Path, split: str, documents: Sequence[int], summary: 
         stream.writelines(f"{count}\n" for count in documents)
 
 
-def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
-    if isinstance(VARIANTS[name], str):
-        parser.set_defaults(corpus=VARIANTS[name])
-    else:
-        option, choices, said = VARIANTS[name]
-        first = next(iter(choices))
-        parser.add_argument(option, dest="corpus", choices=choices, default=first, help=f"{said} (default {first})")
+def add_arguments(parser: argparse.ArgumentParser, variants: Variants) -> None:
+    """The options of a corpus, or of its variants."""
+    parser.epilog, first = FOLDER, next(iter(variants.corpora))
+    parser.set_defaults(variant=first)
+    if variants.option:
+        parser.add_argument(variants.option, dest="variant", choices=variants.corpora,
+                            help=f"{variants.said} (default {first})")
     parser.add_argument("--src", metavar="LANGUAGE", help="the source language; the other one is the target")
     parallel.add_subword_arguments(parser)
     parser.add_argument("--max-length", type=int, metavar="N",
@@ -171,10 +155,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
 
 
-def chosen_options(args: argparse.Namespace) -> parallel.Options:
-    """The corpus's options, changed by what the command line says.  Raises ValueError on a language it does not have,
-    and as `parallel.Options` does."""
-    options = get_corpus(args.corpus).options
+def chosen_options(args: argparse.Namespace, options: parallel.Options) -> parallel.Options:
+    """A corpus's options, changed by what the command line says.  Raises ValueError on a language it does not have, and
+    as `parallel.Options` does."""
     names = ("subwords", "vocabulary", "max_length", "max_ratio")
     changed = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     if changed.get("subwords", "bpe") != "bpe":
@@ -190,11 +173,10 @@ def chosen_options(args: argparse.Namespace) -> parallel.Options:
     return replace(options, **changed)
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace, variants: Variants) -> None:
     """Make the folder and say what it holds."""
-    variant = VARIANTS[args.entry]
-    args.corpus = args.corpus if isinstance(variant, str) else variant[1][args.corpus]
-    summary = prepare(args.corpus, args.out, args.source, args.downloads, options=chosen_options(args),
+    corpus = variants.corpora[args.variant]
+    summary = prepare(corpus, args.out, args.source, args.downloads, options=chosen_options(args, corpus.options),
                       checked=not args.unchecked, workers=args.workers)
     for split, counts in summary["counts"].items():
         documents = f" in {counts['documents']} documents" if "documents" in counts else ""

@@ -14,11 +14,13 @@ are fairseq's.  The sources give 36 million pairs of en-fr after theirs.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from seqstruct.data.corpora.translation import Corpus, Pair, full
+from seqstruct.data.corpora import translation
+from seqstruct.data.corpora.translation import Corpus, Pair, Variants, full
 from seqstruct.data.downloads import Remote
 from seqstruct.data.text.aligned import read_pairs
 from seqstruct.data.text.parallel import Options
@@ -97,11 +99,11 @@ def _pairs(files: Mapping[str, Path], language: str, training: Iterable[str]) ->
 
 
 def _corpus(
-    language: str, training: tuple[str, ...], remotes: tuple[Remote, ...], vocabulary: int, news: tuple[str, str],
-    counts: tuple[int, int, int], year: int,
+    name: str, language: str, training: tuple[str, ...], remotes: tuple[Remote, ...], vocabulary: int,
+    news: tuple[str, str], counts: tuple[int, int, int], year: int,
 ) -> Corpus:
     valid, test = news
-    archives = tuple(replace(news_archive(name), mirrors=(NEWS_MIRROR,)) for name in ARCHIVES[year])
+    archives = tuple(replace(news_archive(each), mirrors=(NEWS_MIRROR,)) for each in ARCHIVES[year])
 
     def read(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
         splits = {"train": _pairs(files, language, training), "valid": full(read_news(files, valid, ("en", language))),
@@ -111,20 +113,39 @@ def _corpus(
         return {split: ((en, ro.translate(_CEDILLAS)) for en, ro in pairs) for split, pairs in splits.items()}
 
     return Corpus(
-        Options(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5), (*remotes, *archives),
+        name, Options(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5), (*remotes, *archives),
         _wanted(language, training, valid, test), read, dict(zip(("train", "valid", "test"), counts, strict=True)),
         0.001, MANUAL.format(year),
     )  # fmt: skip
 
 
-_FRENCH = ("europarl-v7.fr-en", "commoncrawl.fr-en", "news-commentary-v9.fr-en", "undoc.2000.fr-en",
-           "giga-fren.release2.fixed")
-CORPORA = {
-    "wmt14-en-de": _corpus("de", ("europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en"),
-                           (EUROPARL, COMMON_CRAWL, NEWS_COMMENTARY), 32768, ("newstest2013", "newstest2014"),
-                           (4508785, 3000, 3003), 14),
-    "wmt14-en-fr": _corpus("fr", _FRENCH, (EUROPARL, COMMON_CRAWL, NEWS_COMMENTARY, UNITED_NATIONS, GIGA), 32768,
-                           ("newstest2013", "newstest2014"), (40836715, 3000, 3003), 14),
-    "wmt16-en-ro": _corpus("ro", ("europarl-v8.ro-en", "SETIMES.en-ro"), (EUROPARL_8, SETIMES), 40000,
-                           ("newsdev2016", "newstest2016"), (612422, 1999, 1999), 16),
+_GERMAN = _corpus(
+    "wmt14-en-de", "de", ("europarl-v7.de-en", "commoncrawl.de-en", "news-commentary-v9.de-en"),
+    (EUROPARL, COMMON_CRAWL, NEWS_COMMENTARY), 32768, ("newstest2013", "newstest2014"), (4508785, 3000, 3003), 14,
+)  # fmt: skip
+_FRENCH = _corpus(
+    "wmt14-en-fr", "fr", (
+        "europarl-v7.fr-en", "commoncrawl.fr-en", "news-commentary-v9.fr-en", "undoc.2000.fr-en",
+        "giga-fren.release2.fixed",
+    ),
+    (EUROPARL, COMMON_CRAWL, NEWS_COMMENTARY, UNITED_NATIONS, GIGA), 32768, ("newstest2013", "newstest2014"),
+    (40836715, 3000, 3003), 14,
+)  # fmt: skip
+_ROMANIAN = _corpus(
+    "wmt16-en-ro", "ro", ("europarl-v8.ro-en", "SETIMES.en-ro"), (EUROPARL_8, SETIMES), 40000,
+    ("newsdev2016", "newstest2016"), (612422, 1999, 1999), 16,
+)  # fmt: skip
+VARIANTS = {
+    "wmt14": Variants({"en-de": _GERMAN, "en-fr": _FRENCH}, "--pair", "languages, 1.7 and 6.7 GB to download"),
+    "wmt16": Variants({"en-ro": _ROMANIAN}),
 }
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    """The corpus's own options."""
+    translation.add_arguments(parser, VARIANTS[name])
+
+
+def run(args: argparse.Namespace) -> None:
+    """Make the folder and say what it holds."""
+    translation.run(args, VARIANTS[args.entry])

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
+from seqstruct.data.corpora import iwslt, wmt
+from seqstruct.data.corpora import kftt as kyoto
+from seqstruct.data.corpora.translation import Variants
 from seqstruct.data.files import atomic_write
 from seqstruct.data.text.aligned import read_pairs
 
@@ -77,45 +81,42 @@ def aspec(folder: Path) -> None:
 
 def wmt14(folder: Path) -> None:
     """Both pairs of languages."""
-    _corpora(folder, "wmt14-en-de", "wmt14-en-fr")
+    _write_wanted(folder, wmt.VARIANTS["wmt14"])
 
 
 def wmt16(folder: Path) -> None:
     """English and Romanian."""
-    _corpora(folder, "wmt16-en-ro")
+    _write_wanted(folder, wmt.VARIANTS["wmt16"])
 
 
 def iwslt14(folder: Path) -> None:
     """German and English."""
-    _corpora(folder, "iwslt14-de-en")
+    _write_wanted(folder, iwslt.VARIANTS["iwslt14"])
 
 
 def iwslt14_documents(folder: Path) -> None:
     """Spanish and English, by talks of ten sentences."""
-    _corpora(folder, "iwslt14-es-en")
+    _write_wanted(folder, iwslt.VARIANTS["iwslt14-documents"])
 
 
 def iwslt15(folder: Path) -> None:
     """English and Vietnamese."""
-    _corpora(folder, "iwslt15-en-vi")
+    _write_wanted(folder, iwslt.VARIANTS["iwslt15"])
 
 
 def kftt(folder: Path) -> None:
     """Japanese and English, raw and in words."""
-    _corpora(folder, "kftt", "kftt-tokenised")
+    _write_wanted(folder, kyoto.VARIANTS["kftt"])
 
 
-def _corpora(folder: Path, *names: str) -> None:
-    """What `seqstruct.data.corpora.translation` reads, in German and English whatever its languages."""
-    from seqstruct.data.corpora.translation import get_corpus
-
-    for name in names:
-        for key, (file, *_) in get_corpus(name).wanted.items():
-            base, _, language = key.rpartition(".")
-            pairs = made_up_pairs(SIZES["valid" if base.startswith(HELD_OUT) else "train"], random.Random(base))
-            lines = [pair[language == "en"] for pair in pairs]
-            with atomic_write(folder / file) as stream:
-                stream.writelines(f"{line}\n" for line in _as_file(file, lines))
+def _write_wanted(folder: Path, variants: Variants) -> None:
+    """What the corpora look for, in German and English whatever their languages."""
+    for key, (file, *_) in chain.from_iterable(corpus.wanted.items() for corpus in variants.corpora.values()):
+        base, _, language = key.rpartition(".")
+        pairs = made_up_pairs(SIZES["valid" if base.startswith(HELD_OUT) else "train"], random.Random(base))
+        lines = [pair[language == "en"] for pair in pairs]
+        with atomic_write(folder / file) as stream:
+            stream.writelines(f"{line}\n" for line in _as_file(file, lines))
 
 
 def _as_file(file: str, lines: Sequence[str]) -> Iterator[str]:

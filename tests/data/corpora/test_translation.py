@@ -11,13 +11,17 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary, data_utils
 
-from seqstruct.data.corpora import iwslt, translation
-from seqstruct.data.corpora.translation import CORPORA, chosen_options, get_corpus, write_raw
+from seqstruct.data.corpora import iwslt, kftt, translation, wmt
+from seqstruct.data.corpora.translation import chosen_options, write_raw
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import collect
 from seqstruct.data.text.subwords import undo_bpe
 from tests.data.scripts import pack_tar, pack_zip, prepare, read, refused, run
 
+CORPORA = {
+    corpus.name: corpus for module in (wmt, iwslt, kftt) for variants in module.VARIANTS.values()
+    for corpus in variants.corpora.values()
+}  # fmt: skip
 WORDS = {"en": "sentence", "de": "Satz", "fr": "phrase", "ro": "propoziţie", "es": "frase", "vi": "câu", "ja": "文章"}
 
 
@@ -113,7 +117,7 @@ SIZES = {  # pairs that the stand-ins come to
 @pytest.mark.parametrize("name", CORPORA)
 def test_splits_of_the_archives(tmp_path, name):
     PACK[name](tmp_path / "raw")
-    corpus = get_corpus(name)
+    corpus = CORPORA[name]
     files = collect(tmp_path / "raw", corpus.wanted, tmp_path / "unpacked")
     counts = write_raw(corpus.read(files), corpus.options.languages, tmp_path / "text")
     assert tuple(counts[split]["pairs"] for split in translation.SPLITS) == SIZES[name]
@@ -134,7 +138,7 @@ def test_what_is_empty_is_seen_before_moses_deletes_it():
 
 def test_romanian_cedillas_become_commas(tmp_path):
     pack_wmt16(tmp_path)
-    corpus = get_corpus("wmt16-en-ro")
+    corpus = CORPORA["wmt16-en-ro"]
     files = collect(tmp_path, corpus.wanted, tmp_path / "unpacked")
     (_, romanian), *_ = corpus.read(files)["train"]
     assert romanian.startswith("propoziție") and "ţ" in files["SETIMES.en-ro.ro"].read_text()
@@ -142,7 +146,7 @@ def test_romanian_cedillas_become_commas(tmp_path):
 
 def test_talks(tmp_path):
     pack_iwslt14(tmp_path / "raw", "de-en")
-    files = collect(tmp_path / "raw", get_corpus("iwslt14-de-en").wanted, tmp_path / "unpacked")
+    files = collect(tmp_path / "raw", CORPORA["iwslt14-de-en"].wanted, tmp_path / "unpacked")
     talks = list(iwslt.read_talks(files["train.de"], files["train.en"], titles=True))
     assert talks.count(None) == 10 and talks[1:4] == [
         ("Satz title 0 !", "sentence title 0 !"), ("TED : about .", "TED : about ."),
@@ -201,13 +205,13 @@ def test_documents_by_their_script(tmp_path):
 
 def test_documents_stay_whole(tmp_path):
     pack_iwslt14(tmp_path / "raw", "es-en")
-    wanted = get_corpus("iwslt14-es-en").wanted
+    wanted = CORPORA["iwslt14-es-en"].wanted
     for key, path in collect(tmp_path / "raw", wanted, tmp_path / "raw" / "unpacked").items():
         if key.startswith("train"):
             path.write_text(path.read_text() + ("1 " * 40 if key == "train.es" else "1") + "\n")
-    options = replace(get_corpus("iwslt14-es-en").options, vocabulary=60, max_ratio=9)
+    options = replace(CORPORA["iwslt14-es-en"].options, vocabulary=60, max_ratio=9)
     with pytest.raises(ValueError, match="train: 1 pairs exceed .*documents must stay whole"):
-        translation.prepare("iwslt14-es-en", tmp_path / "out", tmp_path / "raw", options=options)
+        translation.prepare(CORPORA["iwslt14-es-en"], tmp_path / "out", tmp_path / "raw", options=options)
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
@@ -221,7 +225,7 @@ SCRIPT_OF = {"wmt14-en-de": ["wmt14"], "wmt14-en-fr": ["wmt14", "--pair", "en-fr
 def test_every_script_makes_a_folder_for_fairseq(tmp_path, name):
     PACK[name](tmp_path / "raw")
     script, *arguments = SCRIPT_OF[name]
-    src = get_corpus(name).options.languages[1]
+    src = CORPORA[name].options.languages[1]
     done = run(script, *arguments, "--from", tmp_path / "raw", "--out", tmp_path / "out", "--unchecked", "--src", src,
                "--vocabulary", {"kftt": 23, "kftt-tokenised": "9,17"}.get(name, 60), "--max-ratio", 9)
     assert done.returncode == 0, done.stderr
@@ -292,10 +296,8 @@ def test_downloads_stay_and_the_manual_route_is_told(tmp_path):
 def test_options_and_counts(capsys, tmp_path):
     def options(name, *arguments):
         parser = argparse.ArgumentParser()
-        translation.add_arguments(parser, "iwslt15")
-        args = parser.parse_args(arguments)
-        args.corpus = name
-        return chosen_options(args)
+        translation.add_arguments(parser, iwslt.VARIANTS["iwslt15"])
+        return chosen_options(parser.parse_args(arguments), CORPORA[name].options)
 
     assert options("iwslt14-de-en").vocabulary == (9000, 7000)
     assert options("iwslt14-de-en", "--src", "en").vocabulary == (7000, 9000)
@@ -308,10 +310,8 @@ def test_options_and_counts(capsys, tmp_path):
     with pytest.raises(SystemExit):
         options("wmt14-en-de", "--vocabulary", "1,2,3")
     assert "invalid vocabulary value: '1,2,3'" in capsys.readouterr().err
-    corpus = get_corpus("iwslt14-de-en")
+    corpus = CORPORA["iwslt14-de-en"]
     published = corpus.counts, "pairs", corpus.tolerance
     check_counts("x", {"train": 160000, "valid": 7300, "test": 6750}, *published)
     with pytest.raises(ValueError, match="x: the test set has 6650 pairs, expected 6750"):
         check_counts("x", {"train": 160239, "valid": 7283, "test": 6650}, *published)
-    with pytest.raises(ValueError, match="expected a corpus of wmt14-en-de, .*got 'wmt15'"):
-        get_corpus("wmt15")

@@ -51,9 +51,10 @@ def test_archives_of_news_are_those_of_sacrebleu_with_what_corpora_want():
     from sacrebleu.dataset import DATASETS
 
     from seqstruct.data.corpora import europarl
-    from seqstruct.data.corpora.translation import get_corpus
+    from seqstruct.data.corpora.wmt import VARIANTS
 
-    wmt = {name: get_corpus(name).wanted for name in ("wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro")}
+    found = [corpus for variants in VARIANTS.values() for corpus in variants.corpora.values()]
+    wmt = {corpus.name: corpus.wanted for corpus in found}
     for archive, pair, wanted in (
         ("wmt13", "de-en", wmt["wmt14-en-de"]), ("wmt14/full", "de-en", wmt["wmt14-en-de"]),
         ("wmt13", "fr-en", wmt["wmt14-en-fr"]), ("wmt14/full", "fr-en", wmt["wmt14-en-fr"]),
