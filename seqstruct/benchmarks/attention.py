@@ -15,13 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.benchmarks.curves import length_panels
 from seqstruct.benchmarks.timing import Contestant, Place, measure, table
 from seqstruct.benchmarks.timing import machine as machine_line
 from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
 from seqstruct.ops.memory.feature_maps import EluMap, GaussianMap
 from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory, schedule
-from seqstruct.plots.plot import save
+from seqstruct.plots.curves import log_panels
+from seqstruct.plots.figures import save
 
 BATCH, HEADS, DIM, FREQUENCIES, SLOTS = 8, 8, 64, 64, 32
 UNIT = "softmax, fused"
@@ -48,7 +48,7 @@ def run(lengths: Sequence[int], repeats: int, plot: str | None = None, device: s
             kept.setdefault(name, {})[length] = timing.kept
     if plot:
         panels = [("forward and backward, ms", times), ("kept for the backward pass, MB", kept)]
-        save(length_panels(panels, f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}"), plot)
+        save(log_panels(panels, f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}"), plot)
     header = ["attention", "length", "forward ms", "forward+backward ms", "of softmax: forward", "both", "kept MB"]
     title = f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}, {place}; medians of {repeats}"
     return f"{title}\n{machine_line()}\n" + table(header, rows)

@@ -22,12 +22,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.softmax.base import Cache
-from seqstruct.benchmarks.curves import Curves, length_panels
 from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
 from seqstruct.benchmarks.timing import Place, machine, table
 from seqstruct.ops.memory import bounded_memory, linear_attention
 from seqstruct.ops.memory.feature_maps import EluMap, FeatureMap, GaussianMap
-from seqstruct.plots.plot import save
+from seqstruct.plots.curves import Curves, log_panels
+from seqstruct.plots.figures import save
 
 BATCH, HEADS, DIM = 16, 8, 64
 CACHE = "softmax, preallocated cache"
@@ -65,7 +65,7 @@ def run(
         tables.append(f"{section}\n" + _table(panels, CACHE if section == "step" else "softmax"))
         if plot:
             name = plot if sections and len(sections) == 1 else _named(plot, section)
-            save(length_panels(list(panels.items()), f"Decoding, {section}, batch {BATCH}"), name)
+            save(log_panels(list(panels.items()), f"Decoding, {section}, batch {BATCH}"), name)
     return "\n\n".join([f"Decoding, batch {BATCH}, {place}; medians of {repeats}\n{machine()}", *tables])
 
 

@@ -20,6 +20,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def _run(args: argparse.Namespace) -> None:
     from seqstruct.plots.automaton import checkpoint_figure
-    from seqstruct.plots.plot import save
+    from seqstruct.plots.figures import save
 
     save(checkpoint_figure(args.checkpoint, args.text, args.feature, args.data), args.out)

@@ -73,25 +73,27 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def _curves(args: argparse.Namespace) -> None:
-    from seqstruct.plots import plot
+    from seqstruct.plots.curves import learning_curves
+    from seqstruct.plots.figures import save
 
     logs = {(p.parent if p.is_file() else p).name: p if p.is_file() else p / "train.log" for p in args.runs}
-    plot.save(plot.learning_curves(logs, args.metric), args.out)
+    save(learning_curves(logs, args.metric), args.out)
 
 
 def _lengths(args: argparse.Namespace) -> None:
-    from seqstruct.plots import plot
+    from seqstruct.plots.curves import length_curves, length_panels
+    from seqstruct.plots.figures import save
 
     chosen = _records(args.paper, args.table, args)
-    draw = plot.length_panels if args.panels else plot.length_curves
-    plot.save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric), args.out)
+    draw = length_panels if args.panels else length_curves
+    save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric), args.out)
 
 
 def _efficient(args: argparse.Namespace) -> None:
-    from seqstruct.plots import plot
     from seqstruct.plots.efficient import draw
+    from seqstruct.plots.figures import save
 
-    plot.save(draw(args.figure, _records("peng_thesis", args.figure, args)), args.out)
+    save(draw(args.figure, _records("peng_thesis", args.figure, args)), args.out)
 
 
 def _records(paper: str, table: str, args: argparse.Namespace) -> list:
@@ -107,22 +109,24 @@ def _records(paper: str, table: str, args: argparse.Namespace) -> list:
 
 
 def _attention(args: argparse.Namespace) -> None:
-    from seqstruct.plots import plot
+    from seqstruct.plots.attention import attention
+    from seqstruct.plots.figures import save
+    from seqstruct.plots.views import layer_views
 
-    views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
+    views = layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
     if args.stacks:
         views = [view for view in views if view.actions is not None]
     if args.site:
         views = [view for view in views if view.title.startswith(args.site.replace("_", " "))]
-    plot.save(plot.attention(views), args.out)
+    save(attention(views), args.out)
 
 
 def _soft_tree(args: argparse.Namespace) -> None:
-    from seqstruct.plots import plot
+    from seqstruct.plots.figures import save
     from seqstruct.plots.soft_tree import soft_tree, soft_tree_gates
 
     words, gates = soft_tree_gates(args.checkpoint, _line(args.text), data=args.data)
-    plot.save(soft_tree(words, gates), args.out)
+    save(soft_tree(words, gates), args.out)
 
 
 def _line(text: str) -> str:
@@ -133,15 +137,17 @@ def _line(text: str) -> str:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from seqstruct.plots import plot
+    from seqstruct.plots.figures import save
+    from seqstruct.plots.stack_runs import stack_runs
+    from seqstruct.plots.views import layer_views
 
-    views = plot.layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
-    plot.save(plot.stack_runs(views), args.out)
+    views = layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
+    save(stack_runs(views), args.out)
 
 
 def _dependencies(args: argparse.Namespace) -> None:
-    from seqstruct.plots import plot
     from seqstruct.plots.dependencies import dependencies, trees_of_checkpoints
+    from seqstruct.plots.figures import save
 
     found = trees_of_checkpoints(args.checkpoints, args.data, args.corpus, args.split, args.sentence)
-    plot.save(dependencies(*found), args.out)
+    save(dependencies(*found), args.out)

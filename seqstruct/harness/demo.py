@@ -64,27 +64,30 @@ def with_choice_of_length(record: Record) -> Record:
 
 def draw(found: Mapping[str, Record], plans: Sequence[Plan], out: Path) -> list[Path]:
     """Difference by string length, stack actions of one string, learning curves; the files' paths."""
-    from seqstruct.plots import plot
+    from seqstruct.plots.attention import attention
+    from seqstruct.plots.curves import learning_curves, length_curves
+    from seqstruct.plots.figures import save
+    from seqstruct.plots.views import layer_views
 
     folders = {row.split()[1]: plan.out for row in SHOWN for plan in plans if plan.cell.row == row}
     drawings = {
-        "difference_by_length.png": plot.length_curves(
+        "difference_by_length.png": length_curves(
             [with_choice_of_length(found[row]) for row in SHOWN],
             "Dyck-2, new strings: cross-entropy above the true distribution\n"
             "(below 0 where a model expects a length more often than it comes)",
         ),
-        "learning_curves.png": plot.learning_curves(
+        "learning_curves.png": learning_curves(
             {model: folder / "train.log" for model, folder in folders.items()}, "difference"
         ),
     }
     views = []
     for model in ("Tf+Sup", "Tf+Nd"):
-        found = plot.layer_views(folders[model] / "checkpoints" / "checkpoint_best.pt", STRING)
+        found = layer_views(folders[model] / "checkpoints" / "checkpoint_best.pt", STRING)
         views += [view._replace(title=f"{model}, {view.title}") for view in found if view.actions is not None]
-    drawings["stack_actions.png"] = plot.attention(views, "What each stack does with one string")
+    drawings["stack_actions.png"] = attention(views, "What each stack does with one string")
     paths = [out / name for name in drawings]
     for path, figure in zip(paths, drawings.values(), strict=True):
-        plot.save(figure, path)
+        save(figure, path)
     return paths
 
 

@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--most", type=int, default=60, metavar="N", help="source tokens at most (default: 60)")
     parser.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
     args = parser.parse_args(argv)
-    from seqstruct.plots import plot
+    from seqstruct.plots.attention import attention
+    from seqstruct.plots.figures import save
+    from seqstruct.plots.views import layer_views
 
     try:
         pair = first_known(args.data, tuple(args.languages), args.split, args.most)
@@ -46,8 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{args.data}: no sentence of {args.split} has known tokens alone and at most {args.most}")
             return 0
         with quiet():
-            views = plot.layer_views(args.checkpoint, pair[0], target=pair[1], data=args.data / "bin")
-            plot.save(plot.attention(views), args.out)
+            views = layer_views(args.checkpoint, pair[0], target=pair[1], data=args.data / "bin")
+            save(attention(views), args.out)
     except (ValueError, OSError) as error:
         print(f"seqstruct.harness.plot_example: {error}", file=sys.stderr)
         return 1

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from seqstruct.data.babi.stories import Question, read_questions
 from seqstruct.harness.quiet import quiet
 from seqstruct.ops.chains import chain_marginals
-from seqstruct.plots.plot import save
+from seqstruct.plots.figures import save
 
 FAINTEST = 0.01
 

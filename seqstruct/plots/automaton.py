@@ -5,7 +5,6 @@ Also the automaton behind one feature of a trained rational recurrence, whose be
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +19,7 @@ from seqstruct.ops.automata.families import interpolated_automaton, pattern_auto
 from seqstruct.ops.automata.rational import MAX_PLUS
 from seqstruct.ops.automata.wfsa import Path, Wfsa, best_path
 from seqstruct.ops.semiring import MaxSemiring, RealSemiring
+from seqstruct.scoring.trained import load_model
 
 BEST, OTHER = "tab:red", "0.6"
 RADIUS = 0.16
@@ -162,20 +162,13 @@ def checkpoint_figure(checkpoint: str, text: str, feature: int, data: str | None
     Raises ValueError if the model has no rational recurrence or no such feature, or the text no words; OSError if there
     is no checkpoint.
     """
-    from fairseq import checkpoint_utils
-
-    # something that fairseq imports turns on every library's debugging messages
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401 (registers the tasks)
     from seqstruct.layers.recurrent import RationalLayer
 
     words = text.split()
     if not words:
         raise ValueError("expected at least one word")
-    overrides = {} if data is None else {"data": data}
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([checkpoint], arg_overrides=overrides)
-    part = getattr(model.eval(), "decoder", model)
+    model, task = load_model(checkpoint, data)
+    part = getattr(model, "decoder", model)
     layer = part.rnn.layers[0] if hasattr(part, "rnn") else None
     if not isinstance(layer, RationalLayer):
         raise ValueError(f"{checkpoint}: the model has no rational recurrence")

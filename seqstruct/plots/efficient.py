@@ -7,8 +7,8 @@ from statistics import fmean
 
 from matplotlib.figure import Figure
 
-from seqstruct.benchmarks.curves import length_panels
 from seqstruct.harness.records import Record, latest
+from seqstruct.plots.curves import log_panels
 
 FIGURES = ("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1")
 AXES = {
@@ -31,7 +31,7 @@ def draw(name: str, records: Sequence[Record]) -> Figure:
     if name == "figure-4.4":
         return transfer(found, title)
     panels = [(label, series(found, metric)) for metric, label in AXES.items()]
-    return length_panels([panel for panel in panels if panel[1]], title)
+    return log_panels([panel for panel in panels if panel[1]], title)
 
 
 def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, float]]:

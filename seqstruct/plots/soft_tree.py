@@ -8,6 +8,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from seqstruct.scoring.trained import load_model
+
 FAINTEST = 0.01  # an edge that carries less is not drawn
 
 
@@ -20,14 +22,9 @@ def soft_tree_gates(
     Raises ValueError if the model's encoder has no tree, OSError if there is no checkpoint.
     """
     import torch
-    from fairseq import checkpoint_utils
 
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401 (registers the tasks)
-
-    overrides = {} if data is None else {"data": str(data)}
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=overrides)
-    encoder = model.eval().encoder
+    model, task = load_model(checkpoint, data)
+    encoder = model.encoder
     if not hasattr(encoder, "soft_tree"):
         raise ValueError(f"{checkpoint}: expected a model with --encoder gated_convolution, whose encoder has a tree")
     sentence = task.source_dictionary.encode_line(text, add_if_not_exist=False).long()

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.data.text.subwords import load_bpe, load_sentencepiece
+from seqstruct.scoring.trained import register
 
 MAX_TOKENS = 6000
 
@@ -149,9 +150,7 @@ def load_scorer(
     """
     from fairseq import checkpoint_utils, tasks
 
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
-
+    register()
     segment = None if segmentation is None else load_segmentation(segmentation)
     paths = [os.fspath(path) for path in checkpoints]
     overrides = {} if data is None else {"data": os.fspath(data)}

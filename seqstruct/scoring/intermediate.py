@@ -6,11 +6,9 @@ import os
 from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
 
-import seqstruct.models
-import seqstruct.tasks  # noqa: F401  registers them
 from seqstruct.scoring.dependency import attachment_counts, f1, graph_counts, kinds_of_change, share
+from seqstruct.scoring.trained import load_model
 
 BATCH = 32
 
@@ -22,10 +20,7 @@ def predictions(
     """For each sentence of a graph corpus: chosen N N (labels, -1 without an arc), gold N N, heads n of the tree that
     the model saw, and tree n, the annotated one, or None.  Raises ValueError if the model sees no tree.
     """
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-        [os.fspath(checkpoint)], arg_overrides={"data": os.fspath(data)}
-    )
-    model.eval()
+    model, task = load_model(checkpoint, data)
     task.load_dataset(f"{split}_{corpus}")
     dataset = task.dataset(f"{split}_{corpus}")
     found = []

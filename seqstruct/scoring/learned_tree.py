@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seqstruct.data.files import atomic_write
 from seqstruct.data.nli.folder import read_meta, read_split
+from seqstruct.scoring.trained import load_model
 
 
 def learned_tree(data: Path, checkpoint: str | Path, shortest: int = 6, longest: int = 14) -> str:
@@ -20,14 +21,8 @@ def learned_tree(data: Path, checkpoint: str | Path, shortest: int = 6, longest:
     A line for each word: its number, the word, its head's number and the head.
     """
     import torch
-    from fairseq import checkpoint_utils
 
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401  registers what the checkpoint names
-
-    overrides = {"data": str(data), "pretrained_parser": None}
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], arg_overrides=overrides)
-    model.eval()
+    model, task = load_model(checkpoint, data, pretrained_parser=None)
     pairs = read_split(data, "test", read_meta(data)["labels"], task.vocabulary)
     words = next((p.hypothesis for p in pairs if shortest <= len(p.hypothesis) <= longest), pairs[0].hypothesis)
     heads = model.tree(torch.tensor([[task.vocabulary[word] for word in words]]))[0].tolist()

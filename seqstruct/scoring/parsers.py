@@ -10,6 +10,7 @@ import torch
 
 from seqstruct.data.parsing.sentence import AnnotatedSentence
 from seqstruct.ops.trees.span_parsing import Split, left_branching, random_branching, right_branching
+from seqstruct.scoring.trained import load_model, register
 
 Parser = Callable[[Sequence[str]], list[Split]]
 DependencyParser = Callable[[Sequence[AnnotatedSentence]], list[list[int]]]
@@ -53,14 +54,8 @@ def load_parser(path: str | os.PathLike, data: str | os.PathLike | None = None, 
 
     Raises OSError or ValueError if the checkpoint cannot be read or is of no parser.
     """
-    from fairseq import checkpoint_utils
-
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
-
-    overrides = {} if data is None else {"data": os.fspath(data)}
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task([os.fspath(path)], arg_overrides=overrides)
-    return model_parser(models[0], task.source_dictionary, add_left)
+    model, task = load_model(path, data)
+    return model_parser(model, task.source_dictionary, add_left)
 
 
 def untrained_parser(config: Any, seed: int, add_left: bool = False) -> Parser:
@@ -86,9 +81,7 @@ def training_config(options: Sequence[str]) -> Any:
     from fairseq import options as fairseq_options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
-
+    register()
     parser = fairseq_options.get_training_parser()
     return convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, list(options)))
 
@@ -100,21 +93,15 @@ def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | No
     Raises OSError or ValueError if the checkpoint cannot be read or has no parser of trees; the parser, if a sentence
     has no tags, or lemmas, and the model reads them.
     """
-    from fairseq import checkpoint_utils
-
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401  registers them, as --user-dir does
     from seqstruct.bridge.checkpoints import load_checkpoint
     from seqstruct.data.parsing.dataset import Union
     from seqstruct.data.parsing.folder import FIELDS
 
     load_checkpoint(path)  # refuses what is no checkpoint by a sentence
-    overrides = {"pretrained_parser": ""} | ({} if data is None else {"data": os.fspath(data)})
-    (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([os.fspath(path)], arg_overrides=overrides)
+    model, task = load_model(path, data, pretrained_parser="")
     encoder = getattr(model, "tree_encoder", None)
     if encoder is None:
         raise ValueError(f"{path}: expected a joint_parser with a parser of trees, got {type(model).__name__}")
-    model.eval()
     needed = [field for field, embedding in zip(FIELDS, encoder.embeddings, strict=True) if embedding is not None]
 
     @torch.no_grad()

@@ -12,7 +12,7 @@ from seqstruct.ops.automata.rational import rational_recurrence
 from seqstruct.ops.automata.wfsa import best_path, forward
 from seqstruct.ops.semiring import RealSemiring
 from seqstruct.plots.automaton import BEST, automaton_figure, feature_automaton
-from seqstruct.plots.plot import save
+from seqstruct.plots.figures import save
 
 T, C, D = 6, 5, 3
 WORDS = "a b c d e f".split()

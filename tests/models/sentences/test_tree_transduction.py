@@ -20,7 +20,8 @@ from seqstruct.data.tree_transduction.folder import Request, read_meta, read_spl
 from seqstruct.data.tree_transduction.formula import INFIX_SYMBOLS, PREFIX_SYMBOLS
 from seqstruct.models.sentences import tree_transduction
 from seqstruct.models.sentences.tree_transduction import TreeTransductionModel, TreeTransductionModelConfig
-from seqstruct.plots.plot import attention, layer_views
+from seqstruct.plots.attention import attention
+from seqstruct.plots.views import layer_views
 from seqstruct.scoring.hypotheses import read_generate
 from tests.models.front_door import PLUGIN, fairseq, nearly_equal
 

@@ -1,0 +1,164 @@
+"""Curves: a validation statistic by epoch, a metric by string length, a benchmark by length."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from seqstruct.harness.logs import parse_lines
+from seqstruct.harness.records import Record, latest
+from seqstruct.plots.figures import quiet_matplotlib
+
+Curves = Mapping[str, Mapping[int, float]]  # name in the legend -> length -> value
+
+
+def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
+    """A validation statistic by epoch, one curve for each train.log.
+
+    logs: path by the name in the legend.  metric: as fairseq logs it, without "valid_" ("loss", "difference").
+    Raises ValueError if a log has no such statistic, OSError if it is missing.
+    """
+    figure = Figure(figsize=(6.4, 4.0))
+    axes = figure.subplots()
+    for name, path in logs.items():
+        entries = parse_lines(path.read_text(encoding="utf-8").splitlines())
+        points = {
+            e.statistics["epoch"]: e.statistics[f"valid_{metric}"] for e in entries if f"valid_{metric}" in e.statistics
+        }
+        if not points:
+            known = sorted({key[6:] for e in entries for key in e.statistics if key.startswith("valid_")})
+            raise ValueError(f"{path}: no validation statistic {metric!r}; there are: {', '.join(known) or 'none'}")
+        axes.plot(list(points), list(points.values()), marker="o", markersize=2.5, label=name)
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(f"validation {metric.replace('_', ' ')}")
+    axes.legend(fontsize="small")
+    axes.grid(alpha=0.3)
+    return figure
+
+
+def length_curves(
+    records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None
+) -> Figure:
+    """A metric split up by its axis, one curve for each row: the mean over seeds, with a band from least to greatest.
+
+    selection: the metric whose least value chooses the run of a row that is drawn, alone, instead of the mean; None for
+    the mean.  metric: what is drawn, None for the one that is split up, the selection apart.
+    Raises ValueError if none of that name is split up, or if several are, or of several units or axes.
+    """
+    split, (metric, unit, axis) = _split_up(records, selection, metric)
+    figure = Figure(figsize=(6.4, 4.0))
+    axes = figure.subplots()
+    _draw_lengths(axes, split, metric, {row: row for row in dict.fromkeys(r.row for r in split)})
+    axes.set_xlabel(axis)
+    axes.set_ylabel(f"{metric.replace('_', ' ')} ({unit})")
+    axes.set_title(title)
+    axes.legend(fontsize="small")
+    return figure
+
+
+def length_panels(
+    records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None
+) -> Figure:
+    """`length_curves` with a panel for each first word of the rows ("dyck Tf+Nd"), and one legend of the other words.
+
+    Curves of one name have one colour in all panels.  Raises ValueError as `length_curves` does.
+    """
+    split, (metric, unit, axis) = _split_up(records, selection, metric)
+    groups: dict[str, dict[str, str]] = {}
+    for record in split:
+        first, _, rest = record.row.partition(" ")
+        groups.setdefault(first, {})[record.row] = rest or first
+    names = list(dict.fromkeys(name for rows in groups.values() for name in rows.values()))
+    columns = min(3, len(groups))
+    lines = -(-len(groups) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.6 * lines + 0.8), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False).flat
+    handles: dict[str, Any] = {}
+    for axes, (first, rows) in zip(panels, groups.items(), strict=False):
+        of_panel = [record for record in split if record.row in rows]
+        handles |= _draw_lengths(axes, of_panel, metric, rows, {name: f"C{i}" for i, name in enumerate(names)})
+        axes.set_title(first, fontsize="medium")
+        axes.set_xlabel(axis)
+    for axes in list(figure.axes)[len(groups) :]:
+        axes.set_axis_off()
+    figure.supylabel(f"{metric.replace('_', ' ')} ({unit})", fontsize="medium")
+    figure.suptitle(title, fontsize="medium")
+    figure.legend([handles[name] for name in names], names, loc="outside lower center", ncols=len(names))
+    return figure
+
+
+def _split_up(
+    records: Sequence[Record], selection: str | None, metric: str | None
+) -> tuple[list[Record], tuple[str, str, str]]:
+    """The records to draw, and their one metric, unit and axis."""
+    recent = latest(records)
+    kinds = sorted({
+        (name, found["unit"], found["axis"]) for r in recent for name, found in r.metrics.items()
+        if "axis" in found and name != selection and metric in (None, name)
+    })
+    if len(kinds) != 1:
+        raise ValueError(
+            f"expected records of one metric that is split up; got {len(kinds)}: "
+            + (", ".join(name for name, _, _ in kinds) or "none")
+        )
+    split = [r for r in recent if r.points(kinds[0][0])]
+    if selection is not None:
+        judged = {
+            (r.row, r.scale, r.configuration_hash, r.seed): r.metrics[selection]["value"]
+            for r in recent if selection in r.metrics
+        }
+
+        def judge(r: Record) -> float:
+            return judged.get((r.row, r.scale, r.configuration_hash, r.seed), math.inf)
+
+        split = [min((r for r in split if r.row == row), key=judge) for row in dict.fromkeys(r.row for r in split)]
+    return split, kinds[0]
+
+
+def _draw_lengths(
+    axes: Any, records: Sequence[Record], metric: str, rows: Mapping[str, str],
+    colors: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """One curve for each row; rows: its name in the legend.  The curves come back by name."""
+    drawn = {}
+    for row, name in rows.items():
+        values: dict[float, list[float]] = {}
+        for r in records:
+            if r.row == row:
+                for x, y in r.points(metric):
+                    values.setdefault(x, []).append(y)
+        at = sorted(values)
+        (line,) = axes.plot(
+            at, [statistics.fmean(values[x]) for x in at], label=name, color=None if colors is None else colors[name]
+        )
+        drawn[name] = line
+        if any(len(values[x]) > 1 for x in at):
+            low, high = [min(values[x]) for x in at], [max(values[x]) for x in at]
+            axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2)
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.grid(alpha=0.3)
+    return drawn
+
+
+def log_panels(panels: Sequence[tuple[str, Curves]], title: str) -> Figure:
+    """One panel for each (label of the vertical axis, curves), both axes logarithmic, with one legend."""
+    quiet_matplotlib()
+    figure = Figure(figsize=(5.0 * len(panels), 3.8))
+    for axes, (label, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        for name, points in curves.items():
+            axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=name)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xlabel("length")
+        axes.set_ylabel(label)
+        axes.grid(alpha=0.3)
+    handles, names = axes.get_legend_handles_labels()
+    figure.suptitle(title, fontsize="medium")
+    figure.tight_layout()
+    figure.legend(handles, names, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4)
+    return figure

@@ -1,0 +1,28 @@
+"""What layers of a model do with a string."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from seqstruct.ops.pushdown.actions import expected_actions
+from seqstruct.ops.pushdown.best_run import most_probable_run
+from seqstruct.plots.views import layer_views
+from tests.models.building import cfl_dictionary, language_model, task_of
+
+
+def test_a_nondeterministic_stack_is_seen_through_its_runs(monkeypatch):
+    """Expected actions and the most probable run come from the log-weights that the layer computed for the string."""
+    dictionary = cfl_dictionary("dyck")
+    model = language_model("Tf_Nd", dictionary, 2)
+    loaded = [model], None, task_of(dictionary)
+    monkeypatch.setattr("fairseq.checkpoint_utils.load_model_ensemble_and_task", lambda *_, **__: loaded)
+    seen = []
+    mechanism = model.decoder.layers[2].self_attn.mechanism
+    mechanism.transition_layer.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    views = layer_views("checkpoint.pt", "( [ ] )")
+    (view,) = [view for view in views if view.actions is not None]
+    assert np.allclose(view.actions, expected_actions(seen[0], states=2, symbols=3)[0].numpy())
+    assert view.run == most_probable_run(seen[0], states=2, symbols=3)[0]
+    assert len(view.run.transitions) == len(view.rows) == 5
+    assert all(other.run is None for other in views if other is not view)
+    assert len(mechanism.transition_layer._forward_hooks) == 1, "only this test's own is left"
