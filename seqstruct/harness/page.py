@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from seqstruct.harness.report import Entry, Sheet
+from typing import NamedTuple
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1b1f24; --back: #ffffff; --line: #c9d1d9; --soft: #f0f3f6; --link: #0a58ca }
@@ -56,6 +53,25 @@ for (const button of document.querySelectorAll("thead button")) button.addEventL
   body.append(...[...body.rows].sort(compare));
 });
 """
+
+
+class Entry(NamedTuple):
+    """What stands in one place of a drawn table.  value: what it is sorted by.  details: of its runs, one a line."""
+
+    text: str
+    value: float | None = None
+    details: str = ""
+
+
+class Sheet(NamedTuple):
+    """A table as it is drawn.  above, below: sentences.  rows: empty where nothing was run."""
+
+    name: str
+    title: str
+    above: Sequence[str]
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Entry]]
+    below: Sequence[str]
 
 
 def page(title: str, sheets: Sequence[Sheet]) -> str:

@@ -11,8 +11,9 @@ import statistics
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Mapping, NamedTuple, Sequence
+from typing import Mapping, Sequence
 
+from seqstruct.harness.page import Entry, Sheet, page
 from seqstruct.harness.paper import Published, Table, read_tables
 from seqstruct.harness.records import Record, format_value, latest, of_each_seed, read_folder
 
@@ -167,25 +168,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-class Entry(NamedTuple):
-    """What stands in one place of a drawn table.  value: what it is sorted by.  details: of its runs, one a line."""
-
-    text: str
-    value: float | None = None
-    details: str = ""
-
-
-class Sheet(NamedTuple):
-    """A table as it is drawn.  above, below: sentences.  rows: empty where nothing was run."""
-
-    name: str
-    title: str
-    above: Sequence[str]
-    headings: Sequence[str]
-    rows: Sequence[Sequence[Entry]]
-    below: Sequence[str]
-
-
 def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, seeds: bool) -> Sheet:
     """A table with a column for each metric, and a row for each row that has runs.
 
@@ -313,8 +295,6 @@ def report(
         return _csv(sections)
     sheets = [sheet(folder.name, t, lines, everything=everything, seeds=seeds) for t, lines in sections]
     if output == "html":
-        from seqstruct.harness.page import page
-
         return page(f"{folder.name}: ours beside the paper's", sheets)
     return "\n".join(map(_markdown if output == "markdown" else _text, sheets))
 

@@ -17,7 +17,8 @@ def load_model(path: str | os.PathLike, data: str | os.PathLike | None = None, *
     register()
     moved = {} if data is None else {"data": os.fspath(data)}
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([os.fspath(path)], {**overrides, **moved})
-    return model.eval(), task
+    model.eval()
+    return model, task
 
 
 def register() -> None:

@@ -8,8 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from seqstruct.harness.page import page
-from seqstruct.harness.report import Entry, Sheet
+from seqstruct.harness.page import Entry, Sheet, page
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
