@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.option import check_options
+from seqstruct.attention.states import select_rows
 from seqstruct.ops.masking import bound_padding, clear_padding
 
 
@@ -224,10 +225,3 @@ class Attention(nn.Module):
             return Reading(query.new_zeros(query.size(0), 0, self.shape.embed_dim))
         extra = {name: torch.cat([r.extra[name] for r in readings], 1) for name in readings[0].extra}
         return Reading(torch.cat([r.output for r in readings], 1), None, extra)
-
-
-def select_rows(state: Any, order: Tensor) -> Any:
-    """Rows order (long) of every tensor of a State: nested tuples of tensors, batch first."""
-    if isinstance(state, Tensor):
-        return state.index_select(0, order)
-    return type(state)(*(select_rows(part, order) for part in state))

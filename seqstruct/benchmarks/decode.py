@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from seqstruct.attention.softmax.base import Cache
 from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
@@ -213,9 +214,7 @@ def _turns(steps: Mapping[str, Callable[[], Tensor]], repeats: int, at_once: int
 
 def megabytes(state: Any) -> float:
     """10^6 bytes of the tensors of a state."""
-    if isinstance(state, Tensor):
-        return state.numel() * state.element_size() / 1e6
-    return sum(megabytes(part) for part in state)
+    return sum(tensor.nbytes for tensor in tree_leaves(state)) / 1e6
 
 
 def used_megabytes(state: Any) -> float:

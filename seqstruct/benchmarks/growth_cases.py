@@ -14,6 +14,7 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from seqstruct.attention.base import Attention, Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
@@ -62,7 +63,7 @@ def writing(mechanism: str, length: int) -> Contestant:
         state = module.initial_state(BATCH)
         for _ in range(length):
             state = module.write(state, step, step)
-        return _first(state)
+        return tree_leaves(state)[0]
 
     return _without_gradients(forward)
 
@@ -100,7 +101,3 @@ def _inputs(length: int) -> Tensor:
 
 def _without_gradients(forward: Callable[[], Tensor]) -> Contestant:
     return Contestant(torch.no_grad()(forward), lambda _: None)
-
-
-def _first(state: object) -> Tensor:
-    return state if isinstance(state, Tensor) else _first(state[0])

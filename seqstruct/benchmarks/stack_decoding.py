@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 import torch
-from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from seqstruct.attention.base import Attention, Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
@@ -59,13 +58,5 @@ def decode(module: Attention, steps: int, lengths: Sequence[int], place: Place) 
             place.finished(module.read(state, given).output)
             times.append(time.perf_counter() - start)
             if t in lengths:
-                sizes[t] = sum(x.numel() * x.element_size() for x in _tensors(state))
+                sizes[t] = sum(x.nbytes for x in tree_leaves(state))
     return times, sizes
-
-
-def _tensors(state: Any) -> Iterator[Tensor]:
-    if isinstance(state, Tensor):
-        yield state
-    else:
-        for part in state:
-            yield from _tensors(part)

@@ -6,18 +6,14 @@ beam search, the order in which the next step takes its rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention import Attention, Reading, Site
-from seqstruct.attention.base import select_rows
-from seqstruct.bridge.carried_state import memories
-from seqstruct.bridge.collect import carried, collect, collecting, hand_on
+from seqstruct.attention.states import batch_size_of, select_rows
+from seqstruct.bridge.passes import current_pass
 
 
 class AttentionAdapter(nn.Module):
@@ -49,30 +45,24 @@ class AttentionAdapter(nn.Module):
         None if they were not asked for or the mechanism has none.
         Raises ValueError where causality asked for is not the mechanism's own.
         """
-        need_weights = need_weights or need_head_weights
+        asked = need_weights or need_head_weights
         query, key, value = _batch_first(query, key, value)
-        if incremental_state is not None and self.mechanism.shape.site.value != "encoder_self":
-            reading = self._step(
-                query, key, value, key_padding_mask, incremental_state, static_kv, need_weights or collecting()
-            )
+        padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
+        site, now = self.mechanism.shape.site, current_pass()
+        need_weights = asked or now.collects
+        if incremental_state is not None and site is not Site.ENCODER_SELF:
+            reading = self._step(query, key, value, padding_mask, incremental_state, static_kv, need_weights)
         else:
             self._check_causality(query.size(1), attn_mask)
-            padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
-            stream = memories() if self.mechanism.shape.site is Site.DECODER_SELF else None
-            reading, state = self.mechanism(
-                query,
-                key,
-                value,
-                padding_mask,
-                None if stream is None else stream[self.layer],
-                need_weights=need_weights or collecting(),
-                carry=carried(self.mechanism.shape.site),
+            stream = now.memories if site is Site.DECODER_SELF else None
+            memory = None if stream is None else stream[self.layer]
+            reading, memory = self.mechanism(
+                query, key, value, padding_mask, memory, need_weights=need_weights, carry=now.carried(site)
             )
             if stream is not None:
-                stream[self.layer] = state
-        hand_on(self.mechanism.shape.site, reading.carry)
-        collect(self.mechanism.shape.site, self.layer, reading)
-        weights = reading.weights if need_weights else None
+                stream[self.layer] = memory
+        now.take(site, self.layer, reading)
+        weights = reading.weights if asked else None
         if weights is not None:
             weights = weights.transpose(0, 1) if need_head_weights else weights.mean(1)
         return reading.output.transpose(0, 1), weights
@@ -82,7 +72,7 @@ class AttentionAdapter(nn.Module):
         query: Tensor,
         key: Tensor | None,
         value: Tensor | None,
-        key_padding_mask: Tensor | None,
+        padding_mask: Tensor | None,
         incremental_state: dict[str, dict[str, Any]],
         static_kv: bool,
         need_weights: bool,
@@ -94,7 +84,6 @@ class AttentionAdapter(nn.Module):
             position = torch.arange(asked, asked + query.size(1), device=query.device).expand(query.shape[:2])
         if state is None or not static_kv:
             state = self.mechanism.initial_state(query.size(0)) if state is None else state
-            padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
             new = key, value, padding_mask
             if not static_kv and query.size(1) == key.size(1) == 1:
                 reading, state = self.mechanism.step(state, query, *new, order=order, need_weights=need_weights)
@@ -135,7 +124,7 @@ class AttentionAdapter(nn.Module):
             incremental_state[self._key] = {**saved, "state": reorder_source(saved["state"], new_order)}
             return
         order = saved["order"]
-        size = _batch_size(saved["state"]) if order is None else order.numel()
+        size = batch_size_of(saved["state"]) if order is None else order.numel()
         if not _is_identity(new_order, size):
             order = new_order if order is None else order.index_select(0, new_order)
             incremental_state[self._key] = {**saved, "order": order}
@@ -154,32 +143,15 @@ def attention_penalty(model: nn.Module) -> Tensor | None:
     return torch.stack(penalties).sum() if penalties else None
 
 
-_sources_in_place: ContextVar[bool] = ContextVar("sources_in_place", default=False)
-
-
-@contextmanager
-def sources_in_place(found: bool) -> Iterator[None]:
-    """Whether, inside, every row of a new order stays with its source sentence."""
-    token = _sources_in_place.set(found)
-    try:
-        yield
-    finally:
-        _sources_in_place.reset(token)
-
-
 def reorder_source(state: Any, new_order: Tensor) -> Any:
     """As `reorder_state`, of what is a function of the source alone, and so may be left as it is."""
-    return state if _sources_in_place.get() else reorder_state(state, new_order)
+    return state if current_pass().sources_in_place else reorder_state(state, new_order)
 
 
 def reorder_state(state: Any, new_order: Tensor) -> Any:
     """Rows new_order of every tensor of a State (nested tuples of tensors, batch first); the identity is free."""
-    return state if _is_identity(new_order, _batch_size(state)) else select_rows(state, new_order)
+    return state if _is_identity(new_order, batch_size_of(state)) else select_rows(state, new_order)
 
 
 def _is_identity(order: Tensor, size: int) -> bool:
     return order.numel() == size and torch.equal(order, torch.arange(size, device=order.device))
-
-
-def _batch_size(state: Any) -> int:
-    return state.size(0) if isinstance(state, Tensor) else _batch_size(next(iter(state)))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count, repeat
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -15,26 +18,25 @@ from seqstruct.attention import AttentionPlan, Choice, Shape, Site, get_attentio
 from seqstruct.bridge.adapter import AttentionAdapter
 
 
-class LayerChoices(NamedTuple):
-    """What stands in one layer: build(site, shape) makes the adapter."""
+@dataclass(frozen=True)
+class PlannedLayer:
+    """The attention of one layer, from the lowest: 0.  shared: modules by site and choice, of all layers."""
 
-    build: Callable[[Site, Shape], AttentionAdapter]
+    plan: AttentionPlan
+    layer: int
+    shared: dict[tuple[Site, Choice], nn.Module | None]
+
+    def build(self, site: Site, shape: Shape) -> AttentionAdapter:
+        """The adapter that stands at a site; what layers of one site and Config share is made once."""
+        choice = self.plan.at(site)[self.layer]
+        if (site, choice) not in self.shared:
+            self.shared[site, choice] = get_attention(choice.name).shared(choice.config, shape)
+        return AttentionAdapter(choice.build(shape, self.shared[site, choice]), self.layer)
 
 
-def layer_builders(plan: AttentionPlan) -> Callable[[int], LayerChoices]:
-    """From a layer's index to its builder; modules shared by layers of one site and Config are made once."""
-    shared: dict[tuple[Site, Choice], Any] = {}
-
-    def builder(layer: int) -> LayerChoices:
-        def build(site: Site, shape: Shape) -> AttentionAdapter:
-            choice = plan.at(site)[layer]
-            if (site, choice) not in shared:
-                shared[site, choice] = get_attention(choice.name).shared(choice.config, shape)
-            return AttentionAdapter(choice.build(shape, shared[site, choice]), layer)
-
-        return LayerChoices(build)
-
-    return builder
+def planned_layers(plan: AttentionPlan) -> Iterator[PlannedLayer]:
+    """The layers from the lowest up, for fairseq's hooks, which are told no number."""
+    return map(PlannedLayer, repeat(plan), count(), repeat({}))
 
 
 class _Deferred(nn.Linear):
@@ -98,25 +100,25 @@ def _unchanged(x: Tensor) -> Tensor:
 class StructuredEncoderLayer(ChunkedFeedForward, TransformerEncoderLayerBase):
     """An encoder layer whose self-attention is chosen by the plan."""
 
-    def __init__(self, cfg: Any, choices: LayerChoices, return_fc: bool = False):
-        self.choices, self.ffn_chunks = choices, cfg.ffn_chunks  # read by hooks that the base class calls
+    def __init__(self, cfg: Any, planned: PlannedLayer, return_fc: bool = False):
+        self.planned, self.ffn_chunks = planned, cfg.ffn_chunks  # read by hooks that the base class calls
         super().__init__(cfg, return_fc=return_fc)
-        del self.choices
+        del self.planned
         self.chunk()
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
         """The hook of fairseq's layer."""
         shape = Shape.of(Site.ENCODER_SELF, embed_dim, cfg.encoder.attention_heads, cfg.attention_dropout)
-        return self.choices.build(Site.ENCODER_SELF, shape)
+        return self.planned.build(Site.ENCODER_SELF, shape)
 
 
 class StructuredDecoderLayer(ChunkedFeedForward, TransformerDecoderLayerBase):
     """A decoder layer whose self and cross attention are chosen by the plan."""
 
-    def __init__(self, cfg: Any, choices: LayerChoices, no_encoder_attn: bool = False):
-        self.choices, self.ffn_chunks = choices, cfg.ffn_chunks
+    def __init__(self, cfg: Any, planned: PlannedLayer, no_encoder_attn: bool = False):
+        self.planned, self.ffn_chunks = planned, cfg.ffn_chunks
         super().__init__(cfg, no_encoder_attn)
-        del self.choices
+        del self.planned
         self.chunk()
 
     def attend(
@@ -146,11 +148,11 @@ class StructuredDecoderLayer(ChunkedFeedForward, TransformerDecoderLayerBase):
         if add_bias_kv or add_zero_attn:
             raise ValueError("structured attention has no add_bias_kv and no add_zero_attn")
         shape = Shape.of(Site.DECODER_SELF, embed_dim, cfg.decoder.attention_heads, cfg.attention_dropout)
-        return self.choices.build(Site.DECODER_SELF, shape)
+        return self.planned.build(Site.DECODER_SELF, shape)
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
         """The hook of fairseq's layer."""
         shape = Shape.of(
             Site.CROSS, embed_dim, cfg.decoder.attention_heads, cfg.attention_dropout, cfg.encoder.embed_dim
         )
-        return self.choices.build(Site.CROSS, shape)
+        return self.planned.build(Site.CROSS, shape)

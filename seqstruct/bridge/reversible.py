@@ -11,7 +11,7 @@ layer expects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -25,19 +25,22 @@ from seqstruct.ops.first_derivatives import first_derivatives_only
 Branch = Callable[[Tensor], Tensor]
 
 
-class ReversibleLayers(nn.ModuleList):
+class ReversibleLayers(nn.Module):
     """Decoder layers without cross attention whose residual connections are reversible.
 
-    fairseq's decoder goes through its list of layers one by one; this list shows it a single one that stands for all.
-    Parameters keep their names.
+    fairseq's decoder goes through its layers one by one: this module is the only one that it meets, and stands for all.
+    Parameters have the names that they have in a list of layers.
     """
 
-    __repr__ = nn.Module.__repr__  # the list's own goes through what __iter__ gives
+    def __init__(self, layers: Iterable[nn.Module]):
+        super().__init__()
+        for number, layer in enumerate(layers):
+            self.add_module(str(number), layer)
 
-    def __iter__(self) -> Iterator[Any]:
-        yield self._run
+    def __iter__(self) -> Iterator[nn.Module]:
+        yield self
 
-    def _run(
+    def forward(
         self,
         x: Tensor,
         encoder_out: Any = None,
@@ -47,10 +50,11 @@ class ReversibleLayers(nn.ModuleList):
         self_attn_padding_mask: Tensor | None = None,
         **_: Any,
     ) -> tuple[Tensor, None, None]:
+        """The last layer's output T B C for x T B C, as fairseq's layers give it: without weights."""
         options = {
             "padding_mask": self_attn_padding_mask, "attn_mask": self_attn_mask, "incremental_state": incremental_state
         }  # fmt: skip
-        branches = [(partial(layer.attend, **options), layer.transform) for layer in super().__iter__()]
+        branches = [(partial(layer.attend, **options), layer.transform) for layer in self.children()]
         if torch.is_grad_enabled():
             streams = _Reversible.apply(branches, x, x, *self.parameters())
         else:

@@ -12,9 +12,8 @@ from torch import Tensor, nn
 
 from seqstruct.attention import AttentionPlan, Site, get_attention, parse_choices
 from seqstruct.attention.softmax.base import Cache
-from seqstruct.bridge.carried_state import CarriedState, going_on_from
-from seqstruct.bridge.collect import carrying
-from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, layer_builders
+from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, planned_layers
+from seqstruct.bridge.passes import CarriedState, passing
 from seqstruct.bridge.reversible import ReversibleLayers
 from seqstruct.bridge.vocabulary import TerminalProjection
 from seqstruct.layers.positions import InterleavedSinusoidalPositions
@@ -103,10 +102,9 @@ class StructuredEncoder(TransformerEncoderBase):
     """A transformer encoder whose layers are chosen by the plan."""
 
     def __init__(self, cfg: StructuredTransformerConfig, dictionary: Any, embed_tokens: nn.Module):
-        builder = layer_builders(cfg.attention_plan)
-        self.layer_choices = (builder(layer) for layer in range(cfg.encoder.layers))
+        self.planned = planned_layers(cfg.attention_plan)
         super().__init__(cfg, dictionary, embed_tokens)
-        del self.layer_choices
+        del self.planned
         if cfg.interleaved_positions:
             self.embed_positions = InterleavedSinusoidalPositions(
                 cfg.max_source_positions, cfg.encoder.embed_dim, self.padding_idx
@@ -114,11 +112,11 @@ class StructuredEncoder(TransformerEncoderBase):
 
     def build_encoder_layer(self, cfg: StructuredTransformerConfig) -> nn.Module:
         """The hook of fairseq's encoder; layers are asked for from the lowest up."""
-        return _wrap(StructuredEncoderLayer(cfg, next(self.layer_choices), self.return_fc), cfg)
+        return _wrap(StructuredEncoderLayer(cfg, next(self.planned), self.return_fc), cfg)
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, list[Tensor]]:
         """As fairseq's."""
-        with carrying():
+        with passing(carries={}):
             return super().forward(*args, **kwargs)
 
 
@@ -134,10 +132,9 @@ class StructuredDecoder(TransformerDecoderBase):
     def __init__(
         self, cfg: StructuredTransformerConfig, dictionary: Any, embed_tokens: nn.Module, no_encoder_attn: bool = False
     ):
-        builder = layer_builders(cfg.attention_plan)
-        self.layer_choices = (builder(layer) for layer in range(cfg.decoder.layers))
+        self.planned = planned_layers(cfg.attention_plan)
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn)
-        del self.layer_choices
+        del self.planned
         if cfg.reversible:
             for layer in self.layers:
                 mechanism = layer.self_attn.mechanism
@@ -161,7 +158,7 @@ class StructuredDecoder(TransformerDecoderBase):
 
     def build_decoder_layer(self, cfg: StructuredTransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
         """The hook of fairseq's decoder; layers are asked for from the lowest up."""
-        return _wrap(StructuredDecoderLayer(cfg, next(self.layer_choices), no_encoder_attn), cfg)
+        return _wrap(StructuredDecoderLayer(cfg, next(self.planned), no_encoder_attn), cfg)
 
     def initial_state(self, batch_size: int) -> tuple[Any, ...]:
         """The empty memory of each layer's self-attention.  Memories are of a fixed size, but for stacks, which
@@ -194,7 +191,7 @@ class StructuredDecoder(TransformerDecoderBase):
         if carried is None:
             return super().forward(prev_output_tokens, *args, **options)
         memories = list(carried.get(self, prev_output_tokens.size(0)))
-        with going_on_from(memories):
+        with passing(memories=memories):
             output = super().forward(prev_output_tokens, *args, **options)
         carried.put(self, tuple(memories))
         return output
@@ -209,7 +206,7 @@ class StructuredDecoder(TransformerDecoderBase):
         alignment_heads: Optional[int] = None,
     ) -> tuple[Tensor, dict[str, Any]]:
         """As fairseq's."""
-        with carrying():
+        with passing(carries={}):
             return super().extract_features(
                 prev_output_tokens,
                 encoder_out,

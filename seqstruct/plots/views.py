@@ -43,7 +43,7 @@ def layer_views(
     import torch
     from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
 
-    from seqstruct.bridge.collect import collect_readings
+    from seqstruct.bridge.passes import collect_readings
 
     model, task = load_model(checkpoint, data)
     encoded = isinstance(model, FairseqEncoderDecoderModel)

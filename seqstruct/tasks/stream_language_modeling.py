@@ -3,7 +3,7 @@
 The text of a split is read as `seqstruct.data.text.stream` says, `--batch-size` rows side by side, in segments of
 `--tokens-per-sample` tokens.  A segment starts from the state that the one before it ended with, without a gradient
 through it; the first one of a pass over the text starts from the initial state.  A model takes that state by the
-argument `carried` (see `seqstruct.bridge.carried_state`).  Training, fairseq-validate and fairseq-eval-lm carry it
+argument `carried`, a `seqstruct.bridge.passes.CarriedState`.  Training, fairseq-validate and fairseq-eval-lm carry it
 alike, so that `--tokens-per-sample` does not change what they report; with `--batch-size 1` nothing is read without
 its context.  A training that is cut within an epoch goes on from the initial state; between epochs nothing is lost.
 
@@ -23,7 +23,7 @@ from fairseq.data import data_utils, iterators
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 
-from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.bridge.passes import CarriedState
 from seqstruct.data.text.stream import StreamDataset, StreamSegments, even_segments, random_segments
 
 

@@ -40,8 +40,8 @@ def test_an_option_without_default_is_required(monkeypatch: pytest.MonkeyPatch) 
 
 def test_tied_weights_and_carries_reach_every_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     from seqstruct.attention import Shape
-    from seqstruct.bridge.collect import carrying, collect_readings
-    from seqstruct.bridge.layers import layer_builders
+    from seqstruct.bridge.layers import planned_layers
+    from seqstruct.bridge.passes import collect_readings, passing
 
     class Counting(Attention):
         name = "counting"
@@ -58,13 +58,13 @@ def test_tied_weights_and_carries_reach_every_layer(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setitem(ATTENTIONS, "counting", Counting)
     choices = parse_choices("counting", 3, Site.ENCODER_SELF)
-    builder = layer_builders(AttentionPlan(choices, (), ()))
+    planned = planned_layers(AttentionPlan(choices, (), ()))
     shape = Shape.of(Site.ENCODER_SELF, 4)
-    adapters = [builder(layer).build(Site.ENCODER_SELF, shape) for layer in range(3)]
+    adapters = [next(planned).build(Site.ENCODER_SELF, shape) for _ in range(3)]
     assert adapters[0].mechanism.tied is adapters[2].mechanism.tied
     x = torch.ones(5, 2, 4)
     for _ in range(2):
-        with carrying(), collect_readings() as readings:
+        with passing(carries={}), collect_readings() as readings:
             for adapter in adapters:
                 adapter(x, x, x)
         assert [r.reading.carry for r in readings] == [1, 2, 3]

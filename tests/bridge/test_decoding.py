@@ -10,8 +10,8 @@ import torch
 from fairseq.search import DiverseBeamSearch
 from torch import Tensor
 
-from seqstruct.bridge.collect import collect_readings
 from seqstruct.bridge.decoding import TranslationGenerator, coverage_penalty, length_penalty
+from seqstruct.bridge.passes import collect_readings
 from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from tests.models.building import dictionary_of, task_of
 

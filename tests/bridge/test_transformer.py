@@ -13,7 +13,7 @@ from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerL
 from fairseq.sequence_generator import SequenceGenerator
 
 from seqstruct.attention import Site
-from seqstruct.bridge.collect import collect_readings
+from seqstruct.bridge.passes import collect_readings
 from tests.models.building import dictionary_of, small_language_model, small_translation_model, task_of
 
 STACK = "superposition_stack(size=3) + softmax"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.recurrent import (
     CELLS,
     LSTMLayer,

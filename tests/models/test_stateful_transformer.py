@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.bridge.passes import CarriedState
 from tests.models.building import dictionary_of, small_language_model
 
 WORDS = dictionary_of([f"w{i}" for i in range(9)])

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqstruct.attention.base import Attention, Reading, Shape, Site, select_rows
+from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.memory.base import BoundedMemoryAttention, SlotState, one_hot
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
+from seqstruct.attention.states import select_rows
 from seqstruct.ops.memory.bounded_memory import BoundedMemory, anything_written
 from seqstruct.ops.memory.clustering import k_means
 

@@ -21,7 +21,7 @@ from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks.fairseq_task import FairseqTask
 from torch import Tensor
 
-from seqstruct.bridge.adapter import sources_in_place
+from seqstruct.bridge.passes import passing
 
 BLOCK = 64
 
@@ -95,7 +95,7 @@ class CandidateModel(EnsembleModel):
 
     def reorder_incremental_state(self, incremental_states: Any, new_order: Tensor) -> None:
         """Rows new_order of all states."""
-        with sources_in_place(self._in_place(new_order)):
+        with passing(sources_in_place=self._in_place(new_order)):
             super().reorder_incremental_state(incremental_states, new_order)
 
     def _in_place(self, new_order: Tensor) -> bool:

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.bridge.adapter import reorder_state
-from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.recurrent import CELLS, StackedRNN, check_rate, recurrent_parameters, variational_dropout
 from seqstruct.models.transformer.lm import set_default
 
@@ -146,7 +146,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         """Select the rows new_order of the saved state."""
         saved = incremental_state.get(self._key)
         if saved is not None:
-            incremental_state[self._key] = {**saved, "state": _reordered(saved["state"], new_order)}
+            incremental_state[self._key] = {**saved, "state": reorder_state(saved["state"], new_order)}
 
     def max_positions(self) -> int:
         """No limit of its own."""
@@ -155,12 +155,6 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     @property
     def _key(self) -> str:
         return f"seqstruct.recurrent.{id(self)}"
-
-
-def _reordered(state: Tuple[Any, ...], new_order: Tensor) -> Tuple[Any, ...]:
-    return tuple(
-        reorder_state(part, new_order) if isinstance(part, Tensor) else _reordered(part, new_order) for part in state
-    )
 
 
 @register_model("recurrent_lm", dataclass=RecurrentLanguageModelConfig)

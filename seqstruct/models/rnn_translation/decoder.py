@@ -17,7 +17,7 @@ from torch.nn.functional import dropout
 
 from seqstruct.attention import Choice, Reading, Shape, Site
 from seqstruct.bridge.adapter import reorder_source, reorder_state
-from seqstruct.bridge.collect import collect, collecting
+from seqstruct.bridge.passes import current_pass
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.layers import CellState, RecurrentLayer, joined, separated
@@ -153,7 +153,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         saved = None if incremental_state is None else incremental_state.get(self._key)
         state = self.begin(encoder_out) if saved is None else saved["state"]
         tokens = prev_output_tokens if saved is None else prev_output_tokens[:, int(state.length[0]) :]
-        need_weights = incremental_state is not None or collecting()
+        need_weights = incremental_state is not None or current_pass().collects
         decoded = self._decode(self._embed(tokens), encoder_out, state, need_weights)
         if incremental_state is not None:
             incremental_state[self._key] = {
@@ -164,7 +164,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         weights = None
         if decoded.readings:
             reading = _joined_in_time(decoded.readings)
-            collect(Site.CROSS, 0, reading)
+            current_pass().take(Site.CROSS, 0, reading)
             weights = None if reading.weights is None else reading.weights.mean(1)
         return decoded.features, {"attn": [weights]}
 

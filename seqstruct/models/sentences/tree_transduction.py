@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from seqstruct.attention import Attention, Choice, Reading, Shape, Site, parse_choices
 from seqstruct.bridge.adapter import reorder_state
-from seqstruct.bridge.collect import collect, collecting
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.passes import current_pass
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.layers import CellState
@@ -118,8 +118,8 @@ class EmbeddingEncoder(FairseqEncoder):
         padding_mask = src_tokens.eq(self.dictionary.pad())
         memory = self.embed_tokens(src_tokens)
         if self.attention is not None:
-            reading, _ = self.attention(memory, memory, memory, padding_mask, need_weights=collecting())
-            collect(Site.ENCODER_SELF, 0, reading)
+            reading, _ = self.attention(memory, memory, memory, padding_mask, need_weights=current_pass().collects)
+            current_pass().take(Site.ENCODER_SELF, 0, reading)
             memory = torch.cat([memory, reading.output], 2)
         nothing = memory.new_zeros(len(memory), 0)
         return EncoderOutput(memory, padding_mask, nothing, CellState(nothing, nothing))

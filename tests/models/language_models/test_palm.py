@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.bridge.passes import CarriedState
 from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, AWDLSTMLanguageModel, WeightDropLSTM
 from seqstruct.models.language_models.on_lstm import ONLSTMConfig, ONLSTMLanguageModel
 from seqstruct.models.language_models.palm import PaLM, PaLMConfig

@@ -7,7 +7,7 @@ import argparse
 import pytest
 import torch
 
-from seqstruct.bridge.carried_state import CarriedState
+from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.recurrent import CELLS
 from seqstruct.models.language_models.recurrent_lm import (
     RecurrentLanguageModel,

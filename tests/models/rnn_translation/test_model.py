@@ -14,7 +14,7 @@ from torch import Tensor, gru_cell, lstm_cell
 from torch.nn.functional import linear
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.bridge.collect import collect_readings
+from seqstruct.bridge.passes import collect_readings
 from seqstruct.models.rnn_translation import presets as rnn_presets
 from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from tests.models.building import dictionary_of, task_of

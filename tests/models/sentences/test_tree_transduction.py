@@ -15,7 +15,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.bridge.collect import collect_readings
+from seqstruct.bridge.passes import collect_readings
 from seqstruct.data.tree_transduction.folder import Request, read_meta, read_split, write_folder
 from seqstruct.data.tree_transduction.formula import INFIX_SYMBOLS, PREFIX_SYMBOLS
 from seqstruct.models.sentences import tree_transduction
