@@ -16,7 +16,7 @@ from pathlib import Path
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.subwords import KINDS
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
-from seqstruct.scoring.hypotheses import UNDO, read_generate, to_text
+from seqstruct.scoring.hypotheses import UNDO, check_targets, read_generate, to_text
 from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_length
 
 
@@ -106,8 +106,8 @@ def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
         if len(lines) != len(references[0]):
             raise ValueError(f"{path}: {len(lines)} lines, but {args.references[0]} has {len(references[0])}")
     lengths = _lengths(args, references[0])
-    texts = [_system(path, args, len(references[0])) for path in paths]
-    baseline = _system(args.against, args, len(references[0])) if args.against else None
+    texts = [_system(path, args, references) for path in paths]
+    baseline = _system(args.against, args, references) if args.against else None
     systems = [_scores(text, baseline, references, lengths, args) for text in texts]
     if len(systems) == 1:
         return {"sentences": len(references[0]), **systems[0]}, _text(systems[0])
@@ -158,12 +158,14 @@ def _lengths(args: argparse.Namespace, references: Sequence[str]) -> list[int] |
     return [len(line.split()) for line in lines]
 
 
-def _system(path: str, args: argparse.Namespace, expected: int) -> list[str]:
-    """One system's text; a ValueError names the file if it has not as many lines as expected."""
+def _system(path: str, args: argparse.Namespace, references: Sequence[Sequence[str]]) -> list[str]:
+    """One system's text; a ValueError names the file if it has not as many lines as the references, or is of others."""
+    expected = len(references[0])
     if args.from_generate:
         # The name "-" is standard input; the label in an error is what the user would call it.
-        lines = sys.stdin if path == "-" else read_lines(path)
-        found = read_generate(lines, "standard input" if path == "-" else path, expected)
+        lines, name = list(sys.stdin if path == "-" else read_lines(path)), "standard input" if path == "-" else path
+        found = read_generate(lines, name, expected)
+        check_targets(lines, name, references, args.subwords)
     else:
         found = list(read_lines(path))
         if len(found) != expected:

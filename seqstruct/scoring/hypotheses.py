@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 
-from seqstruct.data.text.subwords import moses_detokenizer, undo_bpe, undo_mixed, undo_sentencepiece
+from seqstruct.data.text.subwords import (
+    BPE_MARKER,
+    SENTENCEPIECE_SPACE,
+    UNKNOWN_WORD,
+    deescape,
+    moses_detokenizer,
+    undo_bpe,
+    undo_mixed,
+    undo_sentencepiece,
+)
 
 UNDO: dict[str, Callable[[str], str]] = {
     "bpe": undo_bpe,
@@ -40,6 +50,35 @@ def read_generate(lines: Iterable[str], name: str, expected: int) -> list[str]:
     if len(found) > expected:
         raise ValueError(f"{name}: sentence id {max(found)}, expected ids up to {expected - 1}, as in the references")
     return [found[i] for i in range(expected)]
+
+
+def check_targets(
+    lines: Iterable[str], name: str, references: Sequence[Sequence[str]], subwords: str = "none"
+) -> None:
+    """Refuse the output of fairseq-generate for other references than those at hand, by the targets that it prints.
+
+    references: one list or several, of which one has to be that of the targets.  Compared are the targets (T- lines)
+    without unknown words: most of them must hold the text of their reference, or be held by it, whatever the case and
+    the spaces.  name, subwords: as of `read_generate` and `to_text`.  Raises ValueError if they do not.
+    """
+    targets = dict(line[2:].rstrip("\r\n").split("\t", 1) for line in lines if line.startswith("T-") and "\t" in line)
+    known = {int(number): text for number, text in targets.items() if number.isdecimal() and UNKNOWN_WORD not in text}
+    ours = dict(zip(known, map(_bare, to_text(known.values(), subwords)), strict=True))
+
+    def strange(found: Sequence[str]) -> list[int]:
+        pairs = ((number, text, _bare(found[number])) for number, text in ours.items() if number < len(found))
+        return [number for number, text, other in pairs if text not in other and other not in text]
+
+    wrong = min(map(strange, references), key=len)
+    if 2 * len(wrong) > len(ours):
+        raise ValueError(f"{name}: made for other references: its target {wrong[0]} is {known[wrong[0]]!r}, the "
+                         f"reference {references[0][wrong[0]]!r} ({len(wrong)} of {len(ours)} differ)")
+
+
+def _bare(text: str) -> str:
+    """Without spaces, case and what tokenisers may change."""
+    plain = unicodedata.normalize("NFKC", deescape(text)).replace(SENTENCEPIECE_SPACE, "").replace(BPE_MARKER, "")
+    return "".join(plain.casefold().split())
 
 
 def to_text(lines: Iterable[str], subwords: str = "none", detokenize: str | None = None) -> list[str]:

@@ -73,6 +73,15 @@ def test_bad_input_is_one_sentence(folder, capsys, name, content, arguments, mes
     assert message in shown.err
 
 
+def test_references_that_generate_did_not_have(folder, capsys):
+    targets = "".join(f"T-{number}\t{line}\n" for number, line in enumerate(REFERENCE))
+    (folder / "generate.txt").write_text(targets + (folder / "generate.txt").read_text())
+    scored(capsys, "--from-generate", "generate.txt")
+    (folder / "ref.en").write_text("\n".join([*REFERENCE[1:], REFERENCE[0]]) + "\n")
+    assert main(["score", "--from-generate", "generate.txt", *UNDO]) == 1
+    assert "generate.txt: made for other references: its target 0 is 'Two dogs" in capsys.readouterr().err
+
+
 def test_references_of_unequal_length(folder, capsys):
     (folder / "second").write_text("one\n")
     assert main(["score", "--hypotheses", "hyp.bpe", "--references", "ref.en", "second"]) == 1

@@ -1,6 +1,6 @@
 import pytest
 
-from seqstruct.scoring.hypotheses import read_generate, to_text
+from seqstruct.scoring.hypotheses import check_targets, read_generate, to_text
 
 OUTPUT = """\
 S-2\tdrei
@@ -47,3 +47,20 @@ def test_subwords_become_text(line, subwords, language, text):
 def test_unknown_subwords_are_refused():
     with pytest.raises(ValueError, match="bpe, sentencepiece, mixed, none"):
         to_text(["a"], "characters")
+
+
+TARGETS = ["T-1\tein@@ s &apos; zwei\n", "T-0\tgu@@ te <<unk>>\n", "T-2\tdrei , vier\n", "H-0\t-1\tx\n", "T-3\tfünf\n"]
+RIGHT = ["Gute Nacht", "Eins' zwei", "Wer ist es? Drei, vier", "FÜNF!"]
+
+
+def test_targets_that_are_the_references_but_for_their_spaces_and_case():
+    check_targets(TARGETS, "out", [RIGHT], "bpe")
+    check_targets(TARGETS, "out", [RIGHT[::-1], RIGHT], "bpe")
+    check_targets(TARGETS, "out", [[*RIGHT[:3], "sechs"]], "none")
+    check_targets(["H-0\t-1\tx\n"], "out", [["y"]], "none")
+
+
+def test_other_references_are_refused():
+    message = r"out: made for other references: its target 1 is .*, the reference 'Gute Nacht' \(2 of 3 differ\)"
+    with pytest.raises(ValueError, match=message):
+        check_targets(TARGETS, "out", [[RIGHT[1], *RIGHT[:2], RIGHT[3]]], "bpe")
