@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+from seqstruct.command import module_parser, run_module
 
 # ours, what it is held against, the benchmark, and the names of both in its tables
 COMPARISONS = (
@@ -83,15 +84,9 @@ def read_times(text: str, section: str) -> list[dict[tuple[str, str], float]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table of a file; 1, and one sentence, if it lacks a row."""
-    words = sys.argv[1:] if argv is None else argv
-    try:
-        if len(words) != 1:
-            raise ValueError(f"expected one file, as recipes/speed.sh writes it, got {len(words)}")
-        print(summary(Path(words[0]).read_text(encoding="utf-8")), end="")
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.comparisons: {error}", file=sys.stderr)
-        return 1
-    return 0
+    parser = module_parser("seqstruct.benchmarks.comparisons", __doc__)
+    parser.add_argument("file", metavar="FILE", type=Path, help="as recipes/speed.sh writes it")
+    return run_module(parser, argv, lambda args: print(summary(args.file.read_text(encoding="utf-8")), end=""))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 from seqstruct.benchmarks.decode import BATCH, LIMIT, states
 from seqstruct.benchmarks.encode import BASE
 from seqstruct.benchmarks.timing import Place
+from seqstruct.command import module_parser, run_module
 from seqstruct.harness.measurements import Measurement, write
 
 DECODERS = {  # in the benchmark
@@ -108,29 +108,26 @@ def encoding(row: str, curves: Path) -> list[Measurement]:
     ]
 
 
+def _run(args: argparse.Namespace) -> None:
+    rows = ENCODERS if args.what == "encoding" else DECODERS
+    if args.row not in rows:
+        raise ValueError(f"expected a row of {', '.join(rows)}, got {args.row!r}")
+    if (args.what == "states") != (args.curves is None):
+        raise ValueError("expected --lengths for states, --curves for what was timed")
+    made = {"speed": speed, "states": memory, "encoding": encoding}[args.what]
+    write(args.out, made(args.row, args.lengths if args.curves is None else args.curves))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write what is asked for; 1, and one sentence, if it cannot be."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.efficient_rows", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = module_parser("seqstruct.benchmarks.efficient_rows", __doc__)
     parser.add_argument("what", choices=("speed", "states", "encoding"))
     parser.add_argument("row", metavar="ROW")
     given = parser.add_mutually_exclusive_group(required=True)
     given.add_argument("--curves", type=Path, metavar="FOLDER", help="speed, encoding: what was measured")
     given.add_argument("--lengths", type=int, nargs="+", metavar="N", help="states: tokens decoded")
     parser.add_argument("--out", required=True, metavar="FILE")
-    args = parser.parse_args(argv)
-    rows = ENCODERS if args.what == "encoding" else DECODERS
-    try:
-        if args.row not in rows:
-            raise ValueError(f"expected a row of {', '.join(rows)}, got {args.row!r}")
-        if (args.what == "states") != (args.curves is None):
-            raise ValueError("expected --lengths for states, --curves for what was timed")
-        made = {"speed": speed, "states": memory, "encoding": encoding}[args.what]
-        write(args.out, made(args.row, args.lengths if args.curves is None else args.curves))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.efficient_rows: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ The better of several decodings counts on each side, since whatever else the mac
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.harness.logs import generation_speed
 from seqstruct.harness.measurements import Measurement, write
 
@@ -28,23 +28,21 @@ def fastest(logs: Sequence[str | Path]) -> float:
     return max(found)
 
 
+def _run(args: argparse.Namespace) -> None:
+    own = fastest(args.logs)
+    write(args.out, [
+        Measurement("decoding_speed", own / fastest(args.against), "times BASE"),
+        Measurement("decoding_tokens_per_second", own, "tokens/s"),
+    ])
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write decoding_speed (times the other) and decoding_tokens_per_second to a file for `seqstruct record`."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.generate_speed", description=__doc__)
+    parser = module_parser("seqstruct.benchmarks.generate_speed", __doc__)
     parser.add_argument("logs", nargs="+", metavar="LOG", help="what fairseq-generate printed of this model")
     parser.add_argument("--against", nargs="+", required=True, metavar="LOG", help="the same of the other model")
     parser.add_argument("--out", required=True, metavar="FILE.json")
-    args = parser.parse_args(argv)
-    try:
-        own = fastest(args.logs)
-        write(args.out, [
-            Measurement("decoding_speed", own / fastest(args.against), "times BASE"),
-            Measurement("decoding_tokens_per_second", own, "tokens/s"),
-        ])
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.generate_speed: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":

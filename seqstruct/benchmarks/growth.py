@@ -12,7 +12,6 @@ parallel time.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from scipy.stats import linregress
 from seqstruct.benchmarks.growth_cases import TABLE_4_1, TABLE_5_2
 from seqstruct.benchmarks.stack import layer
 from seqstruct.benchmarks.timing import Audit, Contestant, audit, measure
+from seqstruct.command import module_parser, run_module
 from seqstruct.harness.measurements import Measurement, write
 
 LAYERS = {
@@ -81,24 +81,22 @@ def exponents(found: Mapping[str, Sequence[tuple[float, float]]], requests: Sequ
     return made
 
 
+def _run(args: argparse.Namespace) -> None:
+    exponents(dict.fromkeys(QUANTITIES, [(1, 1.0), (2, 1.0)]), args.exponents)
+    write(args.out, exponents(grow(args.case, args.lengths, args.repeats), args.exponents))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure one case and write its exponents; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.growth", description=__doc__.split(":")[0])
+    parser = module_parser("seqstruct.benchmarks.growth", __doc__)
     parser.add_argument("case", choices=tuple(CASES), metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--lengths", type=int, nargs="+", default=[40, 80, 160, 320, 640], metavar="N")
     parser.add_argument("--repeats", type=int, default=1, metavar="N", help="timed passes of each length (default 1)")
     parser.add_argument("--exponents", nargs="+", default=QUANTITIES, metavar="[TABLE:]NAME[=QUANTITY]",
                         help=f"of {', '.join(QUANTITIES)} (default: all)")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
-    args = parser.parse_args(argv)
-    try:
-        exponents(dict.fromkeys(QUANTITIES, [(1, 1.0), (2, 1.0)]), args.exponents)
-        write(args.out, exponents(grow(args.case, args.lengths, args.repeats), args.exponents))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.growth: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -9,7 +9,6 @@ most that one step's new tensors take; both take turns.  It wants a machine that
 from __future__ import annotations
 
 import argparse
-import sys
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ import torch
 from fairseq.data import Dictionary
 
 from seqstruct.benchmarks.timing import Contestant, Place, audit, measure
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.listops.formulas import SYMBOLS
 from seqstruct.harness.measurements import Measurement, write
 from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
@@ -78,10 +78,20 @@ def training_step(settings: Mapping[str, Any], length: int, batch: int, place: P
     return place.training_step(built, lambda: torch.nn.functional.cross_entropy(built(texts, lengths), target))
 
 
+def _run(args: argparse.Namespace) -> None:
+    if min(args.lengths) < 1 or args.batch < 1:
+        raise ValueError(f"expected lengths and batch of 1 or more, got {min(args.lengths)} and {args.batch}")
+    chosen = [args.overrides, [*args.overrides, f"row={args.base}"]]
+    if f"row={args.base}" in args.overrides:
+        chosen.pop()
+    settings = [settings_of(args.config_dir, args.config_name, one, args.lengths) for one in chosen]
+    place = Place.of(args.device, "float32")
+    write(args.out, compared(settings, args.lengths, args.batch, args.repeats, place))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and write; 1, and one sentence, if it cannot be."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.long_texts", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = module_parser("seqstruct.benchmarks.long_texts", __doc__)
     parser.add_argument("--config-dir", type=Path, required=True, metavar="DIR")
     parser.add_argument("--config-name", required=True, metavar="NAME")
     parser.add_argument("overrides", nargs="+", metavar="GROUP=FILE", help="the last row= is measured")
@@ -91,20 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed steps (default: 3)")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--out", required=True, metavar="FILE", help="for `seqstruct record`")
-    args = parser.parse_args(argv)
-    try:
-        if min(args.lengths) < 1 or args.batch < 1:
-            raise ValueError(f"expected lengths and batch of 1 or more, got {min(args.lengths)} and {args.batch}")
-        chosen = [args.overrides, [*args.overrides, f"row={args.base}"]]
-        if f"row={args.base}" in args.overrides:
-            chosen.pop()
-        settings = [settings_of(args.config_dir, args.config_name, one, args.lengths) for one in chosen]
-        place = Place.of(args.device, "float32")
-        write(args.out, compared(settings, args.lengths, args.batch, args.repeats, place))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.long_texts: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":

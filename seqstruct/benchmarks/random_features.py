@@ -8,14 +8,13 @@ scaled to norm 1, or "equation 4.10", as they are with its factors and sigma 64^
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.harness.measurements import Measurement, write
 from seqstruct.ops.memory.feature_maps import GaussianMap
 from seqstruct.ops.memory.linear_attention import empty_memory, read, schedule
@@ -87,19 +86,12 @@ def _batches(total: int, most: int) -> list[int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write a row's number; 1, and one sentence, if there is none."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.random_features", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = module_parser("seqstruct.benchmarks.random_features", __doc__)
     parser.add_argument("row", metavar="ROW")
     parser.add_argument("--draws", type=int, default=20000, metavar="N", help="of a variance (default: 20000)")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument("--out", required=True, metavar="FILE", help="for `seqstruct record`")
-    args = parser.parse_args(argv)
-    try:
-        write(args.out, [measure(args.row, args.draws, args.seed)])
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.random_features: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, lambda args: write(args.out, [measure(args.row, args.draws, args.seed)]))
 
 
 if __name__ == "__main__":

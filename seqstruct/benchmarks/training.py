@@ -10,10 +10,10 @@ left of it, else the greatest that the process had resident.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.harness.logs import parse_lines
 from seqstruct.harness.measurements import Measurement, write
 from seqstruct.harness.process import fairseq, run_command
@@ -51,29 +51,25 @@ def _memory(inner: Sequence[Mapping[str, float]], peak_memory: int) -> Measureme
     return Measurement("gpu_memory", used / 1e6, "MB")
 
 
+def _run(args: argparse.Namespace) -> None:
+    log = args.out.parent / "train.log"
+    limits = [*LIMITS, f"optimization.max_update={args.updates}", f"checkpoint.save_dir={args.out.parent}"]
+    limits += ["common.cpu=true", "dataset.num_workers=0"] if args.cpu else []
+    log.unlink(missing_ok=True)
+    usage = run_command([*fairseq("hydra-train"), *args.options, *limits], log)
+    write(args.out, cost(log.read_text(encoding="utf-8").splitlines(), args.epoch, usage.peak_memory))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Train and write what it cost, for `seqstruct record`; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.training", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = module_parser("seqstruct.benchmarks.training", __doc__)
     parser.add_argument("--updates", type=int, required=True, metavar="N", help=f"{2 * EVERY} or more")
     parser.add_argument("--epoch", type=int, required=True, metavar="EXAMPLES", help="training examples of an epoch")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU, and load data in the same process")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     parser.add_argument("options", nargs="+", metavar="OPTION", help="--config-dir DIR --config-name NAME ...")
-    args = parser.parse_args(argv)
-
-    log = args.out.parent / "train.log"
-    limits = [*LIMITS, f"optimization.max_update={args.updates}", f"checkpoint.save_dir={args.out.parent}"]
-    limits += ["common.cpu=true", "dataset.num_workers=0"] if args.cpu else []
-    try:
-        log.unlink(missing_ok=True)
-        usage = run_command([*fairseq("hydra-train"), *args.options, *limits], log)
-        write(args.out, cost(log.read_text(encoding="utf-8").splitlines(), args.epoch, usage.peak_memory))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.training: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -8,7 +8,6 @@ for encoding time, milliseconds of a pass, and memory, the megabytes that it add
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from seqstruct.benchmarks.decode import BATCH, LIMIT, decoders, model_of
 from seqstruct.benchmarks.decode_models import PLANS, full_run
 from seqstruct.benchmarks.encode import encoding
 from seqstruct.benchmarks.timing import Place, machine
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import new_folder, write_json
 
 KINDS = ("conditional", "unconditional", "encoding")
@@ -54,27 +54,25 @@ def full_runs(length: int, conditional: bool, place: Place) -> dict[str, float]:
             for name in (*PLANS, LIMIT)}  # fmt: skip
 
 
+def _run(args: argparse.Namespace) -> None:
+    place = Place.of(args.device, "float32")
+    with new_folder(args.out) as folder:
+        for kind in args.kinds:
+            full = args.full and kind == "conditional"
+            write_json(folder / f"{kind}.json", measured(kind, args.lengths, args.repeats, full, place))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure and write a folder, whole or not at all; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.benchmarks.write_curves", description=__doc__)
+    parser = module_parser("seqstruct.benchmarks.write_curves", __doc__)
     parser.add_argument("kinds", nargs="+", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--lengths", type=int, nargs="+", required=True, metavar="N")
     parser.add_argument("--repeats", type=int, default=3, metavar="N", help="timed steps or passes (default 3)")
     parser.add_argument("--full", action="store_true", help="conditional: decode once to the longest length too")
     parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
-    args = parser.parse_args(argv)
-    try:
-        place = Place.of(args.device, "float32")
-        with new_folder(args.out) as folder:
-            for kind in args.kinds:
-                full = args.full and kind == "conditional"
-                write_json(folder / f"{kind}.json", measured(kind, args.lengths, args.repeats, full, place))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.benchmarks.write_curves: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -7,13 +7,12 @@ heavy imports stay inside `run`.  A ValueError or OSError that leaves `run` beco
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Sequence
 
 import seqstruct
+from seqstruct.command import answer
 from seqstruct.harness.quiet import quiet
 
 
@@ -31,23 +30,9 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     args = build_parser().parse_args(argv)
-    try:
+
+    def work() -> int | None:
         with quiet():
-            status = args.run(args) or 0
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:
-        # who read has seen enough; what is still held back goes nowhere, or Python would complain when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141  # what a shell says of a command that wrote to a closed pipe
-    except (ValueError, OSError) as error:
-        named = isinstance(error, OSError) and error.filename is not None and error.strerror
-        sentence = f"{error.filename}: {error.strerror}" if named else str(error)
-        print(f"seqstruct {args.command}: {sentence}", file=sys.stderr)
-        return 1
-    except ImportError as error:
-        print(f"seqstruct {args.command}: {error}; `seqstruct doctor` names what is missing", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"seqstruct {args.command}: interrupted", file=sys.stderr)
-        return 130
+            return args.run(args)
+
+    return answer(f"seqstruct {args.command}", work)

@@ -7,13 +7,12 @@ For costs of a vocabulary of a known size on another text.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import new_folder
 
 SPECIAL = 4  # entries that the file does not name
@@ -45,19 +44,12 @@ def copy_filled(source: str | os.PathLike, entries: int, out: str | os.PathLike)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.fill_dictionary", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = module_parser("seqstruct.data.fill_dictionary", __doc__)
     parser.add_argument("folder", metavar="FOLDER", help="made by fairseq-preprocess")
     parser.add_argument("--entries", type=int, required=True, metavar="N", help="of each dictionary, special ones too")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    args = parser.parse_args(argv)
-    try:
-        copy_filled(args.folder, args.entries, args.out)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.fill_dictionary: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, lambda args: copy_filled(args.folder, args.entries, args.out))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from seqstruct.command import answer
 from seqstruct.data.text.binarise import write_lines
 
 SPLITS = ("train", "valid", "test")
@@ -66,7 +67,4 @@ def data_path(folder: str | os.PathLike) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        print(data_path(*sys.argv[1:]))
-    except ValueError as error:
-        sys.exit(f"seqstruct.data.shards: {error}")
+    raise SystemExit(answer("seqstruct.data.shards", lambda: print(data_path(*sys.argv[1:]))))

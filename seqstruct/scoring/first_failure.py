@@ -9,13 +9,12 @@ set, for each depth of the test set and over its depths, for `seqstruct record`.
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import write_json
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.tree_transduction.folder import read_meta, read_split
@@ -64,19 +63,12 @@ def lengths_to_failure(data: Path, folder: Path) -> list[dict[str, Any]]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.scoring.first_failure", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = module_parser("seqstruct.scoring.first_failure", __doc__)
     parser.add_argument("data", metavar="DATA", type=Path)
     parser.add_argument("--results", required=True, metavar="FOLDER", type=Path)
     parser.add_argument("--out", required=True, metavar="FILE")
-    args = parser.parse_args(argv)
-    try:
-        write_json(args.out, lengths_to_failure(args.data, args.results))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.scoring.first_failure: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, lambda args: write_json(args.out, lengths_to_failure(args.data, args.results)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

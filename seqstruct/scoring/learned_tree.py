@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import atomic_write
 from seqstruct.data.nli.folder import read_meta, read_split
 from seqstruct.scoring.trained import load_model
@@ -31,23 +31,21 @@ def learned_tree(data: Path, checkpoint: str | Path, shortest: int = 6, longest:
     return "".join(f"{number}\t{word}\t{head}\t{named[head]}\n" for number, (word, head) in arcs)
 
 
+def _run(args: argparse.Namespace) -> None:
+    drawn = learned_tree(args.data, args.checkpoint)
+    with atomic_write(args.out) as stream:
+        stream.write(drawn)
+    print(drawn, end="")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the tree and print it; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.scoring.learned_tree", description=main.__doc__)
+    parser = module_parser("seqstruct.scoring.learned_tree", __doc__)
     parser.add_argument("data", metavar="DATA", type=Path, help="made by `seqstruct prepare snli`")
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("--out", required=True, metavar="FILE", type=Path)
-    args = parser.parse_args(argv)
-    try:
-        drawn = learned_tree(args.data, args.checkpoint)
-        with atomic_write(args.out) as stream:
-            stream.write(drawn)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.scoring.learned_tree: {error}", file=sys.stderr)
-        return 1
-    print(drawn, end="")
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

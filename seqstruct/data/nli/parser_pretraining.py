@@ -8,7 +8,6 @@ out.  `python -m seqstruct.data.nli.parser_pretraining --help`; the file goes to
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import atomic_write
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.models.sentences.decomposable_attention import DecomposableAttentionConfig, DecomposableAttentionModel
@@ -79,12 +79,25 @@ def pretrain(
     return sum(losses[:fifth]) / fifth, sum(losses[-fifth:]) / fifth
 
 
+def _run(args: argparse.Namespace) -> None:
+    torch.manual_seed(args.seed)
+    task = NLITask.setup_task(NLIConfig(data=args.data))
+    cfg = DecomposableAttentionConfig(
+        intra_attention=args.intra_attention, hidden_size=args.hidden_size, word_dim=args.word_dim
+    )
+    model = DecomposableAttentionModel.build_model(cfg, task)
+    sentences = read_treebank(args.treebank, task.vocabulary, task.lowercase, args.longest)
+    first, last = pretrain(model, sentences, batch_size=args.batch_size, seed=args.seed)
+    with atomic_write(Path(args.out), "wb") as stream:
+        kept = {k: v for k, v in model.intra.state_dict().items() if not k.endswith("root_value")}
+        torch.save(kept, stream)
+    print(f"{len(sentences)} trees, {first:.3f} nats a word at first, {last:.3f} at last")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
     defaults = DecomposableAttentionConfig()
-    parser = argparse.ArgumentParser(
-        prog="python -m seqstruct.data.nli.parser_pretraining", description=__doc__.split("\n")[0]
-    )
+    parser = module_parser("seqstruct.data.nli.parser_pretraining", __doc__)
     parser.add_argument("data", metavar="DIR", help="folder of data-prep/snli.sh, for vocabulary and word vectors")
     parser.add_argument("--treebank", required=True, metavar="FILE", help="trees in CoNLL-U")
     parser.add_argument("--out", required=True, metavar="FILE", help="file to write")
@@ -94,25 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--batch-size", type=int, default=32, metavar="N")
     parser.add_argument("--longest", type=int, default=60, metavar="N", help="words of a sentence (default 60)")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
-    args = parser.parse_args(argv)
-    try:
-        torch.manual_seed(args.seed)
-        task = NLITask.setup_task(NLIConfig(data=args.data))
-        cfg = DecomposableAttentionConfig(
-            intra_attention=args.intra_attention, hidden_size=args.hidden_size, word_dim=args.word_dim
-        )
-        model = DecomposableAttentionModel.build_model(cfg, task)
-        sentences = read_treebank(args.treebank, task.vocabulary, task.lowercase, args.longest)
-        first, last = pretrain(model, sentences, batch_size=args.batch_size, seed=args.seed)
-        with atomic_write(Path(args.out), "wb") as stream:
-            kept = {k: v for k, v in model.intra.state_dict().items() if not k.endswith("root_value")}
-            torch.save(kept, stream)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.nli.parser_pretraining: {error}", file=sys.stderr)
-        return 1
-    print(f"{len(sentences)} trees, {first:.3f} nats a word at first, {last:.3f} at last")
-    return 0
+    return run_module(parser, argv, _run)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

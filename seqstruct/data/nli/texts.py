@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import atomic_write, new_folder
 from seqstruct.data.nli.folder import SPLITS
 from seqstruct.data.text.aligned import read_lines
@@ -30,18 +29,11 @@ def write_texts(data: str | Path, out: str | Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.data.nli.texts", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = module_parser("seqstruct.data.nli.texts", __doc__)
     parser.add_argument("data", metavar="DATA", help="made by `seqstruct prepare snli`")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")
-    args = parser.parse_args(argv)
-    try:
-        write_texts(args.data, args.out)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.data.nli.texts: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, lambda args: write_texts(args.data, args.out))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -1,0 +1,52 @@
+"""What all commands share, `seqstruct NAME` and `python -m seqstruct.NAME`: one sentence where something is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+BROKEN_PIPE, INTERRUPTED = 141, 130  # what a shell says of a command that wrote to a closed pipe, or was interrupted
+
+
+def module_parser(name: str, doc: str | None) -> argparse.ArgumentParser:
+    """The parser of `python -m NAME`, described by the module's docstring as it stands."""
+    return argparse.ArgumentParser(
+        prog=f"python -m {name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+
+
+def run_module(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None, work: Callable[[argparse.Namespace], Any]
+) -> int:
+    """Read the arguments, the process's own if None, and do the work; the exit status comes back, as of `answer`."""
+    args = parser.parse_args(argv)
+    return answer(parser.prog.rpartition(" ")[2], lambda: work(args))
+
+
+def answer(name: str, work: Callable[[], Any]) -> int:
+    """Do the work of a command; its exit status comes back: what it returns if that is a number, else 0.
+
+    A ValueError, an OSError and a missing package become one sentence on standard error and the status 1.  A reader of
+    the output who has seen enough is no error to tell of.
+    """
+    try:
+        status = work()
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except BrokenPipeError:
+        # what is still held back goes nowhere, or Python would complain when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except (ValueError, OSError) as error:
+        named = isinstance(error, OSError) and error.filename is not None and error.strerror
+        print(f"{name}: {f'{error.filename}: {error.strerror}' if named else error}", file=sys.stderr)
+        return 1
+    except ImportError as error:
+        print(f"{name}: {error}; `seqstruct doctor` names what is missing", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
