@@ -66,12 +66,29 @@ class Reading(NamedTuple):
     carry: Any = None
 
 
+class Inputs(NamedTuple):
+    """What `forward` and `step` were given, checked, with zeros at padding; every tensor has the batch first.
+
+    query: B T C; key: B S key_dim; value: B S value_dim; padding_mask: B S bool, True = padding, or None.
+    need_weights: whether the reading is to show weights.  carry: the `Reading.carry` of the layer below, or None.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    padding_mask: Tensor | None
+    need_weights: bool = False
+    carry: Any = None
+
+
 class Attention(nn.Module):
     """Base of all mechanisms: a subclass defines `Config`, `State`, `initial_state`, `write` and `read`.
 
-    A mechanism with `streaming = False` needs the whole sequence at once and defines `forward` alone.
+    What is faster than a loop over these is `parallel`, and for one token `advance`; both are proved equal to the loop.
+    A mechanism with `streaming = False` needs the whole sequence at once and defines `parallel` alone.
     With `unidirectional = True` it reads left to right at every site: output t depends on keys s <= t alone.
     With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use.
+    With `carries = True` it takes what the reading of the layer below carries.
     """
 
     name: ClassVar[str] = ""
@@ -79,6 +96,7 @@ class Attention(nn.Module):
     streaming: ClassVar[bool] = True
     unidirectional: ClassVar[bool] = False
     drops_weights: ClassVar[bool] = False
+    carries: ClassVar[bool] = False
 
     @dataclass(frozen=True)
     class Config:
@@ -87,11 +105,7 @@ class Attention(nn.Module):
     def __init__(self, config: Any, shape: Shape):
         """config: this class's Config.  Raises ValueError at a site not declared, or on an option out of range."""
         super().__init__()
-        if shape.site not in self.sites:
-            raise ValueError(
-                f"{self.name} does not work at {shape.site.value}; its sites: "
-                + ", ".join(sorted(site.value for site in self.sites))
-            )
+        check_site(self, shape.site)
         check_options(self.name, config)
         self.config = config
         self.shape = shape
@@ -162,12 +176,8 @@ class Attention(nn.Module):
         """Write keys B 1 key_dim and values B 1 value_dim, then read for queries B 1 C; the old state is consumed.
 
         order: B long, the rows of the old state to go on from, as beam search chooses them; None for all, as they are.
-        Overridden where one pass over the memory can do all three.
         """
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        state = state if order is None else select_rows(state, order)
-        state = self.write(state, key, value, padding_mask)
-        return self.read(state, query, need_weights=need_weights), state
+        return self.advance(self.cleared(query, key, value, padding_mask, need_weights), state, order)
 
     def forward(
         self,
@@ -177,47 +187,68 @@ class Attention(nn.Module):
         padding_mask: Tensor | None = None,
         state: Any = None,
         *,
-        position: Tensor | None = None,
         need_weights: bool = False,
         carry: Any = None,
     ) -> tuple[Reading, Any]:
-        """Write all keys and read for all queries; causally (T = S) where `left_to_right`.
+        """Write all keys and read for all queries; causally where `left_to_right`.
 
-        query: B T C; key: B S key_dim; value: B S value_dim; padding_mask: B S bool, True = padding, or None.
+        query: B T C; key: B S key_dim; value: B S value_dim, T = S at self-attention; padding_mask: B S bool, True =
+        padding, or None: neither values nor gradients know what stands there.
         state: None for one pass from the empty memory (None comes back), else the state to go on from (its
-        successor comes back).  carry: the previous layer's `Reading.carry`.
+        successor comes back).  carry: the `Reading.carry` of the layer below.
+        Raises ValueError on other shapes, and on a state or a carry that the mechanism has no use for.
+        """
+        self._check_shapes(query, key, value)
+        if state is not None and not self.streaming:
+            raise ValueError(f"{self.name} needs the whole sequence at once and has no state to go on from")
+        if carry is not None and not self.carries:
+            raise ValueError(f"{self.name} takes nothing that the layer below carries")
+        inputs = self.cleared(query, key, value, padding_mask, need_weights, carry)
+        if key.size(1) == 0 and not self.streaming:
+            return Reading(query.new_zeros(query.shape), carry=carry), None
+        reading, after = self.parallel(inputs, state)
+        return reading, None if state is None else after
+
+    def parallel(self, inputs: Inputs, state: Any) -> tuple[Reading, Any]:
+        """The reading of `forward`, and the state after it (of no account if `state` is None, the empty memory).
+
         This default loops over `write` and `read`: right for every streaming mechanism, fast for none.
         """
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        resumed = state is not None
-        if state is None:
-            state = self.initial_state(query.size(0))
+        query, key, value, padding_mask, need_weights, _ = inputs
+        state = self.initial_state(query.size(0)) if state is None else state
         if not self.left_to_right:
             state = self.write(state, key, value, padding_mask)
-            reading = self.read(state, query, position, need_weights=need_weights)
-            return reading, state if resumed else None
-        if query.size(1) != key.size(1):
-            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+            return self.read(state, query, need_weights=need_weights), state
         readings = []
         for t in range(query.size(1)):
             now = slice(t, t + 1)
             pad = None if padding_mask is None else padding_mask[:, now]
             state = self.write(state, key[:, now], value[:, now], pad)
-            at = None if position is None else position[:, now]
-            readings.append(self.read(state, query[:, now], at, need_weights=need_weights))
-        return self._concatenate(readings, query), state if resumed else None
+            readings.append(self.read(state, query[:, now], need_weights=need_weights))
+        return self._concatenate(readings, query), state
+
+    def advance(self, inputs: Inputs, state: Any, order: Tensor | None) -> tuple[Reading, Any]:
+        """The reading and the state of `step`; overridden where one pass over the memory can select, write and read."""
+        state = state if order is None else select_rows(state, order)
+        state = self.write(state, inputs.key, inputs.value, inputs.padding_mask)
+        return self.read(state, inputs.query, need_weights=inputs.need_weights), state
+
+    def _check_shapes(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+        shape, (batch, length) = self.shape, key.shape[:2]
+        queries = query.size(1) if shape.site is Site.CROSS and not self.left_to_right else length
+        expected = (batch, queries, shape.embed_dim), (batch, length, shape.key_dim), (batch, length, shape.value_dim)
+        for what, x, wanted in zip(("queries", "keys", "values"), (query, key, value), expected, strict=True):
+            if tuple(x.shape) != wanted:
+                raise ValueError(f"{self.name}: expected {what} {wanted}, got {tuple(x.shape)}")
 
     def cleared(
-        self, padding_mask: Tensor | None, query: Tensor, key: Tensor, value: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The inputs of `forward`: keys and values zero at padding and, where they are the same tokens, queries finite.
-
-        Whatever stands at padding, NaN or not, neither values nor gradients know it.
-        """
+        self, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None, *asked: Any
+    ) -> Inputs:
+        """Keys and values zero at padding and, where they are the same tokens, queries finite."""
         key, value = clear_padding(padding_mask, key, value)
         if self.shape.site is not Site.CROSS and padding_mask is not None and query.shape[:2] == key.shape[:2]:
             query = bound_padding(padding_mask, query)
-        return query, key, value
+        return Inputs(query, key, value, padding_mask, *asked)
 
     def _concatenate(self, readings: list[Reading], query: Tensor) -> Reading:
         """Readings of single steps, joined along T; weights are dropped since each step saw another S."""
@@ -225,3 +256,10 @@ class Attention(nn.Module):
             return Reading(query.new_zeros(query.size(0), 0, self.shape.embed_dim))
         extra = {name: torch.cat([r.extra[name] for r in readings], 1) for name in readings[0].extra}
         return Reading(torch.cat([r.output for r in readings], 1), None, extra)
+
+
+def check_site(mechanism: Attention | type[Attention], site: Site) -> None:
+    """Raise ValueError, naming both, if the mechanism does not declare the site."""
+    if site not in mechanism.sites:
+        declared = ", ".join(sorted(s.value for s in mechanism.sites))
+        raise ValueError(f"{mechanism.name} does not work at {site.value}; its sites: {declared}")

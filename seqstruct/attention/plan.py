@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from torch import nn
 
-from seqstruct.attention.base import Attention, Shape, Site
+from seqstruct.attention.base import Attention, Shape, Site, check_site
 from seqstruct.attention.registry import get_attention, make_config
 
 
@@ -70,7 +70,7 @@ def parse_choices(text: str, layers: int, site: Site) -> tuple[Choice, ...]:
     for layer, (name, options) in enumerate(items):
         try:
             choice = Choice(name, make_config(name, options))
-            _check_site(name, site)
+            check_site(get_attention(name), site)
         except ValueError as error:
             raise ValueError(f"{site.value} attention, layer {layer}: {error}") from None
         choices.append(choice)
@@ -79,14 +79,6 @@ def parse_choices(text: str, layers: int, site: Site) -> tuple[Choice, ...]:
     if len(choices) != layers:
         raise ValueError(f"{site.value} attention: {len(choices)} layers described, the model has {layers}")
     return tuple(choices)
-
-
-def _check_site(name: str, site: Site) -> None:
-    sites = get_attention(name).sites
-    if site not in sites:
-        raise ValueError(
-            f"{name} does not work at {site.value}; its sites: {', '.join(sorted(s.value for s in sites))}"
-        )
 
 
 MAX_LAYERS = 1000

@@ -56,8 +56,9 @@ class AttentionAdapter(nn.Module):
             self._check_causality(query.size(1), attn_mask)
             stream = now.memories if site is Site.DECODER_SELF else None
             memory = None if stream is None else stream[self.layer]
+            carry = now.carried(site) if self.mechanism.carries else None
             reading, memory = self.mechanism(
-                query, key, value, padding_mask, memory, need_weights=need_weights, carry=now.carried(site)
+                query, key, value, padding_mask, memory, need_weights=need_weights, carry=carry
             )
             if stream is not None:
                 stream[self.layer] = memory

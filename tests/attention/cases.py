@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.attention import ATTENTIONS, Attention, Shape, Site, get_attention, make_config
+from seqstruct.attention import ATTENTIONS, Attention, Reading, Shape, Site, get_attention, make_config
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "abc_mlp": [
@@ -115,6 +115,13 @@ def build(case: Case, generator: torch.Generator, dtype: torch.dtype = torch.flo
         for parameter in attention.parameters():
             parameter.uniform_(-0.9, 0.9, generator=generator)
     return attention
+
+
+def stepwise(
+    attention: Attention, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
+) -> tuple[Reading, Any]:
+    """`forward` as it is defined, by `write` and `read` in turn."""
+    return Attention.parallel(attention, attention.cleared(query, key, value, padding_mask), None)
 
 
 class Inputs(NamedTuple):

@@ -14,7 +14,7 @@ from torch import Tensor
 from seqstruct.attention import Attention, Reading, Site
 from seqstruct.attention.base import select_rows
 from seqstruct.bridge.adapter import AttentionAdapter, reorder_state
-from tests.attention.cases import BATCH, LENGTH, Case, build, cases, in_type, inputs
+from tests.attention.cases import BATCH, LENGTH, Case, build, cases, in_type, inputs, stepwise
 
 ALL = pytest.mark.parametrize("case", cases(), ids=str)
 STREAMING = pytest.mark.parametrize("case", cases(streaming=True), ids=str)
@@ -45,7 +45,7 @@ def test_parallel_equals_step_by_step(case: Case, length: int, generator: torch.
     attention = build(case, generator)
     query, memory = inputs(case, generator, length=length)
     parallel = output(attention, query, memory)
-    stepped = Attention.forward(attention, query, memory, memory)[0].output
+    stepped = stepwise(attention, query, memory, memory)[0].output
     torch.testing.assert_close(parallel, stepped, **TOLERANCE)
     expected = gradients(stepped, attention, *distinct(query, memory))
     for found, wanted in zip(gradients(parallel, attention, *distinct(query, memory)), expected, strict=True):
@@ -89,7 +89,7 @@ def test_steps_without_gradients_are_the_same(case: Case, generator: torch.Gener
     query, memory = inputs(case, generator)
     with torch.no_grad():
         torch.testing.assert_close(
-            Attention.forward(attention, query, memory, memory)[0].output,
+            stepwise(attention, query, memory, memory)[0].output,
             output(attention, query, memory),
             **TOLERANCE,
         )
@@ -126,16 +126,16 @@ def padded(x: Tensor, lengths: list[int], side: str, total: int, generator: torc
 
 @ALL
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("stepwise", [False, True])
-def test_padding_is_invisible(case: Case, side: str, stepwise: bool, generator: torch.Generator) -> None:
+@pytest.mark.parametrize("by_step", [False, True])
+def test_padding_is_invisible(case: Case, side: str, by_step: bool, generator: torch.Generator) -> None:
     attention = build(case, generator)
-    if stepwise and not attention.streaming:
+    if by_step and not attention.streaming:
         return
     query, memory = inputs(case, generator)
     lengths = [1, 3, memory.size(1), 2, 5]
     filled, mask = padded(memory, lengths, side, memory.size(1) + 2, generator)
     queries = filled if query is memory else query
-    form = Attention.forward if stepwise else type(attention).forward
+    form = stepwise if by_step else type(attention).forward
     result = form(attention, queries, filled, filled, mask)[0].output
     for row, length in enumerate(lengths):
         own = memory[row : row + 1, :length]
@@ -145,15 +145,15 @@ def test_padding_is_invisible(case: Case, side: str, stepwise: bool, generator: 
 
 
 @ALL
-@pytest.mark.parametrize("stepwise", [False, True])
-def test_a_fully_padded_row_reads_zeros(case: Case, stepwise: bool, generator: torch.Generator) -> None:
+@pytest.mark.parametrize("by_step", [False, True])
+def test_a_fully_padded_row_reads_zeros(case: Case, by_step: bool, generator: torch.Generator) -> None:
     attention = build(case, generator)
-    if stepwise and not attention.streaming:
+    if by_step and not attention.streaming:
         return
     query, memory = inputs(case, generator)
     mask = torch.zeros(memory.shape[:2], dtype=torch.bool)
     mask[2] = True
-    form = Attention.forward if stepwise else type(attention).forward
+    form = stepwise if by_step else type(attention).forward
     result = form(attention, query, memory, memory, mask)[0].output
     assert torch.equal(result[2], torch.zeros_like(result[2]))
     assert result[3].abs().max() > 0
@@ -164,7 +164,7 @@ def test_a_fully_padded_row_reads_zeros(case: Case, stepwise: bool, generator: t
 def forms(attention: Attention) -> list[Callable[..., tuple[Reading, object]]]:
     """`forward`; and step by step and going on from a state, if the mechanism has these."""
     whole = [type(attention).forward]
-    return [*whole, Attention.forward, resumed] if attention.streaming else whole
+    return [*whole, stepwise, resumed] if attention.streaming else whole
 
 
 def resumed(
@@ -367,3 +367,20 @@ def test_a_mask_of_another_kind_is_refused(case: Case, generator: torch.Generato
         output(attention, query, memory, torch.zeros(memory.size(0), memory.size(1) + 1, dtype=torch.bool))
     with pytest.raises(ValueError, match="padding_mask"):
         output(attention, query, memory, torch.zeros(memory.shape[:2]))
+
+
+@ALL
+def test_what_it_has_no_use_for_is_refused(case: Case, generator: torch.Generator) -> None:
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    if not attention.streaming:
+        with pytest.raises(ValueError, match=f"{case.name} needs the whole sequence at once"):
+            attention(query, memory, memory, state=())
+    if not attention.carries:
+        with pytest.raises(ValueError, match=f"{case.name} takes nothing"):
+            attention(query, memory, memory, carry=query)
+    shorter = query[:, 1:] if case.site is not Site.CROSS or attention.left_to_right else query[1:]
+    with pytest.raises(ValueError, match=f"{case.name}: expected queries"):
+        attention(shorter, memory, memory)
+    with pytest.raises(ValueError, match=f"{case.name}: expected values"):
+        attention(query, memory, memory[:, 1:])

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import seqstruct.ops
-from seqstruct.attention import Attention, Site, make_config
+from seqstruct.attention import Site, make_config
 from seqstruct.attention.blocks import bigbird
 from seqstruct.ops.memory import window as local_attention
-from tests.attention.cases import LENGTH, LONG, Case, Inputs, build, cases, inputs
+from tests.attention.cases import LENGTH, LONG, Case, Inputs, build, cases, inputs, stepwise
 from tests.attention.test_contract import TOLERANCE, distinct, gradients, output, padded
 
 ALL = pytest.mark.parametrize("case", cases(long=True), ids=str)
@@ -40,9 +40,9 @@ def test_it_is_three_times_what_cuts_it() -> None:
         for option in CUTTING & options.keys():
             assert 3 * options[option] <= LONG, (case, option)
     found = 0
-    for module in pkgutil.iter_modules(seqstruct.ops.__path__):
-        names = vars(importlib.import_module(f"seqstruct.ops.{module.name}"))
-        for name in {"CHUNK", "BLOCK", "LEAST_BLOCK"} & names.keys() if module.name != "scan" else ():
+    for module in pkgutil.walk_packages(seqstruct.ops.__path__, "seqstruct.ops."):
+        names = vars(importlib.import_module(module.name))
+        for name in {"CHUNK", "BLOCK", "LEAST_BLOCK"} & names.keys() if module.name != "seqstruct.ops.scan" else ():
             assert 3 * names[name] <= LONG, (module.name, name)
             found += 1
     assert found >= 7
@@ -52,7 +52,7 @@ def test_it_is_three_times_what_cuts_it() -> None:
 def test_parallel_equals_step_by_step(case: Case, generator: torch.Generator) -> None:
     attention = build(case, generator)
     query, memory = long_inputs(case, generator)
-    forms = type(attention).forward, Attention.forward
+    forms = type(attention).forward, stepwise
     results = [form(attention, query, memory, memory)[0].output for form in forms]
     torch.testing.assert_close(*results, **TOLERANCE)
     both = [gradients(result, attention, *distinct(query, memory)) for result in results]

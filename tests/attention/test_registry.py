@@ -47,14 +47,15 @@ def test_tied_weights_and_carries_reach_every_layer(monkeypatch: pytest.MonkeyPa
         name = "counting"
         sites = frozenset({Site.ENCODER_SELF})
         streaming = False
+        carries = True
 
         @classmethod
         def shared(cls, config, shape):
             return torch.nn.Linear(shape.embed_dim, shape.embed_dim, bias=False)
 
-        def forward(self, query, key, value, padding_mask=None, state=None, *, carry=None, **_):
-            count = 1 if carry is None else carry + 1
-            return Reading(self.tied(query) * count, carry=count), None
+        def parallel(self, inputs, state):
+            count = 1 if inputs.carry is None else inputs.carry + 1
+            return Reading(self.tied(inputs.query) * count, carry=count), None
 
     monkeypatch.setitem(ATTENTIONS, "counting", Counting)
     choices = parse_choices("counting", 3, Site.ENCODER_SELF)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqstruct.attention.base import Reading
+from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.memory.blocks import Layout, from_blocks, layout, to_blocks
 
@@ -23,22 +23,9 @@ class BlockAttention(MultiHeadAttention):
         """B H J P D, for queries, keys and values of that shape and the inputs x: B 1 J P C."""
         raise TypeError(f"{type(self).__name__} defines no attention between blocks")
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, None]:
+    def parallel(self, inputs: Inputs, state: None) -> tuple[Reading, None]:
         """All tokens at once."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        if key.size(1) == 0:
-            return Reading(query.new_zeros(query.shape)), None
+        query, key, value, padding_mask, *_ = inputs
         pad = padding_mask
         if pad is None:
             pad = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)

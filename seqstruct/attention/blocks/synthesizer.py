@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.base import Inputs, Reading, Shape, Site
 from seqstruct.attention.memory.base import check_length
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.option import option
@@ -48,23 +48,9 @@ class SynthesizerAttention(MultiHeadAttention):
         else:
             self.logits = nn.Parameter(torch.randn(heads, config.length, config.length))
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, None]:
+    def parallel(self, inputs: Inputs, state: None) -> tuple[Reading, None]:
         """All tokens at once.  Raises ValueError past the last position."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        if key.size(1) == 0:
-            return Reading(query.new_zeros(query.shape)), None
-        pad = padding_mask
+        query, key, value, pad, need_weights, _ = inputs
         if pad is None:
             pad = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
         place = positions(pad).masked_fill(pad, 0)

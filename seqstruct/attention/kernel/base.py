@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.base import Reading
+from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.memory.feature_maps import FeatureMap
@@ -86,19 +86,9 @@ class KernelAttention(MultiHeadAttention):
         """The mean of the values, weighted by products of features, for queries B T C."""
         return self._read(state, query, self.feature_map(True))
 
-    def step(
-        self,
-        state: Memory,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        *,
-        order: Tensor | None = None,
-        need_weights: bool = False,
-    ) -> tuple[Reading, Memory]:
+    def advance(self, inputs: Inputs, state: Memory, order: Tensor | None) -> tuple[Reading, Memory]:
         """One pass over the memory, where kernels are compiled."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
+        query, key, value, padding_mask, *_ = inputs
         feature_map = self.feature_map(True)
         level = state.level if order is None else state.level.index_select(0, order)
         keys = self._keys(state._replace(level=level), key, value, padding_mask, feature_map, True)
@@ -109,36 +99,22 @@ class KernelAttention(MultiHeadAttention):
             )
         return self._join(output, denominator, query.dtype), state
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: Memory | None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, Memory | None]:
+    def parallel(self, inputs: Inputs, state: Memory | None) -> tuple[Reading, Memory]:
         """All queries at once; left to right in chunks."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        resumed = state is not None
-        feature_map = self.feature_map(resumed)
+        query, key, value, padding_mask, *_ = inputs
+        feature_map = self.feature_map(state is not None)
         if state is None:
             state = self.initial_state(query.size(0))
         keys = self._keys(state, key, value, padding_mask, feature_map, self.left_to_right)
         if not self.left_to_right:
             state = self._write(state, keys, feature_map)
-            return self._read(state, query, feature_map), state if resumed else None
-        if query.size(1) != key.size(1):
-            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+            return self._read(state, query, feature_map), state
         queries, left = self._queries(query, keys, feature_map)
         with torch.autocast(query.device.type, enabled=False):
             output, denominator, state = causal_linear_attention(
                 state, queries, keys.key, keys.value, keys.plan, left, keys.weight, self.floor
             )
-        return self._join(output, denominator, query.dtype), state if resumed else None
+        return self._join(output, denominator, query.dtype), state
 
     def _queries(self, query: Tensor, keys: Keys, feature_map: FeatureMap) -> tuple[Tensor, FeatureMap | None]:
         """Queries as the keys are, vectors or features, and the map that is left to do."""

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.attention.base import Reading
+from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import clear_padding, positions
@@ -91,19 +91,9 @@ class BoundedMemoryAttention(MultiHeadAttention):
             output = read(state.memory, wide(queries), self.config.empty_slots)
         return self._join(output, anything_written(state.memory).any(1, keepdim=True), query.dtype)
 
-    def step(
-        self,
-        state: SlotState,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        *,
-        order: Tensor | None = None,
-        need_weights: bool = False,
-    ) -> tuple[Reading, SlotState]:
+    def advance(self, inputs: Inputs, state: SlotState, order: Tensor | None) -> tuple[Reading, SlotState]:
         """One pass over the slots, where kernels are compiled."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
+        query, key, value, padding_mask, *_ = inputs
         position = state.position if order is None else state.position.index_select(0, order)
         written, count = self._written(state._replace(position=position), key, value, padding_mask)
         queries = self._heads(self.q_proj(query))
@@ -115,28 +105,14 @@ class BoundedMemoryAttention(MultiHeadAttention):
         seen = anything_written(memory).any(1, keepdim=True)
         return self._join(output, seen, query.dtype), SlotState(memory, count)
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: SlotState | None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, SlotState | None]:
+    def parallel(self, inputs: Inputs, state: SlotState | None) -> tuple[Reading, SlotState]:
         """All queries at once; left to right in chunks."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        resumed = state is not None
+        query, key, value, padding_mask, *_ = inputs
         if state is None:
             state = self.initial_state(query.size(0))
         if not self.left_to_right:
             state = self.write(state, key, value, padding_mask)
-            return self.read(state, query), state if resumed else None
-        if query.size(1) != key.size(1):
-            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+            return self.read(state, query), state
         written, count = self._written(state, key, value, padding_mask)
         seen = self._seen(state.memory, written.control)
         queries = self._heads(self.q_proj(query))
@@ -145,7 +121,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
                 state.memory, wide(queries), *written[:3], self.means, self.config.empty_slots
             )
             state = SlotState(self._decayed(memory, written), count)
-        return self._join(output, seen, query.dtype), state if resumed else None
+        return self._join(output, seen, query.dtype), state
 
     def _written(
         self, state: SlotState, key: Tensor, value: Tensor, padding_mask: Tensor | None

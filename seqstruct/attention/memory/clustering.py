@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
 from seqstruct.attention.memory.base import BoundedMemoryAttention, SlotState, one_hot
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
@@ -71,14 +71,10 @@ class ClusteringAttention(BoundedMemoryAttention):
                 )
         return super().write(state, key, value, padding_mask)
 
-    def step(
-        self, state: SlotState, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None = None, *,
-        order: Tensor | None = None, need_weights: bool = False,
-    ) -> tuple[Reading, SlotState]:
+    def advance(self, inputs: Inputs, state: SlotState, order: Tensor | None) -> tuple[Reading, SlotState]:
         """One pass over the slots, which say where the key belongs."""
         state = state if order is None else select_rows(state, order)
-        step = Attention.step if self.at_once else BoundedMemoryAttention.step
-        return step(self, state, query, key, value, padding_mask)
+        return (Attention if self.at_once else BoundedMemoryAttention).advance(self, inputs, state, None)
 
     def control_given(
         self, memory: BoundedMemory, key: Tensor, heads: Tensor, position: None, padding: Tensor | None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.base import Inputs, Reading, Shape, Site
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
@@ -26,6 +26,7 @@ class LunaAttention(MultiHeadAttention):
     """Attention from the memory to the tokens, then from the tokens to the memory; `Reading.carry` is B n C."""
 
     streaming = False
+    carries = True
 
     @dataclass(frozen=True)
     class Config:
@@ -50,20 +51,9 @@ class LunaAttention(MultiHeadAttention):
         nn.init.normal_(memory.weight, std=shape.embed_dim**-0.5)
         return memory
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: Tensor | None = None,
-    ) -> tuple[Reading, None]:
-        """Both attentions; carry: B n C from the layer below.  Raises ValueError on a carry of another shape."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
+    def parallel(self, inputs: Inputs, state: None) -> tuple[Reading, None]:
+        """Both attentions.  Raises ValueError on a carry that is not B n C."""
+        query, key, value, padding_mask, _, carry = inputs
         expected = (query.size(0), self.config.slots, self.shape.embed_dim)
         if carry is None:
             carry = self.tied.weight.expand(expected)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.attention.base import Reading
+from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import causal_mask, clear_padding, left_to_right_visible
 from seqstruct.ops.softmax import weighted_values
@@ -78,60 +78,45 @@ class DotProductAttention(MultiHeadAttention):
         self, state: Cache, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
         """Attend from queries B T C to all cells in use."""
+        return self._read(state, query, False, need_weights)
+
+    def parallel(self, inputs: Inputs, state: Cache | None) -> tuple[Reading, Cache | None]:
+        """All queries at once."""
+        query, key, value, padding_mask, need_weights, _ = inputs
+        if state is not None:
+            state = self.write(state, key, value, padding_mask)
+            return self._read(state, query, self.shape.causal, need_weights), state
+        keys, values = self._keys_and_values(key, value, padding_mask, None)
+        return self._read_all(query, keys, values, padding_mask, need_weights), None
+
+    def _read(self, state: Cache, query: Tensor, causal: bool, need_weights: bool) -> Reading:
+        """Attend to the cells in use; if causal, from queries of the last T of them to those up to their own."""
         used = self._used(state)
         padding = state.padding[:, :used]
-        visible = ~padding[:, None, None] if used and bool(padding.any()) else None
+        if causal:
+            visible = left_to_right_visible(padding, query.size(1), used, query.device)[:, None]
+        else:
+            visible = ~padding[:, None, None] if used and bool(padding.any()) else None
         return self._attend(query, state.key[:, :, :used], state.value[:, :, :used], visible, False, need_weights)
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: Cache | None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, Cache | None]:
-        """All queries at once."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        if state is not None:
-            return self._forward_from(state, query, key, value, padding_mask, need_weights)
-        keys, values = self._keys_and_values(key, value, padding_mask, None)
-        causal = self.shape.causal
-        visible = None
+    def _read_all(
+        self, query: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None, need_weights: bool
+    ) -> Reading:
+        """Attend from queries B T C to keys and values B H S D of one pass."""
+        causal, visible = self.shape.causal, None
         if padding_mask is not None and bool(padding_mask.any()):
             if causal:
-                visible = left_to_right_visible(padding_mask, query.size(1), key.size(1), key.device)[:, None]
+                visible = left_to_right_visible(padding_mask, query.size(1), keys.size(2), keys.device)[:, None]
             else:
                 visible = ~padding_mask[:, None, None]
             causal = False
-        return self._attend(query, keys, values, visible, causal, need_weights), None
+        return self._attend(query, keys, values, visible, causal, need_weights)
 
     def _keys_and_values(
         self, key: Tensor, value: Tensor, padding_mask: Tensor | None, before: Cache | None
     ) -> tuple[Tensor, Tensor]:
         """What the cache holds of inputs B S C, each B H S D; before: the cache so far, None if it is empty."""
         return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
-
-    def _forward_from(
-        self,
-        state: Cache,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None,
-        need_weights: bool,
-    ) -> tuple[Reading, Cache]:
-        state = self.write(state, key, value, padding_mask)
-        if not self.shape.causal:
-            return self.read(state, query, need_weights=need_weights), state
-        used = self._used(state)
-        visible = left_to_right_visible(state.padding[:, :used], query.size(1), used, query.device)[:, None]
-        keys, values = state.key[:, :, :used], state.value[:, :, :used]
-        return self._attend(query, keys, values, visible, False, need_weights), state
 
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool, need_weights: bool

@@ -53,47 +53,24 @@ class LSHAttention(DotProductAttention):
         self.register_buffer("rotations", torch.randn(shape.num_heads, config.rounds, dim, config.buckets // 2))
         self.register_buffer("halvings", torch.randn(shape.num_heads, config.rounds, dim, HALVINGS))
 
-    def read(
-        self, state: Cache, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
-    ) -> Reading:
+    def _read(self, state: Cache, query: Tensor, causal: bool, need_weights: bool) -> Reading:
         """Attend from queries B T C, which are those of the last T cells in use."""
         used = self._used(state)
-        key, value, padding = state.key[:, :, :used], state.value[:, :, :used], state.padding[:, :used]
-        return self._compare(query, key, value, padding, False, need_weights)
+        held = state.key[:, :, :used], state.value[:, :, :used], state.padding[:, :used]
+        return self._compare(query, *held, causal, need_weights)
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: Cache | None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, Cache | None]:
-        """All queries at once; in chunks where there are more than `chunk`, no state and no weights to show."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        if state is not None:
-            return self._forward_from(state, query, key, value, padding_mask, need_weights)
+    def _read_all(
+        self, query: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None, need_weights: bool
+    ) -> Reading:
+        """In chunks where there are more than `chunk` queries and no weights to show."""
         padding = padding_mask
         if padding is None:
-            padding = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
-        keys, values = self._keys_and_values(key, value, padding_mask, None)
+            padding = torch.zeros(query.shape[:2], dtype=torch.bool, device=query.device)
         if need_weights or query.size(1) <= self.config.chunk:
-            return self._compare(query, keys, values, padding, self.shape.causal, need_weights), None
+            return self._compare(query, keys, values, padding, self.shape.causal, need_weights)
         context = self._in_chunks(keys, values, padding)
         output = self.out_proj(context.transpose(1, 2).flatten(2))
-        return Reading(output.masked_fill(padding.unsqueeze(-1), 0.0)), None
-
-    def _forward_from(
-        self, state: Cache, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None, need_weights: bool
-    ) -> tuple[Reading, Cache]:
-        state = self.write(state, key, value, padding_mask)
-        used = self._used(state)
-        held = state.key[:, :, :used], state.value[:, :, :used], state.padding[:, :used]
-        return self._compare(query, *held, self.shape.causal, need_weights), state
+        return Reading(output.masked_fill(padding.unsqueeze(-1), 0.0))
 
     def _compare(
         self, query: Tensor, key: Tensor, value: Tensor, padding: Tensor, causal: bool, need_weights: bool

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding, started
@@ -84,7 +84,8 @@ class NondeterministicStackAttention(Attention):
         """One step of the automaton for each of S inputs."""
         if key.size(1) == 0:
             return state
-        logits, pushed = self._inputs(key, value, padding_mask)
+        key, value = clear_padding(padding_mask, key, value)
+        logits, pushed = self._transitions(key, value, padding_mask)
         automaton = state.automaton
         for t in range(key.size(1)):
             automaton = pushdown_step(
@@ -107,26 +108,16 @@ class NondeterministicStackAttention(Attention):
         extra = {"actions": self._actions(state.logits).expand(expand)} if need_weights else {}
         return Reading(output[:, None].expand(expand), None, extra)
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: State | None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, State | None]:
+    def parallel(self, inputs: Inputs, state: State | None) -> tuple[Reading, State | None]:
         """All steps in one operator from the initial state; step by step from a given one.
 
         extra: actions B T 3, shares of push, pop and replace in the mean transition weight of a step (a softmax over
         all its transitions), whatever the automaton's state.
         """
         if state is not None:
-            return super().forward(query, key, value, padding_mask, state, position=position, need_weights=need_weights)
-        logits, pushed = self._inputs(key, value, padding_mask)
+            return super().parallel(inputs, state)
+        padding_mask = inputs.padding_mask
+        logits, pushed = self._transitions(inputs.key, inputs.value, padding_mask)
         readings = pushdown_stack(
             logits,
             pushed,
@@ -139,9 +130,8 @@ class NondeterministicStackAttention(Attention):
             output = output.masked_fill(~started(padding_mask).unsqueeze(-1), 0.0)
         return Reading(output, None, {"actions": self._actions(logits)}), None
 
-    def _inputs(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _transitions(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Log-weights B S A and pushed vectors B S m, float64; a padded step keeps every configuration."""
-        key, value = clear_padding(padding_mask, key, value)
         logits = self.transition_layer(key)
         pushed = pushed_vectors(self.pushed_layer(value), padding_mask, sigmoid=self.config.sigmoid)
         if padding_mask is not None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding
@@ -61,7 +61,8 @@ class SuperpositionStackAttention(Attention):
         """One stack step for each of S inputs."""
         if key.size(1) == 0:
             return state
-        actions, pushed = self._inputs(key, value, padding_mask)
+        key, value = clear_padding(padding_mask, key, value)
+        actions, pushed = self._actions(key, value, padding_mask)
         _, stack = superposition_stack(actions, pushed, state.stack.to(pushed.dtype))
         return self.State(stack, actions[:, -1:])
 
@@ -76,20 +77,9 @@ class SuperpositionStackAttention(Attention):
         output = self.output_layer(top).expand(-1, query.size(1), -1)
         return Reading(output, None, {"actions": state.actions.expand(-1, query.size(1), -1)})
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: State | None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, State | None]:
+    def parallel(self, inputs: Inputs, state: State | None) -> tuple[Reading, State | None]:
         """All steps in one operator; extra: actions B T 3."""
-        actions, pushed = self._inputs(key, value, padding_mask)
+        actions, pushed = self._actions(inputs.key, inputs.value, inputs.padding_mask)
         if state is None:
             readings, _ = superposition_stack(actions, pushed, need_final=False)
         else:
@@ -97,9 +87,8 @@ class SuperpositionStackAttention(Attention):
             state = self.State(stack, torch.cat([state.actions, actions], 1)[:, -1:])
         return Reading(self.output_layer(readings), None, {"actions": actions}), state
 
-    def _inputs(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _actions(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """actions B S 3 and pushed vectors B S m; a padded step is a no-op."""
-        key, value = clear_padding(padding_mask, key, value)
         actions = self.action_layer(key).softmax(-1)
         pushed = self.pushed_layer(value)
         if self.config.sigmoid:

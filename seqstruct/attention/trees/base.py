@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from seqstruct.attention.base import Attention, Reading, Shape
+from seqstruct.attention.base import Attention, Inputs, Reading, Shape
 from seqstruct.ops.chains.log_potentials import Rows
-from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.softmax import weighted_values
 
 
@@ -37,6 +36,7 @@ class ArcAttention(Attention):
 
     streaming = False
     drops_weights = True
+    carries = True
 
     def __init__(self, config: Any, shape: Shape):
         """Raises ValueError unless values have the size of the output."""
@@ -44,30 +44,13 @@ class ArcAttention(Attention):
         if shape.value_dim != shape.embed_dim:
             raise ValueError(f"{self.name} sums values as they are: value_dim is embed_dim, {shape.embed_dim}")
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: Any = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: Any = None,
-    ) -> tuple[Reading, None]:
+    def parallel(self, inputs: Inputs, state: None) -> tuple[Reading, None]:
         """All tokens at once; weights are B 1 S S; `carry` is handed on.
 
-        Raises ValueError if queries and keys are not as many, padding stands between real tokens, or a state is given.
+        Raises ValueError if padding stands between real tokens.
         """
+        _, key, value, padding_mask, need_weights, carry = inputs
         rows = Rows.of(padding_mask, *key.shape[:2])
-        if state is not None:
-            raise ValueError(f"{self.name} needs the whole sequence at once and has no state to go on from")
-        if query.size(1) != key.size(1):
-            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; they are the same tokens")
-        if key.size(1) == 0:
-            return Reading(query.new_zeros(query.shape), carry=carry), None
-        key, value = clear_padding(padding_mask, key, value)
         need_heads = need_weights and not self.training
         key, value = rows.to_front(key, 1), rows.to_front(value, 1)
         weights, output, extra = self.attend(key, value, rows, carry, need_heads)
@@ -79,7 +62,7 @@ class ArcAttention(Attention):
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
         """Weights B S S [b, token, token attended to] and output B S C, padding last, and `extra` as it was.
 
-        key: B S key_dim and value: B S C, S >= 1, padding last.  given: what `forward` got as `carry`.
+        key: B S key_dim and value: B S C, S >= 1, padding last.  given: what the layer below carries.
         need_heads: whether the best structure is wanted.
         """
         raise TypeError(f"{type(self).__name__} defines no weights")

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.attention.base import Reading
+from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import clear_padding, positions, reordered
 from seqstruct.ops.memory.window import ring_positions, ring_unrolled, ring_write, window_attention
@@ -94,22 +94,9 @@ class WindowAttention(MultiHeadAttention):
         output = softmax_attention(queries, key, value, visible[:, None, None])
         return self._join(output, (state.count == 0).unsqueeze(1))
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: Ring | Tokens | None = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, Ring | Tokens | None]:
+    def parallel(self, inputs: Inputs, state: Ring | Tokens | None) -> tuple[Reading, Ring | Tokens | None]:
         """All queries at once, in blocks."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        if query.size(1) != key.size(1):
-            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; they pair up")
+        query, key, value, padding_mask, *_ = inputs
         resumed = state is not None
         queries, keys, values = (
             self._heads(layer(x)) for layer, x in ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
@@ -138,7 +125,7 @@ class WindowAttention(MultiHeadAttention):
             last = (~padding_mask).flip(1).cummax(1).values.flip(1)  # B T, a token stands here or later
             ended = self.read(state, query).output
             output = torch.where(padding_mask.unsqueeze(-1), ended.masked_fill(last.unsqueeze(-1), 0.0), output)
-        return Reading(output), state if resumed else None
+        return Reading(output), state
 
     def _forward_around(self, queries: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None) -> Reading:
         """Each token B H T D with those on both sides."""

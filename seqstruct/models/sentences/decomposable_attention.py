@@ -85,7 +85,8 @@ class IntraSentence(nn.Module):
     ) -> Reading:
         """tokens B T long and values B T C; heads B T long or None."""
         keys = values if self.words is None else self.words(tokens)
-        reading, _ = self.mechanism(values, keys, values, padding_mask, need_weights=need_weights, carry=heads)
+        carry = heads if self.mechanism.carries else None
+        reading, _ = self.mechanism(values, keys, values, padding_mask, need_weights=need_weights, carry=carry)
         return reading
 
 

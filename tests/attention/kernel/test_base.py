@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
+from tests.attention.cases import stepwise
 
 DIM, HEADS = 12, 3
 
@@ -51,7 +52,7 @@ def test_the_state_is_of_one_size_however_much_was_read(name: str, options: dict
 @pytest.mark.parametrize("name, options", FAMILY)
 def test_denominators_are_shown_the_same_in_both_forms(name: str, options: dict, generator) -> None:
     attention, x = build(name, **options), inputs(generator)
-    parallel, stepped = (form(attention, x, x, x)[0].extra for form in (type(attention).forward, Attention.forward))
+    parallel, stepped = (form(attention, x, x, x)[0].extra for form in (type(attention).forward, stepwise))
     assert parallel["denominator"].shape == (2, 9, HEADS)
     torch.testing.assert_close(parallel["denominator"], stepped["denominator"])
 
@@ -226,7 +227,7 @@ def test_training_draws_from_the_pool_and_evaluation_does_not(generator) -> None
     assert torch.equal(output(attention, x), drawn[0])
     resumed = attention(x, x, x, state=attention.initial_state(2))[0].output
     torch.testing.assert_close(resumed, fixed)
-    stepped = Attention.forward(attention, x, x, x)[0].output
+    stepped = stepwise(attention, x, x, x)[0].output
     torch.testing.assert_close(stepped, fixed)
 
 
@@ -256,10 +257,3 @@ def test_random_matrices_are_in_checkpoints(generator) -> None:
 def test_options_that_do_not_go_together_are_refused(name: str, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=f"{name}: .*{message}"):
         make_config(name, options)
-
-
-@pytest.mark.parametrize("name", ["linear", "rfa"])
-def test_causal_queries_and_keys_pair_up(name: str, generator) -> None:
-    attention, x = build(name), inputs(generator)
-    with pytest.raises(ValueError, match="4 queries for 9 keys"):
-        attention(x[:, :4], x, x)

@@ -198,7 +198,7 @@ def test_what_is_no_number_is_refused_with_its_place(generator: torch.Generator)
 def test_inputs_that_do_not_fit(generator: torch.Generator) -> None:
     attention = build("dependency", generator, hidden_size=2, score_size=2)
     x = draw(generator)
-    with pytest.raises(ValueError, match="2 queries for 5 keys"):
+    with pytest.raises(ValueError, match=r"dependency: expected queries \(3, 5, 6\), got \(3, 2, 6\)"):
         attention(x[:, :2], x, x)
     with pytest.raises(ValueError, match="no state"):
         attention(x, x, x, state=())

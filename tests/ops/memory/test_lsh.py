@@ -8,6 +8,7 @@ from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
 from seqstruct.ops.memory.lsh import bucket_attention, hash_codes, limits, meetings, met_weights
+from tests.attention.cases import stepwise
 
 BATCH, HEADS, ROUNDS, LENGTH, DIM = 2, 2, 3, 23, 4
 SITES = [Site.ENCODER_SELF, Site.DECODER_SELF]
@@ -111,7 +112,7 @@ def test_all_forms_of_the_layer_are_one(site: Site, options: dict, generator: to
         with torch.no_grad():
             chunks = attention(x, x, x, padding)[0].output
             pairs = attention(x, x, x, padding, need_weights=True)[0]
-            steps = Attention.forward(attention, x, x, x, padding)[0].output
+            steps = stepwise(attention, x, x, x, padding)[0].output
         torch.testing.assert_close(chunks, pairs.output)
         torch.testing.assert_close(chunks, steps)
         real = (~padding).double()[:, None].expand(-1, 3, -1)
