@@ -7,6 +7,7 @@ down in the folder's SHA256SUMS, and later runs must find the same.
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import logging
 import os
@@ -140,28 +141,21 @@ def _check(folder: Path, remote: Remote) -> None:
             stream.writelines(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
 
 
-def raw_folder(
-    remotes: Sequence[Remote],
-    given: str | os.PathLike | None,
-    downloads: str | os.PathLike,
-    *,
-    manual: str = "",
-    checked: bool = True,
-) -> Path:
-    """The folder with the raw files: `given`, where nothing is downloaded, or `downloads`, filled by `fetch`.
+def raw_folder(args: argparse.Namespace, remotes: Sequence[Remote] = (), manual: str = "") -> Path:
+    """The folder with the raw files: `args.source`, where nothing is downloaded, or `args.downloads`, by `fetch`.
 
-    checked: whether files in `given` that have the name of a remote one must have its checksum.
-    Raises ValueError if `given` is no folder, or None where there is nothing to download, and as `fetch` does.
+    Unless `args.unchecked`, files in `args.source` that have the name of a remote one must have its checksum.
+    Raises ValueError if it is no folder, or None where there is nothing to download, and as `fetch` does.
     """
-    if given is None and not remotes:
+    if args.source is None and not remotes:
         raise ValueError(f"nothing is downloaded, --from DIR is needed: {manual}")
-    if given is None:
-        fetch(remotes, downloads, manual)
-        return Path(downloads)
-    folder = Path(given)
+    if args.source is None:
+        fetch(remotes, args.downloads, manual)
+        return Path(args.downloads)
+    folder = Path(args.source)
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder")
-    for place in [place for remote in remotes for place in (remote, *remote.mirrors)] if checked else ():
+    for place in () if args.unchecked else [place for remote in remotes for place in (remote, *remote.mirrors)]:
         if place.checksum and (folder / place.file).is_file():
             verify(folder / place.file, place.checksum)
     return folder

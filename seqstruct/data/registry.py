@@ -1,8 +1,10 @@
 """The corpora that `seqstruct prepare` makes ready, one row each.
 
 A row's module has `add_arguments(parser, name)`, what the corpus needs beside the options of all, and `run(args)`,
-which writes the folder `args.out` from the raw files in `args.source`, or downloads them into `args.downloads` where
-that is None.  Rows of one module tell themselves apart by their names.  Modules are imported when they are asked for.
+which writes the folder `args.out`, and prints what it holds, from the raw files in `args.source`, or downloads them
+into `args.downloads` where that is None; `args.entry` is the row's name, `args.unchecked` whether checksums and numbers
+do not count.  The folder appears when it is whole: raises ValueError on what is missing, altered, malformed or empty,
+or if `args.out` holds files already.  Modules are imported when they are asked for.
 """
 
 from __future__ import annotations

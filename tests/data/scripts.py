@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seqstruct.cli import main
+from seqstruct.cli.prepare import run as prepare_by_name
+from seqstruct.data.registry import find
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "data-prep"
 
@@ -19,6 +22,14 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "data-prep"
 def prepare(*arguments: object) -> int:
     """The exit status of `seqstruct prepare` with these arguments, in this process."""
     return main(["prepare", *map(str, arguments)])
+
+
+def prepared(name: str, *arguments: object) -> dict:
+    """The corpus.json or meta.json of the folder that `seqstruct prepare` makes; what it refuses with is raised."""
+    words = list(map(str, arguments))
+    prepare_by_name(find(name), words)
+    out = Path(words[words.index("--out") + 1])
+    return json.loads(next(path for path in (out / "corpus.json", out / "meta.json") if path.is_file()).read_text())
 
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
 import http.server
@@ -124,13 +125,14 @@ def test_files_without_a_published_checksum_must_stay_as_they_came(server, tmp_p
 
 def test_a_given_folder_is_never_added_to(tmp_path):
     remote = Remote("http://127.0.0.1:9/a.bin", "0" * 64)
-    assert raw_folder([remote], tmp_path, tmp_path / "downloads") == tmp_path and not list(tmp_path.iterdir())
+    args = argparse.Namespace(source=tmp_path, downloads=tmp_path / "downloads", unchecked=False)
+    assert raw_folder(args, [remote]) == tmp_path and not list(tmp_path.iterdir())
     (tmp_path / "a.bin").write_bytes(CONTENT)
     with pytest.raises(ValueError, match="a.bin: SHA-256"):
-        raw_folder([remote], tmp_path, tmp_path / "downloads")
-    assert raw_folder([remote], tmp_path, tmp_path / "downloads", checked=False) == tmp_path
+        raw_folder(args, [remote])
+    assert raw_folder(argparse.Namespace(**{**vars(args), "unchecked": True}), [remote]) == tmp_path
     with pytest.raises(ValueError, match="absent is not a folder"):
-        raw_folder([remote], tmp_path / "absent", tmp_path / "downloads")
+        raw_folder(argparse.Namespace(**{**vars(args), "source": tmp_path / "absent"}), [remote])
 
 
 def add(archive, name, content):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqstruct.data.corpora.parsed_text import prepare
 from seqstruct.data.text.trees import parse_trees, spans, words
 from seqstruct.tasks.span_language_modeling import SpanLanguageModelingTask
 from seqstruct.tasks.stream_language_modeling import StreamLanguageModelingConfig
+from tests.data.scripts import prepared
 from tests.models.front_door import PLUGIN, fairseq
 
 TRAIN = [
@@ -41,7 +41,8 @@ def treebank(tmp_path_factory) -> tuple[Path, list[str]]:
     texts = [sentence(generator) for _ in range(20)]
     for number, lines in ((1, texts), (160, texts[:3]), (180, texts[3:6])):
         (folder / "raw" / f"wsj_{number:04}.mrg").write_text("\n".join(lines))
-    prepare("treebank-sample", folder / "raw", folder / "out", vocabulary=50)
+    words = ["--corpus", "treebank-sample", "--from", folder / "raw", "--out", folder / "out", "--vocabulary", 50]
+    prepared("ptb-trees", *words)
     return folder / "out", texts
 
 

@@ -22,7 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.babi.folder import read_stories, write_splits
     from seqstruct.data.babi.stories import read_questions
 

@@ -16,18 +16,16 @@ MANUAL = "the archive is tasks_1-20_v1-2.tar.gz; name its folder, or that of its
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--task", type=int, required=True, metavar="N", help="1 to 20")
     parser.add_argument("--split-seed", type=int, default=1, metavar="N", help="draws validation stories (default: 1)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.babi.folder import write_folder
 
     if args.task not in TASKS:
         raise ValueError(f"expected a task from 1 to {len(TASKS)}, got {args.task}")
-    raw = raw_folder([ARCHIVE], args.source, args.downloads, manual=MANUAL, checked=not args.unchecked)
+    raw = raw_folder(args, [ARCHIVE], MANUAL)
     names = [f"qa{args.task}_{TASKS[args.task]}_{split}.txt" for split in ("train", "test")]
     with TemporaryDirectory() as scratch:
         if not all((raw / name).is_file() for name in names):

@@ -26,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.cfl.folder import Request, write_folder
 
     request = Request(**{name: getattr(args, name) for name in Request.__dataclass_fields__})

@@ -61,7 +61,6 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--units", choices=("characters", "kytea", "mecab"), default="characters",
                         help="of Japanese; the programs KyTea and MeCab are yours to install (default %(default)s)")
     add_numbers(parser, {
@@ -71,8 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    source = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    source = raw_folder(args, manual=MANUAL)
     options = word_pairs.Options(
         LANGUAGES, (args.units, "moses"), max_source=50, max_target=50, sample=args.sample, threshold=args.threshold
     )

@@ -12,7 +12,6 @@ so in bits per byte, or per dimension of an image.
 from __future__ import annotations
 
 import argparse
-import os
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -25,7 +24,6 @@ from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folde
 from seqstruct.data.files import new_folder, sha256, verify, write_json
 from seqstruct.data.text.byte_symbols import SPECIAL, SYMBOLS, write_dictionary
 
-CORPORA = ("enwik8", "imagenet64")
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"  # of the archive
 ENWIK8 = Remote("http://mattmahoney.net/dc/enwik8.zip", ENWIK8_SHA256,
                 mirrors=(Remote("https://data.deepai.org/enwik8.zip", ENWIK8_SHA256),))  # fmt: skip
@@ -135,44 +133,24 @@ def _decode(name: str, stream) -> np.ndarray:
     return pixels.reshape(-1)
 
 
-def prepare(
-    corpus: str, out: str | os.PathLike, source: str | os.PathLike | None = None,
-    downloads: str | os.PathLike | None = None, *, checked: bool = True, train_images: int = 0, valid_images: int = 0,
-) -> dict:
-    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
-
-    source: folder with the raw files.  enwik8 is downloaded without it, into `downloads`, by default `out`.downloads,
-    which stays; the images are not.  checked: whether files must have their checksums.  train_images, valid_images: the
-    first ones alone, 0: all.
-    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
-    """
-    if corpus not in CORPORA:
-        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
-    if min(train_images, valid_images) < 0:
-        raise ValueError(f"numbers of images: expected 0 or more, got {train_images} and {valid_images}")
-    with new_folder(out) as folder:
-        if corpus == "enwik8":
-            raw = raw_folder([ENWIK8], source, downloads or f"{Path(out)}.downloads", manual=MANUAL, checked=checked)
-            path = collect(raw, {"enwik8": ["enwik8"]}, folder.parent / "unpacked", MANUAL)["enwik8"]
-            if checked:
-                verify(path, ENWIK8_MD5)
-            splits = text_splits(path)
-        else:
-            raw = raw_folder([], source, "", manual=MANUAL_IMAGES)
-            for name, digest in IMAGES_SHA256.items() if checked else ():
-                if (raw / name).is_file():
-                    verify(raw / name, digest)
-            splits = {split: islice(read_images(raw, split), most or None)
-                      for split, most in (("train", train_images), ("valid", valid_images))}  # fmt: skip
-        write_dictionary(folder / "bin" / "dict.txt")
-        summary = {"corpus": corpus, "counts": {s: write_stream(folder / "bin" / s, i) for s, i in splits.items()}}
-        summary["sha256"] = {f"{split}.bin": sha256(folder / "bin" / f"{split}.bin") for split in splits}
-        write_json(folder / "corpus.json", summary)
-    return summary
+def read_splits(args: argparse.Namespace, scratch: Path) -> dict[str, Iterator[np.ndarray]]:
+    """The entries of each split.  scratch: for what is unpacked.  Raises ValueError on what is missing or altered."""
+    if args.entry == "enwik8":
+        path = collect(raw_folder(args, [ENWIK8], MANUAL), {"enwik8": ["enwik8"]}, scratch, MANUAL)["enwik8"]
+        if not args.unchecked:
+            verify(path, ENWIK8_MD5)
+        return text_splits(path)
+    most = {"train": args.train_images, "valid": args.valid_images}
+    if min(most.values()) < 0:
+        raise ValueError(f"numbers of images: expected 0 or more, got {' and '.join(map(str, most.values()))}")
+    raw = raw_folder(args, manual=MANUAL_IMAGES)
+    for name, digest in () if args.unchecked else IMAGES_SHA256.items():
+        if (raw / name).is_file():
+            verify(raw / name, digest)
+    return {split: islice(read_images(raw, split), count or None) for split, count in most.items()}
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     for split in ("train", "valid"):
         if name == "imagenet64":
             parser.add_argument(f"--{split}-images", type=int, default=0, metavar="N",
@@ -180,8 +158,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    images = {name: getattr(args, name, 0) for name in ("train_images", "valid_images")}
-    summary = prepare(args.entry, args.out, args.source, args.downloads, checked=not args.unchecked, **images)
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['bytes']} bytes")
+    with new_folder(args.out) as folder:
+        splits = read_splits(args, folder.parent / "unpacked")
+        write_dictionary(folder / "bin" / "dict.txt")
+        counts = {split: write_stream(folder / "bin" / split, items) for split, items in splits.items()}
+        sums = {f"{split}.bin": sha256(folder / "bin" / f"{split}.bin") for split in splits}
+        write_json(folder / "corpus.json", {"corpus": args.entry, "counts": counts, "sha256": sums})
+    for split, found in counts.items():
+        print(f"{split}: {found['bytes']} bytes")

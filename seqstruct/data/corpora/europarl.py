@@ -12,7 +12,6 @@ validation and test as well (there are none); the draw is made without replaceme
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -97,44 +96,7 @@ def write_raw(files: Mapping[str, Path], out: Path, pairs: int, seed: int) -> No
                 stream.writelines(pair[side] + "\n" for pair in found)
 
 
-def prepare(
-    source: str | os.PathLike | None,
-    out: str | os.PathLike,
-    downloads: str | os.PathLike | None = None,
-    *,
-    pairs: int = PAIRS,
-    vocabulary: int = VOCABULARY,
-    min_frequency: int = MIN_FREQUENCY,
-    seed: int = 1,
-    checked: bool = True,
-) -> dict:
-    """Make the folder `out` from a folder of raw files; the contents of its corpus.json come back.
-
-    source: None to download them into `downloads`, by default `out`.downloads, which stays.  checked: whether files of
-    `source` must have their checksums.
-    out: as of `parallel.prepare`, and bin/0, bin/1 ..., one for each 50,000 training pairs (see `shards`).
-    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
-    """
-    if min(pairs, vocabulary, min_frequency) < 1:
-        raise ValueError("pairs, vocabulary and min_frequency: expected 1 or more each")
-    with new_folder(out) as corpus:
-        raw = corpus.parent / "raw"
-        remotes = [TEXT, news_archive("wmt16"), news_archive("wmt17")]
-        found = raw_folder(remotes, source, downloads or f"{Path(out)}.downloads", manual=MANUAL, checked=checked)
-        write_raw(collect(found, WANTED, corpus.parent / "unpacked", MANUAL), raw, pairs, seed)
-        options = parallel.Options(
-            LANGUAGES, "sentencepiece-bpe", vocabulary, min_frequency, max_length=1000, max_ratio=1000.0
-        )
-        summary = parallel.prepare({split: raw / split for split in parallel.SPLITS}, options, corpus)
-        summary |= {"seed": seed, "drawn": pairs}
-        count = shards.shard_count(summary["counts"]["train"]["pairs"], VALIDATE_EVERY)
-        shards.binarise(corpus / "text", corpus / "bin", count, LANGUAGES)
-        write_json(corpus / "corpus.json", summary)
-    return summary
-
-
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     add_numbers(parser, {
         "--pairs": (PAIRS, "training pairs drawn"), "--seed": (1, "of the draw"),
         "--vocabulary": (VOCABULARY, "subword types before rare ones are taken back"),
@@ -143,8 +105,20 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    summary = prepare(args.source, args.out, args.downloads, pairs=args.pairs, vocabulary=args.vocabulary,
-                      min_frequency=args.min_frequency, seed=args.seed, checked=not args.unchecked)
+    """Beside what `parallel.prepare` writes, bin/0, bin/1 ..., one for each 50,000 training pairs (see `shards`)."""
+    if min(args.pairs, args.vocabulary, args.min_frequency) < 1:
+        raise ValueError("pairs, vocabulary and min_frequency: expected 1 or more each")
+    with new_folder(args.out) as corpus:
+        raw = corpus.parent / "raw"
+        found = raw_folder(args, [TEXT, news_archive("wmt16"), news_archive("wmt17")], MANUAL)
+        write_raw(collect(found, WANTED, corpus.parent / "unpacked", MANUAL), raw, args.pairs, args.seed)
+        options = parallel.Options(
+            LANGUAGES, "sentencepiece-bpe", args.vocabulary, args.min_frequency, max_length=1000, max_ratio=1000.0
+        )
+        summary = parallel.prepare({split: raw / split for split in parallel.SPLITS}, options, corpus)
+        summary |= {"seed": args.seed, "drawn": args.pairs}
+        count = shards.shard_count(summary["counts"]["train"]["pairs"], VALIDATE_EVERY)
+        shards.binarise(corpus / "text", corpus / "bin", count, LANGUAGES)
+        write_json(corpus / "corpus.json", summary)
     for split, counts in summary["counts"].items():
         print(f"{split}: {counts['pairs']} pairs, {counts['subwords']} subwords")

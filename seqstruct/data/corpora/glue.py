@@ -152,42 +152,21 @@ def write_parts(
     return counts
 
 
-def prepare(
-    name: str, out: str | os.PathLike, source: str | os.PathLike | None = None,
-    downloads: str | os.PathLike | None = None, *, checked: bool = True,
-) -> dict:
-    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("--task", choices=tuple(TASKS), required=True, help="which")
 
-    name: one of `TASKS`.  source: folder with the archive or the folder of its files, and the three files of the
-    encoding; without it all are downloaded into `downloads`, by default `out`.downloads, which stays.  checked: whether
-    files must have their checksums, and splits their numbers of lines (training up to one in a thousand).
-    Raises ValueError on what is missing, altered or malformed, or if `out` holds files already.
-    """
-    if name not in TASKS:
-        raise ValueError(f"expected a task of {', '.join(TASKS)}, got {name!r}")
-    task = TASKS[name]
-    with new_folder(out) as folder:
-        remotes, kept = [task.remote, *ENCODING], downloads or f"{Path(out)}.downloads"
-        raw = raw_folder(remotes, source, kept, manual=MANUAL, checked=checked)
+
+def run(args: argparse.Namespace) -> None:
+    task = TASKS[args.task]
+    with new_folder(args.out) as folder:
+        raw = raw_folder(args, [task.remote, *ENCODING], MANUAL)
         wanted = {split: [f"{task.folder}/{file}.tsv"] for split, file in task.splits.items()}
         wanted |= {remote.file: [remote.file] for remote in ENCODING}
         files = collect(raw, wanted, folder.parent / "unpacked", MANUAL)
         encode = load_encoding(files["encoder.json"], files["vocab.bpe"])
         counts = write_parts(task, files, encode, folder, folder.parent)
-        if checked:
-            check_counts(name, counts, task.counts, "lines", 0.001)
-        summary = {"corpus": name, "labels": list(task.labels), "counts": counts}
-        write_json(folder / "corpus.json", summary)
-    return summary
-
-
-def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
-    parser.add_argument("--task", choices=tuple(TASKS), required=True, help="which")
-
-
-def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    summary = prepare(args.task, args.out, args.source, args.downloads, checked=not args.unchecked)
-    print(", ".join(f"{split}: {count} lines" for split, count in summary["counts"].items()))
-    print(f"for --num-classes {len(summary['labels'])}")
+        if not args.unchecked:
+            check_counts(args.task, counts, task.counts, "lines", 0.001)
+        write_json(folder / "corpus.json", {"corpus": args.task, "labels": list(task.labels), "counts": counts})
+    print(", ".join(f"{split}: {count} lines" for split, count in counts.items()))
+    print(f"for --num-classes {len(task.labels)}")

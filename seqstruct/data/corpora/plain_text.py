@@ -15,13 +15,11 @@ from seqstruct.data.text.aligned import read_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of plain text."""
     own.add_arguments(parser, "FILE", "text, one sentence or paragraph a line")
     corpora.add_text_arguments(parser, corpora.Options())
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     drawn, options = own.missing(args), corpora.chosen(args, corpora.Options())
     given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}
     lines = {split: [" ".join(line.split()) for line in read_lines(path)] for split, path in given.items()}

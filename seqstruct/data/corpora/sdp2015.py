@@ -176,29 +176,7 @@ def convert(trees: Iterable[str], jar: str, java: str = "java") -> str:
     return "".join(block.strip("\n") + "\n\n" for block in sentences)
 
 
-def prepare(
-    source: str | os.PathLike,
-    out: str | os.PathLike,
-    *,
-    trees: str | os.PathLike | None = None,
-    jar: str | None = None,
-    java: str = "java",
-    checked: bool = True,
-) -> dict:
-    """Write the folder; what it holds, by formalism, split and number of sentences."""
-    with new_folder(out) as folder:
-        counts = {name: split_graphs(Path(source), folder, name) for name in FORMALISMS}
-        if checked:
-            for formalism, found in counts.items():
-                check_counts(found, formalism)
-        if trees is not None:
-            counts["ptb"] = split_trees(Path(trees), folder, jar, java, checked)
-        write_json(folder / "corpus.json", counts)
-    return counts
-
-
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--trees", metavar="PATH", help="LDC99T42: folder or .zip with wsj_SSNN.mrg, or folder with "
                         "converted wsj_SSNN.conllx (default: --from, where it has such)")
     parser.add_argument("--corenlp", metavar="JAR", help="CoreNLP's jar, which converts .mrg files; version 3.3 is "
@@ -207,9 +185,14 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
-    source = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    source = raw_folder(args, manual=MANUAL)
     trees = args.trees or (source if any(source.rglob("wsj_*")) else None)
-    counts = prepare(source, args.out, trees=trees, jar=args.corenlp, java=args.java, checked=not args.unchecked)
+    with new_folder(args.out) as folder:
+        counts = {name: split_graphs(source, folder, name) for name in FORMALISMS}
+        for formalism, found in () if args.unchecked else counts.items():
+            check_counts(found, formalism)
+        if trees is not None:
+            counts["ptb"] = split_trees(Path(trees), folder, args.corenlp, args.java, not args.unchecked)
+        write_json(folder / "corpus.json", counts)
     for name, splits in counts.items():
         print(f"{name}: " + ", ".join(f"{split} {count}" for split, count in splits.items()))

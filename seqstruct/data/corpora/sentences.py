@@ -138,7 +138,7 @@ def cut_sentences(line: str) -> Iterator[list[str]]:
 
 
 def read_sentences(
-    corpus: str, source: str | os.PathLike, *, validation: int = 24, checked: bool = True
+    corpus: str, source: str | os.PathLike, validation: int = 24, checked: bool = True
 ) -> dict[str, list[list[str]]]:
     """Sentences by split, words as they stand in the corpus.
 
@@ -180,40 +180,7 @@ def write_text(splits: Mapping[str, list[list[str]]], folder: Path) -> dict[str,
     return {"words": len(known & vocabulary), "classes": len(vocabulary - known)}
 
 
-def prepare(
-    corpus: str,
-    source: str | os.PathLike,
-    out: str | os.PathLike,
-    *,
-    validation: int = 24,
-    checked: bool = True,
-    train_sentences: int = 0,
-) -> dict:
-    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
-
-    train_sentences: the first ones of training alone, 0: all.  Else as of `read_sentences`.
-    Raises ValueError on what is missing, altered or empty, or if `out` holds files already.
-    """
-    if train_sentences < 0:
-        raise ValueError(f"train_sentences: expected 0 or more, got {train_sentences}")
-    with new_folder(out) as folder:
-        splits = read_sentences(corpus, source, validation=validation, checked=checked)
-        if train_sentences:
-            splits["train"] = splits["train"][:train_sentences]
-        types = write_text(splits, folder / "text")
-        count = shards.shard_count(len(splits["train"]), VALIDATE_EVERY)
-        shards.binarise(folder / "text", folder / "bin", count)
-        summary = {
-            "corpus": corpus, "types": types, "shards": count,
-            "counts": {s: {"sentences": len(splits[s]), "words": sum(map(len, splits[s]))} for s in SPLITS},
-            "sha256": {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS},
-        }
-        write_json(folder / "corpus.json", summary)
-    return summary
-
-
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--corpus", choices=CORPORA, default="ptb", help="which text (default %(default)s)")
     parser.add_argument("--validation-section", type=int, choices=VALIDATION_SECTIONS, default=24,
                         help="of the Penn Treebank (default 24)")
@@ -222,13 +189,21 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
     source = trees_of(args.source)
-    summary = prepare(
-        args.corpus, source, args.out, validation=args.validation_section, checked=not args.unchecked,
-        train_sentences=args.train_sentences,
-    )
-    for split, counts in summary["counts"].items():
-        print(f"{split}: {counts['sentences']} sentences, {counts['words']} words")
-    types = summary["types"]
+    if args.train_sentences < 0:
+        raise ValueError(f"train_sentences: expected 0 or more, got {args.train_sentences}")
+    with new_folder(args.out) as folder:
+        splits = read_sentences(args.corpus, source, args.validation_section, not args.unchecked)
+        if args.train_sentences:
+            splits["train"] = splits["train"][: args.train_sentences]
+        types = write_text(splits, folder / "text")
+        count = shards.shard_count(len(splits["train"]), VALIDATE_EVERY)
+        shards.binarise(folder / "text", folder / "bin", count)
+        counts = {s: {"sentences": len(splits[s]), "words": sum(map(len, splits[s]))} for s in SPLITS}
+        sums = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in SPLITS}
+        write_json(folder / "corpus.json", {
+            "corpus": args.corpus, "types": types, "shards": count, "counts": counts, "sha256": sums,
+        })  # fmt: skip
+    for split, found in counts.items():
+        print(f"{split}: {found['sentences']} sentences, {found['words']} words")
     print(f"vocabulary: {types['words']} words and {types['classes']} classes of unknown words")

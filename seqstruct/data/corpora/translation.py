@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -93,44 +92,6 @@ def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
             yield source, target
 
 
-def prepare(
-    corpus: Corpus,
-    out: str | os.PathLike,
-    source: str | os.PathLike | None = None,
-    downloads: str | os.PathLike | None = None,
-    *,
-    options: parallel.Options | None = None,
-    checked: bool = True,
-    workers: int = 1,
-) -> dict:
-    """Make the folder `out`; the contents of corpus.json come back.  The folder appears when it is whole.
-
-    source: folder with the raw files; without it they are downloaded into `downloads`, by
-    default `out`.downloads, which stays.  options: the corpus's own if None.  checked: whether files must have their
-    checksums and splits their numbers of pairs.
-    Raises ValueError on what is missing, altered, empty or not aligned, or if `out` holds files already.
-    """
-    options = corpus.options if options is None else options
-    with new_folder(out) as folder:
-        kept = downloads or f"{Path(out)}.downloads"
-        raw = raw_folder(corpus.remotes, source, kept, manual=corpus.manual, checked=checked)
-        files = collect(raw, corpus.wanted, folder.parent / "unpacked", corpus.manual)
-        text = folder.parent / "raw"
-        counts = write_raw(corpus.read(files), corpus.options.languages, text)
-        if checked:
-            pairs = {split: found["pairs"] for split, found in counts.items()}
-            check_counts(corpus.name, pairs, corpus.counts, "pairs", corpus.tolerance)
-        summary = parallel.prepare({split: text / split for split in SPLITS}, options, folder)
-        summary = {"corpus": corpus.name, **summary}
-        for split, found in counts.items():
-            if found["documents"]:
-                _write_documents(folder / "text" / f"{split}.docs", split, found["documents"], summary)
-        preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
-                         workers=workers)
-        write_json(folder / "corpus.json", summary)
-    return summary
-
-
 def _write_documents(path: Path, split: str, documents: Sequence[int], summary: dict) -> None:
     if summary["counts"][split]["dropped"]:
         raise ValueError(f"{split}: {summary['counts'][split]['dropped']} pairs exceed the limits on length and ratio; "
@@ -174,10 +135,25 @@ def chosen_options(args: argparse.Namespace, options: parallel.Options) -> paral
 
 
 def run(args: argparse.Namespace, variants: Variants) -> None:
-    """Make the folder and say what it holds."""
+    """Make the folder and say what it holds.  Raises ValueError on what is missing, altered, empty or not aligned."""
     corpus = variants.corpora[args.variant]
-    summary = prepare(corpus, args.out, args.source, args.downloads, options=chosen_options(args, corpus.options),
-                      checked=not args.unchecked, workers=args.workers)
+    options = chosen_options(args, corpus.options)
+    with new_folder(args.out) as folder:
+        raw = raw_folder(args, corpus.remotes, corpus.manual)
+        files = collect(raw, corpus.wanted, folder.parent / "unpacked", corpus.manual)
+        text = folder.parent / "raw"
+        found = write_raw(corpus.read(files), corpus.options.languages, text)
+        if not args.unchecked:
+            pairs = {split: counts["pairs"] for split, counts in found.items()}
+            check_counts(corpus.name, pairs, corpus.counts, "pairs", corpus.tolerance)
+        summary = parallel.prepare({split: text / split for split in SPLITS}, options, folder)
+        summary = {"corpus": corpus.name, **summary}
+        for split, counts in found.items():
+            if counts["documents"]:
+                _write_documents(folder / "text" / f"{split}.docs", split, counts["documents"], summary)
+        preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
+                         workers=args.workers)
+        write_json(folder / "corpus.json", summary)
     for split, counts in summary["counts"].items():
         documents = f" in {counts['documents']} documents" if "documents" in counts else ""
         print(f"{split}: {counts['pairs']} pairs{documents}, {counts['subwords']} subwords, "

@@ -142,10 +142,8 @@ VARIANTS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     translation.add_arguments(parser, VARIANTS[name])
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
     translation.run(args, VARIANTS[args.entry])

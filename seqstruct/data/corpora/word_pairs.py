@@ -185,7 +185,6 @@ def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of two files of one's own."""
     own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
     parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
     parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
@@ -193,7 +192,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder of two files of one's own and say what it holds."""
     with new_folder(args.out) as folder:
         counts = prepare_as_told(args, own.pair_prefixes(args, folder.parent / "drawn"), folder)
         own.describe_pairs(args, folder, counts)

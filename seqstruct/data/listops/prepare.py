@@ -12,7 +12,6 @@ from seqstruct.data.arguments import add_intervals, add_numbers
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of the command."""
     add_intervals(parser, {"--lengths": ((501, 1999), "tokens of a formula: operators, digits and closing brackets")})
     add_numbers(parser, {
         "--train": (96000, "formulas to train on"), "--valid": (2000, "likewise"), "--test": (2000, "likewise"),
@@ -22,7 +21,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.listops.folder import write_folder
     from seqstruct.data.listops.formulas import Options
 

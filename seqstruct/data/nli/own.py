@@ -13,7 +13,6 @@ from seqstruct.data import own
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of labelled pairs."""
     said = "a label and two sentences a line, tabs between them; or a file for each of the three"
     own.add_arguments(parser, "FILE", said, "+")
     own.add_word_arguments(parser)
@@ -21,7 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.nli.folder import write_pairs
     from seqstruct.data.nli.read import Pair, Pairs
 

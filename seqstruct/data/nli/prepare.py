@@ -23,7 +23,6 @@ MANUAL = {
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--corpus", choices=("snli", "rte"), default="snli", help="which (default %(default)s)")
     parser.add_argument("--vectors", metavar="FILE", help=f"word vectors in text form (default, of snli: {VECTORS})")
     parser.add_argument("--no-vectors", action="store_true", help="no word vectors: the model draws and trains its own")
@@ -33,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.nli.folder import write_folder
 
     if args.vectors and not Path(args.vectors).is_file():
@@ -42,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     glove = snli and not (args.vectors or args.no_vectors)
     manual = MANUAL[args.corpus]
     remotes = [SNLI, *[GLOVE] * glove] if snli else []
-    raw = raw_folder(remotes, args.source, args.downloads, manual=manual, checked=not args.unchecked)
+    raw = raw_folder(args, remotes, manual)
     names = {split: f"snli_1.0_{split}.jsonl" for split in ("train", "dev", "test")} if snli else {"train": "rte.zip"}
     wanted = {split: [name] for split, name in names.items()}
     with TemporaryDirectory() as scratch:

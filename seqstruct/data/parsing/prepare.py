@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of the command."""
     parser.add_argument("--trees", nargs="+", default=[], metavar="SPLIT=FILE",
                         help="a treebank in CoNLL-U; splits: train, valid, test, ood")
     parser.add_argument("--graphs", nargs="+", action="append", default=[], metavar=("NAME", "SPLIT=FILE"),
@@ -38,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.parsing.folder import Corpus, Options, write_folder
     from seqstruct.data.parsing.tagger import Tagger, read_brown, retagged
 

@@ -31,7 +31,6 @@ SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     parser.add_argument("--parts", nargs="+", choices=("trees", "graphs", "classes"), default=["trees", "graphs"],
                         metavar="PART", help="trees, graphs, classes (default: trees graphs)")
     parser.add_argument("--held-out", type=int, default=200, metavar="N",
@@ -42,10 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds."""
     from seqstruct.data.parsing.tagger import Tagger, read_brown, retagged
 
-    raw = raw_folder([], args.source, args.downloads, manual=MANUAL)
+    raw = raw_folder(args, manual=MANUAL)
     parts = [*args.parts, *["tagger"] * args.tagged]
     wanted = {f"{part} {name}": [file] for part in parts for name, file in FILES[part].items()}
     with TemporaryDirectory() as scratch:

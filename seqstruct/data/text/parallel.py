@@ -275,7 +275,6 @@ def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of two files of one's own."""
     own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
     parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
     parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
@@ -284,7 +283,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder of two files of one's own and say what it holds."""
     if args.checksums:
         given = [prefix for prefix in (args.train, args.valid, args.test) if prefix is not None]
         found = [find_text(prefix, language) for prefix in given for language in (args.src, args.trg)]

@@ -13,14 +13,12 @@ from seqstruct.data.text_classification.prepare import add_dictionary_arguments
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of labelled text."""
     own.add_arguments(parser, "FILE", "a label, a tab and a text a line; or two files, labels and texts", "+")
     own.add_word_arguments(parser)
     add_dictionary_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from collections import Counter
 
     from seqstruct.data.text.word_vectors import read_vectors

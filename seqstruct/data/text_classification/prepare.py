@@ -26,20 +26,18 @@ def add_dictionary_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The corpus's own options."""
     add_dictionary_arguments(parser)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random splits (default: 1)")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the folder and say what it holds."""
     from seqstruct.data.downloads import Remote, raw_folder
     from seqstruct.data.text.word_vectors import read_vectors
     from seqstruct.data.text_classification.folder import RAW, SHA256, Request, read_raw, write_folder
 
     request = Request(args.entry, args.min_count, args.seed, not args.unchecked)
     remotes = [Remote(f"{BASE}/{name}", SHA256[name]) for name in RAW.get(args.entry, {}).values()]
-    raw = raw_folder(remotes, args.source, args.downloads, manual=MANUAL.get(args.entry, ""), checked=request.checked)
+    raw = raw_folder(args, remotes, MANUAL.get(args.entry, ""))
     vectors = None
     if args.vectors is not None:
         splits = read_raw(request, raw)

@@ -9,10 +9,10 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 from PIL import Image
 
-from seqstruct.data.corpora.byte_streams import IMAGE, prepare, read_images
+from seqstruct.data.corpora.byte_streams import IMAGE, read_images
 from seqstruct.data.text.byte_symbols import SYMBOLS
 from tests.data import scripts
-from tests.data.scripts import pack_tar, pack_zip, refused, run
+from tests.data.scripts import pack_tar, pack_zip, prepared, refused, run
 
 
 def stream(folder, split):
@@ -35,10 +35,10 @@ def test_enwik8_by_its_script(tmp_path, monkeypatch):
     (tmp_path / "raw" / "enwik8.zip").unlink()
     (tmp_path / "raw" / "enwik8").write_bytes(content)
     with pytest.raises(ValueError, match="enwik8: MD5 .*expected a1fa5ffd"):
-        prepare("enwik8", tmp_path / "again", tmp_path / "raw")
+        prepared("enwik8", "--from", tmp_path / "raw", "--out", tmp_path / "again")
     (tmp_path / "raw" / "enwik8").write_bytes(b"")
     with pytest.raises(ValueError, match="train: the set is empty"):
-        prepare("enwik8", tmp_path / "again", tmp_path / "raw", checked=False)
+        prepared("enwik8", "--from", tmp_path / "raw", "--out", tmp_path / "again", "--unchecked")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "raw"]
 
 
@@ -76,7 +76,7 @@ def test_images_in_every_form(tmp_path, form):
             (raw / f"{split}_64x64").mkdir(parents=True)
             for name, content in named.items():
                 (raw / name).write_bytes(content)
-    summary = prepare("imagenet64", tmp_path / "out", raw, checked=False)
+    summary = prepared("imagenet64", "--from", raw, "--out", tmp_path / "out", "--unchecked")
     assert summary["counts"] == {"train": {"items": 3, "bytes": 3 * IMAGE}, "valid": {"items": 2, "bytes": 2 * IMAGE}}
     for split, of in pixels.items():
         assert np.array_equal(np.stack(stream(tmp_path / "out", split)), of.reshape(len(of), -1))
@@ -115,7 +115,5 @@ def test_wrong_images(tmp_path, capsys):
     with pytest.raises(ValueError, match="val_data.npz: truncated or altered"):
         list(read_images(raw, "valid"))
     with pytest.raises(ValueError, match="numbers of images: expected 0 or more, got -1 and 0"):
-        prepare("imagenet64", tmp_path / "out", raw, train_images=-1)
-    with pytest.raises(ValueError, match="expected a corpus of enwik8, imagenet64, got 'text8'"):
-        prepare("text8", tmp_path / "out", raw)
+        prepared(*words, "--train-images", -1)
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]

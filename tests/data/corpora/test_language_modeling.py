@@ -11,10 +11,10 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from seqstruct.data.corpora import language_modeling as corpora
-from seqstruct.data.corpora.language_modeling import NUMBER, Options, clean, prepare, read_lines
+from seqstruct.data.corpora.language_modeling import NUMBER, Options, clean, read_lines
 from seqstruct.data.text.subwords import undo_bpe
 from tests.data import scripts
-from tests.data.scripts import pack_zip, refused, run
+from tests.data.scripts import pack_zip, prepared, refused, run
 
 PTB = {"train": " the cat <unk> N \n the dog \n", "valid": " the cat \n", "test": " a cat \n"}
 
@@ -33,7 +33,8 @@ def test_numbers():
 
 
 def test_folder_of_ptb(tmp_path):
-    summary = prepare("ptb", write_ptb(tmp_path / "raw"), tmp_path / "out", checked=False)
+    out = ["--out", tmp_path / "out", "--unchecked"]
+    summary = prepared("ptb", "--from", write_ptb(tmp_path / "raw"), *out)
     assert summary["counts"]["train"] == {"lines": 2, "words": 6}
     assert (tmp_path / "out/text/train.txt").read_text() == "the cat <unk> N\nthe dog\n"
     assert json.loads((tmp_path / "out/corpus.json").read_text()) == summary
@@ -45,7 +46,7 @@ def test_folder_of_ptb(tmp_path):
     (test,) = data_utils.load_indexed_dataset(str(tmp_path / "out/bin/test"), dictionary)
     assert test.tolist() == [dictionary.unk(), dictionary.index("cat"), dictionary.eos()]
     with pytest.raises(ValueError, match="not empty"):
-        prepare("ptb", tmp_path / "raw", tmp_path / "out", checked=False)
+        prepared("ptb", "--from", tmp_path / "raw", *out)
 
 
 def test_archives_are_read_where_they_lie(tmp_path):
@@ -108,14 +109,15 @@ def test_subwords_and_a_second_test(tmp_path):
 
 def test_wrong_input(tmp_path, capsys):
     raw = write_ptb(tmp_path / "raw")
+    words = ["ptb", "--from", raw, "--out", tmp_path / "out"]
     with pytest.raises(ValueError, match="train set has 2 lines and 6 words, expected 42068 and 887521"):
-        prepare("ptb", raw, tmp_path / "out")
+        prepared(*words)
     (raw / "ptb.valid.txt").write_bytes(b"the cat\nthe \xff\n")
     with pytest.raises(ValueError, match="ptb.valid.txt, line 2: not UTF-8"):
-        prepare("ptb", raw, tmp_path / "out", checked=False)
+        prepared(*words, "--unchecked")
     (raw / "ptb.valid.txt").write_text("\n")
     with pytest.raises(ValueError, match="no words in the valid set"):
-        prepare("ptb", raw, tmp_path / "out", checked=False)
+        prepared(*words, "--unchecked")
     (raw / "ptb.valid.txt").unlink()
     assert scripts.prepare("ptb", "--from", raw, "--out", tmp_path / "out") == 1
     assert "ptb.valid.txt: no such file, nor is there simple-examples.tgz beside it" in capsys.readouterr().err
@@ -137,8 +139,11 @@ def test_wikitext103_by_its_script(tmp_path):
     data = data_utils.load_indexed_dataset(str(tmp_path / "out/bin/train"), dictionary)
     assert [len(row) for row in data] == [1, 4, 1, 5] and dictionary.unk() in data[3].tolist()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "raw"]
+    for split, text in members.items():
+        (tmp_path / "raw" / split.rpartition("/")[2]).write_text(text)
+    (tmp_path / "raw" / "wikitext-103-v1.zip").unlink()
     with pytest.raises(ValueError, match="train set has 4 lines and 7 words, expected 1801350 and 101425671"):
-        prepare("wikitext103", tmp_path / "raw", tmp_path / "again")
+        prepared("wikitext103", "--from", tmp_path / "raw", "--out", tmp_path / "again")
 
 
 def test_downloads_resume_and_licences(tmp_path):

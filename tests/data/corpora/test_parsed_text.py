@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fairseq.data import Dictionary
 
-from seqstruct.data.corpora.parsed_text import gold_tree, prepare, read_bits, read_splits, span_bits, split_bits
+from seqstruct.data.corpora.parsed_text import gold_tree, read_bits, read_splits, span_bits, split_bits
 from seqstruct.data.text.trees import parse_trees, read_trees, spans, words
 from tests.data import scripts
 
@@ -19,6 +19,10 @@ def write_sample(folder, trees=NESTED):
     for number in (1, 160, 199):
         (folder / f"wsj_{number:04}.mrg").write_text(f"{trees}\n({trees})\n")
     return folder
+
+
+def prepared(corpus, source, out, *more):
+    return scripts.prepared("ptb-trees", "--corpus", corpus, "--from", source, "--out", out, *more)
 
 
 def test_bits_are_the_spans_that_end_at_each_word():
@@ -53,7 +57,7 @@ def test_long_spans_are_refused_by_tree_unless_left_out():
 
 
 def test_the_folder_has_text_spans_and_trees_of_the_same_words(tmp_path):
-    summary = prepare("treebank-sample", write_sample(tmp_path / "trees"), tmp_path / "out", vocabulary=100)
+    summary = prepared("treebank-sample", write_sample(tmp_path / "trees"), tmp_path / "out", "--vocabulary", 100)
     out = tmp_path / "out"
     assert (out / "text" / "train.txt").read_text() == "the dog of N men barks\n" * 2
     gold = list(read_trees(out / "trees" / "test.mrg"))
@@ -71,7 +75,7 @@ def test_parses_keep_their_words(tmp_path):
     folder.mkdir()
     for split in ("train", "valid", "test"):
         (folder / f"{split}.mrg").write_text(f"{NESTED}\n" * 3)
-    prepare("parses", folder, tmp_path / "out")
+    prepared("parses", folder, tmp_path / "out")
     assert (tmp_path / "out" / "text" / "valid.txt").read_text() == "The dog , of 3,000 Men barks .\n" * 3
 
 
@@ -98,7 +102,7 @@ def test_bad_input_is_refused_and_leaves_nothing(tmp_path, capsys):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("")
     with pytest.raises(ValueError, match="exists and is not empty"):
-        prepare("treebank-sample", folder, tmp_path / "full")
+        prepared("treebank-sample", folder, tmp_path / "full")
 
 
 def test_damaged_spans_are_refused(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 from seqstruct.data.corpora import sdp2015
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.sdp import read_sdp
-from tests.data.scripts import prepare
+from tests.data.scripts import prepare, prepared
 
 SCRIPT = Path(__file__).resolve().parents[3] / "data-prep" / "sdp2015.sh"
 WORDS = "1\tdogs\tdog\tNNS\t2\tnsubj\t-\t-\t_\tARG1\n2\tbark\tbark\tVBP\t0\troot\t+\t+\tv\t_\n"
@@ -59,7 +59,7 @@ def java(tmp_path: Path, text: str = CONVERTER) -> str:
 
 
 def test_sentences_go_by_their_sections(graphs: Path, tmp_path: Path) -> None:
-    counts = sdp2015.prepare(graphs, tmp_path / "out", checked=False)
+    counts = prepared("sdp2015", "--from", graphs, "--out", tmp_path / "out", "--unchecked")
     assert counts == {name: {"train": 2, "dev": 2, "id": 1, "ood": 2} for name in sdp2015.FORMALISMS}
     names = {split: [g.name for g in read_sdp(tmp_path / f"out/psd.{split}.sdp")] for split in ("train", "dev", "ood")}
     assert names == {
@@ -116,7 +116,7 @@ def twice(graphs: Path) -> None:
 def test_wrong_graphs(graphs: Path, tmp_path: Path, capsys: Any, spoil: Any, message: str) -> None:
     spoil(graphs)
     with pytest.raises(ValueError, match=message):
-        sdp2015.prepare(graphs, tmp_path / "out", checked=False)
+        prepared("sdp2015", "--from", graphs, "--out", tmp_path / "out", "--unchecked")
     assert not (tmp_path / "out").exists()
     assert prepare("sdp2015", "--from", graphs, "--out", tmp_path / "out", "--unchecked") == 1
     assert capsys.readouterr().err.count("\n") == 1
@@ -124,7 +124,7 @@ def test_wrong_graphs(graphs: Path, tmp_path: Path, capsys: Any, spoil: Any, mes
 
 def test_other_numbers_of_sentences(graphs: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="dm, train: expected 33961 sentences, got 2; --unchecked takes them"):
-        sdp2015.prepare(graphs, tmp_path / "out")
+        prepared("sdp2015", "--from", graphs, "--out", tmp_path / "out")
 
 
 def test_wrong_trees(trees: Path, tmp_path: Path) -> None:

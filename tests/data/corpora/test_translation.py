@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from seqstruct.data.corpora.translation import chosen_options, write_raw
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import collect
 from seqstruct.data.text.subwords import undo_bpe
-from tests.data.scripts import pack_tar, pack_zip, prepare, read, refused, run
+from tests.data.scripts import pack_tar, pack_zip, prepare, prepared, read, refused, run
 
 CORPORA = {
     corpus.name: corpus for module in (wmt, iwslt, kftt) for variants in module.VARIANTS.values()
@@ -209,9 +208,9 @@ def test_documents_stay_whole(tmp_path):
     for key, path in collect(tmp_path / "raw", wanted, tmp_path / "raw" / "unpacked").items():
         if key.startswith("train"):
             path.write_text(path.read_text() + ("1 " * 40 if key == "train.es" else "1") + "\n")
-    options = replace(CORPORA["iwslt14-es-en"].options, vocabulary=60, max_ratio=9)
+    words = ["--from", tmp_path / "raw", "--out", tmp_path / "out", "--unchecked", "--vocabulary", 60, "--max-ratio", 9]
     with pytest.raises(ValueError, match="train: 1 pairs exceed .*documents must stay whole"):
-        translation.prepare(CORPORA["iwslt14-es-en"], tmp_path / "out", tmp_path / "raw", options=options)
+        prepared("iwslt14-documents", *words)
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
