@@ -15,11 +15,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+from seqstruct.data.checked import META, SPLITS
 from seqstruct.data.files import atomic_write, write_json
 from seqstruct.data.text.aligned import content_sha256, find_text, read_lines, read_pairs
 
-SPLITS = ("train", "valid", "test")
-META, PAIRS_META = "meta.json", "nli.json"
+PAIRS_META = "nli.json"
 T = TypeVar("T")
 
 

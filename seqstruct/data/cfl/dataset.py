@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary, FairseqDataset
+from fairseq.data import Dictionary
 from torch import Tensor
 
+from seqstruct.data.sized import SizedDataset
 
-class CFLDataset(FairseqDataset):
+
+class CFLDataset(SizedDataset):
     """Strings with their true log-probabilities; batches are stretches of strings that share a length.
 
     strings: terminal ids of each string.  log_probability: log p(w | l) of each, nats, or None if unknown.
@@ -35,20 +37,9 @@ class CFLDataset(FairseqDataset):
         self.batch = batch
         self.bos, self.eos = dictionary.bos(), dictionary.eos()
 
-    def __len__(self) -> int:
-        return len(self.strings)
-
     def __getitem__(self, index: int) -> tuple[int, Tensor]:
         """The number of a string and its dictionary ids."""
         return int(index), self.strings[index]
-
-    def num_tokens(self, index: int) -> int:
-        """Symbols that the model predicts: the string's and EOS."""
-        return int(self.sizes[index])
-
-    def size(self, index: int) -> int:
-        """The same, for filtering by size."""
-        return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
         """The order of the folder, always: strings of one batch stand together."""

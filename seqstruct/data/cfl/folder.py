@@ -9,11 +9,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,10 +21,11 @@ import numpy as np
 from seqstruct.data.cfl.chart import log_probabilities
 from seqstruct.data.cfl.languages import Language, get_language
 from seqstruct.data.cfl.sampler import sample_strings
-from seqstruct.data.files import new_folder, open_text, sha256, verify
+from seqstruct.data.checked import SPLITS, check_file, check_split, write_meta
+from seqstruct.data.checked import read_meta as read_checked
+from seqstruct.data.files import new_folder
+from seqstruct.data.text.aligned import read_lines
 
-SPLITS = ("train", "valid", "test")
-META = "meta.json"
 DICTIONARY = "dict.txt"
 
 
@@ -81,13 +81,7 @@ def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
         every = np.repeat(test_lengths, request.test_per_length)
         _write_split(beside, "test", language, sample_strings(language, every, generator))
         counts = {"train": len(lengths), "valid": len(lengths), "test": len(test_lengths)}
-        meta = {
-            **{name: getattr(request, name) for name in request.__dataclass_fields__},
-            "valid_length_counts": counts,
-            "sha256": {file.name: sha256(file) for file in sorted(beside.iterdir())},
-        }
-        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-    return meta
+        return write_meta(beside, {**asdict(request), "valid_length_counts": counts})
 
 
 def _write_split(folder: Path, split: str, language: Language, strings: list[np.ndarray]) -> None:
@@ -105,19 +99,9 @@ def _write_split(folder: Path, split: str, language: Language, strings: list[np.
 
 
 def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
-    """The contents of meta.json; the dictionary's checksum is checked on the way.
-
-    Raises ValueError if the folder, meta.json or a key is missing, or a file is altered.
-    """
-    path = Path(folder) / META
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        get_language(meta["language"], meta["grammar"])
-        _check(Path(folder), meta, DICTIONARY)
-    except OSError:
-        raise ValueError(f"{path} cannot be read; `seqstruct prepare cfl` makes such a folder") from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is truncated or altered: {error!r}") from None
+    """The contents of meta.json.  Raises ValueError as `checked.read_meta`, and on a language that there is not."""
+    meta = read_checked(folder, "cfl", ("language", "grammar"), (DICTIONARY,))
+    get_language(meta["language"], meta["grammar"])
     return meta
 
 
@@ -127,38 +111,26 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
     Raises ValueError if the split does not exist, a file is missing or altered, a line is empty, a symbol is not of
     the language, or lines and log-probabilities do not pair up.
     """
-    folder = Path(folder)
-    if split not in SPLITS:
-        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    check_split(folder, split)
     language = get_language(meta["language"], meta["grammar"])
-    _check(folder, meta, f"{split}.txt")
+    path = check_file(folder, meta, f"{split}.txt")
     strings = []
-    with open_text(folder / f"{split}.txt") as stream:
-        for number, line in enumerate(stream, 1):
-            symbols = line.split()
-            if not symbols:
-                raise ValueError(f"{folder / split}.txt, line {number}: an empty line is no string of {language.name}")
-            try:
-                strings.append(np.array(language.encode(symbols)))
-            except ValueError as error:
-                raise ValueError(f"{folder / split}.txt, line {number}: {error}") from None
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.split():
+            raise ValueError(f"{path}, line {number}: an empty line is no string of {language.name}")
+        try:
+            strings.append(np.array(language.encode(line.split())))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
     if split == "train":
         return Split(strings, None)
-    path = folder / f"{split}.log_probability"
-    _check(folder, meta, path.name)
+    path = check_file(folder, meta, f"{split}.log_probability")
     values = []
-    with open_text(path) as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                values.append(float(line))
-            except ValueError:
-                raise ValueError(f"{path}, line {number}: {line.strip()!r} is no log-probability") from None
+    for number, line in enumerate(read_lines(path), 1):
+        try:
+            values.append(float(line))
+        except ValueError:
+            raise ValueError(f"{path}, line {number}: {line.strip()!r} is no log-probability") from None
     if len(values) != len(strings):
         raise ValueError(f"{path}: {len(values)} log-probabilities for {len(strings)} strings")
     return Split(strings, np.array(values))
-
-
-def _check(folder: Path, meta: Mapping[str, Any], name: str) -> None:
-    if not (folder / name).is_file():
-        raise ValueError(f"{folder / name} is missing")
-    verify(folder / name, meta["sha256"][name])

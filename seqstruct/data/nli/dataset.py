@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import FairseqDataset
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.data.nli.read import Pair
+from seqstruct.data.sized import SizedDataset
 
 PADDING = 0
 
 
-class PairsDataset(FairseqDataset):
+class PairsDataset(SizedDataset):
     """Pairs in batches of like lengths, padded on the right.
 
     pairs: with heads in all or in none.  vocabulary: word ids from 1.  labels: by name, in the order of their ids.
@@ -35,20 +35,9 @@ class PairsDataset(FairseqDataset):
         self.sizes = np.array([max(map(len, sides)) for sides in self.sides], dtype=np.int64)
         self.shuffle = shuffle
 
-    def __len__(self) -> int:
-        return len(self.sides)
-
     def __getitem__(self, index: int) -> int:
         """The number of a pair."""
         return int(index)
-
-    def num_tokens(self, index: int) -> int:
-        """Words of the longer sentence."""
-        return int(self.sizes[index])
-
-    def size(self, index: int) -> int:
-        """The same, for filtering by size."""
-        return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
         """By the lengths of both sentences; fairseq calls this under a seed of its own, which decides ties."""

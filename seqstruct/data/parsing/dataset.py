@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from fairseq.data import Dictionary, FairseqDataset
+from fairseq.data import Dictionary
 from torch import Tensor
 
 from seqstruct.data.parsing.folder import FIELDS, entry_of
 from seqstruct.data.parsing.sentence import AnnotatedSentence
+from seqstruct.data.sized import SizedDataset
 
 
 class Dictionaries(NamedTuple):
@@ -31,7 +32,7 @@ class Example(NamedTuple):
     sentence: AnnotatedSentence
 
 
-class Union(FairseqDataset):
+class Union(SizedDataset):
     """All sentences of several corpora, one after another.
 
     corpora: sentences by name.  labels: of the graphs and classes, by name.  word_dropout: alpha of Kiperwasser and
@@ -93,17 +94,6 @@ class Union(FairseqDataset):
             tokens = tokens.clone()
             tokens[0, torch.from_numpy(dropped)] = self.dictionaries.words.unk()
         return Example(index, name, tokens, sentence)
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-    def num_tokens(self, index: int) -> int:
-        """Words and the root."""
-        return int(self.sizes[index])
-
-    def size(self, index: int) -> int:
-        """The same."""
-        return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
         """By length; equal ones in an order drawn from seed and epoch, so that corpora mix within batches."""

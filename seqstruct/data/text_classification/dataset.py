@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import FairseqDataset
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from seqstruct.data.sized import SizedDataset
 
-class TextClassificationDataset(FairseqDataset):
+
+class TextClassificationDataset(SizedDataset):
     """Sentences with a label each; `shuffle` decides which of equal length come first."""
 
     def __init__(
@@ -39,21 +40,10 @@ class TextClassificationDataset(FairseqDataset):
         self.second = second
         self.sizes = np.array([[len(sentence) for sentence in side] for side in sides], dtype=np.int64).max(0)
 
-    def __len__(self) -> int:
-        return len(self.sentences)
-
     def __getitem__(self, index: int) -> tuple[int, Tensor, int, Tensor | None]:
         """Number, dictionary ids, label, and the ids of the second sentence or None."""
         second = None if self.second is None else self.second[index].long()
         return int(index), self.sentences[index].long(), self.labels[index], second
-
-    def num_tokens(self, index: int) -> int:
-        """Words of a sentence."""
-        return int(self.sizes[index])
-
-    def size(self, index: int) -> int:
-        """The same, for filtering by size."""
-        return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
         """By length; fairseq calls this under a seed of its own, which decides ties when shuffling."""

@@ -15,7 +15,6 @@ padding.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,10 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqstruct.data.files import new_folder, sha256, verify
+from seqstruct.data.checked import SPLITS, check_file, check_split, write_meta
+from seqstruct.data.checked import read_meta as read_checked
+from seqstruct.data.files import new_folder, verify
 
-SPLITS = ("train", "valid", "test")
-DICTIONARY, META, VECTORS = "dict.txt", "meta.json", "vectors.npy"
+DICTIONARY, VECTORS = "dict.txt", "vectors.npy"
 SECOND = "second"  # SPLIT.second.txt
 RAW = {
     "sst": {"train": "stsa.binary.train", "valid": "stsa.binary.dev", "test": "stsa.binary.test"},
@@ -128,15 +128,10 @@ def write_sentences(
         (beside / DICTIONARY).write_text(lines, encoding="utf-8")
         if vectors is not None:
             np.save(beside / VECTORS, _matrix(list(dictionary), vectors))
-        meta = {
-            **info,
-            "labels": list(labels),
-            "pairs": all(pairs for _, pairs in written.values()),
+        return write_meta(beside, {
+            **info, "labels": list(labels), "pairs": all(pairs for _, pairs in written.values()),
             "sentences": {split: written[split][0] for split in SPLITS},
-            "sha256": {path.name: sha256(path) for path in sorted(beside.iterdir())},
-        }
-        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-    return meta
+        })  # fmt: skip
 
 
 def _write_split(
@@ -243,27 +238,8 @@ def _read_pair(source: Path, part: str, encoding: str) -> list[Sentence]:
 
 
 def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
-    """The contents of meta.json.  Raises ValueError if it is missing or altered, or the dictionary is."""
-    path = Path(folder) / META
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        check_file(folder, meta, DICTIONARY)
-        len(meta["labels"])
-    except OSError:
-        message = f"{path} cannot be read; `seqstruct prepare text-classification` makes such a folder"
-        raise ValueError(message) from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is truncated or altered: {error!r}") from None
-    return meta
-
-
-def check_file(folder: str | os.PathLike, meta: Mapping[str, Any], name: str) -> Path:
-    """The path of a file of the folder.  Raises ValueError if it is missing or altered."""
-    path = Path(folder) / name
-    if name not in meta["sha256"] or not path.is_file():
-        raise ValueError(f"{path} is missing")
-    verify(path, meta["sha256"][name])
-    return path
+    """The contents of meta.json.  Raises ValueError as `checked.read_meta`."""
+    return read_checked(folder, "text-classification", ("labels",), (DICTIONARY,))
 
 
 def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> tuple[list[list[str]], list[int]]:
@@ -272,8 +248,7 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
     Raises ValueError if there is no such split, a file is altered, a sentence is empty or a label unknown, naming file
     and line.
     """
-    if split not in SPLITS:
-        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    check_split(folder, split)
     path = check_file(folder, meta, f"{split}.txt")
     sentences = _read_lines(path, "utf-8")
     for number, sentence in enumerate(sentences, 1):

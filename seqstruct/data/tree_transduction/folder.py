@@ -7,16 +7,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqstruct.data.files import new_folder, open_text, sha256, verify
+from seqstruct.data.checked import SPLITS, check_file, check_split, write_meta
+from seqstruct.data.checked import read_meta as read_checked
+from seqstruct.data.files import new_folder
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.tree_transduction.formula import (
     INFIX_SYMBOLS,
     PREFIX_SYMBOLS,
@@ -30,10 +32,8 @@ from seqstruct.data.tree_transduction.formula import (
     sample,
 )
 
-SPLITS = ("train", "valid", "test")
 SIDES = ("prefix", "infix")
 SYMBOLS = {"prefix": PREFIX_SYMBOLS, "infix": INFIX_SYMBOLS}
-META = "meta.json"
 TRIES = 1000
 MOST_SYMBOLS = 50_000_000  # in prefix notation: all formulas are held
 
@@ -110,14 +110,7 @@ def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
         for side in SIDES:
             text = "".join(f"{symbol} 1\n" for symbol in SYMBOLS[side])
             (beside / f"dict.{side}.txt").write_text(text, encoding="utf-8")
-        meta = {
-            **asdict(request),
-            "branching": request.branching._asdict(),
-            "lengths": lengths,
-            "sha256": {file.name: sha256(file) for file in sorted(beside.iterdir())},
-        }
-        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
-    return meta
+        return write_meta(beside, {**asdict(request), "branching": request.branching._asdict(), "lengths": lengths})
 
 
 def _unseen(depth: int, branching: Branching, generator: np.random.Generator, seen: set[tuple[str, ...]]) -> Formula:
@@ -146,20 +139,8 @@ def _lengths(formulas: list[Formula]) -> dict[str, dict[str, float]]:
 
 
 def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
-    """The contents of meta.json; the dictionaries' checksums are checked on the way.
-
-    Raises ValueError if the folder, meta.json or a key is missing, or a file is altered.
-    """
-    path = Path(folder) / META
-    try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
-        for side in SIDES:
-            _check(Path(folder), meta, f"dict.{side}.txt")
-    except OSError:
-        raise ValueError(f"{path} cannot be read; `seqstruct prepare tree_transduction` makes such a folder") from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is truncated or altered: {error!r}") from None
-    return meta
+    """The contents of meta.json.  Raises ValueError as `checked.read_meta`."""
+    return read_checked(folder, "tree_transduction", (), [f"dict.{side}.txt" for side in SIDES])
 
 
 def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Split:
@@ -168,19 +149,16 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
     Raises ValueError if the split does not exist, a file is missing or altered, or, with file and line, a prefix form
     is no formula (unbalanced, say) or its line has not its infix form beside it.
     """
-    folder = Path(folder)
-    if split not in SPLITS:
-        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
-    for side in SIDES:
-        _check(folder, meta, f"{split}.{side}")
-    return parse_pairs(folder / f"{split}.prefix", folder / f"{split}.infix")
+    check_split(folder, split)
+    return parse_pairs(*(check_file(folder, meta, f"{split}.{side}") for side in SIDES))
 
 
 def parse_pairs(prefix_path: Path, infix_path: Path) -> Split:
     """Both forms of the formulas of two files, checked against each other; ValueError as `read_split`."""
     found = Split([], [], [])
-    forms = list(_lines(infix_path))
-    for number, symbols in enumerate(_lines(prefix_path), 1):
+    forms = [line.split() for line in read_lines(infix_path)]
+    for number, line in enumerate(read_lines(prefix_path), 1):
+        symbols = line.split()
         try:
             formula = parse_prefix(symbols)
         except ValueError as error:
@@ -193,15 +171,3 @@ def parse_pairs(prefix_path: Path, infix_path: Path) -> Split:
     if len(forms) != len(found.prefix):
         raise ValueError(f"{infix_path}: {len(forms)} lines, but {prefix_path.name} has {len(found.prefix)}")
     return found
-
-
-def _lines(path: Path) -> Iterator[list[str]]:
-    with open_text(path) as stream:
-        for line in stream:
-            yield line.split()
-
-
-def _check(folder: Path, meta: Mapping[str, Any], name: str) -> None:
-    if not (folder / name).is_file():
-        raise ValueError(f"{folder / name} is missing")
-    verify(folder / name, meta["sha256"][name])
