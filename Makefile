@@ -28,7 +28,7 @@ evidence: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	@if command -v shellcheck >/dev/null; then \
-	  git ls-files '*.sh' '.ci/run' | xargs shellcheck -x; \
+	  git ls-files '*.sh' '.ci/run' | xargs shellcheck -x -P SCRIPTDIR; \
 	else echo "shellcheck is not installed: shell scripts were not checked"; fi
 
 readme: $(STAMP)

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# The last line of every recipe sources this file.  A user's call goes to `seqstruct cell`, which knows all options; it
+# The last line of every recipe sources this file, and its cells run under `set -euo pipefail`.  A user's call goes to `seqstruct cell`, which knows all options; it
 # calls the recipe again for the rows of a scale, and for the commands of each cell.  Nothing runs while they are listed.
 #
 # A recipe sets
@@ -11,7 +11,7 @@
 # and the function `cell`, which has $row $seed $scale $out (the cell's folder) $runs (that of all data and cells), sets
 #   dataset minutes disk download  a line about the data; minutes of one thread; MiB
 #   threads                        of the commands; by default 1, at scale paper what the machine has
-#   table                          where a scale's data are others
+#   table also                     where a scale's data are others; tables beside it that no request below names
 # and calls, in order,
 #   raw NAME                 sets the array `from`: --from DIR, the corpus of that name (`raw .`: whatever there is); at
 #                            scale smoke --made-up
@@ -23,6 +23,7 @@
 #   score_translation, record_translation FILE.json ...   the score of $out/generate-test.txt, and the record of a translation
 #   record METRIC[UNIT]=FILE:KEY ... FILE.json ...       (see `seqstruct record --help`)
 
+set -euo pipefail
 if [[ -z "${SEQSTRUCT_RECIPE:-}" ]]; then
     root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
     python="$(command -v python || command -v python3)"
@@ -64,15 +65,15 @@ prepare() {
 shared() {
     shared="$runs/shared/$1"; shift
     case "$1" in
-        fairseq-hydra-train) _emit shared "$shared" "$@" checkpoint.save_dir="$shared" ;;
+        fairseq-hydra-train) _emit shared "$shared" "$@" checkpoint.save_dir="$shared" "${limit[@]}" ;;
+        seqstruct) _emit shared "$shared" "$@" ${max_minutes:+--max-minutes "$max_minutes"} --out "$shared" ;;
         *) _emit shared "$shared" "$@" --out "$shared" ;;
     esac
 }
 
-fairseq-hydra-train() {
-    _emit train "${log:-train.log}" fairseq-hydra-train "$@" \
-        ${max_minutes:+"optimization.stop_time_hours=$(awk "BEGIN { print $max_minutes / 60 }")"}
-}
+limit=()
+[[ -z "${max_minutes:-}" ]] || limit=("optimization.stop_time_hours=$(times "$max_minutes" 1/60)")
+fairseq-hydra-train() { _emit train "${log:-train.log}" fairseq-hydra-train "$@" "${limit[@]}"; }
 fairseq-generate() { _emit log "${log:-decode.log}" fairseq-generate "$@"; }
 fairseq-validate() { _emit log "${log:-validate.log}" fairseq-validate "$@"; }
 fairseq-eval-lm() { _emit log "${log:-eval.log}" fairseq-eval-lm "$@"; }
@@ -109,5 +110,5 @@ if [[ "$SEQSTRUCT_RECIPE" == rows ]]; then
     for name in paper table licence family seeds_small seeds_paper; do _emit "$name" "${!name:-}"; done
 else
     cell
-    for name in table dataset minutes disk download threads; do _emit "$name" "${!name:-}"; done
+    for name in table also dataset minutes disk download threads; do _emit "$name" "${!name:-}"; done
 fi

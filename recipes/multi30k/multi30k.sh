@@ -6,7 +6,6 @@
 # The runs keep what they decoded as generate-test.txt, so that two of them can be compared by a paired bootstrap:
 #     seqstruct score --from-generate RUN/generate-test.txt --against OTHER/generate-test.txt
 #         --references DATA/raw/test.en --subwords bpe --detokenize en
-set -euo pipefail
 paper=stack_attention table=multi30k family="stack attention translation" seeds_paper=5
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 rows=(Tf Tf+Sup Tf+Nd) smoke_rows=(Tf+Sup) baselines=(copy)
@@ -34,5 +33,4 @@ cell() {
     record "validation_perplexity[perplexity]=train.log:valid_ppl@best" score.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

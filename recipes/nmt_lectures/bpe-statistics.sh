@@ -5,7 +5,6 @@
 # (WMT15 and newstest2013 in the source).  Scale small (table bpe-statistics-stand-in) is Multi30k, 1/300 of that, with
 # 6,000 types for BPE, 9,000 for joint BPE and a shortlist of 5,000; scale smoke takes made-up sentences.  Nothing is
 # trained.
-set -euo pipefail
 paper=nmt_lectures table=bpe-statistics family="corpus statistics"
 licence="paper: WMT15, for research; small: Multi30k, for research; smoke: none needed"
 rows=(none characters "character bigrams" "character bigrams (shortlist)" "character trigrams" "compound splitting"
@@ -34,5 +33,4 @@ sentences, test_2016_flickr" ;;
     record statistics.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

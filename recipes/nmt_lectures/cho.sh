@@ -6,7 +6,6 @@
 # pair validates.  `seqstruct score-phrases` then writes the table anew with one more score, scored.gz.  What is measured
 # is how well the model knows the pairs; BLEU, the published figure, comes of tuning and decoding with Moses, which is no
 # part of this project.  Scale smoke takes made-up phrases; there is no scale small, since no phrase table is free.
-set -euo pipefail
 paper=nmt_lectures table=cho family="phrase scores" rows=(RNN)
 licence="a phrase table of your own; smoke: none needed"
 
@@ -30,5 +29,4 @@ cell() {
         "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -4,7 +4,6 @@
 # divided by ten after each epoch without improvement until it is below 1e-4; batches of 4,000 tokens; beam 5.
 # Deviation: one process that adds up eight batches stands for the eight GPUs of the two larger corpora.
 # Scale smoke takes made-up pairs; there is no scale small.
-set -euo pipefail
 paper=nmt_lectures table=convs2s family="published translation tables"
 licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
 rows=("WMT'16 en-ro ConvS2S (BPE 40K)" "WMT'14 en-"{de,fr}" ConvS2S (BPE 40K)") baselines=("en-"{ro,de,fr}" copy")
@@ -38,5 +37,4 @@ cell() {
     record_translation score.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -5,7 +5,6 @@
 # clipped to 5.  Beam 10; hypotheses are compared by log-probability alone.  test_perplexity is of a word.  For "unknown
 # words replaced" text is decoded once more, and each <unk> becomes the source word with the greatest weight (without
 # the paper's dictionary).  Scale smoke takes made-up pairs; there is no scale small.
-set -euo pipefail
 paper=nmt_lectures table=luong family="published translation tables"
 licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
 rows=("global (location)" "global (dot)" "global (general)" "local-m (dot)" "local-m (general)" "local-p (dot)"
@@ -45,5 +44,4 @@ cell() {
         "test_perplexity[perplexity]=validate.log:test_ppl" replaced.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

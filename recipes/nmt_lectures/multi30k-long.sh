@@ -8,7 +8,6 @@
 # test_2016_flickr; the first metric is that, on Moses tokens of detokenised text, and SacreBLEU stands beside it with
 # and without case.  An interrupted training goes on where it was, so it may be run in parts.  Scale paper has 50
 # epochs; scale smoke takes a few hundred made-up pairs.
-set -euo pipefail
 paper=nmt_lectures table=multi30k-long family="translation lineage" seeds_paper=5 rows=(Transformer) baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 
@@ -43,5 +42,4 @@ at most $epochs epochs"
         "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -11,7 +11,6 @@
 # median of what training logs and what fairseq-generate says, next to whatever else the machine did.
 # A run with attention leaves attention.png, the weights of one test sentence and its reference; that of grConv
 # soft_tree.png, its encoder's tree.
-set -euo pipefail
 paper=nmt_lectures table=multi30k family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and (but at scale paper) of size/, subwords, how it is decoded if not as the others
@@ -99,5 +98,4 @@ cell() {
     record score.json "${measured[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

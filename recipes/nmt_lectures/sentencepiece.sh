@@ -6,7 +6,6 @@
 # change to gradient descent after Adam, joint dictionaries where one model cuts both sides; the scores are on Moses
 # tokens, where the paper segments Japanese output by KyTea, so that en-ja is not comparable.
 # Scale smoke takes made-up pairs; there is no scale small.
-set -euo pipefail
 paper=nmt_lectures table=sentencepiece family="published translation tables"
 licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
 rows=({ja-en,en-ja}" "{"Word model (baseline)",SentencePiece,"SentencePiece w/ pre-tok.",Word/SentencePiece} )
@@ -53,5 +52,4 @@ cell() {
     record_translation score.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

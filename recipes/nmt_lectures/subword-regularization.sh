@@ -6,7 +6,6 @@
 # penalty; the model sees the best segmentation when it translates.  Deviations: no change to gradient descent after
 # Adam; the first three rows are Wu et al.'s (2016) in the source, with vocabularies and models of their own.
 # Scale smoke takes made-up pairs; there is no scale small.
-set -euo pipefail
 paper=nmt_lectures table=subword-regularization family="published translation tables" baselines=(copy)
 licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
 rows=(Word "Character (512 nodes)" "Mixed Word/Character" BPE "Unigram w/o SR (l = 1)"
@@ -47,5 +46,4 @@ cell() {
     record_translation score.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -6,7 +6,6 @@
 # the whole corpus that data-prep makes, not the selected 12 million pairs.  The rows that rescore another system's
 # 1000-best list are `seqstruct rescore` on that list, which is not public, and stand quoted.
 # Scale smoke takes made-up pairs; there is no scale small.
-set -euo pipefail
 paper=nmt_lectures table=sutskever family="published translation tables" baselines=(copy)
 licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
 rows=("Single "{forward,reversed}" LSTM, beam size 12" "Ensemble of 5 reversed LSTMs, beam size 1"
@@ -54,5 +53,4 @@ cell() {
     record score.json "${measured[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -5,7 +5,6 @@
 # checkpoints kept each 1,500 updates (about ten minutes of the paper's machine) are averaged; beam 4, length penalty
 # 0.6.  Deviation: pre-norm is off as in the paper, but fairseq scales sums of embeddings and positions as its own
 # models do.  Scale smoke takes made-up pairs; there is no scale small.
-set -euo pipefail
 paper=nmt_lectures table=transformer family="published translation tables"
 licence="WMT, IWSLT and KFTT corpora: see their scripts in data-prep/; smoke: none needed"
 rows=("EN-"{DE,FR}" Transformer ("{"base model",big}")") baselines=("en-"{de,fr}" copy")
@@ -38,5 +37,4 @@ cell() {
     record_translation score.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -3,7 +3,6 @@
 # Models and lengths are those of figure-4.2.sh.  `state_memory` is what is used, that is read at a step; softmax's
 # cache doubles when it is full, and `reserved_memory` counts its spare cells.  Nothing is timed: the numbers are the
 # same on every machine.
-set -euo pipefail
 paper=peng_thesis table=figure-4.2 family="efficient decoders alone" licence="none needed, inputs are random"
 rows=(softmax RFA-Gaussian RFA-arccos T2R ABC-MLP phi-elu "no attention")
 smoke_rows=(softmax RFA-Gaussian)
@@ -17,5 +16,4 @@ cell() {
     record states.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

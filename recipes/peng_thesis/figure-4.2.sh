@@ -6,7 +6,6 @@
 # all states are reordered before a step, which copies them whole, softmax's spare cells too.  "no attention", the
 # limit, reads and writes by the identity.  It wants a machine that does nothing else; the memory of the figures is
 # figure-4.2-states.sh's.  `seqstruct plot efficient` draws the records.
-set -euo pipefail
 paper=peng_thesis table=figure-4.2 family="efficient decoders alone" licence="none needed, inputs are random"
 rows=(softmax RFA-Gaussian RFA-arccos T2R ABC-MLP phi-elu "no attention")
 smoke_rows=(softmax RFA-Gaussian) seeds_small=2 seeds_paper=2
@@ -18,6 +17,11 @@ cell() {
         small) repeats=5 threads=2 minutes=4 ;; # the first cell of a seed measures for all
         paper) repeats=7 device=GPU minutes=2 ;;
     esac
+    case "$row" in
+        RFA-arccos) also=figure-4.3 ;;
+        T2R | ABC-MLP) also=figure-5.1 ;;
+        *) also="figure-4.3 figure-5.1" ;;
+    esac
     named="${lengths[*]}"
     dataset="random tokens, batch 16, lengths [${named// /, }], $device"
     prepare "decoding-$scale-seed$seed" python -m seqstruct.benchmarks.write_curves conditional unconditional --full \
@@ -26,5 +30,4 @@ cell() {
     record speed.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -6,7 +6,6 @@
 # Training losses are means over 25 updates, in bits of a subword; the softmax model's is that of its last epoch.
 # `updates_to_softmax_loss` is where a curve first is at or below it, and is not recorded where none is.  T2R (Kasai et
 # al. 2021) keeps the projections and learns a feature map.  `seqstruct plot efficient figure-4.4` draws the records.
-set -euo pipefail
 paper=peng_thesis table=figure-4.4 family="efficient attention language models"
 licence="Brown: non-commercial; made-up sentences at the smoke scale: none needed"
 rows=(softmax RFA "RFA reset" "softmax reset" T2R)
@@ -60,5 +59,4 @@ cell() {
     record found.json losses.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

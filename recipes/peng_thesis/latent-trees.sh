@@ -3,7 +3,6 @@
 # sentiment of SST over the heads that a classifier chooses for its words, and tree transduction (Kim et al. 2017) with
 # hard parents in its encoder, each with every surrogate gradient.  For transduction eta is chosen on the validation
 # loss, the same ones tried for STE and SPIGOT; for sentiment it is that of table 2.2 (appendix C.1.2), not tuned.
-set -euo pipefail
 paper=peng_thesis table=latent-trees family="structured argmax"
 licence="SST: for research; formulas and the sentences of the smoke scale are made"
 rows=({SST,transduction}" "{pipeline,ste,spigot,marginal}) smoke_rows=("SST spigot" "transduction spigot")
@@ -53,5 +52,4 @@ cell() {
     record shares.json "${searched[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

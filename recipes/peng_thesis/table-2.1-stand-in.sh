@@ -7,7 +7,6 @@
 # training.  Scale paper takes the published model, training and eta (1), with these corpora.  At the others each row
 # first tries the same learning rates, and where it has an eta the same etas with each; the labeled F1 of the validation
 # graphs after a few epochs decides, and all seeds are trained with what it chose.
-set -euo pipefail
 paper=peng_thesis table=2.1-stand-in family="structured argmax" seeds_small=3
 licence="UD English ParTUT (CC BY-NC-SA), UD English EWT (CC BY-SA); made-up sentences at smoke: none needed"
 rows=("no syntax" PIPELINE SA STE SPIGOT) smoke_rows=(SPIGOT) baselines=("previous word" "next word")
@@ -50,5 +49,4 @@ cell() {
         "test_unlabeled_f1[%]=validate.log:test_unlabeled_f1" "${wanted[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -4,7 +4,6 @@
 # formalisms at once.  The corpora need licences (LDC2016T10 for the graphs, LDC99T42 for the trees): --from names the
 # folder that data-prep/sdp2015.sh makes of them.  Tags and lemmas are those of the files, where the source predicts
 # them with NLTK.  table-2.1-stand-in.sh has free stand-ins.
-set -euo pipefail
 paper=peng_thesis table=2.1 family="structured argmax" licence="LDC2016T10 (SDP 2015) and LDC99T42 (Penn Treebank)"
 rows=({DM,PSD}" "{NEURBOPARSER,FREDA3,PIPELINE,SA,STE,SPIGOT}) smoke_rows=("DM FREDA3")
 baselines=({DM,PSD}" "{previous,next}" word")
@@ -51,5 +50,4 @@ cell() {
     record "${wanted[@]}" "${changes[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -6,7 +6,6 @@
 # enhanced dependencies of UD English EWT as graphs.  Deviations at every scale: the tags of all sentences are those of
 # a tagger learned from the Brown corpus, where the source has NLTK's; there are no lemmas; word embeddings are learned,
 # where the source has GloVe.  Eta is the source's (appendix C.1.2), for STE too, and not tuned.
-set -euo pipefail
 paper=peng_thesis table=2.2 family="structured argmax" seeds_small=2
 licence="SST, Brown: for research; UD English EWT (CC BY-SA); at paper LDC2016T10; made-up sentences at smoke: none"
 rows=("parser alone" BiLSTM PIPELINE STE SPIGOT) smoke_rows=(SPIGOT) baselines=(majority "previous word" "next word")
@@ -58,5 +57,4 @@ cell() {
     record "${wanted[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

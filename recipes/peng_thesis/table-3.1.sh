@@ -6,7 +6,6 @@
 # Scale paper takes .mrg trees of the Linguistic Data Consortium (--from, the folder parsed/mrg/wsj) and makes Mikolov's
 # kind of text of them.  Scales small and smoke are tables of stand-ins: nltk's sample of the treebank, two layers, few
 # epochs; made-up sentences.
-set -euo pipefail
 paper=peng_thesis table=3.1 family="parsing language models"
 licence="Penn Treebank: LDC99T42; nltk's sample: non-commercial; smoke: none needed, the sentences are made up"
 rows=(AWD-LSTM PRPN ON-LSTM PaLM-U PaLM-RB PaLM-S "PaLM-U last layer") smoke_rows=(PaLM-S)
@@ -54,5 +53,4 @@ cell() {
         "3.3$more:wsj_10_unlabeled_f1[%]=10.json:f1"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -4,7 +4,6 @@
 # of the text, by a parser which the thesis does not name: a folder with train.mrg, valid.mrg and test.mrg, which then
 # all rows read, so that they predict the same tokens (an EOS after each sentence, where WikiText-2 has one after each
 # paragraph).  Scales small and smoke, table 3.2-stand-in, take the data of table-3.1.sh in place of WikiText-2.
-set -euo pipefail
 paper=peng_thesis table=3.2 family="parsing language models"
 licence="WikiText-2: CC BY-SA; nltk's sample of the treebank: non-commercial; smoke: none needed"
 rows=(AWD-LSTM PaLM-U PaLM-S) smoke_rows=(PaLM-S) baselines=(bigram trigram 5-gram)
@@ -46,5 +45,4 @@ cell() {
         "test_perplexity[perplexity]=validate.log:2^test_nll_loss" "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -2,7 +2,6 @@
 # Tables 3.4 and 3.3 of Peng (2022), what needs no training: branching and unlabeled F1 on the test set of fixed ways to
 # branch, of gold trees, and in row "Random" of a PaLM with parameters as they are drawn, one for each of 25 seeds.
 # Data as in table-3.1.sh.
-set -euo pipefail
 paper=peng_thesis table=3.4 family="branching baselines" seeds_small=25 seeds_paper=25
 licence="Penn Treebank: LDC99T42; nltk's sample: non-commercial; smoke: none needed, the sentences are made up"
 rows=(Random) baselines=({Right,Left,Random}" branching" Gold) smoke_baselines=("Right branching")
@@ -40,5 +39,4 @@ cell() {
     record "${wanted[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -5,7 +5,6 @@
 # tensors that live at once in it, softmax's cache with its spare cells, and while it doubles both: a factor that is the
 # same at all powers of two, so that no exponent has it.  What is measured is this implementation: its softmax attention
 # never holds all weights at once, so its memory grows with n.  Nothing is dropped.  M = N = n.
-set -euo pipefail
 paper=peng_thesis table=4.1 family="efficient attention layers alone" licence="none needed, inputs are random"
 rows=({training\ {encoder,cross,causal},decoding\ {cross,causal}}" "{softmax,RFA}
       "writing ABC" {reading,overall}" "{softmax,ABC})
@@ -30,5 +29,4 @@ cell() {
     record growth.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -10,7 +10,6 @@
 # wiki.{train,valid,test}.raw.  BASE-GATE is equation A.2; NoFloor has denominators as in the equations, the other rows
 # of RFA hold them at 1, as the released code.  The averaged model is the mean of the last five checkpoints, a 24th of
 # the training apart.  An end of line is a word.
-set -euo pipefail
 paper=peng_thesis table=4.3 family="efficient attention language models"
 licence="WikiText: CC BY-SA; Brown: non-commercial; made-up sentences at the smoke scale: none needed"
 rows=(BASE phi-elu RFA-Gaussian RFA-GATE-Gaussian RFA-GATE-Gaussian-Stateful RFA-Gaussian-NoFloor
@@ -92,5 +91,4 @@ cell() {
     record found.json "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

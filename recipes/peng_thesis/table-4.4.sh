@@ -9,7 +9,6 @@
 # few epochs, features and slots as in the thesis; "NoFloor" has denominators as in the equations, the other rows of RFA
 # hold them at 1, as the released code.  Decoding speed: greedy, batches of 32, as many steps for all models, against
 # softmax in the same model; the better of two decodings each.
-set -euo pipefail
 paper=peng_thesis table=4.4 family="efficient attention translation"
 licence="WMT14, IWSLT14, Multi30k: for research; made-up sentences at the smoke scale: none needed"
 rows=(BASE phi-elu RFA-Gaussian RFA-Gaussian-NoFloor "ABC-MLP 32-8") smoke_rows=("ABC-MLP 32-8") baselines=(copy)
@@ -121,5 +120,4 @@ cell() {
     record "${measured[@]}" "${tables[@]/%/:parameters[parameters]=$trained:parameters}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -4,7 +4,6 @@
 # anywhere: attention weights are dropped by softmax alone, outside of the fused kernel, and would be timed with it.
 # Speed is training steps per second, memory the most that one step's new tensors take, on made-up texts of 1,000 to
 # 4,000 tokens; each model takes turns with softmax.  It wants a machine that does nothing else.
-set -euo pipefail
 paper=peng_thesis table=4.5 family="efficient attention classifiers" licence="none needed, texts are random"
 models=(Transformer RFA-Gaussian Linear Performer Linformer "Local attention" "Big Bird" Sinkhorn Reformer Synthesizer)
 rows=() paper_rows=()
@@ -34,5 +33,4 @@ cell() {
     record speed.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -6,7 +6,6 @@
 # have; residual dropout is that of the architecture.  The table's speed and memory are table-4.5-speed.sh's.
 # Scales small and smoke are table 4.5-stand-in: ListOps with formulas of 100 to 300 tokens (10 to 30), two layers of
 # size 64, a few epochs; a mechanism's sizes are a quarter, and ABC-MLP is one row more.
-set -euo pipefail
 paper=peng_thesis table=4.5 family="efficient attention classifiers" licence="ListOps is made; IMDb, AAN: for research"
 models=(Transformer RFA-Gaussian Linear Performer Linformer "Local attention" "Big Bird" Sinkhorn Reformer Synthesizer)
 rows=() paper_rows=() baselines=("ListOps majority" "ListOps first token") paper_baselines=()
@@ -50,5 +49,4 @@ cell() {
         "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -4,7 +4,6 @@
 # decoder and cross attention; each is evaluated with all of them on the validation set: what the two attentions share by
 # name and shape is taken over, the rest has initial values.  Scale paper is on IWSLT14 German to English; scales small
 # and smoke (table 4.6-stand-in) on Multi30k, by the models of table-4.4.sh, which are trained once for both.
-set -euo pipefail
 paper=peng_thesis table=4.6 family="efficient attention translation" baselines=(copy)
 licence="WMT14, IWSLT14, Multi30k: for research; made-up sentences at the smoke scale: none needed"
 rows=("trained "{S-attn,NS-attn,RFA}) smoke_rows=("trained S-attn")
@@ -53,5 +52,4 @@ cell() {
     record {S-attn,NS-attn,RFA}.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -5,7 +5,6 @@
 # The rows of table 5.5b-stand-in, at scales small and smoke, are no documents: captions of Multi30k (made-up sentences)
 # that happen to follow one another, eight to a "document", which need no context.  They show that windows train, that
 # decoding goes on from its own translations, and what memory sizes of a quarter cost.
-set -euo pipefail
 paper=peng_thesis table=5.5b family="efficient attention translation" baselines=(copy)
 licence="IWSLT14: CC BY-NC-ND; Multi30k: for research; made-up sentences at the smoke scale: none needed"
 rows=(BASE "ABC-MLP 32-16") smoke_rows=("ABC-MLP 32-16") paper_rows=(BASE {Linformer,ABC-RD,ABC-MLP}" 128-64")
@@ -53,5 +52,4 @@ cell() {
         "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -8,7 +8,6 @@
 # Brown corpus, is continued with each attention on the same text, then fine-tuned on SST's binary sentences; --from DIR
 # holds brown.zip and stsa.binary.*.  Texts are short, so memories are of 16 and 32 slots.  One row more is not
 # continued at all: the thesis says that all such models failed.
-set -euo pipefail
 paper=peng_thesis table=5.6 family="efficient attention classifiers"
 licence="Brown, SST, GLUE: non-commercial, for research; smoke: none needed, the sentences are made up"
 rows=(BASE {Linformer,ABC-MLP}\ {16,32} "ABC-MLP 32, not continued")
@@ -58,5 +57,4 @@ cell() {
         "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

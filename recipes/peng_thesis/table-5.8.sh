@@ -3,7 +3,6 @@
 # One layer of RoBERTa-base's size, forward alone, 512 tokens, batch 16; the thesis has a GPU, here it is the processor,
 # at scale paper the GPU.  Memory is what a pass adds at most.  All layers take turns in one measurement, which the
 # cells of one seed share; another seed is another measurement.
-set -euo pipefail
 paper=peng_thesis table=5.8 family="efficient encoder layers alone" licence="none needed, inputs are random"
 rows=(BASE {Linformer,ABC-MLP}" "{64,128})
 smoke_rows=(BASE "ABC-MLP 64") seeds_small=2 seeds_paper=2
@@ -22,5 +21,4 @@ cell() {
     record encoding.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -5,7 +5,6 @@
 # Lei et al. (2017b) is: 32 rows, SGD of rate 1.0 (0.5 for C and F) that shrinks by 0.98 an epoch from the 175th of 300
 # on, clipping at 5.  Scales small and smoke are table 6.3-stand-in: a part of the Brown corpus, a tenth of the
 # parameters, and Adam.  Row LSTM 2 layers 10M is not in the source: the rows of 10M can be compared with it.
-set -euo pipefail
 paper=peng_thesis table=6.3 family="rational language models"
 licence="Penn Treebank: LDC; Brown: non-commercial; made-up sentences at the smoke scale: none needed"
 rows=("LSTM 2 layers 24M" "LSTM 3 layers 24M" {LSTM,"RRNN(B)","RRNN(B) max-plus","RRNN(C)","RRNN(F)"}" 2 layers 10M"
@@ -38,5 +37,4 @@ cell() {
         "test_perplexity[perplexity]=validate.log:2^test_loss"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -9,7 +9,6 @@
 # corpora and glove.840B.300d.txt.  Scale small learns its vectors, with hidden sizes at the low end of the published
 # range and fewer and shorter draws.  subj and CR have no official splits: 80, 10 and 10 percent are drawn once.  l2
 # regularisation is fairseq's weight decay in Adam, which is decoupled from the gradient.
-set -euo pipefail
 paper=peng_thesis table=6.5 family="rational text classification" seeds_small=5 seeds_paper=5
 licence="SST, subj, CR, Amazon reviews: for research; GloVe: PDDL; smoke: none needed, the sentences are made up"
 rows=({Amazon,SST,subj,CR}" "{LSTM,"RRNN(B)","RRNN(C)","RRNN(B) max-plus","RRNN(F)"})
@@ -44,5 +43,4 @@ cell() {
         "$shared/measurements.json" --require "train.log:valid_most_predicted@best<100"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

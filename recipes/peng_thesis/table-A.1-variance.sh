@@ -6,7 +6,6 @@
 # queries and keys of size 64: scaled to norm 1, with sigma 1 or 2, or as they are, with the factors of equation 4.10
 # and sigma 64^-1/4, as in scaled dot-product attention.  Where the kernel is far below 1, as there, the noise of
 # 1/sqrt(2 D) hides it.  Seeds draw other numbers.
-set -euo pipefail
 paper=peng_thesis table=A.1-variance family="random features alone" licence="none needed, inputs are random"
 ways=("unit norm, sigma 1" "unit norm, sigma 2" "equation 4.10")
 rows=("z = "{0.5,1,1.5,2,3}) baselines=()
@@ -23,5 +22,4 @@ cell() {
     record found.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # The cells of `make demo` (seqstruct/harness/demo.py): a plain Transformer and two with stack attention learn Dyck-2,
 # with shorter strings, fewer epochs and a rate that falls to 0.
-set -euo pipefail
 [[ -n "${SEQSTRUCT_RECIPE:-}" ]] || { echo "demo.sh: \`make demo\` runs these cells, and draws" >&2; exit 2; }
 paper=stack_attention table=demo family="stack attention language models" licence="none needed, the strings are sampled"
 rows=("dyck Tf" "dyck Tf+Nd" "dyck Tf+Sup") # the longest of the stacks does not start last
@@ -18,5 +17,4 @@ cell() {
     record "test_cross_entropy_difference[nats per symbol]=validate.log:test_difference/string length"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -2,7 +2,6 @@
 # Learning rates of figure 2 of Stack Attention at scale small: three values for each model, spread over the published
 # range, two epochs of marked reversal; figure-2.sh takes, for each model in all languages, the one that ends lowest on
 # the validation strings.
-set -euo pipefail
 paper=stack_attention table=figure-2-pilot family="stack attention language models"
 licence="none needed, the strings are sampled"
 rows=({Tf,Tf+Sup,Tf+Nd,LSTM,LSTM+Sup,LSTM+Nd}" lr="{0.001,0.0025,0.006}) baselines=(5-gram)
@@ -31,5 +30,4 @@ cell() {
     record "validation_cross_entropy_difference[nats per symbol]=validate.log:valid_difference/string length"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -3,7 +3,6 @@
 # context-free language, a Transformer alone and with either stack.
 # Scale small has the published data, models, batches and optimizer; the learning rate is the one that figure-2-pilot.sh
 # chose, and there are 12 epochs (published: up to 200), five to ten minutes of one thread with compiled kernels.
-set -euo pipefail
 paper=stack_attention table=figure-2-published-lengths family="stack attention language models"
 licence="none needed, the strings are sampled" seeds_paper=10
 rows=({marked-reversal,hardest-cfl}" "{Tf,Tf+Sup,Tf+Nd}) baselines=({marked-reversal,hardest-cfl}" 5-gram")
@@ -35,5 +34,4 @@ cell() {
         "test_cross_entropy_difference[nats per symbol]=validate.log:test_difference/string length"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -6,7 +6,6 @@
 # batches and optimizer, and takes shorter strings, fewer epochs and the rate that figure-2-pilot.sh chose.
 # Figures 3 and 4: a Transformer with a stack leaves actions.png, what its stack does with a string of marked reversal
 # or of Dyck, by expectation where it is nondeterministic; that also leaves run.png, its most probable run.
-set -euo pipefail
 paper=stack_attention table=figure-2 family="stack attention language models" seeds_paper=10
 licence="none needed, the strings are sampled"
 languages=({marked,unmarked,padded}-reversal dyck hardest-cfl)
@@ -55,5 +54,4 @@ cell() {
         "5:parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

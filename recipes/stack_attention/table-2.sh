@@ -9,7 +9,6 @@
 # Deviations: EOS stands for BOS at the input, as in fairseq; training sentences longer than a whole batch (at most 128
 # to 512 tokens) are left out; a shard of the training set is an epoch of fairseq's, so a learning rate of a plateau and
 # the patience count validations, and batches are made within a shard.
-set -euo pipefail
 paper=stack_attention table=2 family="stack attention sentence language models" seeds_paper=20
 licence="Penn Treebank: of the Linguistic Data Consortium; nltk's sample of it and Brown: non-commercial; WikiText-2: "
 licence+="CC BY-SA; made-up sentences at the smoke scale: none needed"
@@ -49,5 +48,4 @@ cell() {
         "test_perplexity[perplexity]=validate.log:test_ppl" "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -9,7 +9,6 @@
 # the beam, divides theirs alone (--lenpen 1, EOS counted) and goes on until it has as many of them as the beam is wide.
 # All that is unfinished at one step has one length, so there division changes no choice.  A shard of the training set
 # is an epoch of fairseq's, as in table-2.sh.  Test BLEU is sacreBLEU on the raw references.
-set -euo pipefail
 paper=stack_attention table=3 family="stack attention translation" seeds_paper=5
 licence="Europarl and WMT news test sets: for research; made-up pairs at the smoke scale: none needed"
 rows=({Tf,Tf+Sup,Tf+Nd}" d=160" {Tf,Tf+Sup,Tf+Nd}" d=240" {Tf,Tf+Sup,Tf+Nd}" d=360")
@@ -44,5 +43,4 @@ cell() {
         "parameters[parameters]=train.log:parameters"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

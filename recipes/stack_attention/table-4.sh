@@ -5,7 +5,6 @@
 # parallel time).  At lengths where the work inside an operator is small beside its start, time grows like the
 # operators.  What is measured is this implementation: its softmax attention never holds all weights at once, so its
 # memory grows with n.
-set -euo pipefail
 paper=stack_attention table=4 family="attention layers alone" licence="none needed, inputs are random"
 rows=(SDPA Sup Nd) smoke_rows=(SDPA)
 
@@ -24,5 +23,4 @@ cell() {
     record growth.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

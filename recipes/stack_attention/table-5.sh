@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
 # Table 5 of Stack Attention, parameters of the context-free language models: figure-2.sh records them.
-exec "$(dirname "${BASH_SOURCE[0]}")/figure-2.sh" "$@"
+exec "$(dirname "$0")/figure-2.sh" --table 5 "$@"

@@ -7,7 +7,6 @@
 # of translation are on Multi30k, filled up to the 6,156 entries that table 3's parameters give; two languages have two
 # states and three, and the others cost what these do.  Scales smoke and small measure a CPU, and the greatest resident
 # memory of the process; scale paper measures a GPU where there is one, and its memory to 0.1 GB.
-set -euo pipefail
 paper=stack_attention table=6 family="cost of stack attention"
 licence="nltk's sample of the Penn Treebank: non-commercial; Multi30k: for research; strings are sampled"
 rows=(Tf Tf+Sup Tf+Nd {marked-reversal,hardest-cfl}" "{Tf,Tf+Sup,Tf+Nd,LSTM,LSTM+Sup,LSTM+Nd}
@@ -54,5 +53,4 @@ cell() {
     record cost.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -7,7 +7,6 @@
 # do an expression is a formula with probability 0.2.  Its size of s (appendix A.1) is 50 here.  Validation formulas
 # have the depths of training.  Scale small has a fifth of the formulas and 8 epochs, scale smoke a few and 2 epochs.
 # A cell leaves attention.png, Figure 3 and what the decoder attends to, for the formula of section 4.1.
-set -euo pipefail
 paper=structured_attention table=2 family="structured attention" seeds_paper=3
 licence="none needed, the formulas are sampled"
 rows=("No attention" Simple Structured) smoke_rows=(Structured) baselines=(copy constant)
@@ -39,5 +38,4 @@ cell() {
     record shares.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -7,7 +7,6 @@
 # Rows are named after the source's units and the attention; all score by the same bilinear map.  "no gamma", "unary l2"
 # and "from sigmoid" are footnote 6's: marginals as they are; they and a penalty on the bilinear map; they, from a
 # trained sigmoid model.  A cell leaves attention.png, as Figure 4: the weights of a test sentence and its reference.
-set -euo pipefail
 paper=structured_attention table=3 family="recurrent translation"
 licence="paper: ASPEC, by application at https://jipsti.jst.go.jp/aspec/; small: Multi30k, for research; "
 licence+="smoke: none needed"
@@ -61,5 +60,4 @@ cell() {
     record "validation_perplexity[perplexity]=train.log:valid_ppl@best" scores.json
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

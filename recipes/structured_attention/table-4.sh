@@ -8,7 +8,6 @@
 # from two settings of MemN2N, four of the unary CRF, eight of the binary one.  Training is that of appendix A.4, in
 # batches; the code takes single questions.  The last epoch's parameters are evaluated.  Scale smoke takes made-up
 # stories, which prove nothing.
-set -euo pipefail
 paper=structured_attention table=4 family="memory networks"
 licence="bAbI: CC BY 3.0; made-up stories at the smoke scale: none needed"
 models=(MemN2N "Binary CRF" "Unary CRF") rows=() baselines=()
@@ -60,5 +59,4 @@ cell() {
     record seeds.json "$shared/measurements.json"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -7,7 +7,6 @@
 # hard parents come from a joint_parser that is trained on the trees of UD English ParTUT and of UD English EWT's
 # development file, with the tags of a tagger learned from the Brown corpus.  Scale smoke takes made-up pairs.  A cell
 # with trees leaves tree.txt: the learned tree of a test sentence.
-set -euo pipefail
 paper=structured_attention table=5 family="natural language inference"
 licence="SNLI: CC BY-SA 4.0; GloVe: public domain; RTE, Brown: for research; UD ParTUT: CC BY-NC-SA; UD EWT: CC BY-SA"
 rows=("No attention" "No attention + hard parent" {Simple,Structured}" attention" "Pretrained structured attention")
@@ -83,5 +82,4 @@ cell() {
         "${more[@]}"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

@@ -37,6 +37,11 @@ def run(args: argparse.Namespace) -> int:
                         max_minutes=chosen.max_minutes)
             for cell in cells
         ]  # fmt: skip
+        if chosen.table and chosen.scale != "smoke":
+            own = {chosen.table, f"{chosen.table}-stand-in"}
+            plans = [plan for plan in plans if own & plan.tables]
+            if not plans:
+                raise ValueError(f"table {chosen.table} has none of these rows at scale {chosen.scale}")
         if chosen.list:
             _print_list(plans)
         elif chosen.estimate:

@@ -25,6 +25,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draws (default: 1)")
     parser.add_argument("--labels", metavar="DATA", help="a prepared folder with classes: a setting has to be better "
                         "on validation than always giving the most frequent one, by three standard errors")
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="wall-clock limit of each training")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make, or to go on with")
     parser.set_defaults(run=run)
 
@@ -42,5 +43,6 @@ def run(args: argparse.Namespace) -> None:
         from seqstruct.harness.baselines import read_labels
 
         least = chance([label for _, label in read_labels(Path(args.labels))("valid")])
-    train = hydra_training(args.config_dir, args.config_name, args.overrides, args.out)
+    limit = [f"optimization.stop_time_hours={args.max_minutes / 60}"] if args.max_minutes else []
+    train = hydra_training(args.config_dir, args.config_name, [*args.overrides, *limit], args.out)
     search(settings, Path(args.out), args.seed, least, train)

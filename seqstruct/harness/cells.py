@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import write_json
 from seqstruct.harness import logs
 from seqstruct.harness.configs import read_config
 from seqstruct.harness.process import CommandFailed, run_command, terminate_all
@@ -90,29 +90,38 @@ def _run_step(plan: Plan, step: Step, progress: Progress) -> None:
     name = hashlib.sha256(line.encode()).hexdigest()[:16]
     finished = read_json(plan.out / STEPS) if (plan.out / STEPS).exists() else {}
     if step.kind in ("prepare", "shared"):
-        target = plan.script.root / step.target
-        os.makedirs(target.parent, exist_ok=True)
-        with locked(target.parent / f".{target.name}.lock"):
-            if not (target if step.kind == "prepare" else target / SHARED).exists():
-                progress.say(f"{plan.cell}: {target.name}")
-                mend_last_checkpoint(target)
-                usage = _run(plan, line)
-                if step.words[0] == "fairseq-hydra-train":
-                    write_json(target / USAGE, usage)
-        if (target / USAGE).exists() and name not in finished:
-            # what it took is said of every cell that takes it
-            usage = {**read_json(target / USAGE), "kind": "shared", "log": str(target / "train.log")}
+        usage = _make(plan, step, line, progress)
+        if usage and name not in finished:
             write_json(plan.out / STEPS, {**finished, name: usage})
         return
     if name in finished:
         return
-    if step.kind != "train":
-        if step.kind in ("log", "step"):
+    if step.kind == "train":
+        usage = _train(plan, step, line, plan.out / step.target, progress)
+    else:
+        if step.kind != "record":
             progress.say(f"{plan.cell}: {' '.join(step.words[:3])} ...")
         usage = _run(plan, line)
-    else:
-        usage = _train(plan, step, line, progress)
     write_json(plan.out / STEPS, {**finished, name: {**usage, "kind": step.kind, "log": step.target}})
+
+
+def _make(plan: Plan, step: Step, line: str, progress: Progress) -> dict[str, Any]:
+    """Make what several cells take, unless it is there; what a training took, which is said of every cell."""
+    target = plan.script.root / step.target
+    mark, log = target / SHARED, target / "train.log"
+    os.makedirs(target.parent, exist_ok=True)
+    with locked(target.parent / f".{target.name}.lock"):
+        if not (target if step.kind == "prepare" else mark).exists():
+            progress.say(f"{plan.cell}: {target.name}")
+            if step.words[0] != "fairseq-hydra-train":
+                _run(plan, line)
+            else:
+                try:
+                    write_json(target / USAGE, _train(plan, step, line, log, progress))
+                except ValueError:
+                    mark.unlink(missing_ok=True)
+                    raise
+    return {**read_json(target / USAGE), "kind": "shared", "log": str(log)} if (target / USAGE).exists() else {}
 
 
 def _run(plan: Plan, line: str, on_line: Any = None) -> dict[str, float]:
@@ -131,7 +140,7 @@ def _run(plan: Plan, line: str, on_line: Any = None) -> dict[str, float]:
     return {"seconds": usage.seconds, "peak_memory": usage.peak_memory}
 
 
-def _train(plan: Plan, step: Step, line: str, progress: Progress) -> dict[str, float]:
+def _train(plan: Plan, step: Step, line: str, log: Path, progress: Progress) -> dict[str, float]:
     folder = plan.script.root / next(w.split("=", 1)[1] for w in step.words if w.startswith("checkpoint.save_dir="))
     mend_last_checkpoint(folder)
     bar = progress.task(str(plan.cell), _epochs(plan, step))
@@ -154,8 +163,8 @@ def _train(plan: Plan, step: Step, line: str, progress: Progress) -> dict[str, f
     last, best = folder / "checkpoint_last.pt", folder / "checkpoint_best.pt"
     if last.exists() and not best.exists():
         raise ValueError(f"{plan.cell}: training ended before it was validated; --max-minutes allows more")
-    lines = (plan.out / step.target).read_text(encoding="utf-8").splitlines()
-    return {**usage, "seconds": logs.seconds(lines) or usage["seconds"]}
+    seconds = logs.seconds(log.read_text(encoding="utf-8").splitlines())
+    return {**usage, "seconds": seconds or usage["seconds"]}
 
 
 def _numbers(out: Path) -> str:
@@ -195,13 +204,6 @@ def mend_last_checkpoint(folder: Path) -> None:
         if best.exists() and zipfile.is_zipfile(best):
             shutil.copyfile(best, folder / "checkpoint_last.pt.copy")
             os.replace(folder / "checkpoint_last.pt.copy", last)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write a value to a file that appears only when it is whole."""
-    with atomic_write(path) as stream:
-        json.dump(content, stream, indent=1)
-        stream.write("\n")
 
 
 def read_json(path: Path) -> Any:

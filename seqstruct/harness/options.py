@@ -15,6 +15,8 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
                         "a laptop, at most 30 minutes a cell on one thread; paper: as published (default: small)")
     parser.add_argument("--row", "--rows", nargs="+", action="extend", metavar="GLOB",
                         help="only rows that match, as in a shell (* and ?)")
+    parser.add_argument("--table", metavar="NAME", help="only rows of this table or its stand-in, where a recipe has "
+                        "those of several (at the smoke scale, which proves the commands alone, all)")
     parser.add_argument("--seeds", "--seed", type=int, nargs="+", metavar="N", help="these seeds, from 1 on")
     parser.add_argument("--list", action="store_true", help="list the cells and how far they are; run nothing")
     parser.add_argument("--estimate", action="store_true",

@@ -25,8 +25,10 @@ from seqstruct.harness.records import PAPERS, SCALES
 VARIABLE = "SEQSTRUCT_COMPILED"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 ESTIMATES = ("minutes", "disk", "download")
+KEPT = ("table", "also", "dataset", "threads", *ESTIMATES)  # of what a cell sets
 SHARED = "finished"  # the file in a shared step's folder
 # words that the shell makes when the command runs: what a search chose, the shards of prepared data
+TABLE = re.compile(r"([\w.-]+):[a-z]")
 CHOSEN = re.compile(r"([\w.]+=)?\$\((cat|python -m seqstruct\.data\.shards) ([^()'\"$`;|&<>]+)\)")
 
 
@@ -58,10 +60,10 @@ class Step:
 class Plan:
     """A cell's commands in its folder `out`.
 
-    table, dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download (MiB; a download
-    counts once), threads (of its commands, by default one but at scale paper): as the recipe says.  compiled: whether
-    kernels are.  configuration: sixteen hexadecimal digits over all that decides its numbers, seed and places of files
-    apart: the commands and the configs that they compose.
+    table, also (other tables), dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download
+    (MiB; a download counts once), threads (of its commands, by default one but at scale paper): as the recipe says.
+    compiled: whether kernels are.  configuration: sixteen hexadecimal digits over all that decides its numbers, seed
+    and places of files apart: the commands and the configs that they compose.
     """
 
     script: Script
@@ -71,12 +73,19 @@ class Plan:
     steps: tuple[Step, ...]
     configuration: str
     table: str
+    also: str
     dataset: str
     minutes: float
     disk: float
     download: float
     threads: str
     compiled: bool
+
+    @property
+    def tables(self) -> set[str]:
+        """Those that its numbers stand in: its own, and what is named in front of a metric or a file of metrics."""
+        named = (TABLE.match(word) for step in self.steps for word in step.words)
+        return {self.table, *self.also.split(), *(match[1] for match in named if match)}
 
     @property
     def place(self) -> Path:
@@ -238,7 +247,7 @@ class Script:
         """
         folder = _from(self.root, Path(runs).resolve() / self.paper)
         said = self._cell(cell, Path("OUT"), Path("RUNS"), source=None, reference=False)
-        head = {kind: words[0] for kind, words in said if kind in ("table", "dataset", "threads", *ESTIMATES)}
+        head = {kind: words[0] for kind, words in said if kind in KEPT}
         whole = [self.paper, head["table"], cell.row, cell.scale, self._decisive(said)]
         configuration = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
         name = f"{_file_name(cell.row)}-{cell.scale}-{configuration[:8]}-seed{cell.seed}"
@@ -257,7 +266,7 @@ class Script:
                 raise ValueError(f"{self.path}: {cell}: {name}={head[name]!r} is no number") from None
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
-            head["table"], head["dataset"], **numbers, threads=head["threads"],
+            head["table"], head["also"], head["dataset"], **numbers, threads=head["threads"],
             compiled=os.environ.get(VARIABLE) == "1" if compiled is None else compiled,
         )  # fmt: skip
 

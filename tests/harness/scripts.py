@@ -10,7 +10,6 @@ TEXT = r"""#!/usr/bin/env bash
 # Counts of nothing.
 #
 # It has two paragraphs.
-set -euo pipefail
 paper=nmt_lectures table=1.5 family=counters licence="public domain" seeds_small=2 seeds_paper=3
 rows=(plain "stack + gate" fail)
 smoke_rows=(plain)
@@ -31,7 +30,6 @@ cell() {
     record "times[runs]=counted.log:valid_times/length" "1.6:seed[]=counted.log:valid_seed"
 }
 
-# shellcheck source=recipes/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"
 """
 COPY = """import json, sys
@@ -55,6 +53,16 @@ said = {"valid_times": len(f.read_text()), "valid_times_2": 1.5, "valid_times_1"
 print(f"2026-01-01 00:00:00 | INFO | valid | {json.dumps(said)}")
 sys.exit("bad luck" if row == "fail" else 0)
 """
+# trains for one epoch in its checkpoint.save_dir, and says what fairseq would
+TRAIN = r"""#!/usr/bin/env python3
+import json, pathlib, sys
+folder = pathlib.Path(next(word.split("=", 1)[1] for word in sys.argv if word.startswith("checkpoint.save_dir=")))
+names = ["last"] if "optimization.stop_time_hours=0.001" in sys.argv else ["best", "last"]  # not validated
+for name in names:
+    (folder / f"checkpoint_{name}.pt").write_text("weights")
+said = {"epoch": "1", "valid_loss": "0.5", "valid_best_loss": "0.5"}
+print(f"2026-01-01 00:00:00 | INFO | valid | {json.dumps(said)}", flush=True)
+"""
 
 
 def make_repository(folder: Path, text: str = TEXT) -> Path:
@@ -66,8 +74,10 @@ def make_repository(folder: Path, text: str = TEXT) -> Path:
     binary = folder / "repository" / "bin" / "fairseq-validate"
     binary.parent.mkdir()
     binary.write_text(VALIDATE, encoding="utf-8")
+    training = binary.with_name("fairseq-hydra-train")
+    training.write_text(TRAIN, encoding="utf-8")
     (binary.parent / "make.py").write_text(MAKE, encoding="utf-8")
     (binary.parent / "copy.py").write_text(COPY, encoding="utf-8")
-    for path in (script, binary):
+    for path in (script, binary, training):
         path.chmod(0o755)
     return script

@@ -84,6 +84,34 @@ def test_a_failure_is_one_sentence_and_goes_on_from_there(call, tmp_path):
     assert runs_of(tmp_path, "fail") == ["xx"] and [p.read_text() for p in tmp_path.rglob("shared/*/times")] == ["x"]
 
 
+def test_a_training_that_cells_share_shows_its_progress_and_keeps_the_limit(call, script, tmp_path):
+    script.path.write_text(TEXT.replace("    log=counted", '    shared "lm" fairseq-hydra-train first\n    log=counted'))
+    status, _, shown = call("--row", "plain", "--seeds", "1", "2", "--max-minutes", "3")
+    assert status == 0 and shown.count("epoch 1, validation loss 0.5000") == 1
+    (log,) = tmp_path.rglob("shared/lm-*/train.log")
+    assert log.read_text().count("| valid |") == 1 and (log.parent / "finished").exists()
+    _, text, _ = call("--row", "plain", "--seeds", "1", "--max-minutes", "3", "--print")
+    assert f"optimization.stop_time_hours=0.05 2>&1 | tee -a {log}" in text
+    status, _, shown = call("--row", "plain", "--seeds", "3", "--max-minutes", "0.06")
+    assert status == 1 and "--max-minutes allows more" in shown
+    assert len([*tmp_path.rglob("shared/lm-*")]) == 2 and len([*tmp_path.rglob("shared/lm-*/finished")]) == 1
+
+
+def test_rows_of_one_table_alone(call, script):
+    script.path.write_text(TEXT.replace("    raw numbers", '    [[ "$row" != copy ]] || also="2.1 2.2"\n    raw numbers'))
+
+    def rows(*options):
+        return [line.split("  ")[1].split(",")[0] for line in call("--list", "--seeds", "1", *options)[1].splitlines()]
+
+    every = ["plain", "stack + gate", "fail", "copy"]
+    assert rows("--table", "1.5") == rows("--table", "1.5-stand-in") == rows() == every
+    assert rows("--table", "1.6") == every[:3] and rows("--table", "2.2") == ["copy"]
+    assert rows("--table", "1.6", "--row", "plain", "copy") == ["plain"]
+    assert rows("--table", "2.2", "--scale", "smoke") == ["plain", "copy"]
+    status, _, shown = call("--table", "2.3", "--list")
+    assert status == 1 and "table 2.3 has none of these rows at scale small" in shown
+
+
 def test_list_and_estimate_run_nothing(call, tmp_path):
     call("--row", "plain", "--seeds", "1")
     _, listed, _ = call("--list", "--row", "plain", "copy")
