@@ -11,7 +11,7 @@ NOTEBOOKS := $(patsubst docs/%.ipynb,docs/generated/%.md,$(wildcard docs/noteboo
 .PHONY: demo test test-settings smoke evidence lint readme docs venv clean
 
 demo: $(STAMP)
-	$(BIN)/python -m seqstruct.harness.demo
+	$(BIN)/python -m seqstruct.plots.demo
 
 test: $(STAMP)
 	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)

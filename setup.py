@@ -53,7 +53,7 @@ setup(
     ],
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["seqstruct", "seqstruct.*"]),
-    package_data={"seqstruct.ops.compiled": ["*.cpp", "*.h"]},
+    package_data={"seqstruct.harness": ["page.html"], "seqstruct.ops.compiled": ["*.cpp", "*.h"]},
     cmdclass={"build_py": BuildWithShared},
     # the least version of each is the oldest line that was tried: that of constraints.txt
     install_requires=[

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import seqstruct
-from seqstruct.harness.shared import INSTALLED
+from seqstruct.harness.paper import INSTALLED
 from tests.requirements import EVERYTHING, EXTRAS, REQUIRED
 
 ROOT = Path(__file__).resolve().parents[1]

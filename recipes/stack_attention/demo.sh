@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The cells of `make demo` (seqstruct/harness/demo.py): a plain Transformer and two with stack attention learn Dyck-2,
+# The cells of `make demo` (seqstruct/plots/demo.py): a plain Transformer and two with stack attention learn Dyck-2,
 # with shorter strings, fewer epochs and a rate that falls to 0.
 [[ -n "${SEQSTRUCT_RECIPE:-}" ]] || { echo "demo.sh: \`make demo\` runs these cells, and draws" >&2; exit 2; }
 paper=stack_attention table=demo family="stack attention language models" licence="none needed, the strings are sampled"

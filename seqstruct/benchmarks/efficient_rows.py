@@ -20,7 +20,7 @@ from seqstruct.benchmarks.decode import BATCH, LIMIT, states
 from seqstruct.benchmarks.encode import BASE
 from seqstruct.benchmarks.timing import Place
 from seqstruct.command import module_parser, run_module
-from seqstruct.harness.measurements import Measurement, write
+from seqstruct.scoring.measurement import Measurement, write
 
 DECODERS = {  # in the benchmark
     "softmax": "softmax",

@@ -9,9 +9,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqstruct.bridge.logs import generation_speed
 from seqstruct.command import module_parser, run_module
-from seqstruct.harness.logs import generation_speed
-from seqstruct.harness.measurements import Measurement, write
+from seqstruct.scoring.measurement import Measurement, write
 
 
 def fastest(logs: Sequence[str | Path]) -> float:

@@ -24,7 +24,7 @@ from seqstruct.benchmarks.growth_cases import TABLE_4_1, TABLE_5_2
 from seqstruct.benchmarks.stack import layer
 from seqstruct.benchmarks.timing import Audit, Contestant, audit, measure
 from seqstruct.command import module_parser, run_module
-from seqstruct.harness.measurements import Measurement, write
+from seqstruct.scoring.measurement import Measurement, write
 
 LAYERS = {
     "SDPA": ("softmax", {}),

@@ -20,8 +20,8 @@ from fairseq.data import Dictionary
 from seqstruct.benchmarks.timing import Contestant, Place, audit, measure
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.listops.formulas import SYMBOLS
-from seqstruct.harness.measurements import Measurement, write
 from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
+from seqstruct.scoring.measurement import Measurement, write
 
 
 def compared(

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.harness.measurements import Measurement, write
 from seqstruct.ops.memory.feature_maps import GaussianMap
 from seqstruct.ops.memory.linear_attention import empty_memory, read, schedule
 from seqstruct.ops.memory.linear_attention import write as write_memory
 from seqstruct.ops.memory.random_features import gaussian_features
+from seqstruct.scoring.measurement import Measurement, write
 
 FREQUENCIES, DIM, KEYS = 64, 64, 200
 WAYS = {"unit norm, sigma 1": (True, 1.0), "unit norm, sigma 2": (True, 2.0), "equation 4.10": (False, DIM**-0.25)}

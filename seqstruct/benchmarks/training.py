@@ -13,10 +13,10 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from seqstruct.bridge.logs import parse_lines
 from seqstruct.command import module_parser, run_module
-from seqstruct.harness.logs import parse_lines
-from seqstruct.harness.measurements import Measurement, write
 from seqstruct.harness.process import fairseq, run_command
+from seqstruct.scoring.measurement import Measurement, write
 
 EVERY = 25  # updates to a line of the log
 LIMITS = (

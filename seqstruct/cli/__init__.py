@@ -12,8 +12,8 @@ from pkgutil import iter_modules
 from typing import Sequence
 
 import seqstruct
+from seqstruct.bridge.quiet import quiet
 from seqstruct.command import answer
-from seqstruct.harness.quiet import quiet
 
 
 def build_parser() -> argparse.ArgumentParser:

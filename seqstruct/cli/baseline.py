@@ -36,9 +36,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print one number a line, or a JSON list of them."""
-    from seqstruct.harness.baselines import measure
-    from seqstruct.harness.measurements import write
     from seqstruct.harness.records import format_value
+    from seqstruct.scoring.measurement import write
+    from seqstruct.scoring.named_baselines import measure
 
     options = {name: getattr(args, name) for name in ("sentences", "discount", "languages", "metrics", "steps")}
     options["splits"] = dict(entry.split("=", 1) for entry in args.splits) if args.splits else None

@@ -35,9 +35,10 @@ def run(args: argparse.Namespace) -> None:
     from pathlib import Path
 
     from seqstruct.harness.cells import STEPS, read_json
-    from seqstruct.harness.measurements import read, require, write
+    from seqstruct.harness.measurements import read, require
     from seqstruct.harness.recording import make_records
     from seqstruct.harness.records import append_records, format_value
+    from seqstruct.scoring.measurement import write
 
     cell = Path(args.cell)
     require(cell, args.require)

@@ -30,5 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
     folder = paper_folder(args.paper)
     records = args.records or folder / "records"
+    if args.records and not records.is_dir():
+        raise ValueError(f"{records}: expected a folder of records, found none")
     print(report(folder, records, table=args.table, scales=args.scale, everything=args.everything,
                  seeds=args.seeds, output=args.format), end="")

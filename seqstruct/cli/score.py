@@ -133,7 +133,7 @@ def _read_data(args: argparse.Namespace) -> None:
 
 
 def _record(scores: Sequence[dict], path: str, names: Sequence[str]) -> None:
-    from seqstruct.harness.measurements import Measurement, write
+    from seqstruct.scoring.measurement import Measurement, write
 
     units = {"chrf": "chrF2", "ter": "TER", "gleu": "GLEU"}
     found = []

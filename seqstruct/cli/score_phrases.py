@@ -39,9 +39,9 @@ def run(args: argparse.Namespace) -> int:
     """Write the table and say what was left out.  Raises ValueError or OSError with one sentence."""
     import os
 
-    from seqstruct.harness.measurements import Measurement, write
     from seqstruct.harness.progress import Progress
     from seqstruct.scoring.forced import load_scorer
+    from seqstruct.scoring.measurement import Measurement, write
     from seqstruct.scoring.phrase_table import score_table
     from seqstruct.scoring.resumable import fingerprint
 
@@ -56,10 +56,10 @@ def run(args: argparse.Namespace) -> int:
     os.stat(args.table)  # before the models are loaded
     scorer = load_scorer(args.checkpoint, args.data, args.subword_model, args.cpu)
     with Progress() as bars:
-        task = bars.task(os.path.basename(args.table), 100)
+        advance = bars.task(os.path.basename(args.table), 100)
 
         def progress(done: int, size: int, note: str) -> None:
-            task.advance(100 * done / size, f"% of {size / 1e6:.1f} MB, {note}")
+            advance(100 * done / size, f"% of {size / 1e6:.1f} MB, {note}")
 
         report = score_table(
             args.table, args.out, scorer, lambda text: bars.say(f"{args.table}: {text}"), progress,

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
     settings = read_settings(Path(args.settings), args.overrides)
     least = None
     if args.labels:
-        from seqstruct.harness.baselines import read_labels
+        from seqstruct.scoring.named_baselines import read_labels
 
         least = chance([label for _, label in read_labels(Path(args.labels))("valid")])
     limit = [f"optimization.stop_time_hours={args.max_minutes / 60}"] if args.max_minutes else []

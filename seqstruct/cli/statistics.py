@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _record(lines: list, path: str) -> None:
-    from seqstruct.harness.measurements import Measurement, write
+    from seqstruct.scoring.measurement import Measurement, write
 
     if len(lines) != 1 or lines[0].missing:
         raise ValueError(f"--record: {lines[0].missing}" if len(lines) == 1 else "--record: expected one segmentation")

@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Iterator
 
@@ -87,6 +87,20 @@ def _lock(folder: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+@contextmanager
+def locked(path: str | os.PathLike, wait: bool = True) -> Iterator[bool]:
+    """Hold the advisory lock of a folder, or of a file that is made for it; wait: else False if another holds it."""
+    handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT)
+    held = False
+    try:
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            held = True
+        yield held
+    finally:
+        os.close(handle)
 
 
 def write_json(path: str | os.PathLike, value: object) -> None:

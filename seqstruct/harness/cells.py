@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
@@ -12,16 +11,15 @@ import signal
 import sys
 import threading
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.files import write_json
-from seqstruct.harness import logs
+from seqstruct.bridge import logs
+from seqstruct.data.files import locked, write_json
 from seqstruct.harness.configs import read_config
-from seqstruct.harness.process import CommandFailed, run_command, terminate_all
+from seqstruct.harness.process import run_command, terminate_all
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.script import SHARED, Plan, Step
 
@@ -48,9 +46,14 @@ def run_plans(plans: Sequence[Plan], *, jobs: int = 1) -> None:
 
     Raises ValueError or OSError with one sentence for what failed.
     """
+    side_by_side(run_plan, plans, jobs)
+
+
+def side_by_side(work: Callable[[Plan, Progress, threading.Event], None], plans: Sequence[Plan], jobs: int) -> None:
+    """Do some work for each cell, `jobs` of them at a time; the first exception of one, or here, ends all."""
     stop = threading.Event()
     with Progress() as progress, ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = [pool.submit(run_plan, plan, progress, stop) for plan in plans]
+        futures = [pool.submit(work, plan, progress, stop) for plan in plans]
         try:
             finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for future in finished:
@@ -135,15 +138,15 @@ def _run(plan: Plan, line: str, on_line: Any = None) -> dict[str, float]:
     try:
         usage = run_command(["bash", "-o", "pipefail", "-c", line], plan.out / "output.log", on_line=on_line,
                             environment=environment, folder=plan.script.root)  # fmt: skip
-    except CommandFailed as error:
-        raise CommandFailed(f"{plan.cell}: {line.partition(' --')[0]}: {error.tail()}") from None
+    except ValueError as error:
+        raise ValueError(f"{plan.cell}: {line.partition(' --')[0]}: {error}") from None
     return {"seconds": usage.seconds, "peak_memory": usage.peak_memory}
 
 
 def _train(plan: Plan, step: Step, line: str, log: Path, progress: Progress) -> dict[str, float]:
     folder = plan.script.root / next(w.split("=", 1)[1] for w in step.words if w.startswith("checkpoint.save_dir="))
     mend_last_checkpoint(folder)
-    bar = progress.task(str(plan.cell), _epochs(plan, step))
+    advance = progress.task(str(plan.cell), _epochs(plan, step))
     shown = ""
 
     def show(text: str) -> None:
@@ -157,7 +160,7 @@ def _train(plan: Plan, step: Step, line: str, log: Path, progress: Progress) -> 
         note = "" if value is None else f"epoch {entry.statistics['epoch']:.0f}, validation {shown} {value:.4f}"
         done = entry.statistics.get("epoch" if note else "update")
         if done is not None:
-            bar.advance(done, note)
+            advance(done, note)
 
     usage = _run(plan, line, show)
     last, best = folder / "checkpoint_last.pt", folder / "checkpoint_best.pt"
@@ -180,17 +183,6 @@ def _epochs(plan: Plan, step: Step) -> float:
     config = read_config(plan.script.root, step.words) or {"files": {}}
     said = [content.get("optimization", {}).get("max_epoch") for content in config["files"].values()]
     return float(next((epochs for epochs in reversed(said) if epochs), math.inf))
-
-
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the advisory lock of a folder, or of a file that is made for it."""
-    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def mend_last_checkpoint(folder: Path) -> None:

@@ -9,26 +9,22 @@ ended it.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import shlex
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from seqstruct.harness.cells import interrupt_on_sigterm, run_plan
-from seqstruct.harness.options import options_parser
-from seqstruct.harness.process import CommandFailed, terminate_all
+from seqstruct.data.files import locked
+from seqstruct.harness.cells import interrupt_on_sigterm, run_plan, side_by_side
 from seqstruct.harness.progress import Progress
-from seqstruct.harness.records import read_folder
+from seqstruct.harness.records import SCALES, read_folder
 from seqstruct.harness.script import VARIABLE, Plan, Script
 
 LIST = Path("recipes/evidence.txt")
-CHOICES = {"scale", "row", "seeds"}  # the options that a line may have
 
 
 def name_of(plan: Plan) -> str:
@@ -54,20 +50,21 @@ def read_list(path: Path, runs: str = "runs") -> list[Plan]:
     """
     root = path.resolve().parent.parent
     plans: dict[str, Plan] = {}
+    parser = argparse.ArgumentParser(exit_on_error=False, add_help=False)
+    parser.add_argument("script")
+    parser.add_argument("--scale", choices=SCALES, default="small")
+    parser.add_argument("--row", nargs="+")
+    parser.add_argument("--seeds", nargs="+", type=int)
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         words = shlex.split(line, comments=True)
         compiled = words[:1] == [f"{VARIABLE}=1"]
-        words = words[compiled:]
-        if not words:
+        if not words[compiled:]:
             continue
-        parser = options_parser(words[0])
-        parser.exit_on_error = False
         try:
-            args, unknown = parser.parse_known_args(words[1:])
-            given = {name for name, value in vars(args).items() if value != parser.get_default(name)}
-            if unknown or given - CHOICES:
-                raise ValueError(f"expected --scale, --row and --seeds alone, got {shlex.join(words[1:])}")
-            script = Script(root / words[0])
+            args, unknown = parser.parse_known_args(words[compiled:])
+            if unknown:
+                raise ValueError(f"expected --scale, --row and --seeds alone, got {shlex.join(unknown)}")
+            script = Script(root / args.script)
             for cell in script.cells(args.scale, args.row, args.seeds):
                 plan = script.plan(cell, runs=runs, compiled=compiled)
                 plans.setdefault(name_of(plan), plan)
@@ -76,21 +73,11 @@ def read_list(path: Path, runs: str = "runs") -> list[Plan]:
     return list(plans.values())
 
 
-def _lock(plan: Plan) -> Path:
-    return plan.out.parent / f".{plan.out.name}.evidence"
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[bool]:
-    """Hold a lock, or say by False that another process does."""
+def _held(plan: Plan) -> AbstractContextManager[bool]:
+    """A lock of the cell's that is held, or, by False, is another process's."""
+    path = plan.out.parent / f".{plan.out.name}.evidence"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, "w", encoding="utf-8") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
+    return locked(path, wait=False)
 
 
 def status(plans: Sequence[Plan]) -> str:
@@ -101,7 +88,7 @@ def status(plans: Sequence[Plan]) -> str:
     for plan in plans:
         state = "done"
         if key_of(plan) not in known[plan.records]:
-            with _held(_lock(plan)) as free:
+            with _held(plan) as free:
                 state = "left" if free else "running"
             minutes += plan.minutes
         count[state] += 1
@@ -116,16 +103,15 @@ def run_all(plans: Sequence[Plan], *, jobs: int, commit: bool) -> list[str]:
     commit: commit the paper's records after each cell.
     """
     failed: list[str] = []
-    stop = threading.Event()
 
-    def work(plan: Plan, progress: Progress) -> None:
-        with _held(_lock(plan)) as free:
+    def work(plan: Plan, progress: Progress, stop: threading.Event) -> None:
+        with _held(plan) as free:
             if stop.is_set() or not free or key_of(plan) in recorded(plan.records):
                 return
             progress.say(f"begun   {name_of(plan)}")
             try:
                 run_plan(plan, progress, stop)
-            except (CommandFailed, ValueError, OSError) as error:
+            except (ValueError, OSError) as error:
                 if not stop.is_set():
                     failed.append(name_of(plan))
                     progress.say(f"failed  {name_of(plan)}: {error}")
@@ -134,18 +120,7 @@ def run_all(plans: Sequence[Plan], *, jobs: int, commit: bool) -> list[str]:
             if commit:
                 _commit(plan)
 
-    with Progress() as progress, ThreadPoolExecutor(max_workers=jobs) as pool:
-        futures = [pool.submit(work, plan, progress) for plan in plans]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(future.done() for future in futures):
-                terminate_all()
-                wait(futures, timeout=0.2)
-            raise
+    side_by_side(work, plans, jobs)
     return failed
 
 

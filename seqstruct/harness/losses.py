@@ -6,13 +6,12 @@ first update at which it is at or below the first's, where there is one.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from seqstruct.harness import logs
-from seqstruct.harness.measurements import Measurement, write
+from seqstruct.bridge import logs
+from seqstruct.command import module_parser, run_module
+from seqstruct.scoring.measurement import Measurement, write
 
 
 def loss_curve(log: Path) -> list[tuple[float, float]]:
@@ -45,17 +44,11 @@ def measure(first: Path, second: Path | None) -> list[Measurement]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the measurements; 1, and one sentence, if a log has none."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.harness.losses", description=__doc__.split(":")[0])
+    parser = module_parser("seqstruct.harness.losses", __doc__)
     parser.add_argument("first", metavar="LOG", type=Path)
     parser.add_argument("second", metavar="LOG", type=Path, nargs="?", help="of the one that is fine-tuned")
-    parser.add_argument("--out", required=True, metavar="FILE", help="for `seqstruct record`")
-    args = parser.parse_args(argv)
-    try:
-        write(args.out, measure(args.first, args.second))
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.harness.losses: {error}", file=sys.stderr)
-        return 1
-    return 0
+    parser.add_argument("--out", required=True, metavar="FILE", help="JSON, for `seqstruct record`")
+    return run_module(parser, argv, lambda args: write(args.out, measure(args.first, args.second)))
 
 
 if __name__ == "__main__":

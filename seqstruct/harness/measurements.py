@@ -7,35 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
 
-from seqstruct.harness import logs
+from seqstruct.bridge import logs
+from seqstruct.scoring.measurement import Measurement
 
 _REQUEST = re.compile(
     r"(?:(?P<table>[\w.-]+):)?(?P<metric>\w+)\[(?P<unit>[^\]]*)\]=(?P<file>[^:]+):"
     r"(?P<power>2\^)?(?P<key>\w+)(?:@(?P<which>best|median))?(?:/(?P<axis>.+))?"
 )
-
-
-class Measurement(NamedTuple):
-    """One number that an evaluation gives.
-
-    axis, points: the number split up along something (string length), as pairs (x, value); empty if it is not.
-    Where several seeds train as one, the axis is "seed", the points are the seeds' numbers and the value their mean.
-    table: where it is recorded, if not in the cell's table.
-    """
-
-    metric: str
-    value: float
-    unit: str
-    axis: str = ""
-    points: Sequence[tuple[float, float]] = ()
-    table: str = ""
-
-    def entry(self) -> dict[str, Any]:
-        """As it stands under its name among the metrics of a record."""
-        split = {"axis": self.axis, "points": [list(point) for point in self.points]} if self.points else {}
-        return {"value": self.value, "unit": self.unit, **split}
 
 
 def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
@@ -140,12 +119,3 @@ def best_validation(entries: Sequence[dict[str, float]]) -> dict[str, float] | N
     name = validated[-1][0]
     reached, statistic = validated[-1][1][name], "valid_" + name.removeprefix("valid_best_")
     return next((s for s in reversed(entries) if s.get(statistic) == reached), None)
-
-
-def write(path: str | Path, measurements: Sequence[Measurement]) -> None:
-    """Write measurements as JSON to a file that appears only when it is whole."""
-    from seqstruct.data.files import atomic_write
-
-    with atomic_write(Path(path)) as stream:
-        json.dump([m._asdict() for m in measurements], stream, indent=1, allow_nan=False)
-        stream.write("\n")

@@ -4,55 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
-STYLE = """
-:root { color-scheme: light dark; --text: #1b1f24; --back: #ffffff; --line: #c9d1d9; --soft: #f0f3f6; --link: #0a58ca }
-@media (prefers-color-scheme: dark) {
-  :root { --text: #e6edf3; --back: #0d1117; --line: #3d444d; --soft: #1c232c; --link: #79b8ff }
-}
-body { margin: 0 auto; padding: 1rem 1.5rem 6rem; max-width: 90rem; color: var(--text); background: var(--back);
-       font: 15px/1.45 system-ui, sans-serif }
-h1 { font-size: 1.4rem } h2 { font-size: 1.05rem; margin: 2.2rem 0 .4rem }
-p { margin: .3rem 0; max-width: 75rem } nav a { margin-right: .8rem } a { color: var(--link) }
-.wide { overflow-x: auto } table { border-collapse: collapse; margin: .6rem 0 }
-th, td { border: 1px solid var(--line); padding: .25rem .55rem; text-align: left; vertical-align: top }
-td { white-space: nowrap; font-variant-numeric: tabular-nums } thead th { background: var(--soft) }
-tbody th { font-weight: 600; white-space: nowrap } tbody tr:hover { background: var(--soft) }
-button { all: unset; cursor: pointer } button::after { content: " \\2195"; opacity: .4 }
-button:focus-visible, td:focus-visible { outline: 2px solid var(--link) }
-th[aria-sort=ascending] button::after { content: " \\25B2"; opacity: 1 }
-th[aria-sort=descending] button::after { content: " \\25BC"; opacity: 1 }
-[role=tooltip] { position: fixed; left: 1rem; right: 1rem; bottom: 1rem; padding: .6rem .8rem; margin: 0;
-  white-space: pre-wrap; overflow-wrap: anywhere; max-height: 40vh; overflow-y: auto;
-  font: 13px/1.4 ui-monospace, monospace; color: var(--text); background: var(--soft);
-  border: 1px solid var(--line); border-radius: .4rem }
-[role=tooltip]:empty { display: none }
-"""
-SCRIPT = """
-const details = document.querySelector("[role=tooltip]");
-const show = event => {
-  const cell = event.target.closest("td[data-details]");
-  details.textContent = cell ? cell.dataset.details : "";
-  document.querySelectorAll("[aria-describedby]").forEach(other => other.removeAttribute("aria-describedby"));
-  if (cell) cell.setAttribute("aria-describedby", details.id);
-};
-document.addEventListener("mouseover", event => { if (!event.target.closest("[role=tooltip]")) show(event); });
-document.addEventListener("focusin", show);
-document.addEventListener("keydown", event => { if (event.key === "Escape") details.textContent = ""; });
-for (const button of document.querySelectorAll("thead button")) button.addEventListener("click", () => {
-  const heading = button.closest("th"), body = heading.closest("table").tBodies[0], at = heading.cellIndex;
-  const sign = heading.getAttribute("aria-sort") === "ascending" ? -1 : 1;
-  for (const other of heading.parentNode.cells) other.removeAttribute("aria-sort");
-  heading.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
-  const compare = (a, b) => {
-    const [x, y] = [a, b].map(row => row.cells[at]), [u, v] = [x, y].map(cell => cell.dataset.value);
-    if (at === 0 || (!u && !v)) return sign * x.textContent.localeCompare(y.textContent, "en", { numeric: true });
-    return !u ? 1 : !v ? -1 : sign * (u - v);
-  };
-  body.append(...[...body.rows].sort(compare));
-});
-"""
+TEMPLATE = Path(__file__).with_name("page.html")
 
 
 class Entry(NamedTuple):
@@ -82,12 +38,8 @@ def page(title: str, sheets: Sequence[Sheet]) -> str:
     """
     links = " ".join(f'<a href="#table-{at}">{escape(sheet.name)}</a>' for at, sheet in enumerate(sheets))
     sections = "".join(_section(f"table-{at}", sheet) for at, sheet in enumerate(sheets))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(title)}</title>\n'
-        '<link rel="icon" href="data:,">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n<nav>{links}</nav>\n<main>{sections}</main>\n"
-        f'<div role="tooltip" id="details"></div>\n<script>{SCRIPT}</script>\n</body>\n</html>\n'
-    )
+    template = Template(TEMPLATE.read_text(encoding="utf-8"))
+    return template.substitute(title=escape(title), links=links, sections=sections)
 
 
 def _section(name: str, sheet: Sheet) -> str:

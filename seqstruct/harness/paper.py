@@ -8,7 +8,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Mapping
 
-from seqstruct.harness.shared import shared_folder
+import seqstruct
+
+INSTALLED = "_share"  # in a wheel
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,14 @@ class Table:
         """The row that a row is tested against; None for itself, and for what is no model of ours."""
         found = next((other for pattern, other in self.compare.items() if fnmatchcase(row, pattern)), None)
         return None if found == row or self.kind(row) else found
+
+
+def shared_folder(name: str) -> Path:
+    """The folder `configs` or `recipes`; of recipes a wheel has paper.json and the records alone."""
+    package = Path(seqstruct.__file__).resolve().parent
+    # another package may have put a folder of such a name beside an installed one, so what the wheel brought is first
+    installed = package / INSTALLED
+    return (installed if installed.is_dir() else package.parent) / name
 
 
 def paper_folder(paper: str) -> Path:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqstruct.bridge.quiet import quiet
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.text.aligned import read_lines
-from seqstruct.harness.quiet import quiet
 
 
 def first_known(data: Path, languages: tuple[str, str], split: str, most: int) -> tuple[str, str] | None:
@@ -30,31 +30,29 @@ def first_known(data: Path, languages: tuple[str, str], split: str, most: int) -
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Draw the weights over the source, given the reference; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.harness.plot_example", description=main.__doc__)
+    parser = module_parser("seqstruct.harness.plot_example", main.__doc__)
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("--data", required=True, type=Path, metavar="DIR", help="folder of data-prep/")
     parser.add_argument("--languages", required=True, nargs=2, metavar=("SOURCE", "TARGET"))
     parser.add_argument("--split", default="test", help="whose first sentence of known tokens is shown (default: test)")
     parser.add_argument("--most", type=int, default=60, metavar="N", help="source tokens at most (default: 60)")
     parser.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
-    args = parser.parse_args(argv)
+    return run_module(parser, argv, _run)
+
+
+def _run(args: argparse.Namespace) -> None:
     from seqstruct.plots.attention import attention
     from seqstruct.plots.figures import save
     from seqstruct.plots.views import layer_views
 
-    try:
-        pair = first_known(args.data, tuple(args.languages), args.split, args.most)
-        if pair is None:
-            print(f"{args.data}: no sentence of {args.split} has known tokens alone and at most {args.most}")
-            return 0
-        with quiet():
-            views = layer_views(args.checkpoint, pair[0], target=pair[1], data=args.data / "bin")
-            save(attention(views), args.out)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.harness.plot_example: {error}", file=sys.stderr)
-        return 1
-    return 0
+    pair = first_known(args.data, tuple(args.languages), args.split, args.most)
+    if pair is None:
+        print(f"{args.data}: no sentence of {args.split} has known tokens alone and at most {args.most}")
+        return
+    with quiet():
+        views = layer_views(args.checkpoint, pair[0], target=pair[1], data=args.data / "bin")
+        save(attention(views), args.out)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -19,14 +19,6 @@ _running: set[subprocess.Popen] = set()
 _running_lock = threading.Lock()
 
 
-class CommandFailed(ValueError):
-    """A command ended with another status than 0."""
-
-    def tail(self) -> str:
-        """How it ended, without the command's words."""
-        return "ended with status" + str(self).partition("ended with status")[2]
-
-
 class Usage(NamedTuple):
     """What a command took.  seconds: of wall clock.  peak_memory: bytes resident at most, in one of its processes."""
 
@@ -53,7 +45,7 @@ def run_command(
     threads: what OpenMP and the BLAS libraries may use; None leaves the environment as it is.
     on_line: called with each line as it comes.  environment: variables beside those of this process.  folder: where it
     runs, by default where this process does.
-    Raises CommandFailed, with the last lines, if the status is not 0; the process is ended if this one is interrupted.
+    Raises ValueError, with the last lines, if the status is not 0; the process is ended if this one is interrupted.
     """
     words = [str(word) for word in command]
     variables = {**os.environ, **(environment or {})}
@@ -91,10 +83,7 @@ def run_command(
             with _running_lock:
                 _running.discard(process)
     if process.returncode != 0:
-        raise CommandFailed(
-            f"{shlex.join(words[:3])} ... ended with status {process.returncode} (whole output in {log}):\n  "
-            + "\n  ".join(tail)
-        )
+        raise ValueError("\n  ".join([f"ended with status {process.returncode} (whole output in {log}):", *tail]))
     return Usage(time.monotonic() - start, usage.ru_maxrss * _RSS_UNIT)
 
 

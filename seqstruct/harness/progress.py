@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
-
-
-class Task:
-    """One line of progress; `advance` may be called from any thread."""
-
-    def __init__(self, progress: Progress, name: str, total: float):
-        self._progress = progress
-        self._name = name
-        self._total = total
-        self._bar = progress._bars.add_task(name, total=total, note="")
-
-    def advance(self, done: float, note: str = "") -> None:
-        """Say that `done` of the total is done; the note, if there is one, replaces the one before."""
-        self._progress._bars.update(self._bar, completed=min(done, self._total), **({"note": note} if note else {}))
-        if note and not self._progress.live:
-            self._progress.say(f"{self._name}: {done:.0f}/{self._total:.0f}  {note}")
 
 
 class Progress:
@@ -51,9 +36,19 @@ class Progress:
     def __exit__(self, *exception: object) -> None:
         self._bars.stop()
 
-    def task(self, name: str, total: float) -> Task:
-        """A new line of progress up to `total`."""
-        return Task(self, name, total)
+    def task(self, name: str, total: float) -> Callable[[float, str], None]:
+        """A new line of progress up to `total`: a function, for any thread, of what is done and a note.
+
+        A note that is not empty replaces the one before, and is a line of its own where there are no bars.
+        """
+        bar = self._bars.add_task(name, total=total, note="")
+
+        def advance(done: float, note: str) -> None:
+            self._bars.update(bar, completed=min(done, total), **({"note": note} if note else {}))
+            if note and not self.live:
+                self.say(f"{name}: {done:.0f}/{total:.0f}  {note}")
+
+        return advance
 
     def say(self, text: str) -> None:
         """Write one line, above the bars where there are any."""

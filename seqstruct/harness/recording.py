@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqstruct.bridge import logs
 from seqstruct.data.files import sha256
 from seqstruct.data.own import about
-from seqstruct.harness import logs
-from seqstruct.harness.measurements import Measurement
 from seqstruct.harness.provenance import machine, versions
 from seqstruct.harness.records import Record
+from seqstruct.scoring.measurement import Measurement
 
 
 def make_records(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Mapping, Sequence
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, locked
 
 PAPERS = ("stack_attention", "structured_attention", "peng_thesis", "nmt_lectures")
 SCALES = ("smoke", "small", "paper")
@@ -164,7 +162,7 @@ def append_records(folder: str | os.PathLike, records: Sequence[Record]) -> None
     """
     folder = Path(os.path.realpath(folder))  # a link may lead to what is not there yet
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder):
+    with locked(folder):
         for table in sorted({record.table for record in records}):
             path = folder / f"{table}.jsonl"
             read_records(path)
@@ -179,17 +177,6 @@ def append_records(folder: str | os.PathLike, records: Sequence[Record]) -> None
                 raise OSError(
                     error.errno, f"{error.strerror}; {len(new)} new records are not in it, the old ones are", str(path)
                 ) from error
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's advisory lock (the folder itself is locked, so no lock file is left behind)."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def latest(records: Sequence[Record]) -> list[Record]:

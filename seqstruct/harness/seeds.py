@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from seqstruct.harness.logs import parse_lines
-from seqstruct.harness.measurements import Measurement, write
+from seqstruct.bridge.logs import parse_lines
+from seqstruct.command import module_parser, run_module
+from seqstruct.scoring.measurement import Measurement, write
 
 _KEY = re.compile(r"(valid|test)_(loss|accuracy|fact_accuracy)_seed_(\d+)")
 FIGURES = {
@@ -52,17 +52,16 @@ def measure(lines: Sequence[str], answers_alone: bool = False) -> list[Measureme
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the measurements; 1, and one sentence, where the log has none."""
-    parser = argparse.ArgumentParser(prog="seeds", description=__doc__.split("\n")[0])
+    parser = module_parser("seqstruct.harness.seeds", __doc__)
     parser.add_argument("log", metavar="LOG", help="of fairseq-validate, with --log-format json")
     parser.add_argument("--answers-alone", action="store_true", help="nothing of facts")
     parser.add_argument("--out", required=True, metavar="FILE", help="JSON, for `seqstruct record`")
-    args = parser.parse_args(argv)
-    try:
-        write(args.out, measure(Path(args.log).read_text(encoding="utf-8").splitlines(), args.answers_alone))
-    except (ValueError, OSError) as error:
-        print(f"seeds: {args.log}: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, _run)
+
+
+def _run(args: argparse.Namespace) -> None:
+    lines = Path(args.log).read_text(encoding="utf-8").splitlines()
+    write(args.out, measure(lines, args.answers_alone))
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from seqstruct.harness.logs import LogEntry
-from seqstruct.harness.measurements import Measurement
+from seqstruct.bridge.logs import LogEntry
+from seqstruct.scoring.measurement import Measurement
 
 KEYS = {"metric", "direction", "at", "tie", "epochs", "up_to", "grid", "count", "draws", "then", "overrides",
         "measurements"}  # fmt: skip

@@ -6,13 +6,13 @@ was binarised, with pieces that end in "@@" where words are cut.
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.text.aligned import read_lines
+from seqstruct.scoring.measurement import Measurement, write
 
 
 def word_perplexity(log: Path, text: Path) -> float:
@@ -42,24 +42,17 @@ def counts(text: Path) -> tuple[int, int]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the perplexities as measurements; 1, and one sentence, if a log has none."""
-    from seqstruct.harness.measurements import Measurement, write
-
-    parser = argparse.ArgumentParser(prog="word_perplexity", description=__doc__.split("\n")[0])
+    parser = module_parser("seqstruct.harness.word_perplexity", __doc__)
     parser.add_argument("requests", nargs="+", metavar="METRIC=LOG:TEXT")
     parser.add_argument("--out", required=True, metavar="FILE", help="JSON, for `seqstruct record`")
-    args = parser.parse_args(argv)
-    try:
-        found = []
-        for request in args.requests:
-            parts = re.fullmatch(r"(\w+)=(.+):(.+)", request)
-            if parts is None:
-                raise ValueError(f"expected METRIC=LOG:TEXT, got {request!r}")
-            found.append(Measurement(parts[1], word_perplexity(Path(parts[2]), Path(parts[3])), "perplexity"))
-        write(args.out, found)
-    except (ValueError, OSError) as error:
-        print(f"word_perplexity: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return run_module(parser, argv, lambda args: write(args.out, list(map(_measured, args.requests))))
+
+
+def _measured(request: str) -> Measurement:
+    parts = re.fullmatch(r"(\w+)=(.+):(.+)", request)
+    if parts is None:
+        raise ValueError(f"expected METRIC=LOG:TEXT, got {request!r}")
+    return Measurement(parts[1], word_perplexity(Path(parts[2]), Path(parts[3])), "perplexity")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from seqstruct.harness.logs import parse_lines
+from seqstruct.bridge.logs import parse_lines
 from seqstruct.harness.records import Record, latest
 from seqstruct.plots.figures import quiet_matplotlib
 

@@ -8,7 +8,7 @@ import pytest
 
 import seqstruct
 from seqstruct.cli import main
-from seqstruct.harness.shared import INSTALLED
+from seqstruct.harness.paper import INSTALLED
 
 
 def test_path_is_the_package_folder_from_anywhere(tmp_path, monkeypatch, capsys):

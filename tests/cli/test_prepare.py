@@ -19,7 +19,6 @@ SMALL = {
     "iwslt15": ["--vocabulary", 60], "kftt": ["--vocabulary", 50], "multi30k": ["--vocabulary", 60],
     "wmt14": ["--vocabulary", 60], "wmt16": ["--vocabulary", 60], "snli": ["--lowercase"],
     "masked-lm": ["--vocabulary", 60], "phrases": ["--every", 9],
-    "ud-english": ["--held-out", 10],
 }  # fmt: skip
 
 
@@ -101,11 +100,14 @@ def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_
 
 
 def test_stand_ins_by_parts(tmp_path, capsys):
-    words = ["ud-english", "--made-up", "--held-out", 10, "--parts", "graphs", "classes", "--tagged"]
+    words = ["ud-english", "--made-up", "--parts", "graphs", "classes", "--tagged"]
     assert prepare(*words, "--out", tmp_path / "out") == 0
     printed = capsys.readouterr().out
-    assert "graphs (graphs): train 80, valid 10, test 10" in printed and "classes (classes): train 80" in printed
+    assert "graphs (graphs): train 81, valid 9, test 10" in printed, "a tenth by default"
+    assert "classes (classes): train 80" in printed
     assert "DET" not in (tmp_path / "out" / "dict.tags.txt").read_text(), "tags of Brown"
+    assert prepare(*words[:2], "--held-out", 10, "--parts", "graphs", "--out", tmp_path / "ten") == 0
+    assert "train 80, valid 10" in capsys.readouterr().out
     assert prepare(*words[:2], "--held-out", 90, "--out", tmp_path / "no") == 1
     assert "--held-out: expected 1 to 89, got 90" in capsys.readouterr().err
 

@@ -76,8 +76,8 @@ def test_one_line_a_kind_and_what_is_missing_is_drawn_once(kind, files, capsys):
 
 
 def test_name_and_licence_go_to_the_records(files):
-    from seqstruct.harness.measurements import Measurement
     from seqstruct.harness.recording import make_records
+    from seqstruct.scoring.measurement import Measurement
 
     for kind in ("text-classification", "sentence-pairs"):
         assert prepare(kind, *KINDS[kind], *ABOUT, "--out", kind) == 0

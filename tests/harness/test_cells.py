@@ -85,7 +85,8 @@ def test_a_failure_is_one_sentence_and_goes_on_from_there(call, tmp_path):
 
 
 def test_a_training_that_cells_share_shows_its_progress_and_keeps_the_limit(call, script, tmp_path):
-    script.path.write_text(TEXT.replace("    log=counted", '    shared "lm" fairseq-hydra-train first\n    log=counted'))
+    training = '    shared "lm" fairseq-hydra-train first\n'
+    script.path.write_text(TEXT.replace("    log=counted", f"{training}    log=counted"))
     status, _, shown = call("--row", "plain", "--seeds", "1", "2", "--max-minutes", "3")
     assert status == 0 and shown.count("epoch 1, validation loss 0.5000") == 1
     (log,) = tmp_path.rglob("shared/lm-*/train.log")
@@ -98,10 +99,12 @@ def test_a_training_that_cells_share_shows_its_progress_and_keeps_the_limit(call
 
 
 def test_rows_of_one_table_alone(call, script):
-    script.path.write_text(TEXT.replace("    raw numbers", '    [[ "$row" != copy ]] || also="2.1 2.2"\n    raw numbers'))
+    also = '    [[ "$row" != copy ]] || also="2.1 2.2"\n'
+    script.path.write_text(TEXT.replace("    raw numbers", f"{also}    raw numbers"))
 
     def rows(*options):
-        return [line.split("  ")[1].split(",")[0] for line in call("--list", "--seeds", "1", *options)[1].splitlines()]
+        _, listed, _ = call("--list", "--seeds", "1", *options)
+        return [line.split("  ")[1].split(",")[0] for line in listed.splitlines()]
 
     every = ["plain", "stack + gate", "fail", "copy"]
     assert rows("--table", "1.5") == rows("--table", "1.5-stand-in") == rows() == every

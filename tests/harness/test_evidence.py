@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import sys
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.harness.evidence import _lock, main, read_list
+from seqstruct.data.files import locked
+from seqstruct.harness.evidence import main, read_list
 from seqstruct.harness.records import read_folder
 from tests.harness.scripts import make_repository
 
@@ -66,10 +66,9 @@ def test_a_failure_ends_its_cell_alone(listed, capsys):
 
 def test_status_says_what_runs_and_what_is_left(listed, capsys):
     path = listed(f"{SCRIPT} --row plain --seeds 1 2")
-    lock = _lock(read_list(path)[0])
-    lock.parent.mkdir(parents=True)
-    with open(lock, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
+    out = read_list(path)[0].out
+    out.parent.mkdir(parents=True)
+    with locked(out.parent / f".{out.name}.evidence"):
         assert main([str(path), "--status"]) == 0
     assert "0 done, 1 running, 1 left; about 3 minutes of one thread" in capsys.readouterr().out
 

@@ -8,8 +8,9 @@ import re
 import pytest
 
 from seqstruct.benchmarks import generate_speed
-from seqstruct.harness.measurements import Measurement, read, require, write
-from tests.harness.test_logs import line
+from seqstruct.harness.measurements import read, require
+from seqstruct.scoring.measurement import Measurement, write
+from tests.bridge.test_logs import line
 
 SPEED = "INFO | fairseq_cli.generate | Translated 1,000 sentences (9 tokens) in 2.0s (50.5 sentences/s, {} tokens/s)\n"
 

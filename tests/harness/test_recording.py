@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
-from seqstruct.harness.measurements import Measurement
-from seqstruct.harness.recording import make_records
 from tests.harness.test_logs import line
+
+from seqstruct.harness.recording import make_records
+from seqstruct.scoring.measurement import Measurement
 
 
 @pytest.mark.parametrize("kinds, parameters, seconds, memory", [

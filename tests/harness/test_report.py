@@ -160,6 +160,8 @@ def test_unknown_names_are_one_sentence(paper, capsys):
     assert "a_paper has no table '7'; tables: figure-2, 5" in capsys.readouterr().err
     assert main(["report", "no_such_paper"]) == 1
     assert "no recipes of 'no_such_paper'" in capsys.readouterr().err
+    assert main(["report", str(paper), "--records", str(paper / "none")]) == 1
+    assert f"{paper / 'none'}: expected a folder of records, found none" in capsys.readouterr().err
 
 
 def test_a_malformed_paper_file_is_named(paper):

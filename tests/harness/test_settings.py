@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from seqstruct.harness.logs import LogEntry
+from seqstruct.bridge.logs import LogEntry
 from seqstruct.harness.settings import chance, choose, measurements, order, outcome, override, points, read_settings
 
 TEXT = """

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from seqstruct.bridge.logs import LogEntry
 from seqstruct.data.text_classification.folder import Request, write_folder
-from seqstruct.harness.logs import LogEntry
 from seqstruct.harness.trials import search
 
 SETTINGS = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from seqstruct.bridge.logs import parameters, parse_line, parse_lines
 from seqstruct.cli import main
-from seqstruct.harness.logs import parameters, parse_line, parse_lines
 from seqstruct.harness.records import append_records
 from seqstruct.plots import curves
 from seqstruct.plots.figures import FORMATS

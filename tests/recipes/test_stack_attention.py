@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary
 
-from seqstruct.harness import demo
 from seqstruct.harness.records import read_folder, read_records
 from seqstruct.harness.script import Cell, Script
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
+from seqstruct.plots import demo
 from tests.models.building import cfl_dictionary, language_model_config, task_of
 from tests.recipes.composed import ROOT, trainings
 

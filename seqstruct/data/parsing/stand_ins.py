@@ -33,8 +33,8 @@ SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--parts", nargs="+", choices=("trees", "graphs", "classes"), default=["trees", "graphs"],
                         metavar="PART", help="trees, graphs, classes (default: trees graphs)")
-    parser.add_argument("--held-out", type=int, default=200, metavar="N",
-                        help="sentences of EWT's development file that validate (default %(default)s)")
+    parser.add_argument("--held-out", type=int, metavar="N",
+                        help="sentences of EWT's development file that validate (default: a tenth, 200 of 2,001)")
     parser.add_argument("--tagged", action="store_true", help="tag the words of all parts by a model of brown.zip")
     parser.add_argument("--max-length", type=int, default=60, metavar="N",
                         help="words of a training sentence; longer ones are left out (default %(default)s)")
@@ -53,9 +53,10 @@ def run(args: argparse.Namespace) -> None:
             if part == "graphs":
                 dev, test = ([graph_of(sentence, coarse=True) for sentence in read_conllu(found[f"graphs {name}"])]
                              for name in FILES["graphs"])  # fmt: skip
-                if not 0 < args.held_out < len(dev):
-                    raise ValueError(f"--held-out: expected 1 to {len(dev) - 1}, got {args.held_out}")
-                splits = {"train": dev[: -args.held_out], "valid": dev[-args.held_out :], "test": test}
+                held_out = len(dev) // 10 if args.held_out is None else args.held_out
+                if not 0 < held_out < len(dev):
+                    raise ValueError(f"--held-out: expected 1 to {len(dev) - 1}, got {held_out}")
+                splits = {"train": dev[:-held_out], "valid": dev[-held_out:], "test": test}
             else:
                 files = {split: found[f"{part} {name}"] for split, name in SPLITS.items()}
                 splits = {split: read_classes(path) if part == "classes" else list(map(tree_of, read_conllu(path)))

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from seqstruct.harness.quiet import TALKATIVE, quiet
+from seqstruct.bridge.quiet import TALKATIVE, quiet
 
 
 def test_levels_come_back():

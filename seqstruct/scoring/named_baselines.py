@@ -29,7 +29,6 @@ from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text_classification import folder as texts
 from seqstruct.data.tree_transduction import folder as formulas
-from seqstruct.harness.measurements import Measurement
 from seqstruct.scoring.baselines import (
     UNKNOWN,
     KneserNey,
@@ -40,6 +39,7 @@ from seqstruct.scoring.baselines import (
 )
 from seqstruct.scoring.dependency import f1, share
 from seqstruct.scoring.first_failure import share_before_failure
+from seqstruct.scoring.measurement import Measurement
 
 END = "</s>"
 ORDERS = {"bigram": 2, "trigram": 3, "5-gram": 5}

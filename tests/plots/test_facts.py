@@ -7,8 +7,8 @@ import torch
 
 from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS, read_questions
-from seqstruct.harness import plot_facts as figure
 from seqstruct.models.sentences.memory_network import MemoryNetworkConfig, MemoryNetworkModel
+from seqstruct.plots import facts as figure
 from seqstruct.tasks.babi_qa import BabiQAConfig, BabiQATask
 from tests.data.babi.stories_text import STORY
 

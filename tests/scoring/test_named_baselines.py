@@ -18,8 +18,8 @@ from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.data.text_classification.folder import Sentence, write_sentences
 from seqstruct.data.tree_transduction.folder import Request as Formulas
 from seqstruct.data.tree_transduction.folder import write_folder as write_formulas
-from seqstruct.harness.baselines import BASELINES, measure, name_of
 from seqstruct.scoring.baselines import KneserNey
+from seqstruct.scoring.named_baselines import BASELINES, measure, name_of
 from seqstruct.scoring.translation import score
 
 

@@ -3,22 +3,23 @@
 Nodes are the facts at each step, edges between them the marginal probabilities of pairs; what carries less than a
 hundredth is not drawn.  The most probable sequences are printed.
 
-    python -m seqstruct.harness.plot_facts RUN/checkpoints/checkpoint_last.pt --data DIR --question 3 --out FILE
+    python -m seqstruct.plots.facts RUN/checkpoints/checkpoint_last.pt --data DIR --question 3 --out FILE
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from matplotlib.figure import Figure
 
+from seqstruct.bridge.quiet import quiet
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.babi.stories import Question, read_questions
-from seqstruct.harness.quiet import quiet
 from seqstruct.ops.chains import chain_marginals
 from seqstruct.plots.figures import save
 
@@ -101,37 +102,34 @@ def draw(question: Question, chosen: Chosen) -> Figure:
     return figure
 
 
-def main() -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Draw and print; the exit status comes back."""
-    parser = argparse.ArgumentParser(prog="python -m seqstruct.harness.plot_facts", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = module_parser("seqstruct.plots.facts", __doc__)
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("--data", required=True, metavar="DIR", help="the task's folder (data-prep/babi.sh)")
     parser.add_argument("--split", default="test", choices=("train", "valid", "test"))
     parser.add_argument("--question", type=int, default=1, metavar="N", help="counted from 1 (default 1)")
     parser.add_argument("--seed", type=int, metavar="N", help="whose model (default: the first)")
     parser.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
-    args = parser.parse_args()
+    return run_module(parser, argv, _run)
+
+
+def _run(args: argparse.Namespace) -> None:
     from fairseq import checkpoint_utils
 
     import seqstruct.models
     import seqstruct.tasks  # noqa: F401  registers what the checkpoint names
 
-    try:
-        with quiet(""):  # fairseq's import opens the root logger to everything
-            (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-                [args.checkpoint], arg_overrides={"data": args.data}
-            )
-        seed = task.seeds[0] if args.seed is None else args.seed
-        chosen = choose(model, task, args.split, args.question, seed)
-        question = read_questions(Path(args.data) / f"{args.split}.txt")[args.question - 1]
-        save(draw(question, chosen), args.out)
-    except (ValueError, OSError) as error:
-        print(f"seqstruct.harness.plot_facts: {error}", file=sys.stderr)
-        return 1
+    with quiet(""):  # fairseq's import opens the root logger to everything
+        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
+            [args.checkpoint], arg_overrides={"data": args.data}
+        )
+    seed = task.seeds[0] if args.seed is None else args.seed
+    chosen = choose(model, task, args.split, args.question, seed)
+    question = read_questions(Path(args.data) / f"{args.split}.txt")[args.question - 1]
+    save(draw(question, chosen), args.out)
     for sequence, probability in chosen.sequences:
         print(f"{' -> '.join(map(str, sequence))}  {probability:.4f}")
-    return 0
 
 
 if __name__ == "__main__":

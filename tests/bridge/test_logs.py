@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seqstruct.harness.logs import seconds
+from seqstruct.bridge.logs import seconds
 
 
 def line(tag: str, **statistics: str) -> str:
