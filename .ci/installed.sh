@@ -36,6 +36,7 @@ configs="$("$fresh/seqstruct" path --configs)"
 diff --recursive "$checkout/configs" "$configs"
 "$fresh/seqstruct" report stack_attention 1 >report
 (cd "$checkout" && "$python" -m seqstruct report stack_attention 1) | diff - report
+"$fresh/seqstruct" report stack_attention 1 --format html | grep -q "</html>" || fail "the report has no page"
 
 "$fresh/seqstruct" prepare cfl dyck --lengths 5:9 --test-lengths 5:9 --train 40 --valid 20 --out data
 "$fresh/python" -m fairseq_cli.hydra_train --config-dir "$configs/stack_attention/cfl" --config-name train row=tf_sup \

@@ -26,7 +26,7 @@ LEVELS = (
     ("layers",),
     ("bridge",),
     ("criterions", "data", "models", "schedules", "scoring", "tasks"),
-    ("benchmarks", "harness", "plots"),
+    ("benchmarks", "harness", "plots", "search"),
     ("cli",),
 )
 LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}

@@ -10,12 +10,13 @@ left of it, else the greatest that the process had resident.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seqstruct.bridge.logs import parse_lines
 from seqstruct.command import module_parser, run_module
-from seqstruct.harness.process import fairseq, run_command
+from seqstruct.harness.process import run_command
 from seqstruct.scoring.measurement import Measurement, write
 
 EVERY = 25  # updates to a line of the log
@@ -56,7 +57,7 @@ def _run(args: argparse.Namespace) -> None:
     limits = [*LIMITS, f"optimization.max_update={args.updates}", f"checkpoint.save_dir={args.out.parent}"]
     limits += ["common.cpu=true", "dataset.num_workers=0"] if args.cpu else []
     log.unlink(missing_ok=True)
-    usage = run_command([*fairseq("hydra-train"), *args.options, *limits], log)
+    usage = run_command([sys.executable, "-m", "fairseq_cli.hydra_train", *args.options, *limits], log)
     write(args.out, cost(log.read_text(encoding="utf-8").splitlines(), args.epoch, usage.peak_memory))
 
 

@@ -4,7 +4,7 @@
         task.data=data-bin/sst --settings configs/peng_thesis/text_classification/search.yaml --out search/sst-lstm
     fairseq-hydra-train ... $(cat search/sst-lstm/chosen)
 
-FILE says the metric, its direction, epochs, and a grid or draws; see seqstruct/harness/settings.py.  DIR has
+FILE says the metric, its direction, epochs, and a grid or draws; see seqstruct/search/settings.py.  DIR has
 settings.json, all that was tried with what it reached, measurements.json for `seqstruct record`, and chosen.  A search
 that was interrupted goes on with the next setting.
 """
@@ -34,8 +34,8 @@ def run(args: argparse.Namespace) -> None:
     """Search.  Raises ValueError or OSError with one sentence."""
     from pathlib import Path
 
-    from seqstruct.harness.settings import chance, read_settings
-    from seqstruct.harness.trials import hydra_training, search
+    from seqstruct.search.settings import chance, read_settings
+    from seqstruct.search.trials import hydra_training, search
 
     settings = read_settings(Path(args.settings), args.overrides)
     least = None

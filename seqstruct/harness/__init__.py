@@ -1,5 +1,5 @@
-"""What every recipe shares: a command line, runs that resume, records, reports and plots.
+"""What every recipe shares: its cells as plain commands, runs that go on where they were, records and reports.
 
-A recipe is a script with one `Recipe` (`recipe`), which says how to prepare data, train and evaluate one cell of a
-table; `main` (`command`) gives it its options.  fairseq runs in processes of its own (`process`), never in this one.
+A recipe is a shell script (`script`), whose cells are listed, printed or run (`cells`); fairseq runs in processes of
+its own (`process`), never in this one.
 """

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from typing import Callable, Mapping, NamedTuple, Sequence
 
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 _TAIL = 8
 
@@ -26,31 +25,21 @@ class Usage(NamedTuple):
     peak_memory: int
 
 
-def fairseq(command: str) -> list[str]:
-    """The words that start `fairseq-<command>` ("train", "generate", ...) with the Python that runs now."""
-    return [sys.executable, "-m", f"fairseq_cli.{command.replace('-', '_')}"]
-
-
 def run_command(
     command: Sequence[str | os.PathLike],
     log: str | os.PathLike,
     *,
-    threads: int | None = None,
     on_line: Callable[[str], None] | None = None,
     environment: Mapping[str, str] | None = None,
     folder: str | os.PathLike | None = None,
 ) -> Usage:
     """Run a command to its end; what it prints is appended to the log.
 
-    threads: what OpenMP and the BLAS libraries may use; None leaves the environment as it is.
     on_line: called with each line as it comes.  environment: variables beside those of this process.  folder: where it
     runs, by default where this process does.
     Raises ValueError, with the last lines, if the status is not 0; the process is ended if this one is interrupted.
     """
     words = [str(word) for word in command]
-    variables = {**os.environ, **(environment or {})}
-    if threads is not None:
-        variables.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     log = Path(log)
     log.parent.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
@@ -59,8 +48,8 @@ def run_command(
         stream.write(f"$ {shlex.join(words)}\n")
         stream.flush()
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=variables,
-            text=True, encoding="utf-8", errors="replace", cwd=folder,
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            encoding="utf-8", errors="replace", env={**os.environ, **(environment or {})}, cwd=folder,
         )
         with _running_lock:
             _running.add(process)

@@ -16,6 +16,7 @@ from typing import Mapping, Sequence
 from seqstruct.harness.page import Entry, Sheet, page
 from seqstruct.harness.paper import Published, Table, read_tables
 from seqstruct.harness.records import Record, format_value, latest, of_each_seed, read_folder
+from seqstruct.scoring.significance import holm, welch
 
 FORMATS = ("text", "markdown", "csv", "html")
 CHOOSING = ("validation_", "search_", "chosen_")  # metrics that settings or runs are chosen by
@@ -140,32 +141,6 @@ def _tested(table: Table, lines: Sequence[Line]) -> list[Line]:
                 found[at] = p_value
     corrected = dict(zip(found, holm(list(found.values())), strict=True))
     return [replace(line, p_value=corrected.get(at)) for at, line in enumerate(lines)]
-
-
-def welch(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Two-sided p of Welch's t test that two samples have one mean; None if it is undefined.
-
-    Undefined below two values in either sample, and where neither sample varies.  Not paired by seed: what two models'
-    runs of one seed have in common, the order of batches, says little of how they end; rows often have other seeds;
-    and where runs of one seed do go together, this test errs on the side of saying nothing.
-    """
-    if min(len(first), len(second)) < 2 or statistics.variance(first) == statistics.variance(second) == 0:
-        return None
-    from scipy.stats import ttest_ind
-
-    return float(ttest_ind(first, second, equal_var=False).pvalue)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values of several tests, corrected so that one of them is below alpha by chance with at most that probability.
-
-    Holm 1979: from the least on, each times the number of those not yet counted, never below the one before.
-    """
-    corrected, least = [0.0] * len(p_values), 0.0
-    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        least = max(least, min(1.0, (len(p_values) - rank) * p_values[at]))
-        corrected[at] = least
-    return corrected
 
 
 def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, seeds: bool) -> Sheet:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from seqstruct.harness import losses, measurements
+from seqstruct.scoring.measurement import Measurement, write
 
 
 def line(tag: str, **values: str) -> str:
@@ -34,6 +35,6 @@ def test_losses_are_read_from_logs(tmp_path: Path, capsys) -> None:
 
 
 def test_a_measurement_of_a_list_is_recorded_under_another_name(tmp_path: Path) -> None:
-    measurements.write(tmp_path / "a.json", [measurements.Measurement("test_perplexity", 2.5, "perplexity")])
+    write(tmp_path / "a.json", [Measurement("test_perplexity", 2.5, "perplexity")])
     (found,) = measurements.read(tmp_path, ["5.4a:test_perplexity_480[perplexity]=a.json:test_perplexity"])
     assert (found.table, found.metric, found.value) == ("5.4a", "test_perplexity_480", 2.5)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.harness.test_logs import line
 
 from seqstruct.harness.recording import make_records
 from seqstruct.scoring.measurement import Measurement
+from tests.bridge.test_logs import line
 
 
 @pytest.mark.parametrize("kinds, parameters, seconds, memory", [

@@ -13,7 +13,8 @@ import pytest
 from seqstruct.cli import main
 from seqstruct.harness.paper import Table, paper_folder, read_tables
 from seqstruct.harness.records import append_records
-from seqstruct.harness.report import holm, lines_of, welch
+from seqstruct.harness.report import lines_of
+from seqstruct.scoring.significance import holm, welch
 
 ROWS = (
     {"row": "dyck Tf", "metric": "difference", "unit": "nats", "statement": "worst", "note": "seed 3 is an outlier"},
@@ -175,19 +176,6 @@ def test_a_malformed_paper_file_is_named(paper):
 
 def test_the_repository_s_papers_are_found_by_name():
     assert paper_folder("stack_attention").name == "stack_attention"
-
-
-def test_welch_by_hand():
-    # equal sizes and variances: the classical t of 4 degrees of freedom, t = 1/sqrt(2/3), p = 0.2879
-    assert welch([1.0, 2.0, 3.0], [2.0, 3.0, 4.0]) == pytest.approx(0.28786, abs=1e-5)
-    assert welch([1.0], [2.0, 3.0]) is None
-    assert welch([1.0, 1.0], [2.0, 2.0]) is None
-
-
-def test_holm_by_hand():
-    # from the least: 4 * 0.005, 3 * 0.01, 2 * 0.03, 1 * 0.04, which is raised to the one before
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.7, 0.6]) == [1.0, 1.0] and holm([]) == []
 
 
 def test_tests_are_of_one_metric_each_row_against_its_own_corrected_across_the_table(record):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from seqstruct.harness.settings import points, read_settings
 from seqstruct.models.language_models.recurrent_lm import (
     RecurrentLanguageModel,
     RecurrentLanguageModelConfig,
     hidden_size_within,
 )
+from seqstruct.search.settings import points, read_settings
 from tests.models.building import dictionary_of, task_of
 from tests.recipes.composed import ROOT, commands, composed, published_rows, script
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seqstruct.harness.settings import points, read_settings
+from seqstruct.search.settings import points, read_settings
 from tests.recipes.composed import ROOT, commands, composed, option, published_rows, script
 
 FAMILY, FORMULAS = "peng_thesis/joint_parsing", "structured_attention/tree_transduction"

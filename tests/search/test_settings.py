@@ -8,7 +8,7 @@ import re
 import pytest
 
 from seqstruct.bridge.logs import LogEntry
-from seqstruct.harness.settings import chance, choose, measurements, order, outcome, override, points, read_settings
+from seqstruct.search.settings import chance, choose, measurements, order, outcome, override, points, read_settings
 
 TEXT = """
 metric: accuracy

@@ -8,7 +8,7 @@ import pytest
 
 from seqstruct.bridge.logs import LogEntry
 from seqstruct.data.text_classification.folder import Request, write_folder
-from seqstruct.harness.trials import search
+from seqstruct.search.trials import search
 
 SETTINGS = {
     "metric": "accuracy", "direction": "max", "at": "best", "tie": "loss", "epochs": 2, "up_to": 16,

@@ -10,8 +10,8 @@ from typing import Any
 
 from seqstruct.bridge.logs import LogEntry, parse_line
 from seqstruct.data.files import atomic_write, write_json
-from seqstruct.harness.settings import Point, choose, measurements, order, outcome, override, points
 from seqstruct.scoring.measurement import write
+from seqstruct.search.settings import Point, choose, measurements, order, outcome, override, points
 
 SEED = 1  # of all trainings of a search, whatever the run's is
 Train = Callable[[Sequence[str]], list[LogEntry]]

@@ -1,0 +1,1 @@
+"""Settings of a training, tried on its validation set: `seqstruct search`."""
