@@ -6,8 +6,7 @@ Axis letters: B batch, T queries, S keys, C model size, H heads. Every tensor ha
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Mapping, NamedTuple, Optional
@@ -154,13 +153,6 @@ class Attention(nn.Module):
         position: B T long, the number of real tokens before each query, or None if unknown.
         """
         raise TypeError(f"{self.name} needs the whole sequence at once and has no step form")
-
-    def reader(self, state: Any, *, need_weights: bool = False) -> Callable[[Tensor, Tensor | None], Reading]:
-        """read(query, position) from one memory as often as wanted, for loops in which queries depend on readings.
-
-        Overridden where what such readings share, gradients of the memory above all, can be computed once.
-        """
-        return functools.partial(self.read, state, need_weights=need_weights)
 
     def step(
         self,

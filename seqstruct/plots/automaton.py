@@ -162,7 +162,7 @@ def checkpoint_figure(checkpoint: str, text: str, feature: int, data: str | None
     Raises ValueError if the model has no rational recurrence or no such feature, or the text no words; OSError if there
     is no checkpoint.
     """
-    from seqstruct.layers.recurrent import RationalLayer
+    from seqstruct.layers.rational import RationalLayer
 
     words = text.split()
     if not words:

@@ -1,141 +1,137 @@
-"""Stacked recurrent networks: a text in segments equals one pass, counts of parameters, dropout with one mask."""
+"""Recurrent layers: whole sequences, steps, padding."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
-from seqstruct.bridge.passes import CarriedState
-from seqstruct.layers.recurrent import (
-    CELLS,
-    LSTMLayer,
-    RationalLayer,
-    StackedRNN,
-    recurrent_parameters,
-    variational_dropout,
-)
-from seqstruct.ops.automata.rational import rational_step
+from seqstruct.layers.recurrent import CellState, RecurrentLayer, RecurrentStack, joined, separated
 
-B, T, C, D = 3, 13, 5, 7
+KINDS = pytest.mark.parametrize("kind", ["lstm", "gru"])
 
 
-def random_rnn(cell, generator, output_gate=True, layers=2):
-    rnn = StackedRNN(cell, layers, C, D, output_gate=output_gate).double()
+def layer(kind: str, generator: torch.Generator, inputs: int = 3, size: int = 4) -> RecurrentLayer:
+    made = RecurrentLayer(kind, inputs, size).double()
     with torch.no_grad():
-        for parameter in rnn.parameters():
-            parameter.uniform_(-1, 1, generator=generator)
-    return rnn
+        for parameter in made.parameters():
+            parameter.uniform_(-0.9, 0.9, generator=generator)
+    return made
 
 
-def inputs_of(generator, steps=T):
-    return torch.randn(B, steps, C, dtype=torch.double, generator=generator)
+def draw(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
 
 
-@pytest.mark.parametrize("output_gate", [True, False])
-@pytest.mark.parametrize("cell", CELLS)
-def test_segments_equal_one_pass(cell, output_gate, generator):
-    rnn, inputs = random_rnn(cell, generator, output_gate), inputs_of(generator)
-    whole, last = rnn(inputs, rnn.initial_state(B))
-    state, parts = rnn.initial_state(B), []
-    for part in inputs.split([4, 1, 0, 6, 2], 1):
-        hidden, state = rnn(part, state)
-        parts.append(hidden)
-    torch.testing.assert_close(torch.cat(parts, 1), whole)
-    for one, other in zip(state, last, strict=True):
-        torch.testing.assert_close(one, other)
+@KINDS
+@pytest.mark.parametrize("length", [1, 2, 7])
+def test_equal_to_torch_and_to_its_own_steps(kind, length, generator):
+    own, x = layer(kind, generator), draw(generator, 5, length, 3)
+    other = {"lstm": torch.nn.LSTM, "gru": torch.nn.GRU}[kind](3, 4, batch_first=True).double()
+    hidden_bias = torch.zeros_like(own.bias) if kind == "lstm" else own.hidden_bias()
+    values = {"weight_ih_l0": own.weight_ih, "weight_hh_l0": own.weight_hh, "bias_ih_l0": own.bias}
+    other.load_state_dict({**values, "bias_hh_l0": hidden_bias})
+    before = CellState(draw(generator, 5, 4), draw(generator, 5, 4 if kind == "lstm" else 0))
+    expected, last = other(x, (before.hidden[None], before.cell[None]) if kind == "lstm" else before.hidden[None])
+    found, state = own(x, before)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    if kind == "lstm":
+        torch.testing.assert_close(state.cell, last[1][0], rtol=0, atol=1e-14)
+    weights, leaves = torch.randn_like(expected), [x, *own.parameters()]
+    wanted = torch.autograd.grad(found, leaves, weights, retain_graph=True)
+    for extra in (0, 1, 3):
+        step, stepped, now = own.stepper(extra), [], before
+        for known, more in zip(own.known(x[..., : 3 - extra]).unbind(1), x[..., 3 - extra :].unbind(1), strict=True):
+            now = step(known, more, now)
+            stepped.append(now.hidden)
+        stepped = torch.stack(stepped, 1)
+        torch.testing.assert_close(stepped, expected, rtol=0, atol=1e-14)
+        for one, two in zip(torch.autograd.grad(stepped, leaves, weights), wanted, strict=True):
+            torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("automaton", [cell for cell in CELLS if cell != "LSTM"])
-def test_a_layer_is_the_step_of_its_automaton(automaton, generator):
-    """Gates have a bias, inputs have none: eq. E.2 to E.5."""
-    layer = random_rnn(automaton, generator, layers=1).layers[0]
-    inputs = inputs_of(generator)
-    hidden, last = layer(inputs, layer.initial_state(B))
-    state = layer.initial_state(B)
-    weights = layer.weight.view(-1, D, C)
-    for t in range(T):
-        columns = []
-        for k, weight in enumerate(weights):
-            column = inputs[:, t] @ weight.T
-            columns.append(column if k % 2 else column + layer.gate_bias[k // 2])
-        found = rational_step(
-            automaton, torch.stack(columns, 1), state,
-            final_logits=layer.final_logits, epsilon_logits=layer.epsilon_logits,
-        )  # fmt: skip
-        state = found.state
-        torch.testing.assert_close(found.hidden, hidden[:, t])
-    torch.testing.assert_close(state, last)
+@KINDS
+def test_padding_on_the_left_is_invisible(kind, generator):
+    own, x = layer(kind, generator), draw(generator, 3, 6, 3)
+    mask = torch.zeros(3, 6, dtype=torch.bool)
+    mask[1, :2], mask[2] = True, True
+    outputs, state = own(x, None, mask)
+    alone, last = own(x[1:2, 2:])
+    torch.testing.assert_close(outputs[1:2, 2:], alone, rtol=0, atol=1e-14)
+    torch.testing.assert_close(state.cell[1:2], last.cell, rtol=0, atol=1e-14)
+    assert torch.equal(outputs[2], torch.zeros(6, 4, dtype=torch.float64))
+    assert torch.equal(outputs[1, :2], torch.zeros(2, 4, dtype=torch.float64))
+    (gradient,) = torch.autograd.grad(outputs.sum(), x)
+    assert not gradient[mask].any()
 
 
-def test_the_lstm_is_torch_s(generator):
-    layer, inputs = random_rnn("LSTM", generator, layers=1).layers[0], inputs_of(generator)
-    theirs = nn.LSTM(C, D, batch_first=True).double()
+@KINDS
+def test_no_step_at_all(kind, generator):
+    own = layer(kind, generator)
+    outputs, state = own(torch.zeros(2, 0, 3, dtype=torch.float64))
+    assert outputs.shape == (2, 0, 4)
+    assert not state.hidden.any()
+
+
+def test_states_join_and_separate(generator):
+    states = [CellState(draw(generator, 2, 3), draw(generator, 2, 3)) for _ in range(3)]
+    for one, two in zip(states, separated(joined(states), 3), strict=True):
+        assert torch.equal(one.hidden, two.hidden)
+        assert torch.equal(one.cell, two.cell)
+    (gru,) = separated(CellState(states[0].hidden, states[0].cell[:, :0]), 1)
+    assert gru.cell.shape == (2, 0)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="a cell among lstm, gru, got 'rnn'"):
+        RecurrentLayer("rnn", 3, 4)
+    with pytest.raises(ValueError, match="sizes of 1 or more, got 3 and 0"):
+        RecurrentLayer("gru", 3, 0)
+
+
+@KINDS
+def test_a_step_is_of_the_version_of_its_weights(kind, generator):
+    own = layer(kind, generator)
     with torch.no_grad():
-        theirs.weight_ih_l0.copy_(layer.weight_ih)
-        theirs.weight_hh_l0.copy_(layer.weight_hh)
-        theirs.bias_ih_l0.copy_(layer.bias)
-        theirs.bias_hh_l0.zero_()
-    hidden, (last, cell) = layer(inputs, layer.initial_state(B))
-    expected, (expected_last, expected_cell) = theirs(inputs)
-    torch.testing.assert_close(hidden, expected)
-    torch.testing.assert_close(last, expected_last[0])
-    torch.testing.assert_close(cell, expected_cell[0])
+        version = own.version()
+        assert own.version() == version
+        for name, parameter in list(own.named_parameters()):
+            if name == "bias":
+                continue
+            before = own.version()
+            parameter.add_(1.0)
+            assert own.version() != before, name
+            before = own.version()
+            setattr(own, name, torch.nn.Parameter(parameter.clone()))
+            assert own.version() != before, name
+        before = own.version()
+    assert own.version() != before
 
 
-@pytest.mark.parametrize("output_gate", [True, False])
-@pytest.mark.parametrize("cell", CELLS)
-def test_counts_of_parameters(cell, output_gate):
-    layer = LSTMLayer(C, D) if cell == "LSTM" else RationalLayer(cell, C, D, output_gate)
-    assert sum(p.numel() for p in layer.parameters()) == recurrent_parameters(cell, C, D, output_gate)
+@KINDS
+def test_steps_under_autocast_are_exact(kind, generator):
+    own, x = layer(kind, generator).float(), draw(generator, 2, 5, 3).float()
+    state = own.initial_state(2)
+    known, more = own.known(x[..., :2]), x[..., 2:]
+    expected = own.stepper(1)(known[:, 0], more[:, 0], state)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = own.stepper(1)(known[:, 0], more[:, 0], state)
+        outputs, _ = own(x)
+    assert torch.equal(found.hidden, expected.hidden) and found.hidden.dtype == torch.float32
+    torch.testing.assert_close(outputs.float(), own(x)[0], rtol=0, atol=0.05)
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_gradients_reach_every_parameter(cell, generator):
-    rnn = StackedRNN(cell, 2, C, D, output_gate=True, dropout=0.1, variational_dropout=0.2).double()
-    rnn(inputs_of(generator), rnn.initial_state(B))[0].square().sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() and p.grad.any() for p in rnn.parameters())
+def test_a_stack_names_what_its_layers_give_beside(generator):
+    class Counting(torch.nn.Module):
+        def initial_state(self, batch_size):
+            return torch.zeros(batch_size)
 
+        def forward(self, inputs, state):
+            return inputs + 1, state + inputs.size(1), {"steps": inputs.size(1)}
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_forget_gates_start_at_their_bias(cell):
-    for bias in (0.0, 1.5):
-        layer = StackedRNN(cell, 1, C, D, output_gate=True, forget_bias=bias).layers[0]
-        if cell == "LSTM":
-            gates, others = layer.bias[D : 2 * D], torch.cat([layer.bias[:D], layer.bias[2 * D :]])
-        else:
-            gates, others = layer.gate_bias[:-1], layer.gate_bias[-1]
-        assert (gates == bias).all() and (others == 0).all()
-
-
-def test_variational_dropout_has_one_mask_for_all_steps():
-    found = variational_dropout(torch.ones(4, 11, 50), 0.5, True)
-    assert set(found.unique().tolist()) == {0.0, 2.0}
-    assert torch.equal(found, found[:, :1].expand_as(found))
-    assert not torch.equal(found[0], found[1])
-    assert torch.equal(variational_dropout(found, 0.5, False), found)
-
-
-def test_wrong_options():
-    with pytest.raises(ValueError, match="expected a cell of LSTM, B, B_max_plus, C, F, got 'G'"):
-        StackedRNN("G", 1, C, D, output_gate=True)
-    with pytest.raises(ValueError, match="layers: expected 1 or more, got 0"):
-        StackedRNN("B", 0, C, D, output_gate=True)
-    with pytest.raises(ValueError, match="variational_dropout: expected 0 or more and below 1, got 1"):
-        StackedRNN("B", 1, C, D, output_gate=True, variational_dropout=1)
-    with pytest.raises(ValueError, match="forget_bias: expected a finite number, got inf"):
-        StackedRNN("B", 1, C, D, output_gate=True, forget_bias=float("inf"))
-
-
-@pytest.mark.parametrize("cell", CELLS)
-def test_carried_state(cell, generator):
-    rnn, carried = random_rnn(cell, generator), CarriedState()
-    hidden, state = rnn(inputs_of(generator), carried.get(rnn, B))
-    assert hidden.requires_grad
-    carried.put(rnn, state)
-    kept = carried.get(rnn, B)
-    flat = [part for layer in kept for part in (layer if isinstance(layer, tuple) else (layer,))]
-    assert len(kept) == 2 and not any(part.requires_grad for part in flat)
-    assert torch.equal(flat[-1], (state[1][1] if cell == "LSTM" else state[1]).detach())
-    with pytest.raises(ValueError, match=f"of {B} rows, the segment of 4"):
-        carried.get(rnn, 4)
+    stack = RecurrentStack([layer("gru", generator, 4), Counting(), Counting()]).double()
+    hidden, state, extra = stack(draw(generator, 2, 5, 4), stack.initial_state(2))
+    assert extra == {"1.steps": 5, "2.steps": 5}
+    torch.testing.assert_close(hidden[:, -1], state[0].hidden + 2)
+    assert state[1].tolist() == state[2].tolist() == [5.0, 5.0]
+    with pytest.raises(ValueError, match="hidden: expected 0 or more and below 1, got 1"):
+        RecurrentStack([], hidden_dropout=1.0)

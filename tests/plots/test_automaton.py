@@ -6,7 +6,7 @@ import pytest
 import torch
 from matplotlib.patches import FancyArrowPatch
 
-from seqstruct.layers.recurrent import RationalLayer
+from seqstruct.layers.rational import RationalLayer
 from seqstruct.ops.automata.families import pattern_automaton
 from seqstruct.ops.automata.rational import rational_recurrence
 from seqstruct.ops.automata.wfsa import best_path, forward

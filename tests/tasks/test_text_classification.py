@@ -12,7 +12,7 @@ from torch import nn
 
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
 from seqstruct.data.text_classification.folder import Request, write_folder
-from seqstruct.layers.recurrent import CELLS
+from seqstruct.layers.rational import CELLS
 from seqstruct.models.sentences.rnn_classifier import RNNClassifier, RNNClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
 from tests.models.front_door import PLUGIN, fairseq

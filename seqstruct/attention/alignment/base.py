@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqstruct.attention.base import Attention, Reading, Shape
-from seqstruct.ops.deferred import DeferredProducts
-from seqstruct.ops.masking import clear_padding, positions
-from seqstruct.ops.softmax import additive_scores, masked_softmax
+from seqstruct.ops.masking import clear_padding
+from seqstruct.ops.softmax import additive_scores, masked_softmax, weighted_values
 
 
 class AlignmentMemory(NamedTuple):
@@ -24,19 +21,6 @@ class AlignmentMemory(NamedTuple):
 
 
 SCORES = ("dot", "general", "concat")
-
-
-class Source(NamedTuple):
-    """What all readings of one memory share.
-
-    scores: from queries B T query_size to B T S; values: from weights B T S to their sums B T value_dim; padding: B S;
-    index: B S long, the number of real keys before each key.
-    """
-
-    scores: Callable[[Tensor], Tensor]
-    values: Callable[[Tensor], Tensor]
-    padding: Tensor
-    index: Tensor
 
 
 class DotScore(nn.Module):
@@ -52,9 +36,9 @@ class DotScore(nn.Module):
         """What is kept of keys B S key_size, B S K."""
         return key
 
-    def of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
-        """From queries B T query_size to B T S, for prepared keys B S K."""
-        return DeferredProducts(key.transpose(1, 2))
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """B T S for queries B T query_size and prepared keys B S K."""
+        return query.to(key.dtype) @ key.transpose(1, 2)
 
 
 class GeneralScore(DotScore):
@@ -83,9 +67,9 @@ class AdditiveScore(nn.Module):
         """B S size."""
         return self.key_proj(key)
 
-    def of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
-        """From queries B T query_size to B T S, for prepared keys B S K."""
-        return lambda query: additive_scores(self.query_proj(query).to(key.dtype), key, self.weight.to(key.dtype))
+    def forward(self, query: Tensor, key: Tensor) -> Tensor:
+        """B T S for queries B T query_size and prepared keys B S K."""
+        return additive_scores(self.query_proj(query).to(key.dtype), key, self.weight.to(key.dtype))
 
 
 def make_score(kind: str, shape: Shape) -> nn.Module:
@@ -101,24 +85,25 @@ def make_score(kind: str, shape: Shape) -> nn.Module:
 
 
 class AlignmentAttention(Attention):
-    """Values weighted by a softmax of scores; a subclass sets `score`, or says which weights there are.
+    """Values weighted by a softmax of scores; a subclass sets `score`, or says which scores or weights there are.
 
-    Values pass as they are; where their size is not embed_dim, a linear map without bias brings the context to it.
-    First derivatives only.
+    Values pass as they are; where their size is not embed_dim, a linear map without bias brings the context to it,
+    unless a subclass says that it `projects` nothing.
     """
 
     State = AlignmentMemory
     drops_weights = True
+    projects: ClassVar[bool] = True
     score: nn.Module
 
     def __init__(self, config, shape: Shape):
         super().__init__(config, shape)
-        same = shape.value_dim == shape.embed_dim
-        self.out_proj = nn.Identity() if same else nn.Linear(shape.value_dim, shape.embed_dim, bias=False)
+        fits = shape.value_dim == shape.embed_dim or not self.projects
+        self.out_proj = nn.Identity() if fits else nn.Linear(shape.value_dim, shape.embed_dim, bias=False)
 
-    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
         """B T S, 0 at padding: of queries B T C at positions B T."""
-        return masked_softmax(source.scores(query), source.padding[:, None])
+        return masked_softmax(self.scores(state, query), state.padding[:, None])
 
     def key_size(self) -> int:
         """K, the size of what is kept of a key."""
@@ -128,9 +113,9 @@ class AlignmentAttention(Attention):
         """What is kept of keys B S key_dim: B S K."""
         return self.score.prepare(key)
 
-    def scores_of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
-        """From queries B T C to B T S, for what is kept of keys."""
-        return self.score.of(key)
+    def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
+        """B T S, of queries B T C, padding included."""
+        return self.score(query, state.key)
 
     def initial_state(self, batch_size: int) -> AlignmentMemory:
         """No keys."""
@@ -157,24 +142,10 @@ class AlignmentAttention(Attention):
         self, state: AlignmentMemory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
         """Contexts for queries B T C; position: B T, counted from 0 from the first query on where it is not given."""
-        return self.reader(state, need_weights=need_weights)(query, position)
-
-    def reader(
-        self, state: AlignmentMemory, *, need_weights: bool = False
-    ) -> Callable[[Tensor, Tensor | None], Reading]:
-        """`read` from one memory; gradients of keys (where scores are dot products) and values are one product."""
         if state.padding.size(1) == 0:
-            return lambda query, position=None: Reading(
-                torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0)
-            )
-        values = DeferredProducts(state.value)
-        source = Source(self.scores_of(state.key), values, state.padding, positions(state.padding))
-
-        def read(query: Tensor, position: Tensor | None = None) -> Reading:
-            if position is None:
-                position = torch.arange(query.size(1), device=query.device).expand(query.shape[:2])
-            weights = self.weights(source, query, position)
-            context = source.values(F.dropout(weights, self.shape.dropout, self.training))
-            return Reading(self.out_proj(context), weights[:, None] if need_weights else None)
-
-        return read
+            return Reading(torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0))
+        if position is None:
+            position = torch.arange(query.size(1), device=query.device).expand(query.shape[:2])
+        weights = self.weights(state, query, position)
+        context = weighted_values(weights, state.value, self.shape.dropout if self.training else 0.0)
+        return Reading(self.out_proj(context), weights[:, None] if need_weights else None)

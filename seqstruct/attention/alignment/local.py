@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, Source, make_score
+from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, AlignmentMemory, make_score
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
+from seqstruct.ops.masking import positions
 from seqstruct.ops.softmax import gaussian, masked_softmax, within_window
 
 
@@ -37,19 +38,19 @@ class LocalAttention(AlignmentAttention):
         super().__init__(config, shape)
         self.score = make_score(config.score, shape)
 
-    def _in_window(self, source: Source, query: Tensor, center: Tensor) -> Tensor:
+    def _in_window(self, state: AlignmentMemory, query: Tensor, center: Tensor) -> Tensor:
         """B T S: softmax over the window around centers B T."""
-        window = within_window(center, source.index, self.config.half_width)
-        return masked_softmax(source.scores(query), source.padding[:, None] | ~window)
+        window = within_window(center, positions(state.padding), self.config.half_width)
+        return masked_softmax(self.scores(state, query), state.padding[:, None] | ~window)
 
 
 @register_attention("local_monotonic", sites={Site.CROSS})
 class LocalMonotonicAttention(LocalAttention):
     """The window moves by one with each query."""
 
-    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
         """B T S."""
-        return self._in_window(source, query, position)
+        return self._in_window(state, query, position)
 
 
 @register_attention("local_predictive", sites={Site.CROSS})
@@ -63,10 +64,10 @@ class LocalPredictiveAttention(LocalAttention):
         self.position_hidden = nn.Linear(size, size, bias=False)
         self.position_weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
 
-    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
         """B T S, the Gaussian included: rows sum to less than 1."""
         hidden = self.position_hidden(query).tanh()
         share = (hidden @ self.position_weight.to(hidden.dtype)).sigmoid()  # B T
-        center = share * (~source.padding).sum(1, keepdim=True)
-        weights = self._in_window(source, query, center.detach())
-        return weights * gaussian(center, source.index, self.config.half_width / 2)
+        center = share * (~state.padding).sum(1, keepdim=True)
+        weights = self._in_window(state, query, center.detach())
+        return weights * gaussian(center, positions(state.padding), self.config.half_width / 2)

@@ -7,15 +7,15 @@ Deviation: where the values' size is not the queries', a linear map brings the c
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from seqstruct.attention.alignment.base import AlignmentAttention, Source
+from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
+from seqstruct.ops.masking import positions
 from seqstruct.ops.softmax import masked_softmax
 
 
@@ -41,12 +41,13 @@ class LocationAttention(AlignmentAttention):
         """B S 0."""
         return key[..., :0]
 
-    def scores_of(self, key: Tensor) -> Callable[[Tensor], Tensor]:
-        """Of queries alone: B T length."""
-        return self.position_proj
+    def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
+        """B T length, of queries alone."""
+        return self.position_proj(query)
 
-    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
         """B T S."""
-        unseen = source.padding | (source.index >= self.config.length)
-        rows = source.index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)
-        return masked_softmax(source.scores(query).gather(2, rows), unseen[:, None])
+        index = positions(state.padding)
+        unseen = state.padding | (index >= self.config.length)
+        rows = index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)
+        return masked_softmax(self.scores(state, query).gather(2, rows), unseen[:, None])

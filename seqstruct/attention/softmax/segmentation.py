@@ -22,7 +22,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory, GeneralScore, Source
+from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory, GeneralScore
 from seqstruct.attention.base import Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
@@ -95,36 +95,31 @@ class SegmentationAttention(AlignmentAttention):
             penalties.append(self.config.score_l2 * self.score.key_proj.weight.square().sum())
         return torch.stack(penalties).sum() if penalties else None
 
-    def weights(self, source: Source, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
         """B T S, each 0 or more.  Raises ValueError, naming the place, on a score that is NaN."""
-        score = source.scores(query)
-        marginals = self._marginals(score, source.padding)
+        score = self.scores(state, query)
+        marginals = self._marginals(score, state.padding)
         if self.config.normalize:
             gamma = marginals.sum(-1, keepdim=True) / self.config.total
             marginals = marginals / gamma.clamp_min(torch.finfo(marginals.dtype).tiny)
         return marginals.to(score.dtype)
 
-    def reader(
-        self, state: AlignmentMemory, *, need_weights: bool = False
-    ) -> Callable[[Tensor, Tensor | None], Reading]:
-        """As `AlignmentAttention`, with structures in `extra`."""
-        read = super().reader(state, need_weights=need_weights)
+    def read(
+        self, state: AlignmentMemory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """As `AlignmentAttention`; where weights are wanted in evaluation, with structures in `extra`."""
+        reading = super().read(state, query, position, need_weights=need_weights)
         if not need_weights or self.training or state.padding.size(1) == 0:
-            return read
-        scores = self.scores_of(state.key)
+            return reading
 
-        def with_structures(query: Tensor, position: Tensor | None = None) -> Reading:
-            def marginals() -> Tensor:
-                return self._marginals(scores(query), state.padding).to(query.dtype).unsqueeze(2)
+        def marginals() -> Tensor:
+            return self._marginals(self.scores(state, query), state.padding).to(query.dtype).unsqueeze(2)
 
-            def best_selection() -> Tensor:
-                score = scores(query)
-                return chain_best_path(*self._potentials(score, state.padding)).states.view(score.shape).unsqueeze(2)
+        def best_selection() -> Tensor:
+            score = self.scores(state, query)
+            return chain_best_path(*self._potentials(score, state.padding)).states.view(score.shape).unsqueeze(2)
 
-            extra = Structures(marginals=marginals, best_selection=best_selection)
-            return read(query, position)._replace(extra=extra)
-
-        return with_structures
+        return reading._replace(extra=Structures(marginals=marginals, best_selection=best_selection))
 
     def _potentials(self, score: Tensor, padding: Tensor) -> Potentials:
         B, T, S = score.shape

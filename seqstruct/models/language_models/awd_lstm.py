@@ -11,16 +11,15 @@ fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
-import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.layers.recurrent import check_rate, variational_dropout
-from seqstruct.models.language_models.recurrent_lm import RecurrentDecoder
+from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, variational_dropout
+from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
 from seqstruct.models.transformer.lm import set_default
 
 EMBEDDING_BOUND = 0.1
@@ -58,67 +57,8 @@ class Regularization(NamedTuple):
         return cls(*(getattr(cfg, name) for name in names))
 
 
-class WeightDropLSTM(nn.Module):
-    """One layer of LSTM whose recurrent weights are dropped anew for each segment; drawn as torch does."""
-
-    def __init__(self, input_size: int, hidden_size: int, weight_dropout: float):
-        super().__init__()
-        self.hidden_size, self.weight_dropout = hidden_size, weight_dropout
-        bound = hidden_size**-0.5
-        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, input_size).uniform_(-bound, bound))
-        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(4 * hidden_size).uniform_(-bound, bound))
-
-    def initial_state(self, batch_size: int) -> Tuple[Tensor, Tensor]:
-        """Hidden state and cell, B D each, zeros."""
-        zeros = self.bias.new_zeros(batch_size, self.hidden_size)
-        return zeros, zeros
-
-    def forward(
-        self, inputs: Tensor, state: Tuple[Tensor, ...]
-    ) -> Tuple[Tensor, Tuple[Tensor, ...], Dict[str, Tensor]]:
-        """Hidden states B T D for inputs B T C, the state after the last step, and nothing else."""
-        if not inputs.size(1):
-            return inputs.new_zeros(len(inputs), 0, self.hidden_size), state, {}
-        dropped = F.dropout(self.weight_hh, self.weight_dropout, self.training)
-        parameters = [self.weight_ih, dropped, self.bias, torch.zeros_like(self.bias)]
-        before = tuple(part.unsqueeze(0).contiguous() for part in state)
-        hidden, last, cell = torch.lstm(inputs, before, parameters, True, 1, 0.0, self.training, False, True)
-        return hidden, (last[0], cell[0]), {}
-
-
-class RegularizedStack(nn.Module):
-    """Recurrent layers with variational dropout between them.
-
-    A layer has `initial_state(B)` and forward(inputs, state) -> (hidden B T D, state, extra by name).
-    """
-
-    def __init__(self, layers: Sequence[nn.Module], hidden_dropout: float):
-        super().__init__()
-        self.layers = nn.ModuleList(layers)
-        self.hidden_dropout = hidden_dropout
-
-    def initial_state(self, batch_size: int) -> Tuple[Any, ...]:
-        """Of each layer, at the start of a text."""
-        return tuple(layer.initial_state(batch_size) for layer in self.layers)
-
-    def forward(self, inputs: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
-        """Hidden states B T D of the last layer, the state after the last step, and what the layers gave beside.
-
-        The extra values of layer k are under "k.name", k from 0.
-        """
-        hidden, after, extra = inputs, [], {}
-        for number, (layer, before) in enumerate(zip(self.layers, state, strict=True)):
-            if number:
-                hidden = variational_dropout(hidden, self.hidden_dropout, self.training)
-            hidden, last, found = layer(hidden, before)
-            after.append(last)
-            extra.update({f"{number}.{name}": value for name, value in found.items()})
-        return hidden, tuple(after), extra
-
-
-class RegularizedDecoder(RecurrentDecoder):
-    """Word vectors, a `RegularizedStack` or what behaves like one, and the tied output layer, with their dropouts.
+class RegularizedDecoder(RecurrentLMDecoder):
+    """Word vectors, a `RecurrentStack` or what behaves like one, and the tied output layer, with their dropouts.
 
     Extra output: raw and dropped, B T C, the features before and after the output's dropout, for the criterion, and
     what the stack gives.
@@ -165,8 +105,8 @@ class AWDLSTMLanguageModel(FairseqLanguageModel):
         Raises ValueError on what is out of range.
         """
         rates = Regularization.of(cfg)
-        layers = [WeightDropLSTM(*sizes, rates.weight) for sizes in layer_sizes(cfg)]
-        rnn = RegularizedStack(layers, rates.hidden)
+        layers = [RecurrentLayer("lstm", *sizes, weight_dropout=rates.weight) for sizes in layer_sizes(cfg)]
+        rnn = RecurrentStack(layers, hidden_dropout=rates.hidden)
         return cls(RegularizedDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))
 
 

@@ -8,19 +8,18 @@ fairseq's types are read at run time: no postponed annotations here.
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
 
-import torch
 from fairseq.models import FairseqLanguageModel, register_model
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
+from seqstruct.layers.recurrent import CellState, GatedLayer, RecurrentStack
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
     Regularization,
     RegularizedDecoder,
-    RegularizedStack,
     layer_sizes,
 )
-from seqstruct.ops.cells.ordered_neurons import ordered_lstm
+from seqstruct.ops.cells import ordered_lstm
 from seqstruct.ops.trees.span_parsing import Split, split_by_distances
 
 
@@ -36,33 +35,22 @@ class ONLSTMConfig(AWDLSTMConfig):
     distance_layer: int = field(default=2, metadata={"help": "layer whose distances make trees, from 1"})
 
 
-class ONLSTMLayer(nn.Module):
-    """One layer; weights and biases uniform within 1 / sqrt(D), as of torch's LSTM."""
+class ONLSTMLayer(GatedLayer):
+    """One layer of ordered neurons."""
 
     def __init__(self, input_size: int, hidden_size: int, chunk_size: int, weight_dropout: float):
         """Raises ValueError if the chunks do not divide the size."""
-        super().__init__()
         if chunk_size < 1 or hidden_size % chunk_size:
             raise ValueError(f"chunk_size: expected a divisor of the layer's size {hidden_size}, got {chunk_size}")
-        self.hidden_size, self.chunk_size, self.weight_dropout = hidden_size, chunk_size, weight_dropout
-        gates, bound = 2 * hidden_size // chunk_size + 4 * hidden_size, hidden_size**-0.5
-        self.weight_ih = nn.Parameter(torch.empty(gates, input_size).uniform_(-bound, bound))
-        self.weight_hh = nn.Parameter(torch.empty(gates, hidden_size).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(gates).uniform_(-bound, bound))
+        rows = 2 * hidden_size // chunk_size + 4 * hidden_size
+        super().__init__(input_size, hidden_size, rows, weight_dropout)
+        self.chunk_size, self.bias = chunk_size, self.drawn(rows)
 
-    def initial_state(self, batch_size: int) -> Tuple[Tensor, Tensor]:
-        """Hidden state and cell, B D each, zeros."""
-        zeros = self.bias.new_zeros(batch_size, self.hidden_size)
-        return zeros, zeros
-
-    def forward(
-        self, inputs: Tensor, state: Tuple[Tensor, ...]
-    ) -> Tuple[Tensor, Tuple[Tensor, ...], Dict[str, Tensor]]:
+    def forward(self, inputs: Tensor, state: Tuple[Tensor, Tensor]) -> Tuple[Tensor, CellState, Dict[str, Tensor]]:
         """Hidden states B T D for inputs B T C, the state after the last step, and `distances` B T."""
-        weight = F.dropout(self.weight_hh, self.weight_dropout, self.training)
         projected = F.linear(inputs, self.weight_ih, self.bias)
-        hidden, distances, *last = ordered_lstm(projected, weight, *state, self.chunk_size)
-        return hidden, tuple(last), {"distances": distances}
+        hidden, distances, *last = ordered_lstm(projected, self.recurrent_weight(), *state, self.chunk_size)
+        return hidden, CellState(*last), {"distances": distances}
 
 
 class ONLSTMDecoder(RegularizedDecoder):
@@ -94,7 +82,7 @@ class ONLSTMLanguageModel(FairseqLanguageModel):
         """
         rates = Regularization.of(cfg)
         layers = [ONLSTMLayer(*sizes, cfg.chunk_size, rates.weight) for sizes in layer_sizes(cfg)]
-        rnn = RegularizedStack(layers, rates.hidden)
+        rnn = RecurrentStack(layers, hidden_dropout=rates.hidden)
         return cls(ONLSTMDecoder(
             task.target_dictionary, rnn, cfg.decoder_embed_dim, rates, distance_layer=cfg.distance_layer
         ))

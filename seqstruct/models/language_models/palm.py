@@ -21,12 +21,11 @@ from fairseq.models import FairseqLanguageModel, register_model, register_model_
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
     Regularization,
     RegularizedDecoder,
-    RegularizedStack,
-    WeightDropLSTM,
     layer_sizes,
 )
 from seqstruct.models.transformer.lm import set_default
@@ -114,18 +113,18 @@ class SpanAttention(nn.Module):
         return self.score_layer((self.score_hidden(hidden).unsqueeze(2) + self.score_span(spans)).tanh()).squeeze(3)
 
 
-class PaLMStack(RegularizedStack):
+class PaLMStack(RecurrentStack):
     """LSTM layers of which one is followed by span attention."""
 
     def __init__(self, layers: List[nn.Module], hidden_dropout: float, attention: SpanAttention, attention_layer: int):
-        super().__init__(layers, hidden_dropout)
+        super().__init__(layers, hidden_dropout=hidden_dropout)
         if not 1 <= attention_layer <= len(layers):
             raise ValueError(f"attention_layer: expected 1 to {len(layers)}, got {attention_layer}")
         self.layers[attention_layer - 1] = AttendingLayer(layers[attention_layer - 1], attention)
         self.attention_layer = attention_layer
 
     def forward(self, inputs: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
-        """As of `RegularizedStack`; the extra output has span_scores and span_mask, B T m each."""
+        """As of `RecurrentStack`; the extra output has span_scores and span_mask, B T m each."""
         hidden, state, extra = super().forward(inputs, state)
         layer = self.attention_layer - 1
         return hidden, state, {name: extra[f"{layer}.{name}"] for name in ("span_scores", "span_mask")}
@@ -148,12 +147,12 @@ class AttendingLayer(nn.Module):
     def forward(self, inputs: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Tensor]]:
         """Hidden states B T D after the attention, the state after the last step, and scores and mask of the spans."""
         inner, context, padding_mask = state
-        hidden, inner, extra = self.layer(inputs, inner)
+        hidden, inner = self.layer(inputs, inner)
         attended, scores, there = self.attention(hidden, context, padding_mask)
         m = context.size(1)
         after = torch.cat([context, hidden], 1)[:, -m:]
         padding_mask = F.pad(padding_mask, (0, hidden.size(1)), value=False)[:, -m:]
-        return attended, (inner, after, padding_mask), {**extra, "span_scores": scores, "span_mask": there}
+        return attended, (inner, after, padding_mask), {"span_scores": scores, "span_mask": there}
 
 
 class PaLMDecoder(RegularizedDecoder):
@@ -171,9 +170,9 @@ class PaLMDecoder(RegularizedDecoder):
         for number, layer in enumerate(stack.layers):
             state = layer.initial_state(1)
             if number == stack.attention_layer - 1:
-                hidden, _, _ = layer.layer(vectors, state[0])
+                hidden, _ = layer.layer(vectors, state[0])
                 break
-            vectors, _, _ = layer(vectors, state)
+            vectors, _ = layer(vectors, state)
         nothing = hidden.new_zeros(1, 1, hidden.size(2)), hidden.new_ones(1, 1, dtype=torch.bool)
         _, scores, _ = layer.attention(hidden, *nothing, max_span=max(N, 1))
         square = scores.new_zeros(N, N)
@@ -200,7 +199,7 @@ class PaLM(FairseqLanguageModel):
         if not 1 <= cfg.attention_layer <= len(sizes):
             raise ValueError(f"attention_layer: expected 1 to {len(sizes)}, got {cfg.attention_layer}")
         attention = SpanAttention(sizes[cfg.attention_layer - 1][1], cfg.span_size, cfg.max_span, cfg.right_branching)
-        layers = [WeightDropLSTM(*size, rates.weight) for size in sizes]
+        layers = [RecurrentLayer("lstm", *size, weight_dropout=rates.weight) for size in sizes]
         rnn = PaLMStack(layers, rates.hidden, attention, cfg.attention_layer)
         return cls(PaLMDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))
 

@@ -20,10 +20,9 @@ from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.layers.recurrent import variational_dropout
+from seqstruct.layers.recurrent import GatedLayer, variational_dropout
 from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, Regularization, RegularizedDecoder, layer_sizes
-from seqstruct.ops.cells.lstm import lstm_step
-from seqstruct.ops.cells.ordered_gates import distance_gates, gated_attention
+from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
 from seqstruct.ops.trees.span_parsing import Split, split_by_distances
 
 
@@ -56,15 +55,12 @@ class PRPNState(NamedTuple):
     cell: Tuple[Tensor, ...]
 
 
-class ReadingLayer(nn.Module):
-    """One layer of the reading network; weights uniform within 1 / sqrt(D)."""
+class ReadingLayer(GatedLayer):
+    """One layer of the reading network."""
 
     def __init__(self, input_size: int, hidden_size: int, weight_dropout: float):
-        super().__init__()
-        self.hidden_size, self.weight_dropout, bound = hidden_size, weight_dropout, hidden_size**-0.5
-        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, input_size).uniform_(-bound, bound))
-        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(4 * hidden_size).uniform_(-bound, bound))
+        super().__init__(input_size, hidden_size, 4 * hidden_size, weight_dropout)
+        self.bias = self.drawn(4 * hidden_size)
         self.key_of_hidden = nn.Linear(hidden_size, hidden_size)
         self.key_of_input = nn.Linear(input_size, hidden_size, bias=False)
 
@@ -78,7 +74,7 @@ class ReadingLayer(nn.Module):
         S = hidden.size(1)
         hiddens, cells = list(hidden.unbind(1)), list(cell.unbind(1))
         steps, keys = F.linear(inputs, self.weight_ih, self.bias).unbind(1), self.key_of_input(inputs).unbind(1)
-        weight = F.dropout(self.weight_hh, self.weight_dropout, self.training).t()
+        weight = self.recurrent_weight().t()
         for t, step in enumerate(steps):
             memory = torch.stack(hiddens[t : t + S], 1)  # B S D
             key = self.key_of_hidden(hiddens[-1]) + keys[t]

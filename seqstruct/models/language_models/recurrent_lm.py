@@ -24,7 +24,8 @@ from torch.nn import functional as F
 
 from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.passes import CarriedState
-from seqstruct.layers.recurrent import CELLS, StackedRNN, check_rate, recurrent_parameters, variational_dropout
+from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
+from seqstruct.layers.recurrent import check_rate, variational_dropout
 from seqstruct.models.transformer.lm import set_default
 
 
@@ -76,10 +77,10 @@ def hidden_size_within(budget: int, cell: str, layers: int, vocabulary: int, out
     return low
 
 
-class RecurrentDecoder(FairseqIncrementalDecoder):
+class RecurrentLMDecoder(FairseqIncrementalDecoder):
     """Logits of the next token; word vectors start uniform with variance 1 / size, the output bias from 0."""
 
-    def __init__(self, dictionary: Any, rnn: StackedRNN, size: int, dropout: float):
+    def __init__(self, dictionary: Any, rnn: nn.Module, size: int, dropout: float):
         super().__init__(dictionary)
         check_rate("dropout", dropout)
         self.rnn, self.dropout = rnn, dropout
@@ -135,8 +136,8 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
     def encode(self, vectors: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, Tuple[Any, ...], Dict[str, Any]]:
         """What the output layer reads, B T d, the state after the last step, and further output by name."""
-        features, state = self.rnn(vectors, state)
-        return variational_dropout(features, self.dropout, self.training), state, {}
+        features, state, extra = self.rnn(vectors, state)
+        return variational_dropout(features, self.dropout, self.training), state, extra
 
     def output_layer(self, features: Tensor, **_: Any) -> Tensor:
         """Logits B T V."""
@@ -159,23 +160,22 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
 
 @register_model("recurrent_lm", dataclass=RecurrentLanguageModelConfig)
 class RecurrentLanguageModel(FairseqLanguageModel):
-    """A language model on `RecurrentDecoder`."""
+    """A language model on `RecurrentLMDecoder`."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "RecurrentLanguageModel":
         """From the flat configuration and a task with a target_dictionary.
 
-        Raises ValueError on what `StackedRNN` refuses, or a budget that is too small.
+        Raises ValueError on what `stack_of` refuses, or a budget that is too small.
         """
         gate, cell = not cfg.no_output_gate, str(cfg.cell)
         size = cfg.hidden_size or hidden_size_within(
             cfg.parameter_budget, cell, cfg.decoder_layers, len(task.target_dictionary), gate
         )
-        rnn = StackedRNN(
-            cell, cfg.decoder_layers, size, size, output_gate=gate, dropout=0.0,
-            variational_dropout=cfg.variational_dropout,
-        )  # fmt: skip
-        return cls(RecurrentDecoder(task.target_dictionary, rnn, size, cfg.dropout))
+        rnn = stack_of(
+            cell, cfg.decoder_layers, size, size, output_gate=gate, variational_dropout=cfg.variational_dropout
+        )
+        return cls(RecurrentLMDecoder(task.target_dictionary, rnn, size, cfg.dropout))
 
 
 @register_model_architecture("recurrent_lm", "recurrent_lm_10m")

@@ -18,9 +18,9 @@ from torch.nn.functional import dropout
 from seqstruct.attention import Choice, Reading, Shape, Site
 from seqstruct.bridge.adapter import reorder_source, reorder_state
 from seqstruct.bridge.passes import current_pass
+from seqstruct.layers.recurrent import CellState, RecurrentLayer, Step, joined, separated
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
-from seqstruct.models.rnn_translation.layers import CellState, RecurrentLayer, joined, separated
 from seqstruct.models.rnn_translation.output import make_output
 
 INITIAL_STATES = ("copy", "projected", "zero")
@@ -38,6 +38,13 @@ class DecoderState(NamedTuple):
     features: Tensor
     memory: Any
     length: Tensor
+
+
+class Steppers(NamedTuple):
+    """steps: of each layer.  versions: of the weights that they are arranged of."""
+
+    steps: List[Step]
+    versions: List[Any]
 
 
 class Decoded(NamedTuple):
@@ -122,11 +129,11 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             summary_size = hidden_size
         constant = hidden_size if source_summary else 0
         self.output = make_output(output, hidden_size, context + constant, embed_dim, maxout_size)
-        extra = self.output.size if input_feeding else context if query == "previous" else 0
-        self.layers = nn.ModuleList([RecurrentLayer(cell, embed_dim + constant + extra, hidden_size, clipping)])
-        for _ in range(1, layers):
-            above = context if query == "previous" else 0
-            self.layers.append(RecurrentLayer(cell, hidden_size + above, hidden_size, clipping))
+        late = self.output.size if input_feeding else context if query == "previous" else 0
+        above = context if query == "previous" else 0
+        sizes = [embed_dim + constant + late] + [hidden_size + above] * (layers - 1)
+        self.layers = nn.ModuleList(RecurrentLayer(cell, size, hidden_size, clipping=clipping) for size in sizes)
+        self.late = [late] + [hidden_size if input_feeding else 0] * (layers - 1)  # inputs that a step before decides
         self.initial = nn.Linear(summary_size, layers * hidden_size) if initial_state == "projected" else None
         self.output_projection = nn.Linear(self.output.size, len(dictionary))
 
@@ -154,15 +161,14 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         state = self.begin(encoder_out) if saved is None else saved["state"]
         tokens = prev_output_tokens if saved is None else prev_output_tokens[:, int(state.length[0]) :]
         need_weights = incremental_state is not None or current_pass().collects
-        decoded = self._decode(self._embed(tokens), encoder_out, state, need_weights)
+        steppers = None if incremental_state is None else self._steppers(saved)
+        decoded = self._decode(self._embed(tokens), encoder_out, state, need_weights, steppers)
         if incremental_state is not None:
-            incremental_state[self._key] = {
-                "state": DecoderState(
-                    joined(decoded.states), decoded.last, state.memory, state.length + tokens.size(1)
-                )
-            }
+            length = state.length + tokens.size(1)
+            state = DecoderState(joined(decoded.states), decoded.last, state.memory, length)
+            incremental_state[self._key] = {"state": state, "steppers": steppers}
         weights = None
-        if decoded.readings:
+        if decoded.readings and need_weights:
             reading = _joined_in_time(decoded.readings)
             current_pass().take(Site.CROSS, 0, reading)
             weights = None if reading.weights is None else reading.weights.mean(1)
@@ -195,8 +201,22 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
     def _embed(self, tokens: Tensor) -> Tensor:
         return dropout(self.embed_tokens(tokens), self.dropout, self.training)
 
-    def _decode(self, embedded: Tensor, source: EncoderOutput, state: DecoderState, need_weights: bool) -> Decoded:
-        """Read the embedded symbols B T E."""
+    def _steppers(self, saved: Optional[Dict[str, Any]] = None) -> Steppers:
+        """Those saved in decoding, while the weights are what they were; else new ones."""
+        versions = [layer.version() for layer in self.layers]
+        if saved is not None and saved["steppers"].versions == versions:
+            return saved["steppers"]
+        return Steppers([layer.stepper(late) for layer, late in zip(self.layers, self.late, strict=True)], versions)
+
+    def _decode(
+        self,
+        embedded: Tensor,
+        source: EncoderOutput,
+        state: DecoderState,
+        need_weights: bool,
+        steppers: Optional[Steppers],
+    ) -> Decoded:
+        """Read the embedded symbols B T E; steppers: those of decoding, or None."""
         states, inputs = separated(state.cells, len(self.layers)), embedded
         constant = None
         if self.summary is not None:
@@ -206,15 +226,18 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         reader = _Reader(self.attention, state.memory, position, need_weights)
         if embedded.size(1) == 0:
             return Decoded(embedded.new_zeros(*embedded.shape[:2], self.output.size), [], states, state.features)
+        if steppers is None and any(self.late):
+            steppers = self._steppers()
         if self.input_feeding:
-            return self._feed(inputs, embedded, constant, state.features, states, reader)
+            return self._feed(inputs, embedded, constant, state.features, states, reader, steppers.steps)
         before = states[-1].hidden
+        steps = steppers.steps if steppers is not None and embedded.size(1) == 1 else None
         if self.query == "previous":
-            x, contexts = self._attend_before(inputs, states, reader)
+            x, contexts = self._attend_before(inputs, states, reader, steppers.steps[0])
         else:
-            x, contexts = self._layer(0, inputs, states), None
+            x, contexts = self._layer(0, inputs, states, steps), None
         for layer in range(1, len(self.layers)):
-            x = self._layer(layer, x, states, contexts)
+            x = self._layer(layer, x, states, steps, contexts)
         hidden = x
         if self.query == "previous" and len(self.layers) == 1:
             hidden = torch.cat([before[:, None], x[:, :-1]], 1)
@@ -226,23 +249,38 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         return Decoded(features, reader.readings, states, features[:, -1])
 
     def _layer(
-        self, layer: int, below: Tensor, states: List[CellState], contexts: Optional[Tensor] = None
+        self,
+        number: int,
+        below: Tensor,
+        states: List[CellState],
+        steps: Optional[List[Step]],
+        contexts: Optional[Tensor] = None,
     ) -> Tensor:
-        """All steps of one layer, whose state in `states` is replaced; dropout on what comes from a layer below."""
-        inputs = dropout(below, self.dropout, self.training) if layer else below
+        """All steps of one layer, whose state in `states` is replaced; dropout on what comes from a layer below.
+
+        steps: of all layers, for one symbol alone; None for the layers' own way through any number.
+        """
+        layer = self.layers[number]
+        inputs = dropout(below, self.dropout, self.training) if number else below
         read = inputs if contexts is None else torch.cat([inputs, contexts], 2)
-        outputs, states[layer] = self.layers[layer](read, states[layer])
-        return self._bounded(outputs + inputs if self.residual_from and layer + 1 >= self.residual_from else outputs)
+        if steps is None:
+            outputs, states[number] = layer(read, states[number])
+        else:
+            states[number] = steps[number](layer.known(read)[:, 0], read[:, 0, :0], states[number])
+            outputs = states[number].hidden[:, None]
+        return self._bounded(outputs + inputs if self.residual_from and number + 1 >= self.residual_from else outputs)
 
     def _bounded(self, x: Tensor) -> Tensor:
         return x if self.clipping is None else self.clipping(x)
 
-    def _attend_before(self, inputs: Tensor, states: List[CellState], reader: "_Reader") -> Tuple[Tensor, Tensor]:
+    def _attend_before(
+        self, inputs: Tensor, states: List[CellState], reader: "_Reader", step: Step
+    ) -> Tuple[Tensor, Tensor]:
         """Hidden states of the lowest layer, each after reading the context that the state before it asks for."""
-        step, outputs, contexts = self.layers[0].stepper(inputs, self.layers[0].hidden_size), [], []
-        for t in range(inputs.size(1)):
+        outputs, contexts = [], []
+        for known in self.layers[0].known(inputs).unbind(1):
             context = reader.read(states[0].hidden[:, None])[:, 0]
-            states[0] = step(t, context, states[0])
+            states[0] = step(known, context, states[0])
             outputs.append(states[0].hidden)
             contexts.append(context)
         return self._bounded(torch.stack(outputs, 1)), torch.stack(contexts, 1)
@@ -255,22 +293,22 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         last: Tensor,
         states: List[CellState],
         reader: "_Reader",
+        steps: List[Step],
     ) -> Decoded:
         """All layers step by step, with the features of the step before among the inputs of the lowest."""
-        steps = [self.layers[0].stepper(inputs, self.output.size)]
-        steps += [layer.stepper(inputs[..., :0], layer.input_size) for layer in self.layers[1:]]
-        features, output = [], self.output.repeated()
-        for t in range(inputs.size(1)):
-            states[0] = steps[0](t, last, states[0])
+        above = [layer.known(inputs[:, :1, :0])[:, 0] for layer in self.layers[1:]]
+        features = []
+        for t, known in enumerate(self.layers[0].known(inputs).unbind(1)):
+            states[0] = steps[0](known, last, states[0])
             x = self._bounded(states[0].hidden)
-            for layer in range(1, len(steps)):
+            for layer, nothing in enumerate(above, 1):
                 below = dropout(x, self.dropout, self.training)
-                states[layer] = steps[layer](t, below, states[layer])
+                states[layer] = steps[layer](nothing, below, states[layer])
                 residual = self.residual_from and layer + 1 >= self.residual_from
                 x = self._bounded(states[layer].hidden + below if residual else states[layer].hidden)
             context = reader.read(x[:, None])[:, 0]
             context = context if constant is None else torch.cat([context, constant[:, t]], 1)
-            last = dropout(output(context, x, embedded[:, t]), self.dropout, self.training)
+            last = dropout(self.output(context, x, embedded[:, t]), self.dropout, self.training)
             features.append(last)
         return Decoded(torch.stack(features, 1), reader.readings, states, last)
 
@@ -286,7 +324,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
             *steps, memory, length = saved["state"]
             steps = (reorder_state(part, new_order) for part in steps)
             state = DecoderState(*steps, reorder_source(memory, new_order), length.index_select(0, new_order))
-            incremental_state[self._key] = {"state": state}
+            incremental_state[self._key] = {**saved, "state": state}
 
     def max_positions(self) -> int:
         """The longest target, in tokens."""
@@ -301,8 +339,7 @@ class _Reader:
     """Readings of one memory, one after another, within one pass."""
 
     def __init__(self, attention: Any, memory: Any, position: Tensor, need_weights: bool):
-        self.position = position
-        self.read_from = None if attention is None else attention.reader(memory, need_weights=need_weights)
+        self.attention, self.memory, self.position, self.need_weights = attention, memory, position, need_weights
         self.readings: List[Reading] = []
         self.seen = 0
 
@@ -310,7 +347,7 @@ class _Reader:
         """Contexts B T C for the next T queries B T C."""
         now = self.position[:, self.seen : self.seen + query.size(1)]
         self.seen += query.size(1)
-        self.readings.append(self.read_from(query, now))
+        self.readings.append(self.attention.read(self.memory, query, now, need_weights=self.need_weights))
         return self.readings[-1].output
 
 

@@ -19,10 +19,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from seqstruct.models.rnn_translation.layers import CellState, RecurrentLayer, Step, run_steps
+from seqstruct.layers.recurrent import CellState, RecurrentLayer, Step, run_steps
 from seqstruct.models.rnn_translation.model import RecurrentTranslationModel
-from seqstruct.ops.cells.gru import gru_step
-from seqstruct.ops.cells.lstm import lstm_step
+from seqstruct.ops.cells import gru_step, lstm_step
 
 LARGEST = 127.0
 
@@ -73,14 +72,18 @@ class EightBitLayer(nn.Module):
         """Hidden states B T h and the last state, from inputs B T input_size; see `RecurrentLayer`."""
         return run_steps(self, inputs, self.initial_state(len(inputs)) if state is None else state, padding_mask)
 
-    def stepper(self, inputs: Tensor, extra: int, padding_mask: Tensor | None = None) -> Step:
-        """step(t, more, state) -> state; see `RecurrentLayer`."""
-        known = None if extra else self.of_inputs(inputs)
-        if known is not None and padding_mask is not None:
-            known = known + padding_mask[..., None].to(known.dtype) * self.closing
+    def known(self, inputs: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        """What inputs add to the gates, B T g; if they are not all, themselves, to be quantised with the others."""
+        if inputs.size(2) < self.input_size:
+            return inputs
+        gates = self.of_inputs(inputs)
+        return gates if padding_mask is None else gates + padding_mask[..., None].to(gates.dtype) * self.closing
 
-        def step(t: int, more: Tensor, state: CellState) -> CellState:
-            gates = self.of_inputs(torch.cat([inputs[:, t], more], 1)) if known is None else known[:, t]
+    def stepper(self, late: int) -> Step:
+        """step(known, more, state) -> state; see `RecurrentLayer`."""
+
+        def step(known: Tensor, more: Tensor, state: CellState) -> CellState:
+            gates = self.of_inputs(torch.cat([known, more], 1)) if late else known
             recurrent = self.of_hidden(state.hidden)
             if self.kind == "gru":
                 return CellState(gru_step(gates, recurrent, state.hidden), state.cell)
@@ -88,6 +91,9 @@ class EightBitLayer(nn.Module):
             return CellState(hidden, cell if self.clipping is None else self.clipping(cell))
 
         return step
+
+    def version(self) -> None:
+        """None: 8-bit weights stay as they are."""
 
 
 def quantize(model: Any) -> None:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from seqstruct.bridge.adapter import reorder_state
+from seqstruct.layers.recurrent import CellState, RecurrentLayer, joined
 from seqstruct.models.rnn_translation.clipping import Clipping
-from seqstruct.models.rnn_translation.layers import CellState, RecurrentLayer, joined
 
 DIRECTIONS = ("forward", "first", "all")
 
@@ -22,7 +22,7 @@ class EncoderOutput(NamedTuple):
 
     memory: B S E, in the order of the source, zeros at padding; padding_mask: B S bool, True = padding.
     summary: B E', the last hidden state of the top layer, of its backward direction where it has two.
-    state: last states of all layers joined (see `rnn_layers.joined`); of width 0 where one has two directions.
+    state: last states of all layers joined (see `layers.recurrent.joined`); of width 0 where one has two directions.
     """
 
     memory: Tensor
@@ -90,10 +90,10 @@ class RecurrentEncoder(FairseqEncoder):
         self.forward_layers, self.backward_layers = nn.ModuleList(), nn.ModuleDict()
         size = embed_dim
         for layer in range(layers):
-            self.forward_layers.append(RecurrentLayer(cell, size, hidden_size, clipping))
+            self.forward_layers.append(RecurrentLayer(cell, size, hidden_size, clipping=clipping))
             both = directions == "all" or (directions == "first" and layer == 0)
             if both:
-                self.backward_layers[str(layer)] = RecurrentLayer(cell, size, hidden_size, clipping)
+                self.backward_layers[str(layer)] = RecurrentLayer(cell, size, hidden_size, clipping=clipping)
             before, size = size, hidden_size * (2 if both else 1)
             if residual_from and layer + 1 >= residual_from and before != size:
                 raise ValueError(f"encoder layer {layer + 1}: no residual connection from size {before} to size {size}")

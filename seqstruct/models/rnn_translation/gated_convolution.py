@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from seqstruct.bridge.adapter import reorder_state
+from seqstruct.layers.recurrent import CellState
 from seqstruct.models.rnn_translation.encoder import EncoderOutput, reading_order
-from seqstruct.models.rnn_translation.layers import CellState
-from seqstruct.ops.cells.gated_convolution import gated_convolution
+from seqstruct.ops.cells import gated_convolution
 
 
 class GatedConvolutionEncoder(FairseqEncoder):

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
-
-from seqstruct.ops.deferred import DeferredProducts
 
 OUTPUTS = ("attentional", "maxout", "plain")
 
@@ -16,10 +12,6 @@ class Output(nn.Module):
     """From context ... c, hidden ... h and the embedded symbol ... e to ... `size`."""
 
     size: int
-
-    def repeated(self) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-        """The same function of B c, B h and B e, for steps one after another."""
-        return self
 
 
 class AttentionalOutput(Output):
@@ -33,13 +25,6 @@ class AttentionalOutput(Output):
     def forward(self, context: Tensor, hidden: Tensor, embedded: Tensor) -> Tensor:
         """... h from context ... c and hidden ... h; the embedded symbol is not looked at."""
         return self.combination(torch.cat([context, hidden], -1)).tanh()
-
-    def repeated(self) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-        """The same function of B c, B h and B e, whose gradient of the matrix is one product for all steps."""
-        if not self.training:  # the matrix may be one of 8 bits then
-            return self
-        combine = DeferredProducts(self.combination.weight.t())
-        return lambda context, hidden, _: combine(torch.cat([context, hidden], -1)).tanh()
 
 
 class MaxoutOutput(Output):

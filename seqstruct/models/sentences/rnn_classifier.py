@@ -16,7 +16,8 @@ from fairseq.models import BaseFairseqModel, register_model, register_model_arch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.layers.recurrent import CELLS, FORGET_BIAS, StackedRNN, check_rate
+from seqstruct.layers.rational import CELLS, FORGET_BIAS, stack_of
+from seqstruct.layers.recurrent import check_rate
 from seqstruct.models.transformer.lm import set_default
 
 
@@ -66,7 +67,7 @@ class RNNClassifier(BaseFairseqModel):
             nn.init.zeros_(self.embed_tokens.weight[pad_index])
         else:
             self.embed_tokens.weight = nn.Parameter(vectors.clone(), requires_grad=False)
-        self.rnn = StackedRNN(
+        self.rnn = stack_of(
             str(cfg.cell), cfg.layers, size, cfg.hidden_size, output_gate=False,
             dropout=cfg.vertical_dropout, variational_dropout=cfg.recurrent_dropout, forget_bias=cfg.forget_bias,
         )  # fmt: skip
@@ -88,7 +89,7 @@ class RNNClassifier(BaseFairseqModel):
         """Logits B K for sentences B T long, padded on the right, of src_lengths B words, 1 or more."""
         B = src_tokens.size(0)
         vectors = F.dropout(self.embed_tokens(src_tokens), self.embedding_dropout, self.training)
-        hidden, _ = self.rnn(vectors, self.rnn.initial_state(B))
+        hidden, *_ = self.rnn(vectors, self.rnn.initial_state(B))
         last = hidden[torch.arange(B, device=hidden.device), src_lengths - 1]
         last = F.dropout(last, self.vertical_dropout, self.training)
         return self.output_layer(self.hidden_layer(last).tanh())

@@ -7,7 +7,7 @@ fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -19,16 +19,16 @@ from fairseq.models import (
 )
 from torch import Tensor, nn
 
-from seqstruct.attention import Attention, Choice, Reading, Shape, Site, parse_choices
+from seqstruct.attention import Choice, Shape, Site, parse_choices
+from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory
 from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.passes import current_pass
+from seqstruct.layers.recurrent import CellState
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
-from seqstruct.models.rnn_translation.layers import CellState
 from seqstruct.models.rnn_translation.output import AttentionalOutput
 from seqstruct.models.transformer.lm import PLAN_HELP, set_default
-from seqstruct.ops.masking import clear_padding
 
 STRUCTURED = "dependency(hidden_size=50, root_token=True)"
 SIMPLE = "simple(hidden_size=50)"
@@ -50,15 +50,7 @@ class TreeTransductionModelConfig(FairseqDataclass):
     max_target_positions: int = field(default=1024, metadata={"help": "longest target, in symbols"})
 
 
-class BilinearMemory(NamedTuple):
-    """key: B S C, what a query is multiplied by.  value: B S M.  padding: B S bool."""
-
-    key: Tensor
-    value: Tensor
-    padding: Tensor
-
-
-class BilinearAttention(Attention):
+class BilinearAttention(AlignmentAttention):
     """A softmax over x_i W h_j, and the sum of the x_i themselves (Kim et al. 2017, A.2; Luong et al. 2015, `general`).
 
     Its output has the size M of the memory, not of the queries, for which reason it is no mechanism of a plan.
@@ -66,40 +58,24 @@ class BilinearAttention(Attention):
 
     name = "bilinear"
     sites = frozenset({Site.CROSS})
+    projects = False
 
     def __init__(self, shape: Shape):
         """shape: embed_dim is C and key_dim M."""
         super().__init__(self.Config(), shape)
         self.key_layer = nn.Linear(shape.key_dim, shape.embed_dim, bias=False)
 
-    def initial_state(self, batch_size: int) -> BilinearMemory:
-        """The empty memory."""
-        like = self.key_layer.weight
-        empty = like.new_zeros(batch_size, 0, self.shape.embed_dim)
-        padding = torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device)
-        return BilinearMemory(empty, like.new_zeros(batch_size, 0, self.shape.value_dim), padding)
+    def key_size(self) -> int:
+        """C."""
+        return self.shape.embed_dim
 
-    def write(
-        self, state: BilinearMemory, key: Tensor, value: Tensor, padding_mask: Optional[Tensor] = None
-    ) -> BilinearMemory:
-        """Append keys and values B S M."""
-        key, value = clear_padding(padding_mask, key, value)
-        if padding_mask is None:
-            padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
-        added = self.key_layer(key), value, padding_mask
-        return BilinearMemory(*(torch.cat(parts, 1) for parts in zip(state, added, strict=True)))
+    def prepare(self, key: Tensor) -> Tensor:
+        """W h_j, B S C."""
+        return self.key_layer(key)
 
-    def read(
-        self, state: BilinearMemory, query: Tensor, position: Optional[Tensor] = None, *, need_weights: bool = False
-    ) -> Reading:
-        """B T M from queries B T C; zeros where all is padding."""
-        weights = query @ state.key.transpose(1, 2)  # B T S
-        if bool(state.padding.any()):
-            weights = weights.masked_fill(state.padding[:, None], torch.finfo(weights.dtype).min).softmax(2)
-            weights = weights.masked_fill(state.padding[:, None], 0.0)
-        else:
-            weights = weights.softmax(2)
-        return Reading(weights @ state.value, weights[:, None] if need_weights else None)
+    def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
+        """B T S, of queries B T C."""
+        return query @ state.key.transpose(1, 2)
 
 
 class EmbeddingEncoder(FairseqEncoder):

@@ -1,4 +1,6 @@
-"""The ordered-neurons LSTM (Shen et al. 2018b, ON-LSTM): gates that forget from the low neurons up.
+"""Recurrent cells in which neurons or words have an order.
+
+The ordered-neurons LSTM (Shen et al. 2018b, ON-LSTM) has gates that forget from the low neurons up:
 
     f~ = cumax(a_f),  i~ = 1 - cumax(a_i)                 master gates, of D / chunk values, each for `chunk` neurons
     w  = f~ i~;  f^ = f w + f~ - w;  i^ = i w + i~ - w
@@ -6,6 +8,15 @@
 
 cumax is the cumulative sum of a softmax.  The gates' logits a stand in the order master forget, master input, output,
 cell, input, forget, of D/chunk, D/chunk, D, D, D, D values.
+
+The parsing-reading-predict network (Shen et al. 2018a, PRPN, eq. 3 to 5) has gates from syntactic distances, which say
+how far back a word looks:
+
+    alpha_j^t = (hardtanh((d_t - d_j) tau) + 1) / 2
+    g_i^t     = prod_{j=i+1}^{t-1} alpha_j^t,   1 for i = t - 1
+
+d_j is the distance between the words j - 1 and j; tau is an inverse temperature.  A word before one of greater
+distance than d_t is out of reach.
 """
 
 from __future__ import annotations
@@ -14,6 +25,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from seqstruct.ops.softmax import masked_softmax
 
 
 class OrderedStep(NamedTuple):
@@ -66,3 +80,24 @@ def ordered_lstm(inputs: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, c
     if not hiddens:
         return inputs.new_zeros(len(inputs), 0, hidden.size(1)), inputs.new_zeros(len(inputs), 0), hidden, cell
     return torch.stack(hiddens, 1), torch.stack(distances, 1), hidden, cell
+
+
+def distance_gates(distance: Tensor, past: Tensor, inverse_temperature: float) -> Tensor:
+    """Gates g of the S words before a step.
+
+    distance: ..., of the step, d_t; past: ... S, of the words before it, d_{t-S} .. d_{t-1}.
+    Returns ... S, within 0 and 1.  O(S) for each step.
+    """
+    alphas = (F.hardtanh((distance.unsqueeze(-1) - past) * inverse_temperature) + 1) / 2
+    following = F.pad(alphas[..., 1:], (0, 1), value=1.0)
+    return following.flip(-1).cumprod(-1).flip(-1)
+
+
+def gated_attention(gates: Tensor, scores: Tensor, there: Tensor) -> Tensor:
+    """Weights g_i / sum_j g_j times softmax(scores)_i (Shen et al. 2018a, eq. 12), ... S.
+
+    there: bool, False where no word is; such words, and rows without any, have weight 0.
+    """
+    gates = gates * there
+    total = gates.sum(-1, keepdim=True).masked_fill(~there.any(-1, keepdim=True), 1.0)
+    return gates * masked_softmax(scores, ~there) / total

@@ -15,7 +15,6 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from seqstruct.ops.cells.lstm import lstm_slopes
 from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
@@ -120,7 +119,7 @@ class _StackLSTM(torch.autograd.Function):
         before, active, cells, bounded, recurrent, controls = ctx.saved_tensors
         tape, (T, B, size) = ctx.tape, bounded.shape
         read = tape.reading_size
-        slopes, into_cells = lstm_slopes(active, cells[:-1], bounded)
+        slopes, into_cells = _slopes(active, cells[:-1], bounded)
         slopes, keep = slopes.view(T, B, 4, size), active.narrow(2, size, size)
         into_cells, into_gates, out_gates = into_cells.unbind(0), slopes[:, :, :3], slopes[:, :, 3]
         into_gates, out_gates, keep = into_gates.unbind(0), out_gates.unbind(0), keep.unbind(0)
@@ -152,3 +151,17 @@ class _StackLSTM(torch.autograd.Function):
             tape.start_gradient(d_reading),
             None,
         )
+
+
+def _slopes(active: Tensor, cell: Tensor, bounded: Tensor) -> tuple[Tensor, Tensor]:
+    """What gradients of a step's results are multiplied by, for any number of steps at once.
+
+    active: ... 4h, gates after their nonlinearities; cell: ... h, before the step; bounded: ... h, tanh of the next.
+    First ... 4h: times the gradient of the cell after, for the output gate that of the hidden state, it is the gates'.
+    Then ... h: times the gradient of the hidden state it is what goes into that of the cell after.
+    """
+    size = cell.size(-1)
+    enter, _, new, show = active.split(size, -1)
+    slopes = active * (1 - active)
+    slopes[..., 2 * size : 3 * size] = 1 - new.square()
+    return slopes.mul_(torch.cat([new, cell, enter, bounded], -1)), show * (1 - bounded.square())

@@ -119,8 +119,9 @@ def test_readings_one_after_another_are_those_at_once(name: str, generator: torc
     position = torch.arange(5).expand(3, 5)
     one, two = (attention.write(attention.initial_state(3), key, key, padding) for _ in range(2))
     whole = attention.read(one, query, position, need_weights=True)
-    read = attention.reader(two, need_weights=True)
-    steps = [read(query[:, t : t + 1], position[:, t : t + 1]) for t in range(5)]
+    steps = [
+        attention.read(two, query[:, t : t + 1], position[:, t : t + 1], need_weights=True) for t in range(5)
+    ]
     found = torch.cat([step.output for step in steps], 1)
     torch.testing.assert_close(torch.cat([step.weights for step in steps], 2), whole.weights, rtol=0, atol=1e-14)
     assert_same(found, whole.output, [key, query, *attention.parameters()])

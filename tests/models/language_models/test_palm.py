@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from seqstruct.bridge.passes import CarriedState
-from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, AWDLSTMLanguageModel, WeightDropLSTM
+from seqstruct.layers.recurrent import RecurrentLayer
+from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, AWDLSTMLanguageModel
 from seqstruct.models.language_models.on_lstm import ONLSTMConfig, ONLSTMLanguageModel
 from seqstruct.models.language_models.palm import PaLM, PaLMConfig
 from seqstruct.models.language_models.prpn import PRPN, PRPNConfig, ReadingLayer
-from seqstruct.ops.cells.ordered_gates import distance_gates, gated_attention
+from seqstruct.ops.cells import distance_gates, gated_attention
 from seqstruct.ops.trees.span_parsing import split_by_distances
 from tests.models.building import dictionary_of, task_of
 
@@ -91,12 +92,12 @@ def test_weights_are_tied():
 
 
 def test_recurrent_weights_are_dropped_once_for_all_steps(generator):
-    layer = WeightDropLSTM(5, 7, 0.5).double()
+    layer = RecurrentLayer("lstm", 5, 7, weight_dropout=0.5).double()
     x = torch.randn(3, 13, 5, dtype=torch.double, generator=generator)
     state = layer.initial_state(3)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
-        hidden, _, _ = layer(x, state)
+        hidden, _ = layer(x, state)
         torch.manual_seed(3)
         dropped = torch.nn.functional.dropout(layer.weight_hh, 0.5)
     assert (dropped == 0).float().mean() > 0.3

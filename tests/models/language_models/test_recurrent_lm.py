@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqstruct.bridge.passes import CarriedState
-from seqstruct.layers.recurrent import CELLS
+from seqstruct.layers.rational import CELLS
 from seqstruct.models.language_models.recurrent_lm import (
     RecurrentLanguageModel,
     RecurrentLanguageModelConfig,

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import lstm_cell
 
+from seqstruct.layers.recurrent import CellState, RecurrentLayer
 from seqstruct.models.rnn_translation.clipping import Clipping
-from seqstruct.models.rnn_translation.layers import CellState, RecurrentLayer
 from tests.models.rnn_translation.test_model import build, targets, tokens
 
 
@@ -29,7 +29,7 @@ def test_the_bound_falls_in_training_and_is_the_last_one_afterwards() -> None:
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_layer_is_a_loop_of_clipped_cells(masked: bool, generator: torch.Generator) -> None:
-    layer = RecurrentLayer("lstm", 5, 7, Clipping(0.3)).double()
+    layer = RecurrentLayer("lstm", 5, 7, clipping=Clipping(0.3)).double()
     with torch.no_grad():
         for p in layer.parameters():
             p.copy_(torch.randn(p.shape, generator=generator, dtype=p.dtype))
@@ -50,7 +50,7 @@ def test_a_layer_is_a_loop_of_clipped_cells(masked: bool, generator: torch.Gener
                 cell = cell.clamp(-0.3, 0.3)
                 torch.testing.assert_close(found[row, t], hidden[0])
         torch.testing.assert_close(last.cell[row], cell[0])
-    generous = RecurrentLayer("lstm", 5, 7, Clipping(50.0)).double()
+    generous = RecurrentLayer("lstm", 5, 7, clipping=Clipping(50.0)).double()
     plain = RecurrentLayer("lstm", 5, 7).double()
     plain.load_state_dict(layer.state_dict())
     generous.load_state_dict(layer.state_dict())
@@ -61,7 +61,7 @@ def test_a_layer_is_a_loop_of_clipped_cells(masked: bool, generator: torch.Gener
 
 
 def test_gradients_pass_where_nothing_is_clipped(generator: torch.Generator) -> None:
-    layer = RecurrentLayer("lstm", 3, 4, Clipping(0.2)).double()
+    layer = RecurrentLayer("lstm", 3, 4, clipping=Clipping(0.2)).double()
     inputs = torch.randn(2, 5, 3, generator=generator, dtype=torch.float64, requires_grad=True)
     torch.autograd.gradcheck(lambda x, *_: layer(x)[0], (inputs, *layer.parameters()))
 

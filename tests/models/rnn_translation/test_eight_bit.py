@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from seqstruct.layers.recurrent import RecurrentLayer
 from seqstruct.models.rnn_translation.eight_bit import EightBitLayer, EightBitLinear, quantize
-from seqstruct.models.rnn_translation.layers import RecurrentLayer
 from tests.models.building import dictionary_of, small_translation_model
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 from tests.models.rnn_translation.test_model import VARIANTS, build, targets, tokens
@@ -38,9 +38,9 @@ def test_a_layer_is_close_to_its_own_with_padding_and_by_steps(kind: str, genera
         expected, _ = layer(inputs, None, mask)
         assert (found - expected)[~mask].abs().max() < 0.05
         assert not found[2].any()
-        step, state = eight.stepper(inputs[..., :9], 4), eight.initial_state(4)
+        step, state, known = eight.stepper(4), eight.initial_state(4), eight.known(inputs[..., :9])
         for t in range(9):
-            state = step(t, inputs[:, t, 9:], state)
+            state = step(known[:, t], inputs[:, t, 9:], state)
         unmasked, end = eight(inputs)
         torch.testing.assert_close(state.hidden, end.hidden, rtol=0, atol=0.05)
         assert eight(inputs[:, :0])[0].shape == (4, 0, 11)

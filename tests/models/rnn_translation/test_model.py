@@ -15,6 +15,7 @@ from torch.nn.functional import linear
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.passes import collect_readings
+from seqstruct.layers.recurrent import RecurrentLayer
 from seqstruct.models.rnn_translation import presets as rnn_presets
 from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from tests.models.building import dictionary_of, task_of
@@ -93,6 +94,32 @@ def test_step_by_step_with_reordering(variant: str, generator: torch.Generator) 
                 model.decoder.reorder_incremental_state(state, order)
             logits = model.decoder(before[:, : t + 1], encoded, state)[0]
             torch.testing.assert_close(logits, whole[:, t : t + 1], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("variant", ["structured", "input_feeding", "fed_gru", "rnnsearch", "clipped"])
+def test_steppers_are_made_once_until_a_weight_changes(
+    variant: str, generator: torch.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, made = build(**VARIANTS[variant]), []
+    make = RecurrentLayer.stepper
+    monkeypatch.setattr(RecurrentLayer, "stepper", lambda layer, late: (made.append(layer), make(layer, late))[1])
+    source, before, state = tokens(generator, 3, 7), targets(generator, 3, 6), {}
+    with torch.no_grad():
+        encoded, layers = model.encoder(source), len(model.decoder.layers)
+        made.clear()
+        for t in range(4):
+            model.decoder(before[:, : t + 1], encoded, state)
+            model.decoder.reorder_incremental_state(state, torch.tensor([0, 1, 2] if t % 2 else [0, 2, 1]))
+            before = before if t % 2 else before[[0, 2, 1]]
+            encoded = encoded if t % 2 else model.encoder.reorder_encoder_out(encoded, torch.tensor([0, 2, 1]))
+        assert len(made) == layers
+        for layer in model.decoder.layers:
+            layer.weight_ih.mul_(0.5)
+            layer.weight_hh.mul_(-0.5)
+        anew = {key: {"state": value["state"], "steppers": model.decoder._steppers()} for key, value in state.items()}
+        found, expected = (model.decoder(before[:, :5], encoded, given)[0] for given in (state, anew))
+    assert torch.equal(found, expected)
+    assert len(made) == 3 * layers
 
 
 @ALL

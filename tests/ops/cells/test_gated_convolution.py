@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.ops.cells.gated_convolution import gated_convolution
+from seqstruct.ops.cells import gated_convolution
 
 
 def draw(generator: torch.Generator, *shape: int) -> Tensor:

@@ -7,8 +7,7 @@ from functools import partial
 import pytest
 import torch
 
-from seqstruct.ops.cells.lstm import lstm_step
-from seqstruct.ops.cells.stack_lstm import stack_lstm
+from seqstruct.ops.cells import lstm_step, stack_lstm
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_step, transition_count
 from seqstruct.ops.pushdown.recurrence import CHUNK
 from seqstruct.ops.pushdown.tape import PushdownTape, control_order, reading_order
