@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
-from seqstruct.data.files import atomic_write, sha256, verify
+from seqstruct.data.files import sha256, verify, write_text
 from seqstruct.data.text.aligned import read_checksums
 
 SUMS = "SHA256SUMS"
@@ -137,8 +137,7 @@ def _check(folder: Path, remote: Remote) -> None:
         verify(path, expected)
     if remote.file not in sums:
         sums[remote.file] = sha256(path)
-        with atomic_write(folder / SUMS) as stream:
-            stream.writelines(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
+        write_text(folder / SUMS, (f"{digest}  {name}" for name, digest in sorted(sums.items())))
 
 
 def raw_folder(args: argparse.Namespace, remotes: Sequence[Remote] = (), manual: str = "") -> Path:

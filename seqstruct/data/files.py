@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Iterator
+from typing import IO, Iterable, Iterator
 
 
 @contextmanager
@@ -36,6 +36,12 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
+
+
+def write_text(path: str | os.PathLike, lines: Iterable[object]) -> None:
+    """Lines of UTF-8 text, by `atomic_write`."""
+    with atomic_write(path) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
 
 
 def check_free(path: str | os.PathLike) -> Path:

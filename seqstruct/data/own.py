@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seqstruct.data.checked import META, SPLITS
-from seqstruct.data.files import atomic_write, write_json
-from seqstruct.data.text.aligned import content_sha256, find_text, read_lines, read_pairs
+from seqstruct.data.files import write_json
+from seqstruct.data.text.aligned import content_sha256, find_text, pair_writer, read_lines, read_pairs
 
 PAIRS_META = "nli.json"
 T = TypeVar("T")
@@ -63,6 +63,12 @@ def missing(args: argparse.Namespace) -> list[str]:
     return found
 
 
+def given_and_missing(args: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """What is given by split, and the splits that are `missing`."""
+    lacking = missing(args)
+    return {split: getattr(args, split) for split in SPLITS if split not in lacking}, lacking
+
+
 def draw(count: int, splits: Sequence[str], args: argparse.Namespace) -> dict[str, set[int]]:
     """Which of `count` examples go to each of the splits that are drawn; 1 or more.
 
@@ -95,27 +101,24 @@ def deal(
 def pair_prefixes(args: argparse.Namespace, scratch: Path) -> dict[str, Path]:
     """The prefixes of all three splits of aligned files, of `args.src` and `args.trg`; what is drawn is written into
     `scratch`, and so is then what is left to train on.  Raises ValueError as `draw` and `aligned.read_pairs` do."""
-    lacking, languages = missing(args), (args.src, args.trg)
-    prefixes = {split: Path(getattr(args, split)) for split in SPLITS if split not in lacking}
+    (given, lacking), languages = given_and_missing(args), (args.src, args.trg)
+    prefixes = {split: Path(prefix) for split, prefix in given.items()}
     if not lacking:
         return prefixes
     sides = [find_text(prefixes["train"], language) for language in languages]
     drawn = draw(sum(1 for _ in read_lines(sides[0])), lacking, args)
     with ExitStack() as stack:
-        streams = {(split, language): stack.enter_context(atomic_write(scratch / f"{split}.{language}"))
-                   for split in ("train", *lacking) for language in languages}  # fmt: skip
+        write = {split: stack.enter_context(pair_writer(scratch / split, languages)) for split in ("train", *lacking)}
         for number, pair in enumerate(read_pairs(*sides, empty=True)):
-            split = next((split for split in lacking if number in drawn[split]), "train")
-            for language, line in zip(languages, pair, strict=True):
-                streams[split, language].write(f"{line}\n")
+            write[next((split for split in lacking if number in drawn[split]), "train")](pair)
     return {**prefixes, **{split: scratch / split for split in ("train", *lacking)}}
 
 
 def describe_pairs(args: argparse.Namespace, folder: Path, counts: Mapping[str, int]) -> None:
     """meta.json of a folder of aligned files of one's own."""
-    given = [getattr(args, split) for split in SPLITS if getattr(args, split) is not None]
-    files = [find_text(prefix, language) for prefix in given for language in (args.src, args.trg)]
-    write_meta(folder, description(args, files, missing(args)), counts)
+    given, lacking = given_and_missing(args)
+    files = [find_text(prefix, language) for prefix in given.values() for language in (args.src, args.trg)]
+    write_meta(folder, description(args, files, lacking), counts)
 
 
 def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], drawn: Sequence[str]) -> dict[str, Any]:

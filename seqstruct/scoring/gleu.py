@@ -37,18 +37,3 @@ def sentence_gleu(hypothesis: Sequence[Hashable], reference: Sequence[Hashable],
     """GLEU of one sentence, 0 to 1.  Two empty sentences are equal: 1."""
     matches, longest = counts(hypothesis, reference, order)
     return matches / longest if longest else 1.0
-
-
-def corpus_gleu(
-    hypotheses: Sequence[Sequence[Hashable]], references: Sequence[Sequence[Hashable]], order: int = ORDER
-) -> float:
-    """GLEU of a corpus, 0 to 1: matches and divisors are each summed over the sentences, so that long ones weigh more.
-
-    Raises ValueError for unequal counts, or none at all.
-    """
-    if len(hypotheses) != len(references) or not references:
-        raise ValueError(f"expected as many hypotheses as references, one or more: got {len(hypotheses)} "
-                         f"and {len(references)}")
-    found = [counts(h, r, order) for h, r in zip(hypotheses, references, strict=True)]
-    longest = sum(n for _, n in found)
-    return sum(m for m, _ in found) / longest if longest else 1.0

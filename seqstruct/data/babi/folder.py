@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from seqstruct.data.babi.stories import Question, find_task, read_questions, vocabulary_of
-from seqstruct.data.files import new_folder
+from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text.aligned import read_lines
 
 VOCABULARY = "vocabulary.txt"
@@ -104,4 +104,4 @@ def write_splits(folder: Path, splits: Mapping[str, Sequence[str]], questions: I
     """SPLIT.txt and the vocabulary of all questions."""
     for name, lines in {**{f"{split}.txt": lines for split, lines in splits.items()},
                         VOCABULARY: vocabulary_of(questions)}.items():  # fmt: skip
-        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_text(folder / name, lines)

@@ -25,8 +25,7 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.data.babi.folder import read_stories, write_splits
     from seqstruct.data.babi.stories import read_questions
 
-    drawn = own.missing(args)
-    given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}
+    given, drawn = own.given_and_missing(args)
     questions = [question for path in given.values() for question in read_questions(path)]
     dealt = own.deal({split: read_stories(path) for split, path in given.items()}, args)
     splits = {split: [line for story in stories for line in story] for split, stories in dealt.items()}

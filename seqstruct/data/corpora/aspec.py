@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import os
-from contextlib import ExitStack
 from pathlib import Path
 
 from seqstruct.data.arguments import add_numbers
 from seqstruct.data.corpora import word_pairs
 from seqstruct.data.downloads import raw_folder
-from seqstruct.data.files import atomic_write, new_folder
-from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.files import new_folder
+from seqstruct.data.text.aligned import pair_writer, read_lines
 
 LANGUAGES = ("ja", "en")
 FILES = {
@@ -43,8 +42,7 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]
         raise ValueError(f"{folder}: no ASPEC-JE: {missing[0]} is missing ({len(missing)} of 5 files)")
     for split, names in FILES.items():
         counts[split] = 0
-        with ExitStack() as stack:
-            streams = [stack.enter_context(atomic_write(Path(out, f"{split}.{language}"))) for language in LANGUAGES]
+        with pair_writer(Path(out, split), LANGUAGES) as write:
             for name in names:
                 for number, line in enumerate(read_lines(folder / name), 1):
                     fields = [field.strip() for field in line.split("|||")]
@@ -55,8 +53,7 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]
                         )
                     if all(fields[-2:]):
                         counts[split] += 1
-                        for text, stream in zip(fields[-2:], streams, strict=True):
-                            stream.write(text + "\n")
+                        write((fields[-2], fields[-1]))
     return counts
 
 

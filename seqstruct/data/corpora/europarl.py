@@ -20,9 +20,9 @@ from pathlib import Path
 from seqstruct.data import shards
 from seqstruct.data.arguments import add_numbers
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import atomic_write, new_folder, write_json
+from seqstruct.data.files import new_folder, write_json
 from seqstruct.data.text import parallel
-from seqstruct.data.text.aligned import read_pairs
+from seqstruct.data.text.aligned import pair_writer, read_pairs
 from seqstruct.data.text.segments import news_archive, read_news
 from seqstruct.data.text.subwords import normalize_spaces
 
@@ -91,9 +91,9 @@ def write_raw(files: Mapping[str, Path], out: Path, pairs: int, seed: int) -> No
     for split, found in splits.items():
         if not found:
             raise ValueError(f"{split}: no pair passes the limits")
-        for side, language in enumerate(LANGUAGES):
-            with atomic_write(out / f"{split}.{language}") as stream:
-                stream.writelines(pair[side] + "\n" for pair in found)
+        with pair_writer(out / split, LANGUAGES) as write:
+            for pair in found:
+                write(pair)
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:

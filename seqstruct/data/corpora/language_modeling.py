@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO
 
 from seqstruct.data.downloads import DAMAGE, Remote, raw_folder
-from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json
+from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json, write_text
 from seqstruct.data.text import aligned
 from seqstruct.data.text.binarise import preprocess
 
@@ -250,8 +250,7 @@ def cut(folder: Path, splits: Sequence[str], vocabulary: int) -> None:
     subwords.learn_bpe(aligned.read_lines(paths["train"]), folder / "codes.bpe", vocabulary)
     apply = subwords.load_bpe(folder / "codes.bpe")
     for path in paths.values():
-        with atomic_write(path) as stream:
-            stream.writelines(f"{apply(line)}\n" for line in aligned.read_lines(path))
+        write_text(path, map(apply, aligned.read_lines(path)))
 
 
 def binarise(folder: Path, options: Options, padding: int = 1) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.downloads import raw_folder
-from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.files import atomic_write, new_folder, write_text
 from seqstruct.data.text import subwords
 from seqstruct.data.text.binarise import preprocess
 
@@ -52,8 +52,7 @@ def write(parts: dict[str, dict[str, list[str]]], folder: Path, types: int) -> N
     lines = folder / "lines"
     for part, splits in parts.items():
         for split in SPLITS:
-            with atomic_write(lines / f"{split}.{part}") as stream:
-                stream.writelines(f"{line if part == 'label' else apply(line)}\n" for line in splits[split])
+            write_text(lines / f"{split}.{part}", splits[split] if part == "label" else map(apply, splits[split]))
     with atomic_write(lines / "labels") as stream:
         stream.write("0 1\n1 1\n")
     places = {"mlm": folder / "mlm", "input0": folder / "task" / "input0", "label": folder / "task" / "label"}

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 from seqstruct.data.corpora import word_pairs
 from seqstruct.data.downloads import Remote, raw_folder
-from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text import parallel
 from seqstruct.data.text.aligned import check_content, find_text, read_lines
 
@@ -73,8 +73,7 @@ def first(prefix: Path, args: argparse.Namespace, split: str, into: Path) -> Pat
     """The prefix of copies of the first pairs."""
     count = args.pairs if split == "train" else args.pairs // 20
     for language in (args.src, args.trg):
-        with atomic_write(into / f"{prefix.name}.{language}") as stream:
-            stream.writelines(f"{line}\n" for line in islice(read_lines(find_text(prefix, language)), count))
+        write_text(into / f"{prefix.name}.{language}", islice(read_lines(find_text(prefix, language)), count))
     return into / prefix.name
 
 
@@ -83,5 +82,4 @@ def write_documents(text: Path, language: str, length: int) -> None:
     for split in NAMES:
         count = sum(1 for _ in read_lines(text / f"{split}.{language}"))
         parts = [length] * (count // length) + ([count % length] if count % length else [])
-        with atomic_write(text / f"{split}.docs") as stream:
-            stream.writelines(f"{part}\n" for part in parts)
+        write_text(text / f"{split}.docs", parts)

@@ -16,21 +16,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import numpy as np
 
 from seqstruct.data.corpora import language_modeling as corpora
-from seqstruct.data.corpora.sentences import SAMPLE_ENDS
-from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
+from seqstruct.data.files import atomic_write, new_folder, sha256, write_json, write_text
 from seqstruct.data.text.trees import (
     Span,
     Tree,
     bracketed,
-    read_tree_files,
     read_trees,
     remove_empty,
     remove_punctuation,
@@ -38,13 +35,13 @@ from seqstruct.data.text.trees import (
     trees_of,
     words,
 )
+from seqstruct.data.text.wsj import read_sample, read_sections
 
 CORPORA = ("ptb", "treebank-sample", "parses")
 SPLITS = corpora.SPLITS
-SECTIONS = {"train": range(0, 21), "valid": range(21, 23), "test": range(23, 25)}
+SECTIONS = {section: "train" if section < 21 else "valid" if section < 23 else "test" for section in range(25)}
 MOST_WORDS = 63  # of a span, as bits of a signed 64-bit integer
 SPANS = "{}.spans.npy"
-_FILE = re.compile(r"wsj_(\d\d)(\d\d)\.mrg", re.IGNORECASE)
 
 
 def span_bits(constituents: Iterable[Span], length: int, longest: int = MOST_WORDS) -> np.ndarray:
@@ -79,35 +76,19 @@ def read_splits(corpus: str, source: str | os.PathLike) -> dict[str, list[Tree]]
     """The trees of each split, as the module's docstring says; sentences left empty are dropped.
 
     source: of ptb and treebank-sample a folder with wsj_SSNN.mrg at any depth, or a .zip archive of them; of parses a
-    folder.  Raises ValueError on another corpus, a split without trees, a section that is missing, and what
-    `read_tree_files` raises.
+    folder.  Raises ValueError on another corpus, a split without trees, and as `wsj.read_sections`.
     """
     if corpus not in CORPORA:
         raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
     if corpus == "parses":
         full = {split: map(remove_empty, read_trees(Path(source) / f"{split}.mrg")) for split in SPLITS}
         return {split: [tree for tree in trees if tree is not None] for split, trees in full.items()}
-    found: dict[str, list[Tree]] = {split: [] for split in SPLITS}
-    sections = set()
-    for name, trees in read_tree_files(source):
-        match = _FILE.fullmatch(PurePosixPath(name.replace(os.sep, "/")).name)
-        if not match:
-            continue
-        section, number = int(match[1]), int(match[2])
-        sections.add(section)
-        if corpus == "ptb":
-            split = next((split for split, these in SECTIONS.items() if section in these), None)
-        else:
-            split = next((split for split, end in SAMPLE_ENDS.items() if section * 100 + number <= end), None)
-        if split is not None:
-            found[split] += [tree for tree in map(gold_tree, trees) if tree is not None]
-    missing = sorted(set(range(25)) - sections) if corpus == "ptb" else []
-    if missing:
-        raise ValueError(f"{source}: no wsj_SSNN.mrg of the sections {', '.join(f'{s:02}' for s in missing)}")
-    for split in SPLITS:
-        if not found[split]:
+    found = read_sample(source) if corpus == "treebank-sample" else read_sections(source, SECTIONS)
+    gold = {split: [tree for tree in map(gold_tree, trees) if tree is not None] for split, trees in found.items()}
+    for split, trees in gold.items():
+        if not trees:
             raise ValueError(f"{source}: no file wsj_NNNN.mrg with trees for {split}")
-    return found
+    return gold
 
 
 def normalise(sentence: Sequence[str], options: corpora.Options) -> list[str]:
@@ -134,11 +115,6 @@ def split_bits(trees: Sequence[Tree], longest: int, leave_out_longer: bool, name
             raise ValueError(f"{name}: tree {number}: {error}") from None
         rows.append(np.zeros(1, dtype=np.int64))
     return np.concatenate(rows), left_out
-
-
-def _write(path: Path, lines: Iterable[str]) -> None:
-    with atomic_write(path) as stream:
-        stream.writelines(f"{line}\n" for line in lines)
 
 
 def read_bits(folder: str | os.PathLike, split: str, tokens: int) -> np.ndarray:
@@ -178,8 +154,8 @@ def run(args: argparse.Namespace) -> None:
         for split, trees in read_splits(args.corpus, source).items():
             bits, left_out = split_bits(trees, args.max_span, args.leave_out_longer, f"{source}: {split}")
             text = [normalise(words(tree), options) for tree in trees]
-            _write(folder / "text" / f"{split}.txt", (" ".join(line) for line in text))
-            _write(folder / "trees" / f"{split}.mrg", map(bracketed, trees))
+            write_text(folder / "text" / f"{split}.txt", (" ".join(line) for line in text))
+            write_text(folder / "trees" / f"{split}.mrg", map(bracketed, trees))
             with atomic_write(folder / "bin" / SPANS.format(split), "wb") as stream:
                 np.save(stream, bits)
             counts[split] = {"sentences": len(trees), "words": sum(map(len, text)), "spans_left_out": left_out}

@@ -12,8 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from seqstruct.data.downloads import collect, raw_folder
-from seqstruct.data.files import atomic_write, new_folder
-from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.files import new_folder
+from seqstruct.data.text.aligned import pair_writer, read_lines
 from seqstruct.data.text.binarise import preprocess_pairs
 
 LANGUAGES = ("en", "fr")
@@ -42,16 +42,12 @@ def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as folder:
         table = collect(raw, {"table": ["phrase-table"]}, folder.parent / "unpacked", MANUAL)["table"]
         with ExitStack() as stack:
-            streams = {
-                (split, language): stack.enter_context(atomic_write(folder / "text" / f"{split}.{language}"))
-                for split in counts for language in LANGUAGES
-            }  # fmt: skip
+            write = {split: stack.enter_context(pair_writer(folder / "text" / split, LANGUAGES)) for split in counts}
             for number, pair in enumerate(read_phrases(table), 1):
                 # fairseq-preprocess asks for a test set: the validation pairs once more
                 for split in ("valid", "test") if number % args.every == 0 else ("train",):
                     counts[split] += 1
-                    for language, phrase in zip(LANGUAGES, pair, strict=True):
-                        streams[split, language].write(f"{phrase}\n")
+                    write[split](pair)
         if not (counts["train"] and counts["valid"]):
             raise ValueError(f"{table}: {counts['train']} pairs to train on and {counts['valid']} to validate; --every "
                              f"is {args.every}")

@@ -20,8 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    drawn, options = own.missing(args), corpora.chosen(args, corpora.Options())
-    given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}
+    (given, drawn), options = own.given_and_missing(args), corpora.chosen(args, corpora.Options())
     lines = {split: [" ".join(line.split()) for line in read_lines(path)] for split, path in given.items()}
     for split, path in given.items():
         if not any(lines[split]):

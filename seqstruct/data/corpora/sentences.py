@@ -17,25 +17,24 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from seqstruct.data import shards
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
-from seqstruct.data.text.trees import read_tree_files, remove_empty, trees_of, words
+from seqstruct.data.text.trees import Tree, remove_empty, trees_of, words
+from seqstruct.data.text.wsj import read_sample, read_sections
 
 CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2")
 SPLITS = shards.SPLITS
 VALIDATE_EVERY = 20_000  # training sentences in a shard, appendix F.2
+TRAINING = dict.fromkeys(range(2, 22), "train")  # sections
 VALIDATION_SECTIONS = (24, 22)
-SAMPLE_ENDS = {"train": 159, "valid": 179, "test": 199}  # the last file of each split
 SENTENCE_ENDS = frozenset(".!?")
 # endings of words of five letters or more, first match
 SUFFIXES = ("ed", "ing", "ion", "er", "est", "ly", "ity", "y", "al")
-_FILE = re.compile(r"wsj_(\d\d)(\d\d)\.mrg", re.IGNORECASE)
 
 
 def unknown_class(word: str, known: Collection[str]) -> str:
@@ -80,49 +79,10 @@ def with_classes(sentences: Iterable[Sequence[str]], known: Collection[str]) -> 
         yield [word if word in known else unknown_class(word, known) for word in sentence]
 
 
-def read_ptb(source: str | os.PathLike, validation: int = 24) -> dict[str, list[list[str]]]:
-    """Sentences of the Penn Treebank by split.  source: folder or .zip with wsj_SSNN.mrg at any depth.
-
-    validation: its section, 24 or 22.  Raises ValueError if a section is missing, or another section is asked for.
-    """
-    if validation not in VALIDATION_SECTIONS:
-        raise ValueError(f"validation section: expected 24 or 22, got {validation}")
-    split_of = {**dict.fromkeys(range(2, 22), "train"), validation: "valid", 23: "test"}
-    found, sections = _read_wsj(source, lambda section, _: split_of.get(section))
-    missing = sorted(split_of.keys() - sections)
-    if missing:
-        raise ValueError(f"{source}: no wsj_SSNN.mrg of the sections {', '.join(f'{s:02}' for s in missing)}")
-    return found
-
-
-def read_sample(source: str | os.PathLike) -> dict[str, list[list[str]]]:
-    """Sentences of nltk's sample of the Penn Treebank by split: 199 files of the sections 00 and 01.
-
-    Raises ValueError if a split has no file.
-    """
-    def split_of(section: int, number: int) -> str | None:
-        return next((split for split, end in SAMPLE_ENDS.items() if section * 100 + number <= end), None)
-
-    found, _ = _read_wsj(source, split_of)
-    missing = [split for split in SPLITS if not found[split]]
-    if missing:
-        raise ValueError(f"{source}: no file wsj_NNNN.mrg for {', '.join(missing)}")
-    return found
-
-
-def _read_wsj(source, split_of) -> tuple[dict[str, list[list[str]]], set[int]]:
-    """Sentences by split and the sections seen; split_of(section, number) is a split or None."""
-    found: dict[str, list[list[str]]] = {split: [] for split in SPLITS}
-    sections = set()
-    for name, trees in read_tree_files(source):
-        match = _FILE.fullmatch(PurePosixPath(name.replace(os.sep, "/")).name)
-        split = split_of(int(match[1]), int(match[2])) if match else None
-        if split is None:
-            continue
-        sections.add(int(match[1]))
-        full = (remove_empty(tree) for tree in trees)
-        found[split] += [words(tree) for tree in full if tree is not None]
-    return found, sections
+def full_sentences(splits: Mapping[str, Iterable[Tree]]) -> dict[str, list[list[str]]]:
+    """The words of trees without empty elements; trees that have nothing else are left out."""
+    full = {split: map(remove_empty, trees) for split, trees in splits.items()}
+    return {split: [words(tree) for tree in trees if tree is not None] for split, trees in full.items()}
 
 
 def cut_sentences(line: str) -> Iterator[list[str]]:
@@ -148,9 +108,11 @@ def read_sentences(
     if corpus not in CORPORA:
         raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
     if corpus == "ptb":
-        return read_ptb(source, validation)
+        if validation not in VALIDATION_SECTIONS:
+            raise ValueError(f"validation section: expected 24 or 22, got {validation}")
+        return full_sentences(read_sections(source, {**TRAINING, validation: "valid", 23: "test"}))
     if corpus == "treebank-sample":
-        return read_sample(source)
+        return full_sentences(read_sample(source))
     lines = corpora.read_lines(corpus, source, checked)
     if corpus == "brown":
         return {split: [line.split() for line in lines[split] if line] for split in SPLITS}

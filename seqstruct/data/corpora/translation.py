@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import atomic_write, new_folder, write_json
+from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import parallel
+from seqstruct.data.text.aligned import pair_writer
 from seqstruct.data.text.binarise import preprocess_pairs
 from seqstruct.data.text.subwords import tidy
 
@@ -64,14 +64,12 @@ def write_raw(splits: Mapping[str, Iterable[Pair | None]], languages: Sequence[s
     counts = {}
     for split in SPLITS:
         pairs, documents = 0, []
-        with ExitStack() as stack:
-            streams = [stack.enter_context(atomic_write(folder / f"{split}.{language}")) for language in languages]
+        with pair_writer(folder / split, languages) as write:
             for pair in splits[split]:
                 if pair is None:
                     documents.append(0)
                     continue
-                for side, stream in zip(pair, streams, strict=True):
-                    stream.write(side + "\n")
+                write(pair)
                 pairs += 1
                 if documents:
                     documents[-1] += 1
@@ -97,8 +95,7 @@ def _write_documents(path: Path, split: str, documents: Sequence[int], summary: 
         raise ValueError(f"{split}: {summary['counts'][split]['dropped']} pairs exceed the limits on length and ratio; "
                          "documents must stay whole")
     summary["counts"][split]["documents"] = len(documents)
-    with atomic_write(path) as stream:
-        stream.writelines(f"{count}\n" for count in documents)
+    write_text(path, documents)
 
 
 def add_arguments(parser: argparse.ArgumentParser, variants: Variants) -> None:

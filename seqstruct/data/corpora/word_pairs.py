@@ -13,15 +13,14 @@ import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from seqstruct.data import own
 from seqstruct.data.arguments import add_numbers
-from seqstruct.data.files import atomic_write, new_folder, write_json
-from seqstruct.data.text.aligned import content_sha256, find_text, read_lines, read_pairs
+from seqstruct.data.files import new_folder, write_json, write_text
+from seqstruct.data.text.aligned import content_sha256, find_text, pair_writer, read_lines, read_pairs
 from seqstruct.data.text.binarise import preprocess_pairs
 from seqstruct.data.text.parallel import SPLITS
 from seqstruct.data.text.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
@@ -62,11 +61,6 @@ class Options:
 def characters(line: str) -> str:
     """The characters of a line, separated by spaces; U+2581 stands for a space."""
     return " ".join(normalize_spaces(line).replace(" ", SENTENCEPIECE_SPACE))
-
-
-def undo_characters(line: str) -> str:
-    """The line again."""
-    return line.replace(" ", "").replace(SENTENCEPIECE_SPACE, " ")
 
 
 def segmented(lines: Iterable[str], unit: str, language: str) -> Iterator[str]:
@@ -126,9 +120,8 @@ def prepare(
         for split in SPLITS:
             words = [corpus.parent / f"{split}.{language}" for language in options.languages]
             for path, into, unit, language in zip(files[split], words, options.units, options.languages, strict=True):
-                with atomic_write(into) as stream:
-                    lines = (line.lower() if options.lowercase else line for line in read_lines(path))
-                    stream.writelines(line + "\n" for line in segmented(lines, unit, language))
+                lines = (line.lower() if options.lowercase else line for line in read_lines(path))
+                write_text(into, segmented(lines, unit, language))
             summary["counts"][split] = _write_split(split, files[split], words, options, corpus)
         _binarise(corpus, options, workers)
         write_json(corpus / "corpus.json", summary)
@@ -158,17 +151,11 @@ def _write_split(split: str, raw: list[Path], words: list[Path], options: Option
             raise ValueError(f"{split}: {len(fitting)} pairs are within the limits, expected {options.sample} or more")
         chosen = random.Random(options.seed).sample(fitting, options.sample)
     kept = set(chosen)
-    with ExitStack() as stack:
-        folders = {"text": words} if split == "train" else {"text": words, "raw": raw}
-        for folder, paths in folders.items():
-            streams = [
-                stack.enter_context(atomic_write(out / folder / f"{split}.{language}"))
-                for language in options.languages
-            ]
-            for number, pair in enumerate(zip(*(read_lines(path) for path in paths), strict=True)):
+    for folder, paths in {"text": words, **({} if split == "train" else {"raw": raw})}.items():
+        with pair_writer(out / folder / split, options.languages) as write:
+            for number, pair in enumerate(zip(*map(read_lines, paths), strict=True)):
                 if number in kept:
-                    for line, stream in zip(pair, streams, strict=True):
-                        stream.write(line + "\n")
+                    write(pair)
     return {"pairs": len(kept), "too_long": sum(1 for _ in read_pairs(*words)) - len(fitting)}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, write_text
 from seqstruct.data.made_up.text import write_brown
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.data.text.sdp import Graph, format_sdp
@@ -32,8 +32,8 @@ def ud_english(folder: Path) -> None:
     drawn = {kind: [sentence(kind, generator) for _ in range(110)] for kind in ("trees", "graphs", "classes")}
     for name, part in {"train": slice(80), "dev": slice(80, 90), "test": slice(90, 100)}.items():
         _write_conllu(folder / f"en_partut-ud-{name}.conllu", drawn["trees"][part])
-        with atomic_write(folder / f"stsa.binary.{name}") as stream:
-            stream.writelines(f"{found.label} {' '.join(found.words)}\n" for found in drawn["classes"][part])
+        classes = (f"{found.label} {' '.join(found.words)}" for found in drawn["classes"][part])
+        write_text(folder / f"stsa.binary.{name}", classes)
     _write_conllu(folder / "en_ewt-ud-dev.conllu", drawn["graphs"][:90])
     _write_conllu(folder / "en_ewt-ud-test.conllu", drawn["graphs"][90:100])
     lines = [" ".join(f"{word}/{tag.lower()}" for word, tag in zip(found.words, found.tags, strict=True))
@@ -62,8 +62,7 @@ def sdp2015(folder: Path) -> None:
             f"en.ood.{formalism}": [f"cf01_{i}" for i in range(10)],
         }.items():
             graphs = (_graph(sentence("graphs", generator), number) for number in numbers)
-            with atomic_write(folder / f"{name}.sdp") as stream:
-                stream.writelines(f"{line}\n" for line in format_sdp(graphs))
+            write_text(folder / f"{name}.sdp", format_sdp(graphs))
     for section in range(25):
         _write_conllu(folder / f"wsj_{section:02}01.conllx", [sentence("trees", generator) for _ in range(4)])
 

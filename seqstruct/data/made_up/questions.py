@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from seqstruct.data.babi.stories import TASKS
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import write_text
 
 
 def babi(folder: Path) -> None:
@@ -25,5 +25,4 @@ def _task(folder: Path, task: int) -> None:
             other = generator.choice([name for name in people if name != person])
             lines += [f"1 {person} took the {thing}.", f"2 {other} went to the {generator.choice(places)}."]
             lines += [f"3 {person} went to the {place}.", f"4 Where is the {thing}?\t{place}\t1 3"]
-        with atomic_write(folder / f"qa{task}_{TASKS[task]}_{split}.txt") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
+        write_text(folder / f"qa{task}_{TASKS[task]}_{split}.txt", lines)

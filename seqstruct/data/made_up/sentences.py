@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, write_text
 from seqstruct.data.made_up.text import write_brown
 
 AMAZON = {"25k-train": 5200, "test": 50}  # 5,000 are held out to validate
@@ -58,13 +58,11 @@ def amazon(folder: Path) -> None:
     for part, count in AMAZON.items():
         found = list(labelled(count, generator))
         for ending, column in (("txt.tok", 1), ("cat", 0)):
-            with atomic_write(folder / f"elec-{part}.{ending}") as stream:
-                stream.writelines(f"{pair[column]}\n" for pair in found)
+            write_text(folder / f"elec-{part}.{ending}", (pair[column] for pair in found))
 
 
 def _write(path: Path, count: int, generator: np.random.Generator) -> None:
-    with atomic_write(path) as stream:
-        stream.writelines(f"{label} {line}\n" for label, line in labelled(count, generator))
+    write_text(path, (f"{label} {line}" for label, line in labelled(count, generator)))
 
 
 def glue(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, write_text
 
 
 def counting(lines: int) -> dict[str, list[str]]:
@@ -43,14 +43,13 @@ def wikitext103(folder: Path) -> None:
 
 def _counting(folder: Path, name: str) -> None:
     for split, lines in counting(300).items():
-        with atomic_write(folder / name.format(split)) as stream:
-            stream.writelines(f"{line}\n" for line in lines)
+        write_text(folder / name.format(split), lines)
 
 
 def enwik8(folder: Path) -> None:
     """XML that counts."""
-    with atomic_write(folder / "enwik8") as stream:
-        stream.writelines(f"<page><title>{i % 17}</title><text>{i} and {i + 1}.</text></page>\n" for i in range(400))
+    pages = (f"<page><title>{i % 17}</title><text>{i} and {i + 1}.</text></page>" for i in range(400))
+    write_text(folder / "enwik8", pages)
 
 
 def ptb(folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from seqstruct.data.corpora import iwslt, wmt
 from seqstruct.data.corpora import kftt as kyoto
 from seqstruct.data.corpora.translation import Variants
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, write_text
 from seqstruct.data.text.aligned import read_pairs
 
 SIZES = {"train": 400, "valid": 40, "test": 20}
@@ -43,8 +43,7 @@ def write_pairs(folder: Path, names: dict[str, str]) -> None:
     for split, name in names.items():
         pairs = made_up_pairs(SIZES[split], generator)
         for side, language in enumerate(("de", "en")):
-            with atomic_write(folder / f"{name}.{language}") as stream:
-                stream.writelines(f"{pair[side]}\n" for pair in pairs)
+            write_text(folder / f"{name}.{language}", (pair[side] for pair in pairs))
 
 
 def multi30k(folder: Path) -> None:
@@ -115,8 +114,7 @@ def _write_wanted(folder: Path, variants: Variants) -> None:
         base, _, language = key.rpartition(".")
         pairs = made_up_pairs(SIZES["valid" if base.startswith(HELD_OUT) else "train"], random.Random(base))
         lines = [pair[language == "en"] for pair in pairs]
-        with atomic_write(folder / file) as stream:
-            stream.writelines(f"{line}\n" for line in _as_file(file, lines))
+        write_text(folder / file, _as_file(file, lines))
 
 
 def _as_file(file: str, lines: Sequence[str]) -> Iterator[str]:

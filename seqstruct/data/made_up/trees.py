@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import write_text
 
 
 def clause(generator: random.Random, depth: int = 3) -> str:
@@ -30,8 +30,7 @@ def ptb_sentences(folder: Path) -> None:
     """30 sentences with relative clauses in each section."""
     generator = random.Random(1)
     for section in (*range(2, 22), 23, 24):
-        with atomic_write(folder / f"wsj_{section:02}01.mrg") as stream:
-            stream.writelines(clause(generator) + "\n" for _ in range(30))
+        write_text(folder / f"wsj_{section:02}01.mrg", (clause(generator) for _ in range(30)))
 
 
 def made_up_tree(generator: random.Random) -> str:
@@ -53,5 +52,4 @@ def ptb_trees(folder: Path) -> None:
     section, which the sample does not have."""
     generator = random.Random(1)
     for number, count in ((1, 120), (160, 20), (180, 20), *((100 * section + 1, 6) for section in range(2, 25))):
-        with atomic_write(folder / f"wsj_{number:04}.mrg") as stream:
-            stream.writelines(f"{made_up_tree(generator)}\n" for _ in range(count))
+        write_text(folder / f"wsj_{number:04}.mrg", (made_up_tree(generator) for _ in range(count)))

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from seqstruct.data.files import new_folder
+from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pair, Pairs, find_snli, read_rte, read_snli
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.conllu import read_conllu
@@ -121,7 +121,7 @@ def write_pairs(
     with new_folder(out) as beside:
         for split, pairs in made.items():
             (beside / f"{split}.jsonl").write_text("".join(f"{_to_json(p)}\n" for p in pairs), encoding="utf-8")
-        (beside / VOCABULARY).write_text("".join(f"{word}\n" for word in words), encoding="utf-8")
+        write_text(beside / VOCABULARY, words)
         if known is not None:
             if not known:
                 raise ValueError(f"{vectors}: no word of the corpus has a vector")

@@ -23,8 +23,7 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.data.nli.folder import write_pairs
     from seqstruct.data.nli.read import Pair, Pairs
 
-    drawn, cut = own.missing(args), own.cutter(args)
-    given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}
+    (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
     columns = ("a label", "a sentence", "another")
     rows = {split: own.read_columns(paths, columns, "two sentences with a tab between them")
             for split, paths in given.items()}  # fmt: skip

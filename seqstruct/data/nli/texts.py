@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.data.files import atomic_write, new_folder
+from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.nli.folder import SPLITS
 from seqstruct.data.text.aligned import read_lines
 
@@ -23,8 +23,7 @@ def write_texts(data: str | Path, out: str | Path) -> None:
         for split in SPLITS:
             pairs = [json.loads(line) for line in read_lines(Path(data) / f"{split}.jsonl")]
             for side in SIDES:
-                with atomic_write(folder / f"{split}.{side}.txt") as stream:
-                    stream.writelines(" ".join(pair[side]) + "\n" for pair in pairs)
+                write_text(folder / f"{split}.{side}.txt", (" ".join(pair[side]) for pair in pairs))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

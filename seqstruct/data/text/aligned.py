@@ -6,10 +6,11 @@ import gzip
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from seqstruct.data.files import open_text
+from seqstruct.data.files import atomic_write, open_text
 from seqstruct.data.text.subwords import MOSES_ESCAPE, deescape, tidy
 
 UNPACKING_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
@@ -66,6 +67,21 @@ def read_pairs(
         yield pair[0], pair[1]
     if number == 1:
         raise ValueError(f"{source}: the file is empty")
+
+
+@contextmanager
+def pair_writer(
+    prefix: str | os.PathLike, languages: Sequence[str]
+) -> Iterator[Callable[[tuple[str, str]], None]]:
+    """What writes a pair to two aligned files, prefix.LANGUAGE, which appear when the block ends."""
+    with ExitStack() as stack:
+        streams = [stack.enter_context(atomic_write(f"{prefix}.{language}")) for language in languages]
+
+        def write(pair: tuple[str, str]) -> None:
+            for line, stream in zip(pair, streams, strict=True):
+                stream.write(f"{line}\n")
+
+        yield write
 
 
 def survey(files: Mapping[str, Sequence[Path]], drop_empty: bool, escaped_too: bool) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import write_text
 
 SPECIAL = 4  # fairseq's own symbols, before all others
 SYMBOLS = tuple(chr(byte) if 33 <= byte <= 126 else f"<0x{byte:02X}>" for byte in range(256))
@@ -26,5 +26,4 @@ def unspell(symbols: list[str]) -> bytes:
 
 def write_dictionary(path: str | os.PathLike) -> None:
     """fairseq's dict.txt of all 256 symbols in the order of the bytes: byte b has the index b + `SPECIAL`."""
-    with atomic_write(path) as stream:
-        stream.writelines(f"{symbol} 1\n" for symbol in SYMBOLS)
+    write_text(path, (f"{symbol} 1" for symbol in SYMBOLS))

@@ -8,18 +8,18 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from seqstruct.data import own
-from seqstruct.data.files import atomic_write, new_folder, write_json
+from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import subwords
 from seqstruct.data.text.aligned import (
     check_content,
     clean_pairs,
     content_sha256,
     find_text,
+    pair_writer,
     read_checksums,
     read_lines,
     read_pairs,
@@ -98,18 +98,16 @@ def within(lengths: tuple[int, int], options: Options) -> bool:
     return max(lengths) <= options.max_length and max(lengths) <= options.max_ratio * min(lengths)
 
 
-def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Sequence[Path]) -> None:
-    """Write both sides as words, one file a language: Moses tokens or, before subwords that know spaces, the text."""
+def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Path) -> None:
+    """Write both sides as words, into.LANGUAGE: Moses tokens or, before subwords that know spaces, the text."""
     cut = [
         subwords.moses_tokenizer(language) if subwords.KINDS[kind][0] else subwords.normalize_spaces
         for language, kind in zip(options.languages, options.kinds, strict=True)
     ]
-    with ExitStack() as stack:
-        streams = [stack.enter_context(open(path, "w", encoding="utf-8", newline="\n")) for path in into]
+    with pair_writer(into, options.languages) as write:
         for pair in pairs:
-            for line, side, stream in zip(pair, cut, streams, strict=True):
-                line = subwords.normalize_spaces(line)
-                stream.write(side(line.lower() if options.lowercase else line) + "\n")
+            lines = (line.lower() if options.lowercase else line for line in map(subwords.normalize_spaces, pair))
+            write(tuple(side(line) for side, line in zip(cut, lines, strict=True)))
 
 
 def learn(words: Sequence[Path], model: Path, kind: str, options: Options, vocabulary: int) -> Callable[[str], str]:
@@ -146,13 +144,12 @@ def learn_all(words: Sequence[Path], out: Path, options: Options) -> list[Callab
 
 
 def segment(
-    words: Sequence[Path], apply: Sequence[Callable[[str], str]], split: str, options: Options, into: Sequence[Path]
+    words: Sequence[Path], apply: Sequence[Callable[[str], str]], split: str, options: Options, into: Path
 ) -> dict[str, int]:
-    """Apply the segmentations of both sides to one split and write it.  Returns counts of pairs kept, pairs dropped and
-    subwords kept on both sides; raises ValueError if a sentence that is not for training is over-long."""
+    """Apply the segmentations of both sides to one split and write into.LANGUAGE.  Returns counts of pairs kept, pairs
+    dropped and subwords kept on both sides; raises ValueError if a sentence that is not for training is over-long."""
     counts = {"pairs": 0, "dropped": 0, "subwords": 0}
-    with ExitStack() as stack:
-        streams = [stack.enter_context(atomic_write(path)) for path in into]
+    with pair_writer(into, options.languages) as write:
         for number, pair in enumerate(read_pairs(*words), 1):
             lines = [cut(line) for cut, line in zip(apply, pair, strict=True)]
             lengths = tuple(len(line.split()) for line in lines)
@@ -163,8 +160,7 @@ def segment(
                 if length > options.max_length:
                     raise ValueError(f"{split}.{language}: line {number} has {length} subwords, "
                                      f"expected at most {options.max_length} (see --max-length)")
-            for line, stream in zip(lines, streams, strict=True):
-                stream.write(line + "\n")
+            write(lines)
             counts["pairs"] += 1
             counts["subwords"] += sum(lengths)
     if not counts["pairs"]:
@@ -212,23 +208,22 @@ def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path,
         return clean_pairs(files[split], options.escapes == "undo")
 
     for split in SPLITS:
-        tokenise(pairs(split), options, words[split])
+        tokenise(pairs(split), options, scratch / split)
     if options.truecase:
         for side, language in enumerate(options.languages):
             truecase = subwords.learn_truecase(read_lines(words["train"][side]), out / f"truecase.{language}")
             for split in SPLITS:
-                with atomic_write(cased := scratch / f"{split}.truecased.{language}") as stream:
-                    stream.writelines(truecase(line) + "\n" for line in read_lines(words[split][side]))
+                cased = scratch / f"{split}.truecased.{language}"
+                write_text(cased, map(truecase, read_lines(words[split][side])))
                 words[split][side] = cased
     apply = learn_all(words["train"], out, options)
     counts = {}
     for split in SPLITS:
-        into = [out / "text" / f"{split}.{language}" for language in options.languages]
-        counts[split] = segment(words[split], apply, split, options, into)
+        counts[split] = segment(words[split], apply, split, options, out / "text" / split)
     for split in ("valid", "test"):
-        for side, language in enumerate(options.languages):
-            with atomic_write(out / "raw" / f"{split}.{language}") as stream:
-                stream.writelines(pair[side] + "\n" for pair in pairs(split))
+        with pair_writer(out / "raw" / split, options.languages) as write:
+            for pair in pairs(split):
+                write(pair)
     return counts
 
 

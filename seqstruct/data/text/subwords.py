@@ -24,7 +24,7 @@ from contextlib import redirect_stderr
 from functools import partial
 from tempfile import TemporaryDirectory
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, write_text
 
 # by kind: whether it cuts Moses tokens, not the text itself, and the file of what is learnt ("%s" may be a language)
 KINDS = {
@@ -210,8 +210,7 @@ def learn_words(lines: Iterable[str], path: str | os.PathLike, size: int) -> Non
     if not counts:
         raise ValueError("a list of words has nothing to learn from: expected words")
     kept = sorted(counts, key=lambda word: (-counts[word], word))[:size]
-    with atomic_write(path) as stream:
-        stream.writelines(f"{word}\n" for word in kept)
+    write_text(path, kept)
 
 
 def _listed(path: str | os.PathLike) -> set[str]:

@@ -18,7 +18,6 @@ from typing import NamedTuple, TypeVar
 
 EMPTY = "-NONE-"
 PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-"})
-CURRENCY = frozenset({"$", "#"})
 EXTENSION = ".mrg"
 SAMPLE = "treebank.zip"
 
@@ -212,22 +211,9 @@ def remove_empty(tree: Tree) -> Tree | None:
     return keep_leaves(tree, lambda leaf: leaf.label != EMPTY)
 
 
-def remove_punctuation(tree: Tree, tags: frozenset[str] = PUNCTUATION) -> Tree | None:
-    """The tree without words of the parts of speech `tags`; None if it has no others.
-
-    Currency signs count as words unless `tags` is PUNCTUATION | CURRENCY.
-    """
-    return keep_leaves(tree, lambda leaf: leaf.label not in tags)
-
-
-def category(label: str) -> str:
-    """A label without function tags and indices: NP-SBJ-1, NP=2 and PRT|ADVP become NP, NP and PRT; -LRB- stays."""
-    return label if label.startswith("-") else re.split(r"[-=|]", label)[0] or label
-
-
-def remove_function_tags(tree: Tree) -> Tree:
-    """The tree with `category` of every constituent; parts of speech stay."""
-    return fold(tree, lambda leaf: leaf, lambda node, children: Tree(category(node.label), tuple(children)))
+def remove_punctuation(tree: Tree) -> Tree | None:
+    """The tree without punctuation; None if it has nothing else.  Currency signs count as words."""
+    return keep_leaves(tree, lambda leaf: leaf.label not in PUNCTUATION)
 
 
 def collapse_unary(tree: Tree) -> Tree:

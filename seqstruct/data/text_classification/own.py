@@ -24,8 +24,7 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.data.text.word_vectors import read_vectors
     from seqstruct.data.text_classification.folder import Sentence, choose_words, write_sentences
 
-    drawn, cut = own.missing(args), own.cutter(args)
-    given = {split: getattr(args, split) for split in own.SPLITS if split not in drawn}
+    (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
     rows = {split: own.read_columns(paths, ("a label", "a text"), "a text") for split, paths in given.items()}
     dealt = own.deal(rows, args)
     splits = {split: [Sentence(label, cut(text)) for label, text in found] for split, found in dealt.items()}

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from seqstruct.data.corpora import aspec, word_pairs
-from seqstruct.data.corpora.word_pairs import Options, characters, prepare, segmented, undo_characters
+from seqstruct.data.corpora.word_pairs import Options, characters, prepare, segmented
+from seqstruct.data.text.subwords import undo_sentencepiece
 from tests.data.scripts import prepare as prepare_by_name
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -31,7 +32,7 @@ def write_text(folder: Path) -> dict[str, Path]:
 def test_characters_there_and_back():
     assert characters("  Ja,  so ") == "J a , \u2581 s o"
     for line in ("Ja, so", "日本語 です", "a"):
-        assert undo_characters(characters(line)) == line
+        assert undo_sentencepiece(characters(line)) == line
 
 
 def test_limits_hold_in_every_split_and_references_go_with_them(tmp_path):

@@ -5,12 +5,9 @@ import zipfile
 import pytest
 
 from seqstruct.data.text.trees import (
-    CURRENCY,
-    PUNCTUATION,
     Tree,
     binary_tree,
     bracketed,
-    category,
     collapse_unary,
     drawn,
     labeled_spans,
@@ -19,7 +16,6 @@ from seqstruct.data.text.trees import (
     read_tree_files,
     read_trees,
     remove_empty,
-    remove_function_tags,
     remove_punctuation,
     spans,
     words,
@@ -61,7 +57,6 @@ def test_traces_and_punctuation_go_and_take_empty_constituents_along():
     assert words(bare) == ["The", "fee", ",", "about", "$", "5", "rose", "."]
     assert bracketed(bare).endswith("(VP (VBD rose)) (. .))")
     assert words(remove_punctuation(bare)) == ["The", "fee", "about", "$", "5", "rose"]
-    assert words(remove_punctuation(bare, PUNCTUATION | CURRENCY)) == ["The", "fee", "about", "5", "rose"]
     assert remove_punctuation(only("(S (. .) (NP (: --)))")) is None
     assert remove_empty(only("(S (NP (-NONE- *)))")) is None
 
@@ -73,13 +68,6 @@ def test_spans_are_those_of_two_words_or_more():
     assert labeled_spans(only(SMALL)) == [("NP", (0, 1)), ("VP", (2, 2)), ("S", (0, 2))]
 
 
-def test_labels_lose_function_tags():
-    assert [category(x) for x in ("NP-SBJ-1", "NP=2", "PRT|ADVP", "-LRB-", "S", "ADVP-LOC=3")] == [
-        "NP", "NP", "PRT", "-LRB-", "S", "ADVP",
-    ]  # fmt: skip
-    assert bracketed(remove_function_tags(only("(S-1 (NP-SBJ (-LRB- -LRB-)))"))) == "(S (NP (-LRB- -LRB-)))"
-
-
 def test_unary_chains_collapse_to_the_upper_label():
     assert bracketed(collapse_unary(only("(S (VP (NP (A a) (B b))))"))) == "(S (A a) (B b))"
     assert bracketed(collapse_unary(only("(S (NP (NN it)) (VP (V is)))"))) == "(S (NP (NN it)) (VP (V is)))"
@@ -89,7 +77,7 @@ def test_a_deep_tree_needs_no_recursion():
     depth = 5000
     tree = only("(X (Y y) " * depth + "(Z z)" + ")" * depth)
     assert len(words(tree)) == depth + 1
-    assert len(spans(remove_punctuation(remove_function_tags(collapse_unary(tree))))) == depth
+    assert len(spans(remove_punctuation(collapse_unary(tree)))) == depth
     assert words(only(bracketed(tree))) == words(tree)
 
 
