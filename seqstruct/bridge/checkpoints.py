@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
 import torch
-from fairseq import checkpoint_utils
-from fairseq.file_io import PathManager
-from fairseq.models import BaseFairseqModel
-from fairseq.models.fairseq_model import FairseqMultiModel
-from fairseq.trainer import Trainer
 from torch import Tensor
 
 from seqstruct.bridge.earlier_plans import keep_meaning
@@ -53,6 +47,18 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
     return state
 
 
+def mapped(filename: str | Path) -> dict[str, Any] | None:
+    """A checkpoint whose tensors are not read, or None if it cannot be."""
+    if not Path(filename).is_file():
+        return None
+    try:
+        state = torch.load(filename, map_location="cpu", weights_only=True, mmap=True)
+        check_entries(filename, state)
+        return state
+    except Exception:  # a damaged file makes the unpickler raise whatever its bytes lead to; the loader reports it
+        return None
+
+
 def check_entries(path: str | Path, state: Any) -> None:
     """Raise ValueError, naming the file, unless what it holds has the form of a checkpoint."""
     if not isinstance(state, dict) or "model" not in state:
@@ -81,79 +87,3 @@ def check_parameters(own: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> 
                 f"the checkpoint is of another architecture: {key} is {tuple(found[key].shape)} there and "
                 f"{tuple(value.shape)} here"
             )
-
-
-def install() -> None:
-    """Make every loading of this process name the file and what is wrong with it; a second call changes nothing."""
-    if hasattr(checkpoint_utils.load_checkpoint_to_cpu, "names_the_file"):
-        return
-    checkpoint_utils.load_checkpoint_to_cpu = _diagnosing(checkpoint_utils.load_checkpoint_to_cpu)
-    checkpoint_utils.load_checkpoint_to_cpu.names_the_file = True
-    checkpoint_utils.load_model_ensemble_and_task = _naming(checkpoint_utils.load_model_ensemble_and_task)
-    checkpoint_utils.load_checkpoint = _finding(checkpoint_utils.load_checkpoint)
-    Trainer.load_checkpoint = _naming_one(Trainer.load_checkpoint)
-    for model in (BaseFairseqModel, FairseqMultiModel):
-        model.load_state_dict = _comparing(model.load_state_dict)
-
-
-def _diagnosing(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_checkpoint_to_cpu(path: str, *rest: Any, **named: Any) -> Any:
-        try:
-            state = load(path, *rest, **named)
-        except Exception as error:
-            load_checkpoint(path)
-            raise ValueError(f"{path}: not a fairseq checkpoint ({type(error).__name__}: {error})") from error
-        check_entries(path, state)
-        return state
-
-    return load_checkpoint_to_cpu
-
-
-def _finding(load: Callable) -> Callable:
-    """Upstream starts anew, without a word that is seen, where the file of --restore-file is not there."""
-
-    @functools.wraps(load)
-    def load_checkpoint(cfg: Any, trainer: Trainer, *rest: Any, **named: Any) -> Any:
-        path = cfg.restore_file
-        if Path(path).name != "checkpoint_last.pt" and not (trainer.checkpoint_suffix or PathManager.exists(path)):
-            raise FileNotFoundError(f"--restore-file {path}: no such checkpoint")
-        return load(cfg, trainer, *rest, **named)
-
-    return load_checkpoint
-
-
-def _naming(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_model_ensemble_and_task(filenames: Sequence[str], *rest: Any, **named: Any) -> Any:
-        try:
-            return load(filenames, *rest, **named)
-        except OtherArchitecture as error:
-            raise ValueError(f"{' or '.join(map(str, filenames))}: {error}") from error
-
-    return load_model_ensemble_and_task
-
-
-def _naming_one(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_checkpoint(self: Trainer, filename: str, *rest: Any, **named: Any) -> Any:
-        try:
-            return load(self, filename, *rest, **named)
-        except Exception as error:  # upstream hides what a model says of a checkpoint behind one of its own
-            if isinstance(error.__context__, OtherArchitecture):
-                raise ValueError(f"{filename}: {error.__context__}") from error
-            raise
-
-    return load_checkpoint
-
-
-def _comparing(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_state_dict(self: BaseFairseqModel, state_dict: dict[str, Tensor], *rest: Any, **named: Any) -> Any:
-        try:
-            return load(self, state_dict, *rest, **named)
-        except (RuntimeError, AttributeError):
-            check_parameters(self.state_dict(), state_dict)
-            raise
-
-    return load_state_dict

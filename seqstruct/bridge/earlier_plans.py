@@ -7,15 +7,9 @@ A checkpoint holds the plan as it was given, and the version that wrote it (`seq
 from __future__ import annotations
 
 import ast
-import functools
-import logging
 import re
 from collections.abc import Collection, Mapping, MutableMapping
-from typing import Any, Callable, NamedTuple
-
-from fairseq import checkpoint_utils
-
-logger = logging.getLogger(__name__)
+from typing import Any, NamedTuple
 
 OPTIONS = ("encoder_self_attention", "decoder_self_attention", "cross_attention", "intra_attention", "stack")
 
@@ -43,23 +37,6 @@ ONE_SIDED = "looked left alone and looks both ways now, so that the model needs 
 REVISIONS = tuple(
     Revision((0, 2), name, "encoder_self_attention", ONE_SIDED) for name in ("sliding_window", "dilated_window")
 )
-
-
-def install() -> None:
-    """Make fairseq's loading keep what plans meant; a second call changes nothing."""
-    if not hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__"):
-        checkpoint_utils.load_checkpoint_to_cpu = _keeping(checkpoint_utils.load_checkpoint_to_cpu)
-
-
-def _keeping(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_checkpoint_to_cpu(path: str, arg_overrides: dict[str, Any] | None = None, *rest: Any, **named: Any) -> Any:
-        state = load(path, arg_overrides, *rest, **named)
-        for change in keep_meaning(state, arg_overrides or ()):
-            logger.warning("%s is of an earlier version: %s", path, change)
-        return state
-
-    return load_checkpoint_to_cpu
 
 
 def keep_meaning(state: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:

@@ -8,23 +8,17 @@ code that is neither fairseq's nor installed: somebody is writing it.
 from __future__ import annotations
 
 import dis
-import functools
 import logging
 import os
 import sys
 import sysconfig
 import tempfile
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import fairseq
 import torch
-from fairseq import checkpoint_utils
-from fairseq.trainer import Trainer
-from hydra.core.utils import JobReturn, JobStatus
 from omegaconf.errors import OmegaConfBaseException
 
 import seqstruct
@@ -36,20 +30,7 @@ FAIRSEQ = (str(Path(fairseq.__file__).parent), COMMANDS)
 LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 LIBRARIES += [*FAIRSEQ, PACKAGE, str(Path(torch.__file__).parents[1])]
 LONGEST = 400  # letters of a sentence
-
-_made: list[Path] = []  # folders that the search for a place to save made, the outermost first
-
-
-def install() -> None:
-    """Make the fairseq commands of this process end so; a second call changes nothing."""
-    if sys.excepthook is report:
-        return
-    sys.excepthook = report
-    checkpoint_utils.verify_checkpoint_directory = _remembering(checkpoint_utils.verify_checkpoint_directory)
-    Trainer.save_checkpoint = _sparing(Trainer.save_checkpoint)
-    # hydra prints a traceback by itself unless it is told to hand errors on
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    JobReturn.return_value = property(_plainly(JobReturn.return_value.fget), JobReturn.return_value.fset)
+made: list[Path] = []  # folders that the search for a place to save made, the outermost first
 
 
 def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -60,7 +41,7 @@ def report(kind: type[BaseException], error: BaseException, trace: TracebackType
         sys.__excepthook__(kind, error, trace)
         return
     log = _write_to_logs(kind, error, trace)
-    if not (own_error(error) or explain(error) or _is_meant(error)):
+    if not (is_mistake(error) or _is_meant(error)):
         place = log or _write_to_file(kind, error, trace)
         told += f" (the traceback is in {place}; SEQSTRUCT_TRACEBACK=1 shows it)"
     print(f"seqstruct: {told}", file=sys.stderr)
@@ -123,13 +104,18 @@ def _line(error: BaseException) -> str:
     return text if tells and text else f"{kind.__name__}: {text}".removesuffix(": ")
 
 
+def is_mistake(error: BaseException) -> bool:
+    """Whether an error is one of what was given, not of the code."""
+    return own_error(error) is not None or explain(error) is not None
+
+
 def remove_empty_folders() -> None:
     """Take away the folders made for checkpoints that hold nothing."""
-    while _made:
+    while made:
         try:
-            _made.pop().rmdir()
+            made.pop().rmdir()
         except OSError:
-            _made.clear()
+            made.clear()
 
 
 def _write_to_logs(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> str | None:
@@ -150,42 +136,3 @@ def _write_to_file(kind: type[BaseException], error: BaseException, trace: Trace
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         traceback.print_exception(kind, error, trace, file=stream)
     return path
-
-
-def _remembering(verify: Callable) -> Callable:
-    @functools.wraps(verify)
-    def verify_checkpoint_directory(save_dir: str) -> None:
-        path = Path(save_dir).absolute()
-        _made.extend(reversed([folder for folder in (path, *path.parents) if not folder.exists()]))
-        try:
-            verify(save_dir)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, save_dir) from error
-
-    return verify_checkpoint_directory
-
-
-def _sparing(save: Callable) -> Callable:
-    """No crash.pt for a mistake, nor before the first update: it would hold nothing that is not elsewhere."""
-
-    @functools.wraps(save)
-    def save_checkpoint(self: Trainer, filename: str, extra_state: Any) -> Any:
-        error = sys.exc_info()[1]
-        if Path(filename).name == "crash.pt" and error is not None:
-            restored = self._optim_history[-1].get("num_updates") if self._optim_history else 0
-            if self.get_num_updates() in (0, restored) or own_error(error) is not None or explain(error) is not None:
-                return None
-        return save(self, filename, extra_state)
-
-    return save_checkpoint
-
-
-def _plainly(result: Callable) -> Callable:
-    """What a job of hydra returned, or the error that it ended with, without the overrides that upstream prints."""
-
-    def return_value(self: JobReturn) -> Any:
-        if self.status == JobStatus.FAILED:
-            raise self._return_value
-        return result(self)
-
-    return return_value

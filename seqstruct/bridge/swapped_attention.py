@@ -6,19 +6,17 @@ same names and shapes, as those of softmax and linear, differ in the options alo
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Callable
+from typing import Any
 
-from fairseq import checkpoint_utils
 from torch import Tensor, nn
 
 from seqstruct.bridge.adapter import AttentionAdapter
-from seqstruct.bridge.checkpoints import check_parameters
+from seqstruct.bridge.checkpoints import check_parameters, mapped
 from seqstruct.bridge.earlier_plans import keep_meaning
-from seqstruct.bridge.patches.dictionaries import mapped
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +27,23 @@ WITHOUT_FINE_TUNING = (
     "development set; Peng 2022, Table 4.6)"
 )
 
-_said: ContextVar[list[str] | None] = ContextVar("said", default=None)
+_said: ContextVar[list[str]] = ContextVar("said")
+
+
+@contextmanager
+def warnings_of_swaps() -> Iterator[list[str]]:
+    """What is said inside of swapped attention."""
+    said: list[str] = []
+    token = _said.set(said)
+    try:
+        yield said
+    finally:
+        _said.reset(token)
 
 
 def warn(what: str) -> None:
     """Say what of a checkpoint's attention was swapped, and what comes of it without fine-tuning."""
-    said = _said.get()
-    if said is not None:
-        said.append(what)
+    _said.get([]).append(what)
     logger.warning("%s, and the model needs fine-tuning; %s", what, WITHOUT_FINE_TUNING)
 
 
@@ -80,34 +87,6 @@ def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:
             state_dict.update({f"{inner}{name}_proj.{kind}": part for name, part in zip("qkv", parts, strict=True)})
     for key in [key for key in state_dict if key.startswith(prefix) and not key.startswith(inner)]:
         state_dict[inner + key[len(prefix) :]] = state_dict.pop(key)
-
-
-def install() -> None:
-    """Make every loading for evaluation compare its overrides with the checkpoint; a second call changes nothing."""
-    if not hasattr(checkpoint_utils.load_model_ensemble_and_task, "compares_attention"):
-        checkpoint_utils.load_model_ensemble_and_task = _comparing(checkpoint_utils.load_model_ensemble_and_task)
-        checkpoint_utils.load_model_ensemble_and_task.compares_attention = True
-
-
-def _comparing(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_model_ensemble_and_task(
-        filenames: Sequence[str], arg_overrides: dict | None = None, *rest: Any, **named: Any
-    ) -> Any:
-        said: list[str] = []
-        token = _said.set(said)
-        try:
-            loaded = load(filenames, arg_overrides, *rest, **named)
-        finally:
-            _said.reset(token)
-        if not said:
-            for filename in map(str, filenames):
-                changes = changed(filename, arg_overrides or {})
-                if changes:
-                    warn(f"{filename} was trained with other attention ({'; '.join(changes)})")
-        return loaded
-
-    return load_model_ensemble_and_task
 
 
 def changed(filename: str, overrides: Mapping[str, Any]) -> list[str]:

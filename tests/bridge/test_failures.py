@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fairseq import checkpoint_utils
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 
 from seqstruct.bridge import failures
@@ -104,7 +105,7 @@ def test_code_that_somebody_writes_keeps_its_tracebacks(
 
 
 def test_folders_with_something_in_them_stay(tmp_path: Path) -> None:
-    verify = failures.checkpoint_utils.verify_checkpoint_directory
+    verify = checkpoint_utils.verify_checkpoint_directory
     verify(str(tmp_path / "a" / "b"))
     (tmp_path / "a" / "kept").touch()
     failures.remove_empty_folders()

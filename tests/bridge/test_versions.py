@@ -18,7 +18,7 @@ def test_versions_of_what_is_installed():
 
 def test_checkpoints_hold_them():
     saved = {}
-    save = resume._saving(lambda trainer, filename, extra_state: saved.update(extra_state))
-    save(SimpleNamespace(lr_scheduler=None), "checkpoint.pt", {"val_loss": 0.5})
+    trainer = SimpleNamespace(lr_scheduler=None)
+    resume.save_checkpoint(lambda _, filename, state: saved.update(state), trainer, "checkpoint.pt", {"val_loss": 0.5})
     assert saved["val_loss"] == 0.5
     assert saved["seqstruct_versions"] == versions()

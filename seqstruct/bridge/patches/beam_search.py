@@ -11,14 +11,12 @@ are searched as upstream does.  Candidates of exactly equal score may come in an
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from fairseq.search import BeamSearch
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
-from fairseq.tasks.fairseq_task import FairseqTask
 from torch import Tensor
 
 from seqstruct.bridge.passes import passing
@@ -150,20 +148,3 @@ class BeamSearchGenerator(SequenceGenerator):
             self.model.candidates = None
             if isinstance(self.search, CandidateSearch):
                 self.search.candidates.symbols = None
-
-
-def install() -> None:
-    """Let every task's plain generator be `BeamSearchGenerator`; a second call changes nothing."""
-    if getattr(FairseqTask.build_generator, "over_candidates", False):
-        return
-    build = FairseqTask.build_generator
-
-    @functools.wraps(build)
-    def build_generator(self: Any, models: Any, args: Any, seq_gen_cls: Any = None, *rest: Any, **named: Any) -> Any:
-        special = getattr(args, "score_reference", False) or getattr(args, "print_alignment", None)
-        if seq_gen_cls is None and not special:
-            seq_gen_cls = BeamSearchGenerator
-        return build(self, models, args, seq_gen_cls, *rest, **named)
-
-    FairseqTask.build_generator = build_generator
-    FairseqTask.build_generator.over_candidates = True

@@ -5,16 +5,30 @@ from __future__ import annotations
 import argparse
 import functools
 import logging
+import os
 import sys
 import types
 import warnings
-from typing import Any
+from typing import Any, Callable
 
 import numpy
 import torch
+from fairseq import models
+from fairseq.data import BucketPadLengthDataset, data_utils
+from fairseq.tasks.fairseq_task import FairseqTask
+from fairseq.trainer import Trainer
+from omegaconf import OmegaConf, open_dict
 
-from seqstruct.bridge import checkpoints, earlier_plans, failures, requirements, swapped_attention
-from seqstruct.bridge.patches import beam_search, dictionaries, replace_unknown, resume, running_average
+from seqstruct.bridge.patches import (
+    dictionaries,
+    endings,
+    loading,
+    replace_unknown,
+    requirements,
+    resume,
+    running_average,
+)
+from seqstruct.bridge.patches.patch import apply_patches, patch
 
 NOISE = (
     r"hydra\.experimental\.(initialize|compose)\(\) is no longer experimental",
@@ -30,125 +44,76 @@ NOISE = (
 )
 
 
+# each enters its patches in the list when it is imported
+MENDING = (dictionaries, endings, loading, replace_unknown, requirements, resume, running_average)
+
+
 @functools.cache
 def prepare_fairseq() -> None:
-    """Make fairseq run on numpy 2, load its own checkpoints safely, accept --bf16, and be quiet about known noise.
+    """Make fairseq run on today's Python stack, load its own checkpoints safely, and be quiet about known noise.
 
-    * numpy 2 dropped `numpy.compat`, which fairseq's block dataset reads.
-    * Stock parts without a dataclass leave an `argparse.Namespace` in checkpoints; it becomes a safe global, so that
-      `weights_only=True` stays on.
-    * A resumed run goes on exactly as an unbroken one (`seqstruct.bridge.patches.resume`).
-    * Models and dictionaries that do not belong together are refused (`seqstruct.bridge.patches.dictionaries`).
-    * Attention that is swapped in a trained model gives a warning (`seqstruct.bridge.swapped_attention`).
-    * Checkpoints that cannot be loaded are named, with the reason (`seqstruct.bridge.checkpoints`).
-    * Plans in checkpoints of earlier versions keep their meaning (`seqstruct.bridge.earlier_plans`).
-    * A running average of the parameters is of the whole model (`seqstruct.bridge.patches.running_average`).
-    * Unknown words can be replaced by the source words attended to (`seqstruct.bridge.patches.replace_unknown`).
-    * A checkpoint of a preset that lacks options which its model has gained since has their defaults.
-    * Beam search spares work that its choices do not need (`seqstruct.bridge.patches.beam_search`).
-    * Criterions that have `set_num_updates` are told the number of updates before each training step.
-    * The argparse front sets `tpu` whenever --bf16 is given; the trainer unsets it where there is no torch_xla.
-    * Upstream drops the last batch of any set, also of one to translate, whose size is not a multiple of
-      --required-batch-size-multiple (8 by default); it is kept.
-    * What does not go together is refused before it is built (`seqstruct.bridge.requirements`).
-    * A command that fails ends with one sentence and leaves nothing behind (`seqstruct.bridge.failures`).
+    All patches of this folder are applied: `seqstruct.bridge.patches.patch.PATCHES` lists them, each with its defect.
+    Raises nothing; a second call changes nothing.
     """
-    if not hasattr(numpy, "compat"):
+    if not hasattr(numpy, "compat"):  # gone in numpy 2; fairseq's block dataset reads it
         numpy.compat = types.SimpleNamespace(long=int)
+    # stock parts without a dataclass leave a namespace in checkpoints; so weights_only=True stays on
     torch.serialization.add_safe_globals([argparse.Namespace])
     for message in NOISE:
         warnings.filterwarnings("ignore", message=message)
     # one of fairseq's models sets the level of all logging to DEBUG, and hydra then tells of its own state
     logging.getLogger("hydra.core.utils").setLevel(logging.INFO)
-    resume.install()
-    dictionaries.install()
-    swapped_attention.install()
-    earlier_plans.install()
-    checkpoints.install()
-    running_average.install()
-    beam_search.install()
-    replace_unknown.install()
-    _tell_criterions_the_update()
-    _complete_older_checkpoints()
-    _allow_bf16()
-    _refuse_batch_buckets()
-    _keep_the_last_batch()
-    requirements.install()
-    failures.install()
+    # hydra prints a traceback by itself unless it is told to hand errors on
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    apply_patches()
 
 
-def _allow_bf16() -> None:
-    from fairseq.trainer import Trainer
-
-    original = Trainer.__init__
-
-    @functools.wraps(original)
-    def initialize(self: Any, cfg: Any, *rest: Any, **named: Any) -> None:
-        if cfg.common.bf16 and cfg.common.tpu and "torch_xla" not in sys.modules:
-            cfg.common.tpu = False
-        original(self, cfg, *rest, **named)
-
-    Trainer.__init__ = initialize
+@patch(Trainer, "__init__")
+def initialize(original: Callable, self: Trainer, cfg: Any, *rest: Any, **named: Any) -> None:
+    """The argparse front sets `tpu` whenever --bf16 is given, also where there is no torch_xla."""
+    if cfg.common.bf16 and cfg.common.tpu and "torch_xla" not in sys.modules:
+        cfg.common.tpu = False
+    original(self, cfg, *rest, **named)
 
 
-def _tell_criterions_the_update() -> None:
-    from fairseq.tasks.fairseq_task import FairseqTask
-
-    original = FairseqTask.train_step
-
-    @functools.wraps(original)
-    def train_step(self: Any, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, *rest: Any,
-                   **named: Any) -> Any:
-        if hasattr(criterion, "set_num_updates"):
-            criterion.set_num_updates(update_num)
-        return original(self, sample, model, criterion, optimizer, update_num, *rest, **named)
-
-    FairseqTask.train_step = train_step
+@patch(FairseqTask, "train_step")
+def train_step(
+    original: Callable, self: FairseqTask, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int,
+    *rest: Any, **named: Any,
+) -> Any:
+    """Models are told the number of updates, criterions are not; those that have `set_num_updates` are."""
+    if hasattr(criterion, "set_num_updates"):
+        criterion.set_num_updates(update_num)
+    return original(self, sample, model, criterion, optimizer, update_num, *rest, **named)
 
 
-def _complete_older_checkpoints() -> None:
-    from fairseq import models
-    from omegaconf import OmegaConf, open_dict
-
-    original = models.build_model
-
-    @functools.wraps(original)
-    def build_model(cfg: Any, task: Any, from_checkpoint: bool = False) -> Any:
-        name = models.ARCH_MODEL_NAME_REGISTRY.get(getattr(cfg, "_name", None))
-        config = models.MODEL_DATACLASS_REGISTRY.get(name)
-        own = config is not None and config.__module__.startswith("seqstruct.")
-        if own and from_checkpoint and OmegaConf.is_config(cfg):
-            defaults = OmegaConf.to_container(OmegaConf.structured(config), resolve=False)
-            with open_dict(cfg):
-                for option, default in defaults.items():
-                    if option not in cfg:
-                        cfg[option] = default
-        return original(cfg, task, from_checkpoint)
-
-    models.build_model = build_model
+@patch(models, "build_model")
+def build_model(original: Callable, cfg: Any, task: Any, from_checkpoint: bool = False) -> Any:
+    """A preset's checkpoint lacks options that its model has gained since; they have their defaults."""
+    name = models.ARCH_MODEL_NAME_REGISTRY.get(getattr(cfg, "_name", None))
+    config = models.MODEL_DATACLASS_REGISTRY.get(name)
+    own = config is not None and config.__module__.startswith("seqstruct.")
+    if own and from_checkpoint and OmegaConf.is_config(cfg):
+        defaults = OmegaConf.to_container(OmegaConf.structured(config), resolve=False)
+        with open_dict(cfg):
+            for option, default in defaults.items():
+                if option not in cfg:
+                    cfg[option] = default
+    return original(cfg, task, from_checkpoint)
 
 
-def _refuse_batch_buckets() -> None:
-    from fairseq.data import BucketPadLengthDataset
-
-    def refuse(self: Any, *_: Any, **__: Any) -> None:
-        raise ValueError("--num-batch-buckets does not work with numpy 2 in this version of fairseq; leave it out")
-
-    BucketPadLengthDataset.__init__ = refuse
+@patch(BucketPadLengthDataset, "__init__")
+def refuse_batch_buckets(*_: Any, **__: Any) -> None:
+    """Buckets are of a type that numpy 2 does not have."""
+    raise ValueError("--num-batch-buckets does not work with numpy 2 in this version of fairseq; leave it out")
 
 
-def _keep_the_last_batch() -> None:
-    from fairseq.data import data_utils
-
-    original = data_utils.batch_by_size
-
-    @functools.wraps(original)
-    def batch_by_size(indices: Any, *rest: Any, fixed_shapes: Any = None, **named: Any) -> Any:
-        indices = numpy.asarray(indices)
-        batches = original(indices, *rest, fixed_shapes=fixed_shapes, **named)
-        batched = sum(len(batch) for batch in batches)
-        if fixed_shapes is None and batched < len(indices):
-            return [*batches, indices[batched:]]
-        return batches
-
-    data_utils.batch_by_size = batch_by_size
+@patch(data_utils, "batch_by_size")
+def batch_by_size(original: Callable, indices: Any, *rest: Any, fixed_shapes: Any = None, **named: Any) -> Any:
+    """The last batch of a set whose size is not a multiple of --required-batch-size-multiple is dropped."""
+    indices = numpy.asarray(indices)
+    batches = original(indices, *rest, fixed_shapes=fixed_shapes, **named)
+    batched = sum(len(batch) for batch in batches)
+    if fixed_shapes is None and batched < len(indices):
+        return [*batches, indices[batched:]]
+    return batches

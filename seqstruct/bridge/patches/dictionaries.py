@@ -7,19 +7,18 @@ are compared by the dictionary files of the folder that they were trained on, as
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
-from seqstruct.bridge.checkpoints import check_entries
+from seqstruct.bridge.checkpoints import mapped
+from seqstruct.bridge.patches.patch import patch
 
 KEY = "seqstruct_dictionaries"
 SIDES = ("source", "target")
@@ -37,37 +36,21 @@ def digests(task: Any) -> dict[str, str] | None:
     return {"source": digest(task.source_dictionary), "target": digest(task.target_dictionary)}
 
 
-def install() -> None:
-    """Make every Trainer of this process save digests, and every loading compare them; a second call changes nothing.
-
-    Loading raises ValueError, with both checkpoints named, where an ensemble has unlike dictionaries, and where a
-    checkpoint was trained with another dictionary than the task has.
-    """
-    if hasattr(checkpoint_utils.load_model_ensemble_and_task, "checks_dictionaries"):
-        return
-    Trainer.save_checkpoint = _saving(Trainer.save_checkpoint)
-    checkpoint_utils.load_model_ensemble_and_task = _checking(checkpoint_utils.load_model_ensemble_and_task)
-    checkpoint_utils.load_model_ensemble_and_task.checks_dictionaries = True
+@patch(Trainer, "save_checkpoint")
+def save_checkpoint(save: Callable, self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
+    """A checkpoint does not say of which words its indices are."""
+    found = digests(self.task)
+    return save(self, filename, extra_state if found is None else {**extra_state, KEY: found})
 
 
-def _saving(save: Callable) -> Callable:
-    @functools.wraps(save)
-    def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
-        found = digests(self.task)
-        return save(self, filename, extra_state if found is None else {**extra_state, KEY: found})
-
-    return save_checkpoint
-
-
-def _checking(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_model_ensemble_and_task(
-        filenames: Sequence[str], arg_overrides: dict | None = None, task: Any = None, *rest: Any, **named: Any
-    ) -> Any:
-        check_ensemble(filenames, task)
-        return load(filenames, arg_overrides, task, *rest, **named)
-
-    return load_model_ensemble_and_task
+@patch(checkpoint_utils, "load_model_ensemble_and_task")
+def load_model_ensemble_and_task(
+    load: Callable, filenames: Sequence[str], arg_overrides: dict | None = None, task: Any = None, *rest: Any,
+    **named: Any,
+) -> Any:
+    """Models are loaded into whatever dictionaries the task has."""
+    check_ensemble(filenames, task)
+    return load(filenames, arg_overrides, task, *rest, **named)
 
 
 def check_ensemble(filenames: Sequence[str], task: Any = None) -> None:
@@ -101,18 +84,6 @@ def _check_task(filename: str, state: dict[str, Any], recorded: dict[str, str] |
         if other or (recorded is None and rows is not None and len(rows) != size):
             raise ValueError(f"{filename} was trained with another {side} dictionary than the data folder has "
                              f"({size} symbols there)")
-
-
-def mapped(filename: str) -> dict[str, Any] | None:
-    """A checkpoint whose tensors are not read, or None if it cannot be."""
-    if not Path(filename).is_file():
-        return None
-    try:
-        state = torch.load(filename, map_location="cpu", weights_only=True, mmap=True)
-        check_entries(filename, state)
-        return state
-    except Exception:  # a damaged file makes the unpickler raise whatever its bytes lead to; the loader reports it
-        return None
 
 
 def _of_folder(state: dict[str, Any] | None) -> dict[str, str] | None:

@@ -10,64 +10,61 @@ in which they are lost.
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 from fairseq import utils
 from fairseq.data.data_utils import post_process
 from fairseq.tasks.fairseq_task import FairseqTask
 
 from seqstruct.bridge.decoding import TranslationGenerator
+from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
+from seqstruct.bridge.patches.patch import patch
 
 BARE = "@@ "  # what fairseq's parser makes of the option without a file
 
 
-def install() -> None:
-    """Mend the option for every task of this process; a second call changes nothing."""
-    if hasattr(FairseqTask.build_generator, "aligns"):
-        return
-    utils.load_align_dict = load_align_dict
-    original = utils.post_process_prediction
-
-    @functools.wraps(original)
-    def post_process_prediction(
-        hypo_tokens: Any, src_str: str, alignment: Any, align_dict: dict[str, str] | None, tgt_dict: Any,
-        remove_bpe: str | None = None, extra_symbols_to_ignore: Any = None,
-    ) -> tuple[Any, str, Any]:
-        if align_dict is None:
-            return original(hypo_tokens, src_str, alignment, None, tgt_dict, remove_bpe, extra_symbols_to_ignore)
-        ignored = {tgt_dict.eos(), tgt_dict.pad(), *(extra_symbols_to_ignore or ())}
-        words = [tgt_dict[i] for i in map(int, hypo_tokens) if i not in ignored]
-        words = replaced(words, src_str.split(), alignment, align_dict, tgt_dict.unk_word)
-        text = post_process(" ".join(words), remove_bpe)
-        return tgt_dict.encode_line(text, add_if_not_exist=True), text, alignment
-
-    utils.post_process_prediction = post_process_prediction
-    FairseqTask.build_generator = _aligning(FairseqTask.build_generator)
-    FairseqTask.build_generator.aligns = True
+@patch(utils, "post_process_prediction")
+def post_process_prediction(
+    original: Callable, hypo_tokens: Any, src_str: str, alignment: Any, align_dict: dict[str, str] | None,
+    tgt_dict: Any, remove_bpe: str | None = None, extra_symbols_to_ignore: Any = None,
+) -> tuple[Any, str, Any]:
+    """Words are looked up after BPE was undone."""
+    if align_dict is None:
+        return original(hypo_tokens, src_str, alignment, None, tgt_dict, remove_bpe, extra_symbols_to_ignore)
+    ignored = {tgt_dict.eos(), tgt_dict.pad(), *(extra_symbols_to_ignore or ())}
+    words = [tgt_dict[i] for i in map(int, hypo_tokens) if i not in ignored]
+    words = replaced(words, src_str.split(), alignment, align_dict, tgt_dict.unk_word)
+    text = post_process(" ".join(words), remove_bpe)
+    return tgt_dict.encode_line(text, add_if_not_exist=True), text, alignment
 
 
-def _aligning(build: Any) -> Any:
-    @functools.wraps(build)
-    def build_generator(
-        self: Any, models: Any, args: Any, seq_gen_cls: Any = None, extra_gen_cls_kwargs: Any = None, *rest: Any,
-        **named: Any,
-    ) -> Any:
-        wanted = getattr(args, "replace_unk", None) is not None and not getattr(args, "score_reference", False)
-        if wanted and seq_gen_cls is None:
-            seq_gen_cls = TranslationGenerator
-            if str(getattr(args, "print_alignment", None)) == "soft":
+@patch(FairseqTask, "build_generator")
+def build_generator(
+    build: Callable, self: FairseqTask, models: Any, args: Any, seq_gen_cls: Any = None,
+    extra_gen_cls_kwargs: Any = None, *rest: Any, **named: Any,
+) -> Any:
+    """No alignments unless they are printed; search over the whole vocabulary; a beam of 0 fails somewhere inside."""
+    for option in ("beam", "nbest"):
+        if getattr(args, option, 1) < 1:
+            raise ValueError(f"--{option} is 1 or more, not {getattr(args, option)}")
+    aligns = getattr(args, "print_alignment", None)
+    if seq_gen_cls is None and not getattr(args, "score_reference", False):
+        if getattr(args, "replace_unk", None) is not None:
+            if str(aligns) == "soft":
                 raise ValueError("--replace-unk goes with --print-alignment hard, not soft")
+            seq_gen_cls = TranslationGenerator
             extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "alignment": "hard"}
-        return build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *rest, **named)
+        elif not aligns:
+            seq_gen_cls = BeamSearchGenerator
+    return build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *rest, **named)
 
-    return build_generator
 
+@patch(utils, "load_align_dict")
+def load_align_dict(_: Callable, replace_unk: str | None) -> dict[str, str] | None:
+    """The bare option is read as the name of a file.
 
-def load_align_dict(replace_unk: str | None) -> dict[str, str] | None:
-    """Target words by source words from a file of such pairs; empty for the bare option, None without it.
-
+    Target words by source words from a file of such pairs; empty for the bare option, None without it.
     Raises ValueError, with file and line, if a line is no pair or the file is not UTF-8.
     """
     if replace_unk is None or replace_unk in ("", BARE):

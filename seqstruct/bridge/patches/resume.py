@@ -8,63 +8,52 @@ end of an epoch then trains otherwise than an unbroken one.  The versions that w
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Any, Callable
 
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
 from fairseq.trainer import Trainer
 
+from seqstruct.bridge.patches.patch import patch
 from seqstruct.bridge.versions import versions
 
 _KEY = "seqstruct_resume"
 
 
-def install() -> None:
-    """Make every Trainer of this process save and restore what upstream leaves out; a second call changes nothing."""
-    if not hasattr(Trainer.load_checkpoint, "__wrapped__"):
-        Trainer.save_checkpoint = _saving(Trainer.save_checkpoint)
-        Trainer.load_checkpoint = _loading(Trainer.load_checkpoint)
+@patch(Trainer, "save_checkpoint")
+def save_checkpoint(save: Callable, self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
+    """A checkpoint lacks the count of validations without improvement, and where a plateau's schedule stands."""
+    return save(self, filename, {**extra_state, _KEY: _state(self), "seqstruct_versions": versions()})
 
 
-def _saving(save: Callable) -> Callable:
-    @functools.wraps(save)
-    def save_checkpoint(self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
-        return save(self, filename, {**extra_state, _KEY: _state(self), "seqstruct_versions": versions()})
-
-    return save_checkpoint
-
-
-def _loading(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_checkpoint(
-        self: Trainer,
-        filename: str,
-        reset_optimizer: bool = False,
-        reset_lr_scheduler: bool = False,
-        optimizer_overrides: dict[str, Any] | None = None,
-        reset_meters: bool = False,
-    ) -> Any:
-        extra_state = load(self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters)
-        kept = (extra_state or {}).get(_KEY)
-        if kept is None or reset_optimizer:
-            return extra_state
-        stopping = _early_stopping()
-        if stopping is not None and not reset_meters and kept["num_runs"] is not None:
-            stopping.best, stopping.num_runs = kept["best"], kept["num_runs"]
-        scheduler = getattr(self, "_lr_scheduler", None)
-        plateau = isinstance(scheduler, ReduceLROnPlateauLRSchedule) and kept["plateau"] is not None
-        if plateau and not reset_lr_scheduler:
-            for name, value in kept["plateau"].items():
-                setattr(scheduler.lr_scheduler, name, value)
-            scheduler.warmup_end = kept["warmup_end"]
-        if (plateau or getattr(scheduler, "steps_on_validation", False)) and not reset_lr_scheduler:
-            # a checkpoint at the end of an epoch is written before that epoch's step of the schedule
-            if extra_state["train_iterator"]["iterations_in_epoch"] == 0 and extra_state["val_loss"] is not None:
-                scheduler.step(extra_state["train_iterator"]["epoch"] - 1, extra_state["val_loss"])
+@patch(Trainer, "load_checkpoint")
+def load_checkpoint(
+    load: Callable, self: Trainer, filename: str, reset_optimizer: bool = False, reset_lr_scheduler: bool = False,
+    optimizer_overrides: dict[str, Any] | None = None, reset_meters: bool = False,
+) -> Any:
+    """They start anew, and the step of the schedule after the last validation is left out."""
+    extra_state = load(self, filename, reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters)
+    kept = (extra_state or {}).get(_KEY)
+    if kept is None or reset_optimizer:
         return extra_state
+    stopping = _early_stopping()
+    if stopping is not None and not reset_meters and kept["num_runs"] is not None:
+        stopping.best, stopping.num_runs = kept["best"], kept["num_runs"]
+    if not reset_lr_scheduler:
+        _restore_schedule(getattr(self, "_lr_scheduler", None), kept, extra_state)
+    return extra_state
 
-    return load_checkpoint
+
+def _restore_schedule(scheduler: Any, kept: dict[str, Any], extra_state: dict[str, Any]) -> None:
+    plateau = isinstance(scheduler, ReduceLROnPlateauLRSchedule) and kept["plateau"] is not None
+    if plateau:
+        for name, value in kept["plateau"].items():
+            setattr(scheduler.lr_scheduler, name, value)
+        scheduler.warmup_end = kept["warmup_end"]
+    if plateau or getattr(scheduler, "steps_on_validation", False):
+        # a checkpoint at the end of an epoch is written before that epoch's step of the schedule
+        if extra_state["train_iterator"]["iterations_in_epoch"] == 0 and extra_state["val_loss"] is not None:
+            scheduler.step(extra_state["train_iterator"]["epoch"] - 1, extra_state["val_loss"])
 
 
 def _state(trainer: Trainer) -> dict[str, Any]:

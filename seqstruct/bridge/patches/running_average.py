@@ -9,7 +9,6 @@ A run that goes on from a checkpoint without an average starts one there.
 
 from __future__ import annotations
 
-import functools
 from types import SimpleNamespace
 from typing import Any, Callable
 
@@ -17,53 +16,37 @@ from fairseq.models.ema import EMA
 from fairseq.trainer import Trainer
 from torch import Tensor
 
-from seqstruct.bridge.checkpoints import place_of
-from seqstruct.bridge.patches.dictionaries import mapped
+from seqstruct.bridge.checkpoints import mapped, place_of
+from seqstruct.bridge.patches.patch import patch
 
 
-def install() -> None:
-    """Make every average of this process keep all of its model and move each parameter once; a second call is none."""
-    if not hasattr(EMA.restore, "__wrapped__"):
-        EMA.restore = _whole(EMA.restore)
-        EMA._step_internal = _once(EMA._step_internal)
-        Trainer.load_checkpoint = _starting(Trainer.load_checkpoint)
+@patch(EMA, "restore")
+def restore(original: Callable, self: EMA, state_dict: dict[str, Any], build_fp32_params: bool = False) -> None:
+    """What an update of the average leaves out is taken for missing."""
+    original(self, {**self.model.state_dict(), **state_dict}, build_fp32_params)
 
 
-def _whole(restore: Callable) -> Callable:
-    @functools.wraps(restore)
-    def restore_all(self: EMA, state_dict: dict[str, Any], build_fp32_params: bool = False) -> None:
-        restore(self, {**self.model.state_dict(), **state_dict}, build_fp32_params)
-
-    return restore_all
-
-
-def _once(step: Callable) -> Callable:
-    @functools.wraps(step)
-    def step_once(self: EMA, new_model: Any, updates: int | None = None) -> None:
-        named = first_names(new_model.state_dict())
-        self.skip_keys = self.skip_keys | {name for name, _ in new_model.named_buffers()}
-        step(self, SimpleNamespace(state_dict=lambda: named), updates)
-
-    return step_once
+@patch(EMA, "_step_internal")
+def step(original: Callable, self: EMA, new_model: Any, updates: int | None = None) -> None:
+    """A parameter moves once for each of its names, and buffers are averaged."""
+    named = first_names(new_model.state_dict())
+    self.skip_keys = self.skip_keys | {name for name, _ in new_model.named_buffers()}
+    original(self, SimpleNamespace(state_dict=lambda: named), updates)
 
 
-def _starting(load: Callable) -> Callable:
-    """Where a run goes on from a checkpoint without an average, one begins there; upstream ends in a KeyError."""
-
-    @functools.wraps(load)
-    def load_checkpoint(self: Trainer, filename: str, *rest: Any, **named: Any) -> Any:
-        options, state = self.cfg.ema, mapped(filename) if self.cfg.ema.store_ema else None
-        if state is None or "ema" in (state.get("extra_state") or {}):
-            return load(self, filename, *rest, **named)
-        options.store_ema = False
-        try:
-            extra_state = load(self, filename, *rest, **named)
-        finally:
-            options.store_ema = True
-        self.ema.restore(self.get_model().state_dict(), build_fp32_params=options.ema_fp32)
-        return extra_state
-
-    return load_checkpoint
+@patch(Trainer, "load_checkpoint")
+def load_checkpoint(load: Callable, self: Trainer, filename: str, *rest: Any, **named: Any) -> Any:
+    """A checkpoint without an average ends in a KeyError; an average begins there."""
+    options, state = self.cfg.ema, mapped(filename) if self.cfg.ema.store_ema else None
+    if state is None or "ema" in (state.get("extra_state") or {}):
+        return load(self, filename, *rest, **named)
+    options.store_ema = False
+    try:
+        extra_state = load(self, filename, *rest, **named)
+    finally:
+        options.store_ema = True
+    self.ema.restore(self.get_model().state_dict(), build_fp32_params=options.ema_fp32)
+    return extra_state
 
 
 def first_names(state_dict: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq import utils
 
-from seqstruct.bridge.patches.replace_unknown import load_align_dict, replaced
+from seqstruct.bridge.patches.replace_unknown import replaced
 from tests.models.building import dictionary_of
 from tests.models.front_door import PLUGIN, fairseq, write_copy_corpus
 
@@ -98,12 +98,12 @@ def test_words_without_an_alignment_stay() -> None:
 
 
 def test_dictionaries_of_pairs(tmp_path: Path) -> None:
-    assert load_align_dict(None) is None
-    assert load_align_dict("@@ ") == {}
+    assert utils.load_align_dict(None) is None
+    assert utils.load_align_dict("@@ ") == {}
     path = tmp_path / "pairs"
     path.write_text("haus house\nam\n")
     with pytest.raises(ValueError, match=r"pairs: line 2: expected a source and a target word, got 'am\\n'"):
-        load_align_dict(str(path))
+        utils.load_align_dict(str(path))
     path.write_bytes(b"haus house\nh\xff x\n")
     with pytest.raises(ValueError, match="pairs: not UTF-8 after line"):
-        load_align_dict(str(path))
+        utils.load_align_dict(str(path))

@@ -13,8 +13,8 @@ import torch
 import seqstruct
 
 _TRAIN = """
-from seqstruct.bridge.patches.resume import install
-install()
+from seqstruct.bridge.patches.compat import prepare_fairseq
+prepare_fairseq()
 from fairseq_cli.train import cli_main
 cli_main()
 """

@@ -1,0 +1,88 @@
+"""Loading checkpoints: each failure names the file and what is wrong with it, and what has changed since is told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Callable
+
+from fairseq import checkpoint_utils
+from fairseq.file_io import PathManager
+from fairseq.models import BaseFairseqModel
+from fairseq.models.fairseq_model import FairseqMultiModel
+from fairseq.trainer import Trainer
+from torch import Tensor
+
+from seqstruct.bridge import checkpoints
+from seqstruct.bridge.earlier_plans import keep_meaning
+from seqstruct.bridge.patches.patch import patch
+from seqstruct.bridge.swapped_attention import changed, warn, warnings_of_swaps
+
+logger = logging.getLogger(__name__)
+
+
+@patch(checkpoint_utils, "load_checkpoint_to_cpu")
+def load_checkpoint_to_cpu(
+    load: Callable, path: str, arg_overrides: dict[str, Any] | None = None, *rest: Any, **named: Any
+) -> Any:
+    """A damaged or foreign file fails without its name, and plans of earlier versions would change their meaning."""
+    try:
+        state = load(path, arg_overrides, *rest, **named)
+    except Exception as error:
+        checkpoints.load_checkpoint(path)
+        raise ValueError(f"{path}: not a fairseq checkpoint ({type(error).__name__}: {error})") from error
+    checkpoints.check_entries(path, state)
+    for change in keep_meaning(state, arg_overrides or ()):
+        logger.warning("%s is of an earlier version: %s", path, change)
+    return state
+
+
+@patch(checkpoint_utils, "load_checkpoint")
+def load_checkpoint(load: Callable, cfg: Any, trainer: Trainer, *rest: Any, **named: Any) -> Any:
+    """Where the file of --restore-file is not there, a run starts anew without a word that is seen."""
+    path = cfg.restore_file
+    if Path(path).name != "checkpoint_last.pt" and not (trainer.checkpoint_suffix or PathManager.exists(path)):
+        raise FileNotFoundError(f"--restore-file {path}: no such checkpoint")
+    return load(cfg, trainer, *rest, **named)
+
+
+@patch(checkpoint_utils, "load_model_ensemble_and_task")
+def load_model_ensemble_and_task(
+    load: Callable, filenames: Sequence[str], arg_overrides: dict | None = None, *rest: Any, **named: Any
+) -> Any:
+    """Another architecture fails without the file's name, and overrides swap attention without a word."""
+    with warnings_of_swaps() as said:
+        try:
+            loaded = load(filenames, arg_overrides, *rest, **named)
+        except checkpoints.OtherArchitecture as error:
+            raise ValueError(f"{' or '.join(map(str, filenames))}: {error}") from error
+    for filename in () if said else map(str, filenames):
+        changes = changed(filename, arg_overrides or {})
+        if changes:
+            warn(f"{filename} was trained with other attention ({'; '.join(changes)})")
+    return loaded
+
+
+@patch(Trainer, "load_checkpoint")
+def load_for_training(load: Callable, self: Trainer, filename: str, *rest: Any, **named: Any) -> Any:
+    """What a model says of a checkpoint is hidden behind an error that says nothing."""
+    try:
+        return load(self, filename, *rest, **named)
+    except Exception as error:
+        if isinstance(error.__context__, checkpoints.OtherArchitecture):
+            raise ValueError(f"{filename}: {error.__context__}") from error
+        raise
+
+
+@patch(FairseqMultiModel, "load_state_dict")
+@patch(BaseFairseqModel, "load_state_dict")
+def load_state_dict(
+    load: Callable, self: BaseFairseqModel, state_dict: dict[str, Tensor], *rest: Any, **named: Any
+) -> Any:
+    """Parameters of another architecture are listed by the page, or fail at the first that is looked for."""
+    try:
+        return load(self, state_dict, *rest, **named)
+    except (RuntimeError, AttributeError):
+        checkpoints.check_parameters(self.state_dict(), state_dict)
+        raise
