@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, variational_dropout
 from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
-from seqstruct.models.transformer.lm import set_default
+from seqstruct.models.presets import set_default
 
 EMBEDDING_BOUND = 0.1
 

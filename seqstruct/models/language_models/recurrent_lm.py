@@ -26,7 +26,7 @@ from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import check_rate, variational_dropout
-from seqstruct.models.transformer.lm import set_default
+from seqstruct.models.presets import set_default
 
 
 @dataclass

@@ -21,7 +21,7 @@ from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.vocabulary import TerminalProjection, terminal_rows
 from seqstruct.layers.stack_lstm import StackLSTM
-from seqstruct.models.transformer.lm import set_default
+from seqstruct.models.presets import set_default
 
 SUPERPOSITION = "superposition_stack(size=10, sigmoid=True)"
 NONDETERMINISTIC = "nondeterministic_stack(states=2, symbols=3, size=5, sigmoid=True)"

@@ -24,7 +24,7 @@ from fairseq.models import BaseFairseqModel, register_model, register_model_arch
 from torch import Tensor, nn
 
 from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, word_mask
-from seqstruct.models.transformer.lm import set_default
+from seqstruct.models.presets import set_default
 from seqstruct.ops.trees import projective_best_tree
 from seqstruct.ops.trees.projection import project_labeled_arcs
 from seqstruct.ops.trees.semantic_graph import best_graph, graph_parts

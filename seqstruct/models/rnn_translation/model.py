@@ -18,12 +18,12 @@ from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.swapped_attention import warn
 from seqstruct.layers.recurrent import GATES, RecurrentLayer
+from seqstruct.models.presets import PLAN_HELP
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.decoder import INITIAL_STATES, QUERIES, RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import DIRECTIONS, RecurrentEncoder
 from seqstruct.models.rnn_translation.gated_convolution import GatedConvolutionEncoder
 from seqstruct.models.rnn_translation.output import OUTPUTS
-from seqstruct.models.transformer.lm import PLAN_HELP
 
 INITIALIZATIONS = ("uniform", "orthogonal")
 ENCODERS = ("recurrent", "gated_convolution")

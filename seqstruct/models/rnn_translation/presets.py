@@ -12,7 +12,7 @@ from typing import Any
 from fairseq.models import register_model_architecture
 
 import seqstruct.models.rnn_translation.model  # noqa: F401  registers the model
-from seqstruct.models.transformer.lm import set_default
+from seqstruct.models.presets import set_default
 
 
 @register_model_architecture("rnn_translation", "rnn_encoder_decoder")

@@ -38,7 +38,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from seqstruct.models.transformer.lm import set_default
+from seqstruct.models.presets import set_default
 from seqstruct.ops.chains import chain_best_path, chain_marginals
 from seqstruct.ops.softmax import masked_softmax
 

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from seqstruct.layers.rational import CELLS, FORGET_BIAS, stack_of
 from seqstruct.layers.recurrent import check_rate
-from seqstruct.models.transformer.lm import set_default
+from seqstruct.models.presets import set_default
 
 
 @dataclass

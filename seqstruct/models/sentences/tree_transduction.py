@@ -25,10 +25,10 @@ from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.passes import current_pass
 from seqstruct.layers.recurrent import CellState
+from seqstruct.models.presets import PLAN_HELP, set_default
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.output import AttentionalOutput
-from seqstruct.models.transformer.lm import PLAN_HELP, set_default
 
 STRUCTURED = "dependency(hidden_size=50, root_token=True)"
 SIMPLE = "simple(hidden_size=50)"

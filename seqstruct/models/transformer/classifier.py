@@ -14,25 +14,23 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Optional
 
 import torch
-from fairseq import utils
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.dataclass import ChoiceEnum
+from fairseq.models import register_model, register_model_architecture
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention import Site
-from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.transformer.lm import PLAN_HELP, set_default
+from seqstruct.models.presets import ACTIVATIONS, set_default
+from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 POOLING = ("first", "mean")
 
 
 @dataclass
-class StructuredClassifierConfig(FairseqDataclass):
+class StructuredClassifierConfig(EncoderOptions):
     """One flat set of options for the command line and YAML."""
 
-    encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
     pooling: ChoiceEnum(POOLING) = field(
         default="first", metadata={"help": "what stands for a text: a token put before it, or the mean over it"}
     )
@@ -41,10 +39,7 @@ class StructuredClassifierConfig(FairseqDataclass):
         metadata={"help": "hidden size of the perceptron, 1 or more; even for pairs (default: encoder_ffn_embed_dim)"},
     )
     tie_layers: bool = field(default=False, metadata={"help": "all layers share their parameters"})
-    activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = field(
-        default="gelu", metadata={"help": "activation of feed-forward layers"}
-    )
-    dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
+    activation_fn: ACTIVATIONS = field(default="gelu", metadata={"help": "activation of feed-forward layers"})
     attention_dropout: float = field(default=0.1, metadata={"help": "dropout probability of attention weights"})
     activation_dropout: float = field(default=0.1, metadata={"help": "dropout probability inside feed-forward layers"})
     encoder_embed_dim: int = field(default=512, metadata={"help": "model size, even"})
@@ -54,16 +49,10 @@ class StructuredClassifierConfig(FairseqDataclass):
     max_source_positions: int = field(
         default=4001, metadata={"help": "longest text, in tokens, one put before it included"}
     )
-    ffn_chunks: int = field(
-        default=1, metadata={"help": "parts of the sequence that feed-forward layers take one after another, 1 or more"}
-    )
-    checkpoint_activations: bool = field(
-        default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
-    )
 
 
 @register_model("structured_transformer_classifier", dataclass=StructuredClassifierConfig)
-class StructuredClassifier(BaseFairseqModel):
+class StructuredClassifier(StructuredModel):
     """A transformer encoder with any attention that labels texts, or pairs of them; it gives logits."""
 
     made_for = ("text_classification",)
@@ -130,12 +119,6 @@ class StructuredClassifier(BaseFairseqModel):
     def max_positions(self) -> int:
         """The longest text, in tokens."""
         return self.encoder.max_positions() - (self.first_token is not None)
-
-    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
-        """Take over checkpoints with other attention."""
-        super().upgrade_state_dict_named(state_dict, name)
-        if not name:
-            adapt_state_dict(self, state_dict)
 
 
 def _encoder_options(cfg: Any) -> Dict[str, Any]:

@@ -6,29 +6,22 @@ fairseq's types are read at run time: no postponed annotations here.
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from fairseq.models.transformer import Embedding
 from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 from fairseq.modules import AdaptiveInput
 
 from seqstruct.bridge.initialization import initialize_uniform
-from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredDecoder, nested_config
 from seqstruct.bridge.vocabulary import TerminalEmbedding
-
-INITIALIZATIONS = ChoiceEnum(["fairseq", "uniform"])
-PLAN_HELP = (
-    "attention of each layer from the lowest up, e.g. 'softmax*2 + superposition_stack(size=32) + softmax*2'; one "
-    "mechanism alone stands in every layer"
-)
+from seqstruct.models.presets import set_default
+from seqstruct.models.transformer.base import DecoderOptions, LayerOptions, StructuredModel
 
 
 @dataclass
-class StructuredTransformerLanguageModelConfig(TransformerLanguageModelConfig):
+class StructuredTransformerLanguageModelConfig(LayerOptions, DecoderOptions, TransformerLanguageModelConfig):
     """fairseq's language model options, and ours."""
 
-    decoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
     decoder_normalize_after: bool = field(
         default=False,
         metadata={"help": "normalise after each block (post-norm); before each block without this, as fairseq does"},
@@ -38,17 +31,6 @@ class StructuredTransformerLanguageModelConfig(TransformerLanguageModelConfig):
     )
     decoder_output_dim: Optional[int] = field(
         default=None, metadata={"help": "size of output embeddings (default: decoder_embed_dim)"}
-    )
-    interleaved_positions: bool = field(
-        default=False,
-        metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},
-    )
-    ffn_chunks: int = field(
-        default=1,
-        metadata={
-            "help": "parts of the sequence that feed-forward layers take one after another, 1 or more; inner "
-            "activations of one part alone are in memory, recomputed in the backward pass"
-        },
     )
     reversible: bool = field(
         default=False,
@@ -64,17 +46,13 @@ class StructuredTransformerLanguageModelConfig(TransformerLanguageModelConfig):
             "output, which has a bias; for --task cfl_language_modeling"
         },
     )
-    initialization: INITIALIZATIONS = field(
-        default="fairseq",
-        metadata={"help": "fairseq's own, or 'uniform': that of Stack Attention, appendix D.2"},
-    )
     initialization_bound: float = field(
         default=0.1, metadata={"help": "bound of the uniform initialisation, > 0 (0.1 in D.2, 0.01 in F.2)"}
     )
 
 
 @register_model("structured_transformer_lm", dataclass=StructuredTransformerLanguageModelConfig)
-class StructuredTransformerLanguageModel(FairseqLanguageModel):
+class StructuredTransformerLanguageModel(StructuredModel, FairseqLanguageModel):
     """A language model on `StructuredDecoder`."""
 
     @classmethod
@@ -112,12 +90,6 @@ class StructuredTransformerLanguageModel(FairseqLanguageModel):
             )
         return Embedding(len(dictionary), embed_dim, dictionary.pad())
 
-    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
-        """Take over stock checkpoints, and those with other attention."""
-        super().upgrade_state_dict_named(state_dict, name)
-        if not name:
-            adapt_state_dict(self, state_dict)
-
 
 def _check(cfg: Any) -> None:
     if cfg.character_embeddings:
@@ -128,51 +100,35 @@ def _check(cfg: Any) -> None:
         raise ValueError("--compact-vocabulary has tables of its own: neither shared nor adaptive ones")
 
 
-def set_default(cfg: Any, **values: Any) -> None:
-    """Give a parsed namespace the values of a preset where the command line gave none."""
-    for name, value in values.items():
-        if getattr(cfg, name, None) is None:
-            setattr(cfg, name, value)
+def _stack_attention(cfg: Any, embed_dim: int, inner: int, heads: int, bound: float, **values: Any) -> None:
+    """What the language models of Stack Attention share; inner: size of feed-forward layers, in model sizes."""
+    embed_dim = getattr(cfg, "decoder_embed_dim", None) or embed_dim
+    set_default(
+        cfg,
+        decoder_embed_dim=embed_dim,
+        decoder_ffn_embed_dim=inner * embed_dim,
+        decoder_layers=5,
+        decoder_attention_heads=heads,
+        dropout=0.1,
+        attention_dropout=0.1,
+        activation_dropout=0.1,
+        interleaved_positions=True,
+        initialization="uniform",
+        initialization_bound=bound,
+        **values,
+    )
 
 
 @register_model_architecture("structured_transformer_lm", "structured_transformer_lm_cfl")
 def structured_transformer_lm_cfl(cfg: Any) -> None:
     """Stack Attention, appendix D: 5 layers of size 32 (28 with a nondeterministic stack), 4 heads, dropout 0.1."""
-    embed_dim = getattr(cfg, "decoder_embed_dim", None) or 32
-    set_default(
-        cfg,
-        decoder_embed_dim=embed_dim,
-        decoder_ffn_embed_dim=2 * embed_dim,
-        decoder_layers=5,
-        decoder_attention_heads=4,
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation_dropout=0.1,
-        interleaved_positions=True,
-        compact_vocabulary=True,
-        initialization="uniform",
-        initialization_bound=0.1,
-    )
+    _stack_attention(cfg, embed_dim=32, inner=2, heads=4, bound=0.1, compact_vocabulary=True)
 
 
 @register_model_architecture("structured_transformer_lm", "structured_transformer_lm_ptb")
 def structured_transformer_lm_ptb(cfg: Any) -> None:
     """Stack Attention, section 7 and appendix F: 5 layers of size 256, inner size 1024, 8 heads, tied embeddings."""
-    embed_dim = getattr(cfg, "decoder_embed_dim", None) or 256
-    set_default(
-        cfg,
-        decoder_embed_dim=embed_dim,
-        decoder_ffn_embed_dim=4 * embed_dim,
-        decoder_layers=5,
-        decoder_attention_heads=8,
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation_dropout=0.1,
-        share_decoder_input_output_embed=True,
-        interleaved_positions=True,
-        initialization="uniform",
-        initialization_bound=0.01,
-    )
+    _stack_attention(cfg, embed_dim=256, inner=4, heads=8, bound=0.01, share_decoder_input_output_embed=True)
 
 
 def _wikitext103(cfg: Any, layers: int, heads: int, embed_dim: int, dropout: float, **values: Any) -> None:

@@ -16,26 +16,21 @@ fairseq's types are read at run time: no postponed annotations here.
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq import utils
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.models import register_model, register_model_architecture
 from fairseq.models.roberta.model import RobertaEncoder, RobertaModel, base_architecture
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from omegaconf import OmegaConf
 from torch import nn
 
-from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.transformer.lm import PLAN_HELP, set_default
-
-ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
+from seqstruct.models.presets import ACTIVATIONS, set_default
+from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 
 @dataclass
-class StructuredRobertaConfig(FairseqDataclass):
+class StructuredRobertaConfig(EncoderOptions):
     """One flat set of options for the command line and YAML; defaults are those of roberta.base."""
 
-    encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
     encoder_layers: int = field(default=12, metadata={"help": "number of layers, 1 or more"})
     encoder_embed_dim: int = field(default=768, metadata={"help": "model size"})
     encoder_ffn_embed_dim: int = field(default=3072, metadata={"help": "inner size of feed-forward layers"})
@@ -44,7 +39,6 @@ class StructuredRobertaConfig(FairseqDataclass):
     encoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability, in [0, 1)"})
     activation_fn: ACTIVATIONS = field(default="gelu", metadata={"help": "activation of feed-forward layers"})
     pooler_activation_fn: ACTIVATIONS = field(default="tanh", metadata={"help": "activation of classification heads"})
-    dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
     attention_dropout: float = field(default=0.1, metadata={"help": "dropout probability of attention weights"})
     activation_dropout: float = field(default=0.0, metadata={"help": "dropout probability inside feed-forward layers"})
     pooler_dropout: float = field(default=0.0, metadata={"help": "dropout probability of classification heads"})
@@ -56,12 +50,6 @@ class StructuredRobertaConfig(FairseqDataclass):
     )
     load_checkpoint_heads: bool = field(
         default=False, metadata={"help": "take over the classification heads of a checkpoint"}
-    )
-    ffn_chunks: int = field(
-        default=1, metadata={"help": "parts of the sequence that feed-forward layers take one after another, 1 or more"}
-    )
-    checkpoint_activations: bool = field(
-        default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
     )
 
 
@@ -77,13 +65,8 @@ class StructuredRobertaEncoder(RobertaEncoder):
 
 
 @register_model("structured_roberta", dataclass=StructuredRobertaConfig)
-class StructuredRoberta(RobertaModel):
+class StructuredRoberta(StructuredModel, RobertaModel):
     """fairseq's RoBERTa with attention of a plan; linear layers of all mechanisms start as BERT's do, N(0, 0.02)."""
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """Flags of the flat configuration."""
-        BaseFairseqModel.add_args.__func__(cls, parser)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "StructuredRoberta":
@@ -95,12 +78,6 @@ class StructuredRoberta(RobertaModel):
             cfg.max_positions = task.max_positions()
         cfg.max_source_positions = cfg.max_positions
         return cls(cfg, StructuredRobertaEncoder(cfg, task.source_dictionary))
-
-    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
-        """Take over stock checkpoints, and those with other attention."""
-        super().upgrade_state_dict_named(state_dict, name)
-        if not name:
-            adapt_state_dict(self, state_dict)
 
 
 @register_model_architecture("structured_roberta", "structured_roberta_abc")

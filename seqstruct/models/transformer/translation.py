@@ -6,28 +6,23 @@ fairseq's types are read at run time: no postponed annotations here.
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq import utils
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModelBase
 
 from seqstruct.bridge.initialization import initialize_uniform
-from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
-from seqstruct.models.transformer.lm import INITIALIZATIONS, PLAN_HELP, set_default
+from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, set_default
+from seqstruct.models.transformer.base import DecoderOptions, EncoderOptions, StructuredModel
 
 
 @dataclass
-class StructuredTransformerModelConfig(FairseqDataclass):
+class StructuredTransformerModelConfig(EncoderOptions, DecoderOptions):
     """One flat set of options for the command line and YAML."""
 
-    encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
-    decoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
     cross_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
-    activation_fn: ChoiceEnum(utils.get_available_activation_fns()) = field(
+    activation_fn: ACTIVATIONS = field(
         default="relu", metadata={"help": "activation of feed-forward layers"}
     )
-    dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
     attention_dropout: float = field(default=0.0, metadata={"help": "dropout probability of attention weights"})
     activation_dropout: float = field(default=0.0, metadata={"help": "dropout probability inside feed-forward layers"})
     encoder_embed_dim: int = field(default=512, metadata={"help": "model size of the encoder"})
@@ -61,26 +56,8 @@ class StructuredTransformerModelConfig(FairseqDataclass):
     layernorm_embedding: bool = field(default=False, metadata={"help": "normalise embeddings"})
     no_scale_embedding: bool = field(default=False, metadata={"help": "do not multiply embeddings by sqrt(size)"})
     no_token_positional_embeddings: bool = field(default=False, metadata={"help": "no positions at all"})
-    interleaved_positions: bool = field(
-        default=False,
-        metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},
-    )
-    ffn_chunks: int = field(
-        default=1,
-        metadata={
-            "help": "parts of the sequence that feed-forward layers take one after another, 1 or more; inner "
-            "activations of one part alone are in memory, recomputed in the backward pass"
-        },
-    )
-    checkpoint_activations: bool = field(
-        default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
-    )
     offload_activations: bool = field(
         default=False, metadata={"help": "keep checkpointed activations in main memory (implies checkpointing)"}
-    )
-    initialization: INITIALIZATIONS = field(
-        default="fairseq",
-        metadata={"help": "fairseq's own, or 'uniform': that of Stack Attention, appendix D.2"},
     )
     initialization_bound: float = field(
         default=0.01, metadata={"help": "bound of the uniform initialisation, > 0 (0.01 in G.3)"}
@@ -88,13 +65,8 @@ class StructuredTransformerModelConfig(FairseqDataclass):
 
 
 @register_model("structured_transformer", dataclass=StructuredTransformerModelConfig)
-class StructuredTransformerModel(TransformerModelBase):
+class StructuredTransformerModel(StructuredModel, TransformerModelBase):
     """An encoder-decoder on `StructuredEncoder` and `StructuredDecoder`."""
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        """Flags of the flat configuration; defaults come from it or from the preset."""
-        super(TransformerModelBase, cls).add_args.__func__(cls, parser)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "StructuredTransformerModel":
@@ -114,43 +86,22 @@ class StructuredTransformerModel(TransformerModelBase):
         """The hook of fairseq's model."""
         return StructuredDecoder(cfg, tgt_dict, embed_tokens)
 
-    def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
-        """Take over stock checkpoints, and those with other attention."""
-        super().upgrade_state_dict_named(state_dict, name)
-        if not name:
-            adapt_state_dict(self, state_dict)
-
 
 @register_model_architecture("structured_transformer", "structured_transformer_small")
 def structured_transformer_small(cfg: Any) -> None:
     """A model for corpora of Multi30k's size: 3 + 3 layers of size 256, 4 heads, pre-norm, all embeddings tied."""
     set_default(
         cfg,
-        **{f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in _SMALL_SIDE.items()},
+        **both_sides(embed_dim=256, ffn_embed_dim=1024, layers=3, attention_heads=4, normalize_before=True),
         dropout=0.3,
         share_all_embeddings=True,
     )
 
 
-_SMALL_SIDE = {
-    "embed_dim": 256,
-    "ffn_embed_dim": 1024,
-    "layers": 3,
-    "attention_heads": 4,
-    "normalize_before": True,
-}
-
-
 @register_model_architecture("structured_transformer", "structured_transformer_iwslt_de_en")
 def structured_transformer_iwslt_de_en(cfg: Any) -> None:
     """fairseq's IWSLT'14 size: 6 + 6 layers of size 512, inner size 1024, 4 heads."""
-    set_default(
-        cfg,
-        encoder_ffn_embed_dim=1024,
-        encoder_attention_heads=4,
-        decoder_ffn_embed_dim=1024,
-        decoder_attention_heads=4,
-    )
+    set_default(cfg, **both_sides(ffn_embed_dim=1024, attention_heads=4))
 
 
 @register_model_architecture("structured_transformer", "structured_transformer_rfa")
@@ -180,8 +131,7 @@ def structured_transformer_abc_documents(cfg: Any) -> None:
     """Peng 2022, Table B.2, IWSLT14 documents: inner size 1024, dropout 0.3, 128 slots across and 64 causal."""
     set_default(
         cfg,
-        encoder_ffn_embed_dim=1024,
-        decoder_ffn_embed_dim=1024,
+        **both_sides(ffn_embed_dim=1024),
         dropout=0.3,
         cross_attention="abc_mlp(slots=128)",
         decoder_self_attention="abc_mlp(slots=64)",
@@ -195,13 +145,7 @@ def structured_transformer_stack_europarl(cfg: Any) -> None:
     embed_dim = getattr(cfg, "decoder_embed_dim", None) or 160
     set_default(
         cfg,
-        **{
-            f"{side}_{name}": value
-            for side in ("encoder", "decoder")
-            for name, value in dict(embed_dim=embed_dim, ffn_embed_dim=4 * embed_dim, layers=5).items()
-        },
-        encoder_normalize_before=True,
-        decoder_normalize_before=True,
+        **both_sides(embed_dim=embed_dim, ffn_embed_dim=4 * embed_dim, layers=5, normalize_before=True),
         attention_dropout=0.1,
         activation_dropout=0.1,
         share_all_embeddings=True,
