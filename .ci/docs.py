@@ -12,7 +12,7 @@ from seqstruct.cli.list import Mechanism, mechanisms, registrations
 
 ROOT = Path(__file__).resolve().parents[1]
 OUT = ROOT / "docs" / "generated"
-LAWS = ("test_contract", "test_contract_range", "test_contract_long")
+LAWS = ("test_laws", "test_laws_range", "test_laws_long")
 SOURCES = (".sh", ".yaml")
 
 
@@ -30,15 +30,15 @@ def equations(text: str) -> dict[str, str]:
 
 
 def laws() -> dict[bool, list[str]]:
-    """What the inherited tests prove, in the words of their names; True: only of mechanisms with a step form."""
+    """What the laws prove, in the words of their names; True: only of mechanisms with a step form."""
     found: dict[bool, list[str]] = {False: [], True: []}
     for file in LAWS:
-        tree = ast.parse((ROOT / "tests" / "attention" / f"{file}.py").read_text("utf-8"))
+        tree = ast.parse((ROOT / "seqstruct" / "testing" / f"{file}.py").read_text("utf-8"))
         for function in tree.body:
             if isinstance(function, ast.FunctionDef) and function.name.startswith("test_"):
                 marks = {mark.id for mark in function.decorator_list if isinstance(mark, ast.Name)}
                 words = function.name.removeprefix("test_").replace("_", " ")
-                words += ", over long sequences" if file == "test_contract_long" else ""
+                words += ", over long sequences" if file == "test_laws_long" else ""
                 if marks & {"ALL", "STREAMING"}:
                     found["STREAMING" in marks].append(words)
     return found
@@ -109,7 +109,7 @@ Sites: {", ".join(site.replace("_", " ") for site in mechanism.sites)}; for inst
 
 ## Laws it passes
 
-`tests/attention/` proves of it, at each of its sites:
+Proved by `pytest -p seqstruct.testing --pyargs seqstruct.testing --attention {mechanism.name}`, at each of its sites:
 
 {listing(proved_here, "None.")}
 

@@ -13,6 +13,7 @@ from seqstruct.bridge.patches.compat import NOISE, prepare_fairseq
 from seqstruct.harness.records import Record
 from tests import trainings
 
+pytest_plugins = ["seqstruct.testing"]  # the laws, and the fixture `generator`
 prepare_fairseq()
 TESTS = Path(__file__).parent
 
@@ -54,12 +55,6 @@ def golden() -> Callable[[str, str], Path]:
         return path / "golden" / folder / name
 
     return find
-
-
-@pytest.fixture()
-def generator() -> torch.Generator:
-    """A seeded source of random numbers of the test's own."""
-    return torch.Generator().manual_seed(20240117)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,7 +25,7 @@ LEVELS = (
     ("attention",),
     ("layers",),
     ("bridge",),
-    ("criterions", "data", "models", "schedules", "scoring", "tasks"),
+    ("criterions", "data", "models", "schedules", "scoring", "tasks", "testing"),
     ("benchmarks", "harness", "plots", "search"),
     ("cli",),
 )
@@ -149,6 +149,11 @@ def test_the_drawing_has_the_imports_between_folders():
             f"mend the import, or, if it should be, the row: {row}"
         )
     assert set(table) == set(found), "docs/architecture.md has rows of folders that are not there"
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda p: str(p.relative_to(ROOT)))
+def test_pytest_is_for_the_laws_alone(path):
+    assert folder_of(path) == "testing" or "pytest" not in imports(path)
 
 
 def test_every_folder_has_a_level():

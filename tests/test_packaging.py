@@ -19,7 +19,7 @@ from tests.requirements import EVERYTHING, EXTRAS, REQUIRED
 
 ROOT = Path(__file__).resolve().parents[1]
 # joeynmt is timed where someone has it: its own requirements do not fit beside this torch
-OF_NO_RELEASE = {"joeynmt"}
+NOT_REQUIRED = {"joeynmt", "pytest"}  # pytest is for `seqstruct.testing`, with the extra `test`
 FAIRSEQS_OWN = {"tensorboard", "tensorboardx"}
 COMMANDS = {"ipykernel", "pytest-xdist", "ruff"}
 
@@ -72,7 +72,7 @@ def test_the_least_version_of_each_requirement_is_the_oldest_pinned():
 
 
 def test_requirements_are_what_is_imported():
-    found = distributions(imported("seqstruct/**/*.py", "recipes/**/*.py", "data-prep/**/*.py")) - OF_NO_RELEASE
+    found = distributions(imported("seqstruct/**/*.py", "recipes/**/*.py", "data-prep/**/*.py")) - NOT_REQUIRED
     declared = {normal(name) for name in {**REQUIRED, **EXTRAS["statistics"], **EXTRAS["slurm"]}}
     assert found ^ declared == FAIRSEQS_OWN
 

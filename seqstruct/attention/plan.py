@@ -61,13 +61,8 @@ def parse_choices(text: str, layers: int, site: Site) -> tuple[Choice, ...]:
     Raises ValueError, naming site, layer, mechanism and what is allowed, on anything that does not fit.
     """
     site = Site(site)
-    try:
-        items = _items(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        detail = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise ValueError(f"{site.value} attention: cannot read {text!r}: {detail}") from None
     choices = []
-    for layer, (name, options) in enumerate(items):
+    for layer, (name, options) in enumerate(read_items(text, f"{site.value} attention")):
         try:
             choice = Choice(name, make_config(name, options))
             check_site(get_attention(name), site)
@@ -79,6 +74,15 @@ def parse_choices(text: str, layers: int, site: Site) -> tuple[Choice, ...]:
     if len(choices) != layers:
         raise ValueError(f"{site.value} attention: {len(choices)} layers described, the model has {layers}")
     return tuple(choices)
+
+
+def read_items(text: str, what: str) -> list[tuple[str, dict[str, Any]]]:
+    """The name and the options of each layer, as they stand.  Raises ValueError, naming `what`, on other grammar."""
+    try:
+        return _items(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        detail = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise ValueError(f"{what}: cannot read {text!r}: {detail}") from None
 
 
 MAX_LAYERS = 1000

@@ -3,15 +3,53 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, Callable, Iterable, TypeVar
 
 from seqstruct.attention.base import Attention, Site
 from seqstruct.attention.option import check_option, default_of
+from seqstruct.attention.plugins import import_plugins
 
-ATTENTIONS: dict[str, type[Attention]] = {}
 T = TypeVar("T", bound=type[Attention])
+
+
+class Register(Mapping[str, type[Attention]]):
+    """Classes by name: those of this package and, imported when it is first asked, those of `plugins`."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, type[Attention]] = {}
+        self._complete = False
+
+    def add(self, name: str, cls: type[Attention]) -> None:
+        """Raises ValueError if the name is taken."""
+        if name in self._classes:
+            other = self._classes[name]
+            raise ValueError(f"attention {name!r} is registered already, by {other.__module__}.{other.__qualname__}")
+        self._classes[name] = cls
+
+    def _all(self) -> dict[str, type[Attention]]:
+        if not self._complete:
+            self._complete = True  # what is imported now may ask, too
+            try:
+                import_plugins()
+            except BaseException:
+                self._complete = False
+                raise
+        return self._classes
+
+    def __getitem__(self, name: str) -> type[Attention]:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+ATTENTIONS = Register()
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
@@ -28,13 +66,11 @@ def register_attention(name: str, sites: Iterable[Site]) -> Callable[[T], T]:
     """
 
     def register(cls: T) -> T:
-        if name in ATTENTIONS:
-            raise ValueError(f"attention {name!r} is registered already, by {ATTENTIONS[name].__qualname__}")
         if not dataclasses.is_dataclass(cls.Config) or not cls.Config.__dataclass_params__.frozen:
             raise ValueError(f"{cls.__qualname__}.Config: expected a frozen dataclass")
         cls.name = name
         cls.sites = frozenset(Site(site) for site in sites)
-        ATTENTIONS[name] = cls
+        ATTENTIONS.add(name, cls)
         return cls
 
     return register

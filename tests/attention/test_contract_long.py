@@ -1,4 +1,4 @@
-"""Laws of every registered mechanism at a length of three times whatever it cuts a sequence by, and more."""
+"""The laws of every registered mechanism at a length of three times whatever it cuts a sequence by, and more."""
 
 from __future__ import annotations
 
@@ -6,31 +6,12 @@ import importlib
 import pkgutil
 from dataclasses import asdict
 
-import pytest
-import torch
-
 import seqstruct.ops
-from seqstruct.attention import Site, make_config
-from seqstruct.attention.blocks import bigbird
-from seqstruct.ops.memory import window as local_attention
-from tests.attention.cases import LENGTH, LONG, Case, Inputs, build, cases, inputs, stepwise
-from tests.attention.test_contract import TOLERANCE, distinct, gradients, output, padded
+from seqstruct.attention import make_config
+from seqstruct.testing.cases import LONG, cases
+from seqstruct.testing.test_laws_long import *  # noqa: F403
 
-ALL = pytest.mark.parametrize("case", cases(long=True), ids=str)
-STREAMING = pytest.mark.parametrize("case", cases(streaming=True, long=True), ids=str)
-BATCH, CUT = 2, 40
 CUTTING = {"chunk", "slots", "size", "stride", "period", "window", "half_width", "dilation"}
-
-
-@pytest.fixture(autouse=True)
-def smaller_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What cuts a dilated window's share of the tokens, and a sequence of blocks."""
-    monkeypatch.setattr(local_attention, "LEAST_BLOCK", 8)
-    monkeypatch.setattr(bigbird, "PERIOD", 8)
-
-
-def long_inputs(case: Case, generator: torch.Generator) -> Inputs:
-    return inputs(case, generator, BATCH, LENGTH if case.site is Site.CROSS else LONG, LONG)
 
 
 def test_it_is_three_times_what_cuts_it() -> None:
@@ -46,62 +27,3 @@ def test_it_is_three_times_what_cuts_it() -> None:
             assert 3 * names[name] <= LONG, (module.name, name)
             found += 1
     assert found >= 7
-
-
-@STREAMING
-def test_parallel_equals_step_by_step(case: Case, generator: torch.Generator) -> None:
-    attention = build(case, generator)
-    query, memory = long_inputs(case, generator)
-    forms = type(attention).forward, stepwise
-    results = [form(attention, query, memory, memory)[0].output for form in forms]
-    torch.testing.assert_close(*results, **TOLERANCE)
-    both = [gradients(result, attention, *distinct(query, memory)) for result in results]
-    for found, wanted in zip(*both, strict=True):
-        torch.testing.assert_close(found, wanted, **TOLERANCE)
-
-
-@STREAMING
-def test_split_and_resume(case: Case, generator: torch.Generator) -> None:
-    attention = build(case, generator)
-    query, memory = long_inputs(case, generator)
-    state, parts = attention.initial_state(BATCH), []
-    with torch.no_grad():
-        if attention.left_to_right:
-            for part in (query[:, :CUT], query[:, CUT:]):
-                reading, state = attention(part, part, part, state=state)
-                parts.append(reading.output)
-        else:
-            for part in [memory] if attention.at_once else [memory[:, :CUT], memory[:, CUT:]]:
-                state = attention.write(state, part, part)
-            parts.append(attention.read(state, query).output)
-    torch.testing.assert_close(torch.cat(parts, 1), output(attention, query, memory).detach(), **TOLERANCE)
-
-
-@STREAMING
-def test_the_future_is_invisible(case: Case, generator: torch.Generator) -> None:
-    """But for rounding where tokens are sorted by bucket, among others in another order."""
-    attention = build(case, generator)
-    if not attention.left_to_right:
-        return
-    query = long_inputs(case, generator).query.detach()
-    changed = query.clone()
-    changed[:, CUT:] = torch.randn(changed[:, CUT:].shape, generator=generator, dtype=changed.dtype)
-    with torch.no_grad():
-        before, after = (output(attention, x, x)[:, :CUT] for x in (query, changed))
-    torch.testing.assert_close(before, after, rtol=0, atol=1e-14 if case.name == "lsh" else 0)
-
-
-@ALL
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_is_invisible(case: Case, side: str, generator: torch.Generator) -> None:
-    attention = build(case, generator)
-    query, memory = long_inputs(case, generator)
-    lengths = [LONG - 2 * CUT, LONG - 1]
-    filled, mask = padded(memory, lengths, side, LONG, generator)
-    with torch.no_grad():
-        result = output(attention, filled if query is memory else query, filled, mask)
-        for row, length in enumerate(lengths):
-            own = memory[row : row + 1, :length]
-            alone = output(attention, own if query is memory else query[row : row + 1], own)
-            real = result[row : row + 1][:, ~mask[row]] if query is memory else result[row : row + 1]
-            torch.testing.assert_close(real, alone, **TOLERANCE)

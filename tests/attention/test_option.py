@@ -18,6 +18,7 @@ from seqstruct.attention import (
     option,
     parse_choices,
     register_attention,
+    registry,
 )
 from seqstruct.attention.option import Limits, check_option, default_of, limits_of
 
@@ -91,7 +92,7 @@ def test_a_config_made_by_hand_is_held_to_its_limits_by_the_module() -> None:
 
 
 def test_a_mechanism_may_declare_limits_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seqstruct.attention.registry.ATTENTIONS", {})
+    monkeypatch.setattr(registry, "ATTENTIONS", registry.Register())
 
     @register_attention("foreign", sites=[Site.CROSS])
     class Foreign(Attention):

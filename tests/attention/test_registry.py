@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from seqstruct.attention import ATTENTIONS, Attention, Reading, Site, register_attention
+from seqstruct.attention import ATTENTIONS, Attention, Reading, Site, register_attention, registry
 from seqstruct.attention.plan import AttentionPlan, parse_choices
-from seqstruct.attention.registry import make_config
+from seqstruct.attention.registry import Register, make_config
 
 
 def test_a_name_is_registered_once() -> None:
@@ -32,7 +32,8 @@ def test_an_option_without_default_is_required(monkeypatch: pytest.MonkeyPatch) 
     class Needy:
         size: int
 
-    monkeypatch.setitem(ATTENTIONS, "needy", type("NeedyAttention", (Attention,), {"Config": Needy}))
+    monkeypatch.setattr(registry, "ATTENTIONS", Register())
+    register_attention("needy", sites=Site)(type("NeedyAttention", (Attention,), {"Config": Needy}))
     with pytest.raises(ValueError, match="needy needs the option 'size'"):
         make_config("needy", {})
     assert make_config("needy", {"size": 3}).size == 3
@@ -43,9 +44,10 @@ def test_tied_weights_and_carries_reach_every_layer(monkeypatch: pytest.MonkeyPa
     from seqstruct.bridge.layers import planned_layers
     from seqstruct.bridge.passes import collect_readings, passing
 
+    monkeypatch.setattr(registry, "ATTENTIONS", Register())
+
+    @register_attention("counting", sites={Site.ENCODER_SELF})
     class Counting(Attention):
-        name = "counting"
-        sites = frozenset({Site.ENCODER_SELF})
         streaming = False
         carries = True
 
@@ -57,7 +59,6 @@ def test_tied_weights_and_carries_reach_every_layer(monkeypatch: pytest.MonkeyPa
             count = 1 if inputs.carry is None else inputs.carry + 1
             return Reading(self.tied(inputs.query) * count, carry=count), None
 
-    monkeypatch.setitem(ATTENTIONS, "counting", Counting)
     choices = parse_choices("counting", 3, Site.ENCODER_SELF)
     planned = planned_layers(AttentionPlan(choices, (), ()))
     shape = Shape.of(Site.ENCODER_SELF, 4)

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
-from tests.attention.cases import stepwise
+from seqstruct.testing.cases import stepwise
 
 DIM, HEADS = 12, 3
 

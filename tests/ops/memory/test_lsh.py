@@ -8,7 +8,7 @@ from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
 from seqstruct.ops.memory.lsh import bucket_attention, hash_codes, limits, meetings, met_weights
-from tests.attention.cases import stepwise
+from seqstruct.testing.cases import stepwise
 
 BATCH, HEADS, ROUNDS, LENGTH, DIM = 2, 2, 3, 23, 4
 SITES = [Site.ENCODER_SELF, Site.DECODER_SELF]

@@ -1,13 +1,19 @@
-"""Every registered mechanism, at every site it claims, with the option sets below (its defaults if it has none)."""
+"""What laws are held against: mechanisms at every site they claim, with the option sets below (or their defaults).
+
+And what laws are made of: modules with random parameters, inputs, the forms of a mechanism, outputs and gradients.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import pytest
 import torch
 from torch import Tensor
 
 from seqstruct.attention import ATTENTIONS, Attention, Reading, Shape, Site, get_attention, make_config
+from seqstruct.attention.plan import read_items
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
     "abc_mlp": [
@@ -69,6 +75,8 @@ LONG_OPTIONS: dict[str, list[dict[str, Any]]] = {  # where those above lay out l
     "rfa": [{"features": 16}, {"features": 9, "kernel": "arccos", "gate": True}],
     "synthesizer": [{"length": LONG}, {"kind": "random", "length": LONG}],
 }
+ALL, STREAMING = pytest.mark.law(), pytest.mark.law(streaming=True)
+TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}
 BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
 
 
@@ -84,18 +92,19 @@ class Case(NamedTuple):
         return f"{self.name}({options})@{self.site.value}"
 
 
-def cases(*, streaming: bool | None = None, long: bool = False) -> list[Case]:
-    """All cases; with `streaming` given, those of mechanisms that have (or lack) a step form.
+def cases(plans: Sequence[str] = (), *, streaming: bool = False, long: bool = False) -> list[Case]:
+    """The cases of a law: of all mechanisms, or of those that plans such as "rfa(features=8) + linear" have.
 
-    long: with options for LONG tokens.
+    streaming: of mechanisms that have a step form alone.  long: with options for LONG tokens, unless plans give others.
     """
-    chosen = {**OPTIONS, **LONG_OPTIONS} if long else OPTIONS
+    table = {**OPTIONS, **LONG_OPTIONS} if long else OPTIONS
+    asked = [item for plan in plans for item in read_items(plan, "--attention")] or [(name, {}) for name in ATTENTIONS]
     return [
         Case(name, options, site)
-        for name, cls in sorted(ATTENTIONS.items())
-        for options in chosen.get(name, [{}])
-        for site in sorted(cls.sites)
-        if streaming is None or cls.streaming == streaming
+        for name, given in sorted(asked, key=lambda item: item[0])
+        for options in ([given] if given else table.get(name, [{}]))
+        for site in sorted(get_attention(name).sites)
+        if get_attention(name).streaming or not streaming
     ]
 
 
@@ -115,13 +124,6 @@ def build(case: Case, generator: torch.Generator, dtype: torch.dtype = torch.flo
         for parameter in attention.parameters():
             parameter.uniform_(-0.9, 0.9, generator=generator)
     return attention
-
-
-def stepwise(
-    attention: Attention, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
-) -> tuple[Reading, Any]:
-    """`forward` as it is defined, by `write` and `read` in turn."""
-    return Attention.parallel(attention, attention.cleared(query, key, value, padding_mask), None)
 
 
 class Inputs(NamedTuple):
@@ -147,3 +149,55 @@ def in_type(case: Case, generator: torch.Generator, dtype: torch.dtype, times: f
     query, memory = inputs(case, generator)
     scaled = (times * query.detach()).to(dtype).requires_grad_()
     return Inputs(scaled, scaled if memory is query else (times * memory.detach()).to(dtype).requires_grad_())
+
+
+def stepwise(
+    attention: Attention, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
+) -> tuple[Reading, Any]:
+    """`forward` as it is defined, by `write` and `read` in turn."""
+    return Attention.parallel(attention, attention.cleared(query, key, value, padding_mask), None)
+
+
+def forms(attention: Attention) -> list[Callable[..., tuple[Reading, object]]]:
+    """`forward`; and step by step and going on from a state, if the mechanism has these."""
+    whole = [type(attention).forward]
+    return [*whole, stepwise, resumed] if attention.streaming else whole
+
+
+def resumed(
+    attention: Attention, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
+) -> tuple[Reading, object]:
+    """`forward` from the empty state."""
+    return attention(query, key, value, padding_mask, attention.initial_state(query.size(0)))
+
+
+def output(attention: Attention, query: Tensor, memory: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+    """The parallel form's output."""
+    return attention(query, memory, memory, padding_mask)[0].output
+
+
+def gradients(result: Tensor, attention: Attention, *tensors: Tensor) -> list[Tensor]:
+    """Gradients of a fixed random projection of the result."""
+    weights = torch.randn(result.shape, generator=torch.Generator().manual_seed(7), dtype=result.dtype)
+    wanted = [*tensors, *attention.parameters()]
+    found = torch.autograd.grad((result * weights).sum(), wanted, allow_unused=True)
+    return [torch.zeros_like(t) if g is None else g for t, g in zip(wanted, found, strict=True)]
+
+
+def distinct(query: Tensor, memory: Tensor) -> list[Tensor]:
+    """The leaves among the inputs."""
+    return [query] if query is memory else [query, memory]
+
+
+def padded(x: Tensor, lengths: list[int], side: str, total: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Rows cut to their lengths and padded with noise on one side; and the mask."""
+    noise = torch.randn(x.size(0), total, x.size(2), generator=generator, dtype=x.dtype)
+    mask = torch.ones(x.size(0), total, dtype=torch.bool)
+    rows = []
+    for row, length in enumerate(lengths):
+        real = slice(0, length) if side == "right" else slice(total - length, total)
+        mask[row, real] = False
+        filled = noise[row].clone()
+        filled[real] = x[row, :length]
+        rows.append(filled)
+    return torch.stack(rows), mask
