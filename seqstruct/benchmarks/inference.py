@@ -19,8 +19,7 @@ from torch import Tensor
 
 from seqstruct.benchmarks.timing import Contestant, machine, measure, table
 from seqstruct.ops.chains import chain_marginals
-from seqstruct.ops.trees import projective_marginals
-from seqstruct.ops.trees.spanning import spanning_marginals
+from seqstruct.ops.trees import projective_marginals, spanning_marginals
 
 CHAINS = [(32, 50, 2), (128, 50, 2), (32, 3, 25)]  # batch, positions, states
 TREES = [(20, 25), (32, 40)]  # batch, words

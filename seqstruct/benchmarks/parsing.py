@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from seqstruct.benchmarks.timing import Contestant, Place, machine, measure, table
 from seqstruct.layers.parsing import graph_hinge, tree_hinge, tree_likelihood_loss, word_mask
 from seqstruct.models.parsing.joint_parser import JointParser, JointParserConfig
-from seqstruct.ops.trees.projection import project_dependencies
+from seqstruct.ops.trees import project_dependencies
 
 BATCH, WORDS, TAGS, LABELS = 32, 5000, 40, 40
 

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from seqstruct.ops.trees import projective_best_tree, projective_log_partition
-from seqstruct.ops.trees.semantic_graph import best_graph
+from seqstruct.ops.trees import best_graph, projective_best_tree, projective_log_partition
 
 
 class TokenEncoder(nn.Module):

@@ -72,7 +72,8 @@ class ExactLogSemiring(LogSemiring):
     """The log semiring in pairs: a logarithm is a sum of two, of which the first may be very large.
 
     No digits of the second are lost beside it: -1e30 on all structures, wherever they have it, changes nothing else.
-    The first is a constant to derivatives.
+    The first is a constant to derivatives.  The second is what rounding took from the first: small, however many terms
+    were added up.
     """
 
     def lift(self, log_potentials: Tensor) -> Tensor:
@@ -82,7 +83,7 @@ class ExactLogSemiring(LogSemiring):
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
         """The product; what rounding takes from the first goes to the second."""
-        whole, lost = add_exactly(left[0], right[0])
+        whole, lost = add_exactly(left[0].detach(), right[0].detach())
         return torch.stack([whole, left[1] + right[1] + lost])
 
     def inverse(self, element: Tensor) -> Tensor:
@@ -91,19 +92,26 @@ class ExactLogSemiring(LogSemiring):
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
         """Logsumexp beside the greatest term."""
-        whole, terms = self._relative(terms, dim)
-        return torch.stack([whole, log_sum(terms, dim)])
+        whole, rest = self._relative(terms, dim)
+        return torch.stack(self._pair(whole, rest.logsumexp(dim)))
 
     def value(self, total: Tensor) -> Tensor:
         """The log-partition."""
-        return total[0] + total[1]
+        return total[0].detach() + total[1]
 
     def _relative(self, terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-        """The greatest of the first numbers, and terms less that."""
-        impossible = terms[0] == -torch.inf
-        whole = terms[0].amax(dim)
-        rest = terms[0] - whole.unsqueeze(dim) + terms[1]
-        return whole, rest.masked_fill(impossible, -torch.inf)
+        """The greatest of the first numbers, and terms less that; zeros where all of them are impossible."""
+        first = terms[0].detach()
+        whole = first.amax(dim)
+        none = whole == -torch.inf
+        rest = first - whole.masked_fill(none, 0.0).unsqueeze(dim) + terms[1]
+        return whole, rest.masked_fill(none.unsqueeze(dim), 0.0)
+
+    def _pair(self, whole: Tensor, more: Tensor) -> tuple[Tensor, Tensor]:
+        """Their sum: all goes to the first number but for what rounding takes and derivatives."""
+        known = more.detach()
+        whole, lost = add_exactly(whole, known)
+        return whole, more - known + lost
 
 
 class EntropySemiring(ExactLogSemiring):
@@ -124,11 +132,12 @@ class EntropySemiring(ExactLogSemiring):
     def sum(self, terms: Tensor, dim: int) -> Tensor:
         """The choice between terms."""
         whole, weights = self._relative(terms, dim)
+        total = weights.logsumexp(dim)
         impossible = weights == -torch.inf
-        total = log_sum(weights, dim)
         surprisal = (total.unsqueeze(dim) - weights).masked_fill(impossible, 0.0)
         shares = (-surprisal).exp().masked_fill(impossible, 0.0)
-        return torch.stack([whole, total, (shares * (terms[2] + surprisal)).sum(dim)])
+        entropy = (shares * (terms[2] + surprisal)).sum(dim).masked_fill(whole == -torch.inf, 0.0)
+        return torch.stack([*self._pair(whole, total), entropy])
 
     def value(self, total: Tensor) -> Tensor:
         """The entropy."""

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from seqstruct.data.parsing.sentence import AnnotatedSentence
-from seqstruct.ops.trees.span_parsing import Split, left_branching, random_branching, right_branching
+from seqstruct.ops.trees import Split, left_branching, random_branching, right_branching
 from seqstruct.scoring.trained import load_model, register
 
 Parser = Callable[[Sequence[str]], list[Split]]

@@ -7,10 +7,8 @@ import gc
 import pytest
 import torch
 
-from seqstruct.ops.chains import chain_marginals
-from seqstruct.ops.chains import tiles as linear_chain_scan
-from seqstruct.ops.trees import projective_marginals
-from seqstruct.ops.trees import scaled as dependency_scaled
+from seqstruct.ops.chains import chain_marginals, scan
+from seqstruct.ops.trees import projective_marginals, scaled
 from seqstruct.ops.workspace import Pool
 
 
@@ -81,7 +79,7 @@ def test_graphs_alive_at_the_same_time_do_not_disturb_each_other(generator, draw
         assert all(torch.equal(x, y) for x, y in zip(found, grads[k], strict=True))
 
 
-@pytest.mark.parametrize(("draw", "module"), [(chains, linear_chain_scan), (trees, dependency_scaled)])
+@pytest.mark.parametrize(("draw", "module"), [(chains, scan), (trees, scaled)])
 def test_a_finished_graph_gives_its_space_back(generator, draw, module, monkeypatch):
     monkeypatch.setattr(module, "POOL", Pool())
     leaves, forward = draw(generator)

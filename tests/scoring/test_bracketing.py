@@ -4,7 +4,7 @@ import pytest
 
 from seqstruct.data.corpora.parsed_text import gold_tree
 from seqstruct.data.text.trees import parse_trees, read_trees, spans, words
-from seqstruct.ops.trees.span_parsing import right_branching, split_spans
+from seqstruct.ops.trees import right_branching, split_spans
 from seqstruct.scoring.bracketing import branching, score_brackets
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqstruct.ops.chains.log_potentials import Rows
+from seqstruct.ops.rows import Rows
 from seqstruct.ops.softmax import additive_scores
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from seqstruct.attention.base import Attention, Inputs, Reading, Shape
-from seqstruct.ops.chains.log_potentials import Rows
+from seqstruct.ops.rows import Rows
 from seqstruct.ops.softmax import weighted_values
 
 

@@ -22,9 +22,8 @@ from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer
 from seqstruct.attention.trees.base import Tree, TreeAttention
-from seqstruct.ops.chains.log_potentials import Rows
-from seqstruct.ops.trees import projective_best_tree, projective_log_partition
-from seqstruct.ops.trees.surrogate import GRADIENTS, dependency_argmax
+from seqstruct.ops.rows import Rows
+from seqstruct.ops.trees import GRADIENTS, dependency_argmax, projective_best_tree, projective_log_partition
 
 
 @register_attention("dependency", sites={Site.ENCODER_SELF})

@@ -19,7 +19,7 @@ from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.base import Tree, TreeAttention
 from seqstruct.attention.trees.dependency import word_heads
-from seqstruct.ops.chains.log_potentials import Rows
+from seqstruct.ops.rows import Rows
 
 WITHOUT_HEADS = ("refuse", "chain")
 

@@ -16,7 +16,7 @@ from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer
 from seqstruct.attention.trees.base import ArcAttention
-from seqstruct.ops.chains.log_potentials import Rows
+from seqstruct.ops.rows import Rows
 from seqstruct.ops.softmax import masked_softmax
 
 

@@ -20,7 +20,7 @@ from seqstruct.models.language_models.awd_lstm import (
     layer_sizes,
 )
 from seqstruct.ops.cells import ordered_lstm
-from seqstruct.ops.trees.span_parsing import Split, split_by_distances
+from seqstruct.ops.trees import Split, split_by_distances
 
 
 @dataclass

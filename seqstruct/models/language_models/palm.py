@@ -30,7 +30,7 @@ from seqstruct.models.language_models.awd_lstm import (
 )
 from seqstruct.models.presets import set_default
 from seqstruct.ops.automata.span_representation import backward_spans, forward_spans, span_mask
-from seqstruct.ops.trees.span_parsing import Split, split_by_span_scores
+from seqstruct.ops.trees import Split, split_by_span_scores
 
 
 @dataclass

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from seqstruct.layers.recurrent import GatedLayer, variational_dropout
 from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, Regularization, RegularizedDecoder, layer_sizes
 from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
-from seqstruct.ops.trees.span_parsing import Split, split_by_distances
+from seqstruct.ops.trees import Split, split_by_distances
 
 
 @dataclass

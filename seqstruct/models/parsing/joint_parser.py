@@ -25,10 +25,15 @@ from torch import Tensor, nn
 
 from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, word_mask
 from seqstruct.models.presets import set_default
-from seqstruct.ops.trees import projective_best_tree
-from seqstruct.ops.trees.projection import project_labeled_arcs
-from seqstruct.ops.trees.semantic_graph import best_graph, graph_parts
-from seqstruct.ops.trees.surrogate import GRADIENTS, dependency_argmax, structured_argmax
+from seqstruct.ops.trees import (
+    GRADIENTS,
+    best_graph,
+    dependency_argmax,
+    graph_parts,
+    project_labeled_arcs,
+    projective_best_tree,
+    structured_argmax,
+)
 
 INTERMEDIATE = ("none", "tree", "graph")
 

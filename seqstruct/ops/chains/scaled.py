@@ -1,6 +1,6 @@
 """Marginals of linear chains in scaled probability space, float64: a scan for few states, a sweep for many.
 
-The scan is `linear_chain_scan`.  In the sweep every matrix of a step is divided by its greatest entry, the forward
+The scan is `chains.scan`.  In the sweep every matrix of a step is divided by its greatest entry, the forward
 vector by its sum at every step and the backward one by the same, so that their product sums to 1; where no backward
 entry is above RANGE_OF_SWEEP and no sum below its inverse, nothing was lost that matters.  A row with potentials too
 large to be added up without loss is not exact either.
@@ -14,64 +14,55 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.chains.log_potentials import LARGEST_POTENTIAL, level_
-from seqstruct.ops.chains.tiles import ScanSpace, scan, scan_tangent
+from seqstruct.ops.chains.scan import KeptOfScan, ScanSpace, scan, scan_tangent
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, level_
+from seqstruct.ops.marginals import Pass
 from seqstruct.ops.workspace import Loan
 
 RANGE_OF_SWEEP = 1e140
 MOST_STATES_OF_SCAN = 5
 
 
-class ScaledChain(NamedTuple):
-    """Marginals of nodes B N C and of steps B M C C, log-partition B, and for which rows they are `exact`, B bool.
-
-    kept, loan: the tensors that the tangent needs, and what holds those of them that are borrowed.
+class KeptOfSweep(NamedTuple):
+    """matrices: B M C C, divided by the sums of the forward vectors that they lead to; alpha, beta: B N C, forward and
+    backward vectors; step: B M C C and node: B N C, marginals.
     """
 
-    node: Tensor
+    matrices: Tensor
+    alpha: Tensor
+    beta: Tensor
     step: Tensor
-    log_partition: Tensor
-    exact: Tensor
-    kept: tuple[Tensor, ...]
-    loan: Loan[ScanSpace] | None
+    node: Tensor
 
 
-def scaled_chain(start: Tensor, steps: Tensor, entering: Tensor, need_total: bool = True) -> ScaledChain:
-    """From log potentials start B C, steps B M C C, M >= 1, and, to be added to these, entering B M C.
+def scaled_chain(unary: Tensor, edge: Tensor, need_total: bool = True) -> Pass:
+    """The first pass, from log potentials unary B N C and edge B N-1 C C, N >= 1, of any floating type.
 
     need_total: whether the log-partition is wanted; without it, that field may say nothing.
     O(B N C^3) time for few states, O(B N C^2) for many.
     """
-    if start.size(1) > MOST_STATES_OF_SCAN:
-        return _sweep(start, steps, entering)
-    node, step, exact, log_partition, loan, kept = scan(start, steps, entering, need_total)
-    return ScaledChain(node.permute(2, 1, 0), step.permute(3, 2, 0, 1), log_partition, exact, kept, loan)
+    if unary.size(1) == 1 or unary.size(2) > MOST_STATES_OF_SCAN:
+        return _sweep(unary, edge)
+    return scan(unary, edge, need_total)
 
 
 def scaled_chain_tangent(
-    kept: tuple[Tensor, ...],
-    loan: Loan[ScanSpace] | None,
-    start: Tensor | None,
-    steps: Tensor,
-    entering: Tensor | None,
+    kept: KeptOfScan | KeptOfSweep, loan: Loan[ScanSpace] | None, unary: Tensor | None, edge: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals, B N C and B M C C, in a direction start, steps and entering, None for 0."""
-    if loan is None:
-        start = steps.new_zeros(len(steps), steps.size(2)) if start is None else start
-        steps = steps.double() if entering is None else steps.double() + entering.unsqueeze(2)
-        return _sweep_tangent(kept, start.double(), steps)
-    node, step = scan_tangent(loan, kept, start, steps, entering)
-    return node.permute(2, 1, 0), step.permute(3, 2, 0, 1)
+    """The second pass, in a direction of the log potentials, None for 0."""
+    if isinstance(kept, KeptOfScan):
+        return scan_tangent(kept, loan, unary, edge)
+    return _sweep_tangent(kept, torch.zeros_like(kept.node) if unary is None else unary.double(), edge.double())
 
 
 def _centred(direction: Tensor, marginals: Tensor, dims: tuple[int, ...]) -> Tensor:
     return direction - (direction * marginals).sum(dims, keepdim=True)
 
 
-def _sweep(start: Tensor, steps: Tensor, entering: Tensor) -> ScaledChain:
+def _sweep(unary: Tensor, edge: Tensor) -> Pass:
     """Forward, then backward, a batched product a step."""
-    M = steps.size(1)
-    first, matrices, states = (x.to(torch.float64, copy=True) for x in (start, steps, entering))
+    M = edge.size(1)
+    first, matrices, states = (x.to(torch.float64, copy=True) for x in (unary[:, 0], edge, unary[:, 1:]))
     scale = level_(first, 1) + level_(matrices, 2, 3).sum(1) + level_(states, 2).sum(1)
     of_both = level_(matrices.add_(states.unsqueeze(2)), 2, 3)  # B M
     matrices.exp_()
@@ -91,16 +82,16 @@ def _sweep(start: Tensor, steps: Tensor, entering: Tensor) -> ScaledChain:
     sums = torch.cat(totals, 1)
     log_partition = sums.log().sum(1) + of_both.sum(1) + scale
     exact = (beta.amax((1, 2)) <= RANGE_OF_SWEEP) & (sums.amin(1) >= 1 / RANGE_OF_SWEEP)
-    exact &= of_both.amin(1) >= -LARGEST_POTENTIAL
-    return ScaledChain(node, step, log_partition, exact, (matrices, alpha, beta, step, node), None)
+    exact &= (of_both >= -LARGEST_POTENTIAL).all(1)
+    return Pass((node, step), log_partition, exact, KeptOfSweep(matrices, alpha, beta, step, node), None)
 
 
-def _sweep_tangent(kept: tuple[Tensor, ...], start: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
+def _sweep_tangent(kept: KeptOfSweep, unary: Tensor, edge: Tensor) -> tuple[Tensor, Tensor]:
     matrices, alpha, beta, step, node = kept
-    M = steps.size(1)
-    steps = _centred(steps, step, (2, 3))
+    M = edge.size(1)
+    steps = _centred(edge + unary[:, 1:].unsqueeze(2), step, (2, 3))
     d_matrices = matrices * steps
-    forward = [(alpha[:, 0] * _centred(start, node[:, 0], (1,))).unsqueeze(1)]
+    forward = [(alpha[:, 0] * _centred(unary[:, 0], node[:, 0], (1,))).unsqueeze(1)]
     backward = [torch.zeros_like(beta[:, 0]).unsqueeze(2)]
     from_left = torch.matmul(alpha[:, :-1].unsqueeze(2), d_matrices)  # B M 1 C
     from_right = torch.matmul(d_matrices, beta[:, 1:].unsqueeze(3))  # B M C 1

@@ -6,10 +6,23 @@ the left end i of a span, `right` by its right end j, widths reversed:
     left[0, w-1, i]  open right    left[1, w, i]      complete right    left[2, w, i]      complete left
     right[2, D-w, j] open left     right[0, D-1-w, j] complete right    right[1, D-1-w, j] complete left
 
-(open: incomplete, width 1 or more).  For all spans of width w the parts at the left end are the window
-[:w, :N-w] of `left`, those at the right end the window [D-w:, w:] of `right`: the element [u, i] of both belong
-together, for the products open right * complete right (item 0), complete right * complete left (item 1) and
-complete left * open left (item 2).
+(open: incomplete, width 1 or more).  Complete items of N = 4, each the span i-j, dots never read:
+
+    left[1] or left[2]                  right[0] or right[1]
+           i=0   1     2   3                    j=0   1     2   3
+         +-----------+                   w=3     .    .     .  0-3
+    w=0  | 0-0  1-1  | 2-2 3-3           w=2     .    .    0-2 1-3
+    w=1  | 0-1  1-2  | 2-3  .                             +---------+
+         +-----------+                   w=1     .   0-1  | 1-2 2-3 |
+    w=2    0-2  1-3     .   .            w=0    0-0  1-1  | 2-2 3-3 |
+    w=3    0-3   .      .   .                             +---------+
+
+The spans of width w = 2 are 0-2 and 1-3.  Their parts at the left end are the window [:w, :N-w] of `left`, those at the
+right end the window [D-w:, w:] of `right`, and what lies at the same place [u, i] of both joins to i-(i+w): above 0-0
+with 1-2 and 0-1 with 2-2, as 1-1 with 2-3 and 1-2 with 3-3.  So the rows of open items, that share a position with
+their neighbour, are shifted by one.  The products are open right * complete right (item 0), complete right * complete
+left (item 1) and complete left * open left (item 2); to go to the next row is a stride of N B numbers in both halves,
+to the next span one of B, which is why a window, or those of two items or of both halves, is one strided tensor.
 
 Scores of arcs, and all that goes by arcs, lie as [dependent, head, B].
 """
@@ -23,24 +36,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.chains.log_potentials import LARGEST_POTENTIAL, Rows, refuse_what_is_no_number
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, refuse_what_is_no_number
+from seqstruct.ops.rows import Rows
 from seqstruct.ops.semiring import add_exactly
 
 
-def left_window(half: Tensor, width: int) -> Tensor:
-    """.. w N-w B, the parts at the left end of all spans of a width; half: .. D N B."""
-    return half[..., :width, : half.size(-2) - width, :]
+class BestTree(NamedTuple):
+    """heads: B n long, the head of each word, -1 at padding and where no tree is possible; score: B, log space."""
 
-
-def right_window(half: Tensor, width: int) -> Tensor:
-    """.. w N-w B, the parts at the right end."""
-    return half[..., half.size(-2) - width :, width:, :]
-
-
-def arcs_of_width(arcs: Tensor, width: int) -> Tensor:
-    """2 N-w B, the arcs that point left and right between the ends of all spans of a width, from N N B."""
-    N, _, B = arcs.shape
-    return arcs.as_strided((2, N - width, B), (width * (N - 1) * B, (N + 1) * B, 1), width * B)
+    heads: Tensor
+    score: Tensor
 
 
 View = tuple[tuple[int, ...], tuple[int, ...], int]  # size, stride and offset, as `as_strided` takes them
@@ -206,26 +211,27 @@ def masked_arcs(arcs: Tensor, rows: Rows) -> Tensor:
     return arcs.double().masked_fill(banned_arcs(arcs, rows.real), -torch.inf)
 
 
-def level_of_root(arcs: Tensor) -> Tensor:
-    """B, the maximum of the arcs from the root, which a tree of one root arc has once, if it is great, else 0.
+def level_root(arcs: Tensor) -> tuple[Tensor, Tensor]:
+    """Arcs with those from the root, which a tree of one root arc has once, less their maximum if it is great; that, B.
 
-    Also 0 where other arcs of the root would lose digits by it.
+    Only where other arcs of the root lose no digits by it.
     """
-    highest = arcs[:, 0].amax(1)
-    lost = add_exactly(arcs[:, 0], -highest.unsqueeze(1))[1]
-    wanted = highest.isfinite() & (highest.abs() > LARGEST_POTENTIAL) & (lost == 0).all(1)
-    return highest.where(wanted, torch.zeros_like(highest))
+    root = arcs[:, :1].detach()
+    highest = root.amax(2, keepdim=True)
+    lost = add_exactly(root, -highest)[1]
+    wanted = highest.isfinite() & (highest.abs() > LARGEST_POTENTIAL) & (lost == 0).all(2, keepdim=True)
+    highest = highest.where(wanted, torch.zeros_like(highest))
+    return torch.cat([arcs[:, :1] - highest, arcs[:, 1:]], 1), highest.flatten()
 
 
-def refuse_arcs(log_partition: Tensor, arcs: Tensor, rows: Rows) -> None:
-    """Look for what is no number among masked arcs if a log-partition is not finite."""
-    if not bool(log_partition.isfinite().all()):
-        refuse_what_is_no_number("arcs", rows.back(arcs, 1, 2, root=True))
+def refuse_arcs(arcs: Tensor, rows: Rows) -> None:
+    """Raise ValueError, naming the place, if one of masked arcs is no number."""
+    refuse_what_is_no_number("arcs", rows.back(arcs, 1, 2, root=True))
 
 
-def heads_of(marginals: Tensor, possible: Tensor, rows: Rows) -> Tensor:
+def heads_of(indicators: Tensor, possible: Tensor, rows: Rows) -> Tensor:
     """Heads of words B n, as positions of the caller, from indicators of arcs; -1 at padding and where not possible."""
-    heads = marginals[:, :, 1:].argmax(1)
+    heads = indicators[:, :, 1:].argmax(1)
     if rows.first is not None:
         heads = heads + rows.first.unsqueeze(1) * (heads > 0)
     heads = heads.masked_fill(~possible.unsqueeze(1), -1)

@@ -10,7 +10,7 @@ The derivative of the marginals in a direction W is inside and outside once more
 that its mean over the heads of each word is 0 under the marginals, the partition function does not change along it and
 nothing cancels.
 
-Charts are laid out as in `dependency_layout`, and lent with their windows.  O(B n^3) time, O(B n^2) memory.
+Charts are laid out as in `trees.layout`, and lent with their windows.  O(B n^3) time, O(B n^2) memory.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from seqstruct.ops.marginals import Pass
 from seqstruct.ops.trees.layout import by_arc, windows_of_adjoints, windows_of_arcs, windows_of_values
 from seqstruct.ops.workspace import Loan, Pool
 
@@ -102,20 +103,17 @@ class TreeSpace:
         return windows_of_arcs(self.d_shares)
 
 
-class ScaledTrees(NamedTuple):
-    """marginals: B N N; log_partition: B; exact: B bool; kept, loan: the tensors that the tangent needs, and what holds
-    the first of them.
-    """
+class KeptOfTrees(NamedTuple):
+    """buffer: of the charts; inverse: B, of the partition function; marginals: B N N; top: 1 B, as `_top`."""
 
+    buffer: Tensor
+    inverse: Tensor
     marginals: Tensor
-    log_partition: Tensor
-    exact: Tensor
-    kept: tuple[Tensor, ...]
-    loan: Loan[TreeSpace]
+    top: Tensor
 
 
-def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> ScaledTrees:
-    """Inside and outside.
+def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> Pass:
+    """The first pass: inside and outside.
 
     arcs: B N N log potentials, float64, -inf where there is no arc; lengths: B, the words of each row.
     """
@@ -143,13 +141,12 @@ def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> ScaledTree
             exact &= chart.flatten(0, 2).amax(0).amax(0) <= RANGE[1]
         scale = scale - lengths * factor
     marginals = by_arc(values[1, 0] * adjoint[0, 0], values[0, 2] * adjoint[1, 2])
-    return ScaledTrees(marginals, partition.log() + scale, exact, (space.buffer, inverse, marginals, top), loan)
+    kept = KeptOfTrees(space.buffer, inverse, marginals, top)
+    return Pass((marginals,), partition.log() + scale, exact, kept, loan)
 
 
-def scaled_trees_tangent(
-    kept: tuple[Tensor, ...], loan: Loan[TreeSpace], direction: Tensor, single_root: bool
-) -> Tensor:
-    """Derivative of the marginals, B N N, in a direction of the log potentials, B N N."""
+def scaled_trees_tangent(kept: KeptOfTrees, loan: Loan[TreeSpace], direction: Tensor, single_root: bool) -> Tensor:
+    """The second pass: the derivative of the marginals, B N N, in a direction of the log potentials, B N N."""
     _, inverse, marginals, top = kept
     space, charts, tangent = loan.space, loan.space.charts, loan.space.tangent
     direction = direction - (direction * marginals).sum(1, keepdim=True)

@@ -1,32 +1,43 @@
-"""Distributions over all directed spanning trees (non-projective dependency trees) by the matrix-tree theorem.
+"""Distributions over all directed spanning trees (non-projective dependency trees).
 
-As `dependency`, with arcs that may cross: the same potentials arcs B n+1 n+1, [b, h, m] scoring that word m takes the
+As `projective`, with arcs that may cross: the same potentials arcs B n+1 n+1, [b, h, m] scoring that word m takes the
 head h, position 0 the root; the same padding_mask B n over the words, the same errors and results where there is no
 word or no tree.  The sum over all trees is the determinant of a Laplacian (Tutte 1984); with a single arc from the root
 its first row is replaced by the scores of the root's arcs (Koo et al. 2007, section 3).  Nothing is added to the
-weights to make it invertible: a row whose inverse is large, where digits would be lost, is done by elimination in log
-space instead.
+weights to make it invertible: a row whose inverse is large, where digits would be lost, is done by elimination.
 
-The marginals take O(B n^3) time and O(B n^2) memory; rows done by elimination O(B n^3) memory.
+Elimination is that of the Laplacian by Gauss over any semiring of pairs, kept as a graph: to eliminate word p with
+total weight S_p = sum_h w[h, p] of incoming arcs, every path h -> p -> m becomes an arc, w[h, m] += w[h, p] w[p, m] /
+S_p, and the sum over trees is the product of all S_p at the time of their elimination.  As weights are only added,
+multiplied and divided, the result is exact to rounding for potentials of any size (the idea of Grassmann, Taksar and
+Heyman 1985, for Markov chains).  For trees with a single arc from the root its weights are taken as infinitely small
+and the term of first order is kept: the root's arcs count in S_p only for the last word.  The word of the greatest S_p
+goes first, so that no S_p is 0 before the last as long as there is a tree.
+
+The marginals take O(B n^3) time and O(B n^2) memory; rows done by elimination O(B n^3) memory.  The best tree is found
+by contraction of cycles (Chu and Liu 1965; Edmonds 1967), on Python lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from seqstruct.ops.chains.log_potentials import Rows, refuse_what_is_no_number
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL
+from seqstruct.ops.marginals import by_autograd
+from seqstruct.ops.rows import Rows
 from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring, log_sum
-from seqstruct.ops.trees import BestTree
-from seqstruct.ops.trees.elimination import eliminate
-from seqstruct.ops.trees.layout import aligned_arcs, level_of_root, masked_arcs, refuse_arcs
-from seqstruct.ops.trees.spanning_best import best_heads
+from seqstruct.ops.trees.layout import BestTree, aligned_arcs, level_root, masked_arcs, refuse_arcs
 
 # Rounding errors of marginals grow with the square of the inverse's entries, those of their gradient with the cube.
 GREATEST_INVERSE = 200.0
+
+Weight = tuple[int, float | Fraction]
+Arcs = dict[int, dict[int, Weight]]  # by dependent, then head
 
 
 def spanning_log_partition(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
@@ -56,13 +67,13 @@ def spanning_best_tree(arcs: Tensor, padding_mask: Tensor | None = None, *, sing
     """The tree of the greatest score, of several one, without preference; row by row on the host.  No gradient."""
     rows, scores = aligned_arcs(arcs.detach(), padding_mask)
     scores = masked_arcs(scores, rows)
-    refuse_what_is_no_number("arcs", rows.back(scores, 1, 2, root=True))
+    refuse_arcs(scores, rows)
     B, n = arcs.size(0), arcs.size(1) - 1
     heads = torch.full((B, n), -1)
     totals = []
     lengths = rows.lengths(B, n, arcs.device).tolist()
     for b, (row, length) in enumerate(zip(scores.tolist(), lengths, strict=True)):
-        found = best_heads([heads_row[: length + 1] for heads_row in row[: length + 1]], single_root)
+        found = _best_heads([heads_row[: length + 1] for heads_row in row[: length + 1]], single_root)
         totals.append(-torch.inf if found is None else sum(row[h][m] for m, h in enumerate(found, 1)))
         if found:
             first = 0 if rows.first is None else int(rows.first[b])
@@ -96,7 +107,8 @@ def _infer(arcs: Tensor, positions: Rows, single_root: bool, forms: _Forms) -> t
         order = torch.cat([good, rows]).argsort()
         results = tuple(torch.cat(pair).index_select(0, order) for pair in zip(exactly[:2], results, strict=True))
     log_partition, found = results
-    refuse_arcs(log_partition, arcs, positions)
+    if not bool(log_partition.isfinite().all()):
+        refuse_arcs(arcs, positions)
     return log_partition, found
 
 
@@ -107,8 +119,7 @@ def _log_shares(arcs: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     """
     scale = arcs.new_zeros(len(arcs))
     if single_root:
-        scale = level_of_root(arcs.detach())
-        arcs = torch.cat([arcs[:, :1] - scale.view(-1, 1, 1), arcs[:, 1:]], 1)
+        arcs, scale = level_root(arcs)
     impossible = arcs == -torch.inf
     nothing = impossible.all(1, keepdim=True)
     shares = arcs.masked_fill(nothing, 0.0).log_softmax(1).masked_fill(impossible, -torch.inf)
@@ -158,15 +169,9 @@ def _matrix_tree(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tens
 
 
 def _marginals_by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    wanted = torch.is_grad_enabled() and arcs.requires_grad
-    with torch.enable_grad():
-        arcs = arcs if wanted else arcs.detach().requires_grad_()
-        semiring = ExactLogSemiring()
-        total = semiring.value(eliminate(arcs, lengths, single_root, semiring))
-        (marginals,) = torch.autograd.grad(total.sum(), arcs, create_graph=wanted)
-    possible = total.detach() > -torch.inf
-    marginals = torch.where(possible.view(-1, 1, 1), marginals, 0.0)
-    return (total, marginals) if wanted else (total.detach(), marginals)
+    semiring = ExactLogSemiring()
+    total, (marginals,) = by_autograd(lambda x: semiring.value(eliminate(x, lengths, single_root, semiring)), arcs)
+    return total, torch.where((total > -torch.inf).view(-1, 1, 1), marginals, 0.0)
 
 
 def _entropy_by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
@@ -176,3 +181,133 @@ def _entropy_by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) ->
 
 MARGINALS = _Forms(_marginals_by_matrix, _marginals_by_elimination)
 ENTROPY = _Forms(_entropy_by_matrix, _entropy_by_elimination)
+
+
+def eliminate(arcs: Tensor, lengths: Tensor, single_root: bool, semiring: ExactLogSemiring) -> Tensor:
+    """The element K B of all trees, from log potentials B n+1 n+1, -inf where there is no arc; lengths: B, words.
+
+    O(n) steps of O(B n^2); differentiable any number of times by autograd, at O(B n^3) memory.
+    """
+    n = arcs.size(1) - 1
+    elements = semiring.lift(arcs)
+    root, weights = elements[..., 0, 1:], elements[..., 1:, 1:]  # K B n, K B n n
+    position = torch.arange(n, device=arcs.device)
+    left = position < lengths.unsqueeze(1)
+    total = semiring.one(lengths.shape, arcs)
+    zero = semiring.zero((1, 1, 1), arcs)
+    for _ in range(n):
+        incoming = semiring.sum(weights, -2)
+        if single_root:
+            incoming = torch.where(left.sum(1, keepdim=True) == 1, root, incoming)
+        else:
+            incoming = _add(semiring, incoming, root)
+        word = incoming[0].detach().clamp(min=-1e300).masked_fill(~left, -torch.inf).argmax(1, keepdim=True)  # B 1
+        here = position == word
+        weight = _take(incoming, word, -1)  # K B 1
+        total = semiring.times(total, weight.masked_fill(~left.any(1, keepdim=True), 0.0).squeeze(-1))
+        onward = semiring.times(_take(weights, word.unsqueeze(2), -2), semiring.inverse(weight).unsqueeze(2))
+        into = _take(weights, word.unsqueeze(2), -1)  # K B n 1
+        gone = here.unsqueeze(1) | here.unsqueeze(2) | torch.eye(n, dtype=torch.bool, device=arcs.device)
+        weights = torch.where(gone, zero, _add(semiring, weights, semiring.times(into, onward)))
+        root = _add(semiring, root, semiring.times(_take(root, word, -1), onward.squeeze(2)))
+        left = left & ~here
+    return total
+
+
+def _take(elements: Tensor, index: Tensor, dim: int) -> Tensor:
+    """One place along an axis, which stays; index: B .. with 1 for the axes of places."""
+    shape = list(elements.shape)
+    shape[dim] = 1
+    return elements.gather(dim, index.expand(shape))
+
+
+def _add(semiring: ExactLogSemiring, x: Tensor, y: Tensor) -> Tensor:
+    return semiring.sum(torch.stack([x, y], -1), -1)
+
+
+class _Contraction(NamedTuple):
+    """A cycle that became one node.
+
+    heads: of the nodes of the cycle; enters: by head outside, the node of the cycle that its best arc goes to;
+    leaves: by dependent outside, the node of the cycle that its best arc comes from.
+    """
+
+    node: int
+    heads: dict[int, int]
+    enters: dict[int, int]
+    leaves: dict[int, int]
+
+
+def _best_heads(scores: Sequence[Sequence[float]], single_root: bool) -> list[int] | None:
+    """Heads of the words 1 .. n under scores[head][dependent], -inf where there is no arc; None if there is no tree.
+
+    A weight is a pair, compared first by its integer, then by its number; pairs are added and subtracted part by part,
+    which is all that the algorithm asks of weights.  With -1 in the arcs of the root and 0 in all others, a tree of one
+    root arc beats every tree of several, exactly, however large the numbers are.  Numbers are floats, or fractions
+    where some are so large that digits of others would be lost.
+    O(n^3) time at worst, O(n^2) where no cycle arises.
+    """
+    n = len(scores) - 1
+    great = any(abs(x) > LARGEST_POTENTIAL for row in scores for x in row if x > -float("inf"))
+    number = Fraction if great else float
+    arcs: Arcs = {
+        m: {
+            h: (-int(single_root and h == 0), number(scores[h][m]))
+            for h in range(n + 1)
+            if h != m and scores[h][m] > -float("inf")
+        }
+        for m in range(1, n + 1)
+    }
+    contractions: list[_Contraction] = []
+    while True:
+        if not all(arcs.values()):
+            return None
+        heads = {m: max(row, key=row.__getitem__) for m, row in arcs.items()}
+        cycle = _cycle(heads)
+        if not cycle:
+            break
+        contractions.append(_contract(arcs, {m: heads[m] for m in cycle}, n + 1 + len(contractions)))
+    for step in reversed(contractions):
+        head = heads.pop(step.node)
+        for m, u in step.leaves.items():
+            if heads.get(m) == step.node:
+                heads[m] = u
+        heads |= step.heads
+        heads[step.enters[head]] = head
+    found = [heads[m] for m in range(1, n + 1)]
+    return None if single_root and found.count(0) > 1 else found
+
+
+def _cycle(heads: dict[int, int]) -> list[int]:
+    """The nodes of some cycle; none if every node reaches the root."""
+    done = {0}
+    for start in heads:
+        path, node = {}, start
+        while node not in done and node not in path:
+            path[node] = len(path)
+            node = heads[node]
+        if node in path:
+            return list(path)[path[node] :]
+        done |= path.keys()
+    return []
+
+
+def _contract(arcs: Arcs, heads: dict[int, int], node: int) -> _Contraction:
+    """Make one node of a cycle, in place; an arc into it is worth its gain over the arc that it replaces."""
+    into: dict[int, Weight] = {}
+    enters: dict[int, int] = {}
+    leaves: dict[int, int] = {}
+    for m, inside in heads.items():
+        row = arcs.pop(m)
+        number, score = row[inside]
+        for h, weight in row.items():
+            gain = (weight[0] - number, weight[1] - score)
+            if h not in heads and (h not in into or gain > into[h]):
+                into[h], enters[h] = gain, m
+    for m, row in arcs.items():
+        choices = {u: row.pop(u) for u in heads if u in row}
+        if choices:
+            leaves[m] = max(choices, key=choices.__getitem__)
+            row[node] = choices[leaves[m]]
+    arcs[node] = into
+    return _Contraction(node, heads, enters, leaves)

@@ -33,8 +33,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.first_derivatives import first_derivatives_only
-from seqstruct.ops.trees import projective_best_tree, projective_marginals
 from seqstruct.ops.trees.projection import project_dependencies
+from seqstruct.ops.trees.projective import projective_best_tree, projective_marginals
 
 GRADIENTS = ("pipeline", "ste", "spigot", "marginal")
 

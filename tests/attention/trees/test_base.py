@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention import Shape, Site, get_attention, make_config
 from seqstruct.attention.trees.arc_scorer import ArcScorer
-from seqstruct.ops.chains.log_potentials import Rows
+from seqstruct.ops.rows import Rows
 from tests.ops.trees.enumeration import all_trees, indicators, scores_of
 
 DIM = 6

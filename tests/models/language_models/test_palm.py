@@ -12,7 +12,7 @@ from seqstruct.models.language_models.on_lstm import ONLSTMConfig, ONLSTMLanguag
 from seqstruct.models.language_models.palm import PaLM, PaLMConfig
 from seqstruct.models.language_models.prpn import PRPN, PRPNConfig, ReadingLayer
 from seqstruct.ops.cells import distance_gates, gated_attention
-from seqstruct.ops.trees.span_parsing import split_by_distances
+from seqstruct.ops.trees import split_by_distances
 from tests.models.building import dictionary_of, task_of
 
 DICTIONARY = dictionary_of("abcdefgh")

@@ -1,9 +1,6 @@
-"""Linear chains: enumeration, reference numbers, the paper's own backward pass, extremes, gradients."""
+"""Linear chains: enumeration, the definition, reference numbers, the paper's own backward pass, extremes, gradients."""
 
 from __future__ import annotations
-
-import itertools
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,58 +12,18 @@ from seqstruct.ops.chains import (
     chain_entropy,
     chain_log_partition,
     chain_marginals,
-    chain_potentials,
     chain_sample,
 )
-from seqstruct.ops.chains.log import chain_total, log_chain, log_chain_tangent
+from seqstruct.ops.chains.naive import chain_total
 from seqstruct.ops.chains.scaled import scaled_chain, scaled_chain_tangent
-from seqstruct.ops.semiring import EntropySemiring, LogSemiring, MaxSemiring, RealSemiring
+from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring, LogSemiring, MaxSemiring, RealSemiring
+from tests.ops.chains.enumeration import defined, derivatives, draw, enumerate_paths, exactly, indicators, masks
 from tests.ops.signed_log import Signed, chain_program, gradients, run
 
 INF = float("inf")
 OWN = ["c2_n10_lengths_with1", "c2_n12_extreme100", "c3_n7_forbidden", "c4_n6_extreme100", "c3_n8_lengths"]
 OUTSIDE = ["c2_n4", "c2_n15", "c2_n50_dp_lengths", "c3_n9", "c4_n7", "c5_n15_dp", "c5_n6", "babi_k2_c25", "babi_k3_c25"]
 SIZES = [(5, 2), (4, 3), (1, 3), (2, 2), (3, 7), (7, 1)]
-
-
-def draw(generator, B, N, C, spread=1.0, dtype=torch.float64):
-    unary = spread * torch.randn(B, N, C, generator=generator, dtype=dtype)
-    return unary, spread * torch.randn(B, max(0, N - 1), C, C, generator=generator, dtype=dtype)
-
-
-def enumerate_paths(unary, edge):
-    """All paths P N and their scores P, of one row."""
-    N, C = unary.shape
-    paths = torch.tensor(list(itertools.product(range(C), repeat=N)))
-    scores = unary[torch.arange(N), paths].sum(1)
-    return paths, scores + edge[torch.arange(N - 1), paths[:, :-1], paths[:, 1:]].sum(1)
-
-
-def exactly(unary, edge):
-    """All paths P N and their scores P less the greatest, of one row, added up as fractions."""
-    paths = list(itertools.product(range(unary.size(1)), repeat=len(unary)))
-    unary, edge = unary.tolist(), edge.tolist()
-
-    def score(path):
-        parts = [unary[t][c] for t, c in enumerate(path)]
-        parts += [edge[t][i][j] for t, (i, j) in enumerate(itertools.pairwise(path))]
-        return None if -INF in parts else sum(map(Fraction, parts))
-
-    scores = [score(path) for path in paths]
-    best = max(x for x in scores if x is not None)
-    less = torch.tensor([-INF if x is None else float(x - best) for x in scores], dtype=torch.float64)
-    return torch.tensor(paths), less, float(best)
-
-
-def indicators(paths, C):
-    node = torch.nn.functional.one_hot(paths, C).double()
-    return node, node[:, :-1, :, None] * node[:, 1:, None, :]
-
-
-def masks(lengths, N, left):
-    position = torch.arange(N)
-    ends = torch.tensor(lengths).unsqueeze(1)
-    return (position < N - ends) if left else (position >= ends)
 
 
 @pytest.mark.parametrize(("N", "C"), SIZES)
@@ -96,7 +53,7 @@ def test_one_recursion_many_semirings(generator, semiring):
         MaxSemiring: scores.max(),
         EntropySemiring: torch.special.entr(scores.softmax(0)).sum(),
     }[type(semiring)]
-    torch.testing.assert_close(chain_total(*chain_potentials(unary, edge, None), semiring)[0], expected)
+    torch.testing.assert_close(defined(unary, edge, semiring)[0], expected)
 
 
 @pytest.mark.parametrize("name", OWN + OUTSIDE)
@@ -142,18 +99,16 @@ def test_backward_pass_of_the_paper(generator, N, C):
             assert grad[0][place].item() == pytest.approx(expected[(letter, *place)].number(), abs=1e-12)
 
 
-@pytest.mark.parametrize(("N", "C"), [(2, 2), (5, 2), (9, 3), (4, 7), (50, 2)])
-def test_scaled_form_equals_log_space(generator, N, C):
-    parts = chain_potentials(*draw(generator, 3, N, C, spread=2.0), None)
-    direction = chain_potentials(*draw(generator, 3, N, C), None)
-    scaled = scaled_chain(*parts)
-    chain, node, pair = log_chain(*parts)
+@pytest.mark.parametrize(("N", "C"), [(1, 3), (2, 2), (5, 2), (9, 3), (4, 7), (50, 2)])
+def test_scaled_forms_equal_the_definition(generator, N, C):
+    potentials, direction = draw(generator, 3, N, C, spread=2.0), draw(generator, 3, N, C)
+    log_partition, marginals, tangent = derivatives(*potentials, direction, LogSemiring())
+    scaled = scaled_chain(*potentials)
     assert scaled.exact.all()
-    torch.testing.assert_close(scaled.log_partition, chain.log_partition)
-    torch.testing.assert_close(scaled.node, node, rtol=0, atol=1e-12)
-    torch.testing.assert_close(scaled.step, pair, rtol=0, atol=1e-12)
+    torch.testing.assert_close(scaled.log_partition, log_partition)
+    torch.testing.assert_close(scaled.marginals, marginals, rtol=0, atol=1e-12)
     found = scaled_chain_tangent(scaled.kept, scaled.loan, *direction)
-    torch.testing.assert_close(found, log_chain_tangent(chain, *direction), rtol=0, atol=1e-11)
+    torch.testing.assert_close(found, tangent, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize(("N", "C"), SIZES)
@@ -201,28 +156,31 @@ def test_padding_is_invisible(generator, left, C):
 
 @pytest.mark.parametrize("spread", [30.0, 100.0, 1000.0, 1e4])
 @pytest.mark.parametrize(("N", "C"), [(40, 2), (6, 8)])
-def test_rows_out_of_range_go_to_log_space(generator, N, C, spread):
+def test_rows_out_of_range_go_to_the_definition(generator, N, C, spread):
     unary, edge = draw(generator, 3, N, C)
     unary[1] *= spread
     edge[1] *= spread
     unary[1, 0, 0] += 100 * spread  # draws the scale of each step away from what counts in the end
     edge[1, :, 0, 1:] -= 50 * spread
     edge[1, -1, 0, :] -= 100 * spread
-    chain, expected, pair = log_chain(*chain_potentials(unary, edge, None))
+    weights = draw(generator, 3, N, C)
+    log_partition, marginals, truth = derivatives(unary, edge, weights, ExactLogSemiring())
     unary.requires_grad_(), edge.requires_grad_()
     node, found = chain_marginals(unary, edge)
-    torch.testing.assert_close(node, expected, rtol=0, atol=1e-9)
-    torch.testing.assert_close(found, pair, rtol=0, atol=1e-9)
-    weights = draw(generator, 3, N, C)
+    torch.testing.assert_close((node, found), marginals, rtol=0, atol=1e-9)
     grads = torch.autograd.grad((node * weights[0]).sum() + (found * weights[1]).sum(), (unary, edge))
-    truth = log_chain_tangent(chain, *chain_potentials(*weights, None))
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
-    torch.testing.assert_close(chain_log_partition(unary, edge), chain.log_partition, rtol=1e-13, atol=1e-9)
+    again = chain_log_partition(unary, edge)
+    torch.testing.assert_close(again, log_partition, rtol=1e-13, atol=1e-9)
+    first = torch.autograd.grad(again.sum(), (unary, edge), create_graph=True)
+    torch.testing.assert_close(first, marginals, rtol=0, atol=1e-9)
+    second = torch.autograd.grad((first[0] * weights[0]).sum() + (first[1] * weights[1]).sum(), (unary, edge))
+    torch.testing.assert_close(second, truth, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("N", "C"), [(700, 2), (700, 5), (2048, 3), (2048, 7), (4096, 2), (4096, 3), (4096, 5)])
 def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, N, C):
-    """Spreads 1 to 6, impossible steps, padding on either side; the truth is log space, to which all rows are sent."""
+    """Spreads 1 to 6, impossible steps, padding on either side; the truth is the definition, to which all rows go."""
     unary, edge = draw(generator, 5, N, C)
     unary, edge = (x * torch.tensor([1.0, 3.0, 6.0, 3.0, 3.0]).view(5, *[1] * (x.dim() - 1)) for x in (unary, edge))
     blocked = torch.rand(edge[0].shape, generator=generator) < 0.3
@@ -232,12 +190,13 @@ def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch,
     unary.requires_grad_(), edge.requires_grad_()
     weights = draw(generator, 5, N, C)
     calls = []
-    monkeypatch.setattr(linear_chain, "log_chain", lambda *x: calls.append(len(x[0])) or log_chain(*x))
+    monkeypatch.setattr(linear_chain, "chain_total", lambda *x: calls.append(x[0].size(1)) or chain_total(*x))
 
     def results():
         node, pair = chain_marginals(unary, edge, mask)
         grads = torch.autograd.grad((node * weights[0]).sum() + (pair * weights[1]).sum(), (unary, edge))
-        return chain_log_partition(unary, edge, mask), node, pair, *grads
+        with torch.no_grad():
+            return chain_log_partition(unary, edge, mask), node, pair, *grads
 
     found = results()
     assert not calls
@@ -321,7 +280,7 @@ def test_underflow_is_found():
     unary = torch.zeros(1, 3, 2, dtype=torch.float64)
     steps = torch.zeros(1, 2, 2, 2, dtype=torch.float64)
     steps[0, 0, :, 1], steps[0, 1, 0] = -920.0, -1150.0
-    assert not scaled_chain(*chain_potentials(unary, steps, None)).exact.any()
+    assert not scaled_chain(unary, steps).exact.any()
     assert chain_marginals(unary, steps).node[0, 1, 1] > 0.999
 
 
@@ -393,6 +352,16 @@ def test_no_graph_without_gradient(generator):
     assert not node.requires_grad and not pair.requires_grad and not kept
     with torch.no_grad():
         assert not chain_log_partition(*potentials).requires_grad
+
+
+def test_rows_out_of_range_in_inference_mode(generator):
+    unary, edge = draw(generator, 2, 5, 3)
+    unary[1, 2], unary[1, 3] = -1e30, -2e30
+    edge[1] *= 1e7
+    mask = masks([4, 5], 5, left=True)
+    with torch.inference_mode():
+        found = chain_marginals(unary.clone(), edge.clone(), mask.clone())
+    torch.testing.assert_close(found, chain_marginals(unary, edge, mask), rtol=0, atol=0)
 
 
 def test_backward_twice(generator):

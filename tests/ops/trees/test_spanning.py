@@ -8,9 +8,9 @@ import torch
 
 from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring
 from seqstruct.ops.trees import projective_marginals
-from seqstruct.ops.trees.elimination import eliminate
 from seqstruct.ops.trees.spanning import (
     GREATEST_INVERSE,
+    eliminate,
     spanning_best_tree,
     spanning_entropy,
     spanning_log_partition,

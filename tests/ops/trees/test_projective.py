@@ -1,4 +1,4 @@
-"""Projective trees: enumeration, reference numbers, the paper's own backward pass, extremes, gradients."""
+"""Projective trees: enumeration, the definition, reference numbers, the paper's own backward pass, extremes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.ops import trees as dependency
-from seqstruct.ops.semiring import EntropySemiring, LogSemiring, MaxSemiring, RealSemiring
+from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring, LogSemiring, MaxSemiring, RealSemiring
 from seqstruct.ops.trees import (
+    projective,
     projective_best_tree,
     projective_entropy,
     projective_log_partition,
     projective_marginals,
     projective_sample,
 )
-from seqstruct.ops.trees.chart import projective_total
 from seqstruct.ops.trees.layout import aligned_arcs, masked_arcs
-from seqstruct.ops.trees.log import log_trees, log_trees_tangent
+from seqstruct.ops.trees.naive import projective_total
 from seqstruct.ops.trees.scaled import scaled_trees, scaled_trees_tangent
 from tests.ops.signed_log import Signed, gradients, run, tree_program
 from tests.ops.trees.enumeration import (
@@ -41,6 +40,19 @@ roots = pytest.mark.parametrize("single_root", [False, True])
 def prepared(arcs):
     rows, arcs = aligned_arcs(arcs, None)
     return masked_arcs(arcs, rows), torch.full((len(arcs),), arcs.size(1) - 1)
+
+
+def defined(arcs, lengths, single_root, semiring):
+    """What a semiring says of all trees, by the definition, B."""
+    return semiring.value(projective_total(semiring.lift(arcs), lengths, single_root, semiring))
+
+
+def derivatives(arcs, lengths, single_root, direction, semiring):
+    """Log-partition, marginals and their derivative along a direction, by the definition under autograd."""
+    leaf = arcs.detach().clone().requires_grad_()
+    total = defined(leaf, lengths, single_root, semiring)
+    (marginals,) = torch.autograd.grad(total.sum(), leaf, create_graph=True)
+    return total.detach(), marginals.detach(), *torch.autograd.grad((marginals * direction).sum(), leaf)
 
 
 @pytest.mark.parametrize(("single_root", "counts"), [(False, [1, 3, 12, 55]), (True, [1, 2, 7, 30])])
@@ -80,7 +92,7 @@ def test_one_recursion_many_semirings(generator, semiring, single_root):
         MaxSemiring: scores.max(),
         EntropySemiring: torch.special.entr(scores.softmax(0)).sum(),
     }[type(semiring)]
-    torch.testing.assert_close(projective_total(arcs, lengths, single_root, semiring)[0], expected)
+    torch.testing.assert_close(defined(arcs, lengths, single_root, semiring)[0], expected)
 
 
 @pytest.mark.parametrize("name", OWN + OUTSIDE)
@@ -121,28 +133,20 @@ def test_backward_pass_of_the_paper(generator, n):
 
 @roots
 @pytest.mark.parametrize("n", [1, 2, 7, 13])
-def test_three_forms_agree(generator, n, single_root):
-    """The chart over the log semiring with derivatives by autograd, log space, scaled."""
+def test_scaled_form_equals_the_definition(generator, n, single_root):
     arcs, lengths = prepared(draw_arcs(generator, 3, n, spread=2.0))
     lengths = torch.tensor([n, max(0, n - 1), n // 2])
     real = torch.arange(n + 1) <= lengths.unsqueeze(1)
-    arcs = arcs.masked_fill(~(real.unsqueeze(1) & real.unsqueeze(2)), -INF).requires_grad_()
+    arcs = arcs.masked_fill(~(real.unsqueeze(1) & real.unsqueeze(2)), -INF)
     direction = draw_arcs(generator, 3, n)
-    total = projective_total(arcs, lengths, single_root, LogSemiring())
-    (marginals,) = torch.autograd.grad(total.sum(), arcs, create_graph=True)
-    (tangent,) = torch.autograd.grad((marginals * direction).sum(), arcs)
-    scaled = scaled_trees(arcs.detach(), lengths, single_root)
-    trees, found = log_trees(arcs.detach(), lengths, single_root)
+    scaled = scaled_trees(arcs, lengths, single_root)
     assert scaled.exact.all()
-    for log_partition in (trees.log_partition, scaled.log_partition):
-        torch.testing.assert_close(log_partition, total, rtol=0, atol=1e-11)
-    for one in (found, scaled.marginals):
-        torch.testing.assert_close(one, marginals, rtol=0, atol=1e-12)
-    for one in (
-        log_trees_tangent(trees, direction, single_root),
-        scaled_trees_tangent(scaled.kept, scaled.loan, direction, single_root),
-    ):
-        torch.testing.assert_close(one, tangent, rtol=0, atol=1e-12)
+    found = scaled_trees_tangent(scaled.kept, scaled.loan, direction, single_root)
+    for semiring in (LogSemiring(), ExactLogSemiring()):
+        total, marginals, tangent = derivatives(arcs, lengths, single_root, direction, semiring)
+        torch.testing.assert_close(scaled.log_partition, total, rtol=0, atol=1e-11)
+        torch.testing.assert_close(scaled.marginals[0], marginals, rtol=0, atol=1e-12)
+        torch.testing.assert_close(found, tangent, rtol=0, atol=1e-12)
 
 
 @roots
@@ -152,7 +156,8 @@ def test_gradcheck(generator, n, single_root):
     mask, _ = padding([n, n - 1], n, left=True)
     for form in (projective_marginals, projective_entropy, projective_log_partition):
         assert torch.autograd.gradcheck(lambda x, form=form: form(x, mask, single_root=single_root), arcs)
-    assert torch.autograd.gradgradcheck(lambda x: projective_log_partition(x, mask, single_root=single_root), arcs)
+    for form in (projective_entropy, projective_log_partition):
+        assert torch.autograd.gradgradcheck(lambda x, form=form: form(x, mask, single_root=single_root), arcs)
 
 
 @roots
@@ -188,28 +193,31 @@ def test_padding_is_invisible(generator, left, single_root):
 
 @roots
 @pytest.mark.parametrize("spread", [100.0, 1000.0, 1e4])
-def test_rows_out_of_range_go_to_log_space(generator, spread, single_root):
+def test_rows_out_of_range_go_to_the_definition(generator, spread, single_root):
     arcs = draw_arcs(generator, 3, 9)
     arcs[1] *= spread
     # The best head of every word but one is a word of its own kind: no tree is made of such arcs.
     arcs[1, 2, 1], arcs[1, 1, 2] = 10 * spread, 10 * spread
     prepared_arcs, lengths = prepared(arcs)
     assert not scaled_trees(prepared_arcs, lengths, single_root).exact.all()
-    trees, expected = log_trees(prepared_arcs, lengths, single_root)
+    weights = draw_arcs(generator, 3, 9)
+    total, expected, truth = derivatives(prepared_arcs, lengths, single_root, weights, ExactLogSemiring())
     arcs.requires_grad_()
     marginals = projective_marginals(arcs, single_root=single_root)
     torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-9)
-    weights = draw_arcs(generator, 3, 9)
     (grad,) = torch.autograd.grad((marginals * weights).sum(), arcs)
-    truth = log_trees_tangent(trees, weights, single_root)
     torch.testing.assert_close(grad, truth, rtol=0, atol=1e-9)
     found = projective_log_partition(arcs, single_root=single_root)
-    torch.testing.assert_close(found, trees.log_partition, rtol=1e-13, atol=1e-9)
+    torch.testing.assert_close(found, total, rtol=1e-13, atol=1e-9)
+    (first,) = torch.autograd.grad(found.sum(), arcs, create_graph=True)
+    torch.testing.assert_close(first, expected, rtol=0, atol=1e-9)
+    (second,) = torch.autograd.grad((first * weights).sum(), arcs)
+    torch.testing.assert_close(second, truth, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("n", "single_root"), [(64, True), (150, True), (200, False), (300, False)])
 def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, n, single_root):
-    """Spreads 1 to 6, impossible arcs, padding on either side; the truth is log space, to which all rows are sent."""
+    """Spreads 1 to 6, impossible arcs, padding on either side; the truth is the definition, to which all rows go."""
     arcs = draw_arcs(generator, 4, n) * torch.tensor([1.0, 3.0, 6.0, 3.0]).view(4, 1, 1)
     blocked = torch.rand(n + 1, n + 1, generator=generator) < 0.3
     arcs[3].masked_fill_(blocked.index_fill(0, torch.tensor([0]), False), -INF)
@@ -217,8 +225,8 @@ def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch,
     mask[0, : n // 3], mask[3, n - 11 :] = True, True
     arcs.requires_grad_()
     weights = draw_arcs(generator, 4, n)
-    calls = []
-    monkeypatch.setattr(dependency, "log_trees", lambda *x: calls.append(len(x[0])) or log_trees(*x))
+    calls, total = [], projective_total
+    monkeypatch.setattr(projective, "projective_total", lambda *x: calls.append(x[0].size(1)) or total(*x))
 
     def results():
         marginals = projective_marginals(arcs, mask, single_root=single_root)
@@ -231,7 +239,7 @@ def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch,
     torch.testing.assert_close(found[1].sum((1, 2)), (~mask).sum(1).double(), rtol=1e-12, atol=0)
     if n > 200:
         return
-    monkeypatch.setattr(dependency, "scaled_trees", lambda *x: (y := scaled_trees(*x))._replace(exact=~y.exact))
+    monkeypatch.setattr(projective, "scaled_trees", lambda *x: (y := scaled_trees(*x))._replace(exact=~y.exact))
     truth = results()
     assert calls == [4, 4]
     torch.testing.assert_close(found[0], truth[0], rtol=1e-13, atol=0)
@@ -361,6 +369,16 @@ def test_no_graph_without_gradient(generator):
             assert not projective_log_partition(arcs).requires_grad
     assert not kept
     assert not projective_best_tree(arcs).score.requires_grad
+
+
+def test_rows_out_of_range_in_inference_mode(generator):
+    arcs = draw_arcs(generator, 2, 4)
+    arcs[1] *= 1e5
+    arcs[1, 2, 1], arcs[1, 1, 2] = 1e6, 1e6
+    mask, _ = padding([4, 3], 4, left=True)
+    with torch.inference_mode():
+        found = projective_marginals(arcs.clone(), mask.clone())
+    assert torch.equal(found, projective_marginals(arcs, mask))
 
 
 def test_backward_twice(generator):

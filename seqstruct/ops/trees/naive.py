@@ -39,13 +39,12 @@ class _Table:
 
 
 def projective_total(arcs: Tensor, lengths: Tensor, single_root: bool, semiring: LogSemiring) -> Tensor:
-    """What the semiring says of all projective trees of each row, B.
+    """The sum, over all projective trees of each row, of the product of their arcs; an element K B.
 
-    arcs: B N N log potentials, [b, h, m]: m takes the head h, position 0 is the root; lengths: B, words of each row.
-    Differentiable as often as the semiring's operations are.
+    arcs: K B N N, elements of the semiring, [h, m]: m takes the head h, position 0 is the root; lengths: B, words of
+    each row.  Differentiable as often as the semiring's operations are.
     """
-    B, N = arcs.shape[:2]
-    scores = semiring.lift(arcs)
+    B, N = arcs.shape[1:3]
     ones, zeros = semiring.one((B, N), arcs), semiring.zero((B, N), arcs)
     right_by_left, right_by_right, left_by_left, left_by_right = (
         _Table(semiring, ones, by_left_end) for by_left_end in (True, False, True, False)
@@ -56,8 +55,8 @@ def projective_total(arcs: Tensor, lengths: Tensor, single_root: bool, semiring:
     for w in range(1, N):
         halves = semiring.times(right_by_left.latest(w), left_by_right.latest(w))
         halves = semiring.sum(halves, -2)
-        open_right.append(semiring.times(halves, scores.diagonal(w, -2, -1)), N)
-        open_left.append(semiring.times(halves, scores.diagonal(-w, -2, -1)), N)
+        open_right.append(semiring.times(halves, arcs.diagonal(w, -2, -1)), N)
+        open_left.append(semiring.times(halves, arcs.diagonal(-w, -2, -1)), N)
         right = semiring.sum(semiring.times(open_right.latest(w, skip=1), right_by_right.latest(w)), -2)
         left = semiring.sum(semiring.times(left_by_left.latest(w), open_left.latest(w)), -2)
         totals.append(right[..., 0])
@@ -69,4 +68,4 @@ def projective_total(arcs: Tensor, lengths: Tensor, single_root: bool, semiring:
         right_by_left.append(right, N)
     stacked = torch.stack(totals, -1)
     index = lengths.view(1, B, 1).expand(stacked.size(0), B, 1)
-    return semiring.value(stacked.gather(-1, index).squeeze(-1))
+    return stacked.gather(-1, index).squeeze(-1)

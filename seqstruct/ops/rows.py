@@ -1,7 +1,4 @@
-"""What chains and trees have in common: rows padded on either side, and log potentials that are numbers.
-
-A log potential is any real number or -inf (impossible).
-"""
+"""Rows of a batch that are padded on either side."""
 
 from __future__ import annotations
 
@@ -11,10 +8,6 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.masking import check_padding_mask
-from seqstruct.ops.semiring import add_exactly, shares
-
-LOWEST = -1e300  # stands for -inf where that is subtracted
-LARGEST_POTENTIAL = 2.0**20  # beyond it sums in float64 lose more than 1e-10
 
 
 class Rows(NamedTuple):
@@ -52,6 +45,10 @@ class Rows(NamedTuple):
             return torch.full((batch,), length, device=device)
         return self.real.sum(1)
 
+    def select(self, rows: Tensor) -> Rows:
+        """Some of the rows, R long."""
+        return Rows(*(x if x is None else x.index_select(0, rows) for x in self))
+
     def to_front(self, x: Tensor, *dims: int, root: bool = False) -> Tensor:
         """Roll each row of x (B ..) along axes of positions, so that padding comes last.
 
@@ -80,44 +77,3 @@ def _roll(x: Tensor, shift: Tensor, dims: tuple[int, ...], root: bool) -> Tensor
         shape[0], shape[dim] = index.shape
         x = x.gather(dim, index.view(shape).expand([x.size(0) if d == 0 else s for d, s in enumerate(x.shape)]))
     return x
-
-
-def level_(log_potentials: Tensor, *dims: int) -> Tensor:
-    """Subtract the maximum over some axes, in place; what was subtracted, without these axes, LOWEST where all is -inf.
-
-    Numbers far from the maximum may lose digits.
-    """
-    highest = log_potentials.amax(dims, keepdim=True).clamp_(min=LOWEST)
-    log_potentials.sub_(highest)
-    return highest.squeeze(dims)
-
-
-def level_exactly(log_potentials: Tensor, *dims: int) -> tuple[Tensor, Tensor, Tensor]:
-    """`level_` of a copy: what is left, what rounding took from it, and what was subtracted."""
-    highest = log_potentials.amax(dims, keepdim=True).clamp_(min=LOWEST)
-    return *add_exactly(log_potentials, -highest), highest.squeeze(dims)
-
-
-def finite_sum(levels: Tensor) -> Tensor:
-    """Over axis 1, of what was subtracted where anything was possible."""
-    return levels.masked_fill(levels <= LOWEST, 0.0).sum(1)
-
-
-def choice(left: Tensor, right: Tensor, rest: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The sum over an axis of exp(left + right + rest), all of one shape or broadcast.
-
-    Returns the greatest left + right, the logarithm of the sum less that, and the share of each term.  However large
-    left and right are, no digit of rest is lost.
-    """
-    score, lost = add_exactly(left, right)
-    best = score.amax(dim)
-    terms = (score - best.unsqueeze(dim) + (rest + lost)).masked_fill_(score == -torch.inf, -torch.inf)
-    return best, *shares(terms, dim)
-
-
-def refuse_what_is_no_number(name: str, log_potentials: Tensor) -> None:
-    """Raise ValueError, naming the first place, if a log potential is NaN or +inf."""
-    wrong = ~(log_potentials < torch.inf)
-    if bool(wrong.any()):
-        place = wrong.nonzero()[0].tolist()
-        raise ValueError(f"{name}: expected numbers or -inf, got {float(log_potentials[tuple(place)])} at {place}")

@@ -23,7 +23,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.chains.log_potentials import LARGEST_POTENTIAL, level_
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, level_
+from seqstruct.ops.marginals import Pass
 from seqstruct.ops.workspace import Loan, Pool
 
 SMALLEST_TOTAL = 1e-285
@@ -158,37 +159,34 @@ class ScanSpace:
             return _Tangent(self.values, self.sizes[0])
 
 
-class Scan(NamedTuple):
-    """node: C N B and step: C C M B, marginals; exact: B bool; log_partition: B, any numbers where it is not wanted.
-
-    loan: holds the tree; kept: tensors that the tangent needs.
+class KeptOfScan(NamedTuple):
+    """buffer: of the tree; step: C C M B, marginals; alpha: C N B, beta: C M B, vectors before and behind each step;
+    inverse: M B, of the weight of all paths around it.
     """
 
-    node: Tensor
+    buffer: Tensor
     step: Tensor
-    exact: Tensor
-    log_partition: Tensor
-    loan: Loan[ScanSpace]
-    kept: tuple[Tensor, ...]
+    alpha: Tensor
+    beta: Tensor
+    inverse: Tensor
 
 
-def scan(start: Tensor, steps: Tensor, entering: Tensor, need_total: bool) -> Scan:
-    """From log potentials start B C, steps B M C C and entering B M C, M >= 1, of any floating type.
+def scan(unary: Tensor, edge: Tensor, need_total: bool) -> Pass:
+    """From log potentials unary B N C and edge B N-1 C C, N >= 2, of any floating type.
 
-    entering: of the state that each step leads to, to be added to the steps; need_total: whether the log-partition is
-    wanted.
-    O(B M C^3) time, O(B M C^2) memory.
+    O(B N C^3) time, O(B N C^2) memory.
     """
-    B, M, C = steps.shape[:3]
-    loan = POOL.borrow((M, C, B, steps.device), lambda: ScanSpace(M, C, B, steps.device))
+    B, M, C = edge.shape[:3]
+    loan = POOL.borrow((M, C, B, edge.device), lambda: ScanSpace(M, C, B, edge.device))
     space, tree = loan.space, loan.space.values
     # Each kind of potentials is brought to a maximum of 0 before they meet, lest digits are lost in a great number.
-    highest = level_(tree.leaves.copy_(steps.permute(2, 3, 1, 0)), 0, 1)  # M B
-    states = tree.leaves.new_empty(C, M, B).copy_(entering.permute(2, 1, 0))
+    highest = level_(tree.leaves.copy_(edge.permute(2, 3, 1, 0)), 0, 1)  # M B
+    states = tree.leaves.new_empty(C, M, B).copy_(unary[:, 1:].permute(2, 1, 0))
     highest += level_(states, 0)
     # Where no sum of the two is within reach of 0 nothing is left of the step, and its row is not exact.
     of_both = tree.leaves.add_(states).amax((0, 1)).clamp_(min=-LARGEST_POTENTIAL).add_(math.log(C))
     tree.leaves.sub_(of_both).exp_()
+    start = unary[:, 0]
     tree.first.copy_(start.softmax(1, dtype=torch.float64).t())
     _fill(tree, C)
     alpha, beta = tree.in_time(tree.vectors)
@@ -202,7 +200,8 @@ def scan(start: Tensor, steps: Tensor, entering: Tensor, need_total: bool) -> Sc
         log_partition += start.double().logsumexp(1) + sum(divisor[0].log().sum(0) for divisor in tree.divisors)
     inverse = around.clamp_(min=SMALLEST_TOTAL).reciprocal_()
     step.mul_(inverse)
-    return Scan(_nodes(step), step, exact, log_partition, loan, (space.buffer, step, alpha, beta, inverse))
+    kept = KeptOfScan(space.buffer, step, alpha, beta, inverse)
+    return Pass(_batch_first(step), log_partition, exact, kept, loan)
 
 
 def _fill(tree: _Tree, states: int) -> None:
@@ -217,37 +216,35 @@ def _fill(tree: _Tree, states: int) -> None:
         _sum_of_products(pairs, out)
 
 
-def _nodes(step: Tensor) -> Tensor:
-    """C M+1 B, of every state what C C M B says of the step that leaves it, of the last one of the step before it."""
+def _batch_first(step: Tensor) -> tuple[Tensor, Tensor]:
+    """B N C and B N-1 C C: of every state what C C M B says of the step that leaves it, of the last one of the step
+    before it; and of every step.
+    """
     C, _, M, B = step.shape
     nodes = step.new_empty(C, M + 1, B)
     torch.sum(step, 1, out=nodes.narrow(1, 0, M))
     torch.sum(step.select(2, M - 1), 0, out=nodes.select(1, M))
-    return nodes
+    return nodes.permute(2, 1, 0), step.permute(3, 2, 0, 1)
 
 
 def scan_tangent(
-    loan: Loan[ScanSpace],
-    kept: tuple[Tensor, ...],
-    start: Tensor | None,
-    steps: Tensor,
-    entering: Tensor | None,
+    kept: KeptOfScan, loan: Loan[ScanSpace], unary: Tensor | None, edge: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Derivatives of the marginals, C N B and C C M B, in a direction as of the arguments of `scan`, None for 0."""
+    """Derivatives of the marginals, B N C and B N-1 C C, in a direction of the log potentials; None for 0."""
     _, step, alpha, beta, inverse = kept
     tree, tangent = loan.space.values, loan.space.tangent
     M, C, B = loan.space.sizes
-    direction = step.new_empty(C, C, M, B).copy_(steps.permute(2, 3, 1, 0))
-    if entering is not None:
-        direction.add_(entering.permute(2, 1, 0))
+    direction = step.new_empty(C, C, M, B).copy_(edge.permute(2, 3, 1, 0))
+    if unary is not None:
+        direction.add_(unary[:, 1:].permute(2, 1, 0))
     direction.sub_((direction * step).sum((0, 1)))
     change = tree.leaves * direction
     _sum_of_products(zip(alpha.narrow(1, 0, M).unsqueeze(1), change, strict=True), tangent.leaves[0])
     _sum_of_products(zip(beta.unsqueeze(1), change.unbind(1), strict=True), tangent.leaves[1])
-    if start is None:
+    if unary is None:
         tangent.first.zero_()
     else:
-        start = start.t().double()
+        start = unary[:, 0].t().double()
         torch.mul(tree.first, start - (start * step[:, :, 0].sum(1)).sum(0), out=tangent.first)
     for added, order, out in zip(tangent.added, (tree.rev, tree.turned), tangent.directions, strict=True):
         torch.index_select(added, 1, order, out=out)
@@ -260,7 +257,7 @@ def scan_tangent(
     d_alpha, d_beta = tree.in_time(tangent.vectors)
     d_step = (d_alpha.narrow(1, 0, M).unsqueeze(1) * beta).addcmul_(alpha.narrow(1, 0, M).unsqueeze(1), d_beta)
     d_step.mul_(tree.leaves).mul_(inverse).addcmul_(step, direction)
-    return _nodes(d_step), d_step
+    return _batch_first(d_step)
 
 
 def _sum_of_products(pairs: Iterable[tuple[Tensor, Tensor]], out: Tensor) -> None:
