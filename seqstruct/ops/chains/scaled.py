@@ -1,9 +1,9 @@
 """Marginals of linear chains in scaled probability space, float64: a scan for few states, a sweep for many.
 
-The scan is `chains.scan`.  In the sweep every matrix of a step is divided by its greatest entry, the forward
-vector by its sum at every step and the backward one by the same, so that their product sums to 1; where no backward
-entry is above RANGE_OF_SWEEP and no sum below its inverse, nothing was lost that matters.  A row with potentials too
-large to be added up without loss is not exact either.
+The scan is `chains.scan`.  In the sweep every matrix of a step is divided by its greatest entry, the forward vector by
+its sum at every step and the backward one by the same, so that their product sums to 1; where no backward entry is
+above RANGE_OF_SWEEP and no sum below its inverse, nothing was lost that matters.  A row with potentials too large to be
+added up without loss is not exact either.
 `exact` says for which rows a form can be trusted.  Derivatives are taken along a centred direction in both.
 """
 
@@ -52,7 +52,7 @@ def scaled_chain_tangent(
     """The second pass, in a direction of the log potentials, None for 0."""
     if isinstance(kept, KeptOfScan):
         return scan_tangent(kept, loan, unary, edge)
-    return _sweep_tangent(kept, torch.zeros_like(kept.node) if unary is None else unary.double(), edge.double())
+    return _sweep_tangent(kept, unary, edge)
 
 
 def _centred(direction: Tensor, marginals: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -86,12 +86,14 @@ def _sweep(unary: Tensor, edge: Tensor) -> Pass:
     return Pass((node, step), log_partition, exact, KeptOfSweep(matrices, alpha, beta, step, node), None)
 
 
-def _sweep_tangent(kept: KeptOfSweep, unary: Tensor, edge: Tensor) -> tuple[Tensor, Tensor]:
+def _sweep_tangent(kept: KeptOfSweep, unary: Tensor | None, edge: Tensor) -> tuple[Tensor, Tensor]:
     matrices, alpha, beta, step, node = kept
-    M = edge.size(1)
-    steps = _centred(edge + unary[:, 1:].unsqueeze(2), step, (2, 3))
+    M, start, steps = edge.size(1), torch.zeros_like(node[:, 0]), edge.double()
+    if unary is not None:
+        start, steps = unary[:, 0].double(), steps + unary[:, 1:].unsqueeze(2)
+    steps = _centred(steps, step, (2, 3))
     d_matrices = matrices * steps
-    forward = [(alpha[:, 0] * _centred(unary[:, 0], node[:, 0], (1,))).unsqueeze(1)]
+    forward = [(alpha[:, 0] * _centred(start, node[:, 0], (1,))).unsqueeze(1)]
     backward = [torch.zeros_like(beta[:, 0]).unsqueeze(2)]
     from_left = torch.matmul(alpha[:, :-1].unsqueeze(2), d_matrices)  # B M 1 C
     from_right = torch.matmul(d_matrices, beta[:, 1:].unsqueeze(3))  # B M C 1
