@@ -12,19 +12,16 @@ reserved.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from statistics import median
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from seqstruct.attention.softmax.base import Cache
 from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
-from seqstruct.benchmarks.timing import Place, machine, table
+from seqstruct.benchmarks.timing import Place, draw, machine, megabytes, table, turns
 from seqstruct.ops.memory import bounded_memory, linear_attention
 from seqstruct.ops.memory.feature_maps import EluMap, FeatureMap, GaussianMap
 from seqstruct.plots.curves import Curves, log_panels
@@ -45,12 +42,8 @@ def run(
 ) -> str:
     """The tables of the sections (all by default); `plot`: a picture of the curves, with the section in its name.
 
-    Raises ValueError on a length or a number of repeats below 1, and on a section or a device that is not to be had.
+    Raises ValueError on a device that is not to be had.
     """
-    if min(lengths) < 1 or repeats < 1:
-        raise ValueError(f"expected lengths and repeats of 1 or more, got {min(lengths)} and {repeats}")
-    if unknown := sorted(set(sections or ()) - set(SECTIONS)):
-        raise ValueError(f"no section {', '.join(unknown)}; sections: {', '.join(SECTIONS)}")
     place = Place.of(device, "float32")
     tables = []
     for section in SECTIONS:
@@ -103,7 +96,7 @@ def _steps(lengths: Sequence[int], repeats: int, place: Place) -> tuple[dict, di
             made = GaussianMap(projection, True, projection[:, 0])
             steps[f"rfa, {features} features"] = featured(made, features, place)
         steps["abc_mlp, 32 slots"] = bounded(32, place)
-        found = _turns({name: step for name, (step, _) in steps.items()}, repeats, 8, place)
+        found = turns({name: step for name, (step, _) in steps.items()}, repeats, 2, 8, place)
         for name, (_, size) in steps.items():
             times.setdefault(name, {})[length] = found[name]
             sizes.setdefault(name, {})[length] = size
@@ -166,7 +159,7 @@ def decoders(lengths: Sequence[int], repeats: int, conditional: bool, place: Pla
     for length in lengths:
         for times, reorder in ((done.greedy, False), (done.beam, True)):
             prefixes = {name: Prefix(model, length, BATCH, place, reorder) for name, model in models.items()}
-            found = _turns({name: prefix.step for name, prefix in prefixes.items()}, repeats, 1, place)
+            found = turns({name: prefix.step for name, prefix in prefixes.items()}, repeats, place=place)
             for name, milliseconds in found.items():
                 times.setdefault(name, {})[length] = milliseconds
             del prefixes
@@ -198,25 +191,6 @@ def _megabytes_after_a_step(model: nn.Module, length: int, place: Place) -> tupl
     return sum(used_megabytes(state) for state in found), megabytes(found)
 
 
-def _turns(steps: Mapping[str, Callable[[], Tensor]], repeats: int, at_once: int, place: Place) -> dict[str, float]:
-    """Medians in milliseconds of `repeats` turns, each the mean of `at_once` steps, after two that do not count."""
-    times: dict[str, list[float]] = {name: [] for name in steps}
-    for turn in range(2 + repeats):
-        for name, step in steps.items():
-            start = time.perf_counter()
-            for _ in range(at_once):
-                result = step()
-            place.finished(result)
-            if turn >= 2:
-                times[name].append(1e3 * (time.perf_counter() - start) / at_once)
-    return {name: median(found) for name, found in times.items()}
-
-
-def megabytes(state: Any) -> float:
-    """10^6 bytes of the tensors of a state."""
-    return sum(tensor.nbytes for tensor in tree_leaves(state)) / 1e6
-
-
 def used_megabytes(state: Any) -> float:
     """The same of what is read: of a cache the cells in use, of another state all."""
     if isinstance(state, Cache):
@@ -230,4 +204,4 @@ def _vectors(place: Place) -> tuple[Tensor, ...]:
 
 
 def _draw(place: Place, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1)).to(place.device)
+    return draw(1, *shape).detach().to(place.device)

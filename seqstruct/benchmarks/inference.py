@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from math import log
 
 import torch
 from torch import Tensor
 
-from seqstruct.benchmarks.timing import Contestant, machine, measure, table
+from seqstruct.benchmarks.timing import Contestant, draw, machine, measure, peer, table
 from seqstruct.ops.chains import chain_marginals
 from seqstruct.ops.trees import projective_marginals, spanning_marginals
 
@@ -26,18 +25,11 @@ TREES = [(20, 25), (32, 40)]  # batch, words
 LONG_CHAINS, LONG_TREES = [256, 512, 1024, 2048, 4096], [100, 200, 300, 400]
 STATES = [2, 3, 5]
 OURS = "seqstruct"
-SECTIONS = ("peers", "lengths")
+PEERS = {"torch_struct": "torch_struct", "supar": "supar.structs"}  # modules
 
 
 def run(lengths: Sequence[int] | None, repeats: int, sections: Sequence[str] | None = None) -> str:
-    """The tables of the sections (all by default), at given lengths or at those of the module.
-
-    Raises ValueError on a length below 1 and on a section that there is not.
-    """
-    if lengths and min(lengths) < 1:
-        raise ValueError(f"expected lengths of 1 or more, got {min(lengths)}")
-    if unknown := sorted(set(sections or ()) - set(SECTIONS)):
-        raise ValueError(f"no section {', '.join(unknown)}; sections: {', '.join(SECTIONS)}")
+    """The tables of the sections, peers and lengths (all by default), at given lengths or at those of the module."""
     tables = {"peers": _beside_peers, "lengths": _by_length}
     shown = [make(lengths, repeats) for name, make in tables.items() if not sections or name in sections]
     return f"Marginals, float32; medians of {repeats}\n{machine()}\n" + "\n\n".join(shown)
@@ -56,7 +48,7 @@ def _beside_peers(lengths: Sequence[int] | None, repeats: int) -> str:
         for name, timing in timings.items():
             ratio = "" if name == OURS else f"{timing.both / timings[OURS].both:.1f}"
             rows.append([case, name, f"{timing.forward:.2f}", f"{timing.both:.2f}", ratio, f"{timing.kept:.1f}"])
-    absent = [name for name in ("torch_struct", "supar") if _peer(name) is None]
+    absent = [name for name in PEERS if peer(PEERS[name]) is None]
     note = f"not installed: {', '.join(absent)}\n" if absent else ""
     return note + table(["case", "", "forward ms", "forward+backward ms", "times ours", "kept MB"], rows)
 
@@ -80,12 +72,12 @@ def chain(batch: int, length: int, states: int) -> dict[str, Contestant]:
     """Edge marginals of linear chains; the peer's edges lie [to, from]."""
     unary, edge = draw(1, batch, length, states), draw(2, batch, length - 1, states, states)
     contestants = {OURS: contestant(lambda: chain_marginals(unary, edge).edge, [unary, edge])}
-    peer = _peer("torch_struct")
-    if peer and length > 1:
+    other = peer(PEERS["torch_struct"])
+    if other and length > 1:
         folded = edge.detach() + unary.detach()[:, 1:].unsqueeze(2)
         folded[:, 0] += unary.detach()[:, 0].unsqueeze(2)
         folded = folded.transpose(2, 3).contiguous().requires_grad_()
-        contestants["torch-struct"] = contestant(lambda: peer.LinearChainCRF(folded).marginals, [folded])
+        contestants["torch-struct"] = contestant(lambda: other.LinearChainCRF(folded).marginals, [folded])
     return contestants
 
 
@@ -93,12 +85,12 @@ def projective(batch: int, words: int) -> dict[str, Contestant]:
     """Arc marginals of projective trees of any number of root arcs."""
     arcs = draw(1, batch, words + 1, words + 1)
     contestants = {OURS: contestant(lambda: projective_marginals(arcs), [arcs])}
-    if peer := _peer("torch_struct"):
+    if other := peer(PEERS["torch_struct"]):
         inner = _root_on_diagonal(arcs)
-        contestants["torch-struct"] = contestant(lambda: peer.DependencyCRF(inner).marginals, [inner])
-    if other := _peer("supar"):
+        contestants["torch-struct"] = contestant(lambda: other.DependencyCRF(inner).marginals, [inner])
+    if supar := peer(PEERS["supar"]):
         by_word = arcs.detach().transpose(1, 2).contiguous().requires_grad_()
-        contestants["supar"] = contestant(lambda: other.DependencyCRF(by_word, multiroot=True).marginals, [by_word])
+        contestants["supar"] = contestant(lambda: supar.DependencyCRF(by_word, multiroot=True).marginals, [by_word])
     return contestants
 
 
@@ -106,18 +98,13 @@ def spanning(batch: int, words: int) -> dict[str, Contestant]:
     """Arc marginals of all trees of any number of root arcs."""
     arcs = draw(1, batch, words + 1, words + 1)
     contestants = {OURS: contestant(lambda: spanning_marginals(arcs), [arcs])}
-    if peer := _peer("torch_struct"):
+    if other := peer(PEERS["torch_struct"]):
         inner = _root_on_diagonal(arcs)
-        contestants["torch-struct"] = contestant(lambda: peer.NonProjectiveDependencyCRF(inner).marginals, [inner])
-    if other := _peer("supar"):
+        contestants["torch-struct"] = contestant(lambda: other.NonProjectiveDependencyCRF(inner).marginals, [inner])
+    if supar := peer(PEERS["supar"]):
         by_word = arcs.detach().transpose(1, 2).contiguous().requires_grad_()
-        contestants["supar"] = contestant(lambda: other.MatrixTree(by_word, multiroot=True).marginals, [by_word])
+        contestants["supar"] = contestant(lambda: supar.MatrixTree(by_word, multiroot=True).marginals, [by_word])
     return contestants
-
-
-def draw(seed: int, *shape: int) -> Tensor:
-    """A leaf of random potentials."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
 
 
 def contestant(forward: Callable[[], Tensor], leaves: Sequence[Tensor]) -> Contestant:
@@ -130,10 +117,3 @@ def _root_on_diagonal(arcs: Tensor) -> Tensor:
     inner = arcs.detach()[:, 1:, 1:].clone()
     inner.diagonal(dim1=1, dim2=2).copy_(arcs.detach()[:, 0, 1:])
     return inner.requires_grad_()
-
-
-def _peer(name: str):
-    try:
-        return import_module({"supar": "supar.structs"}.get(name, name))
-    except ImportError:
-        return None

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from statistics import median
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from seqstruct.attention.base import Attention, Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
-from seqstruct.benchmarks.timing import Place, table
+from seqstruct.benchmarks.timing import Place, megabytes, table
 
 NEAR = 4  # steps on either side of a length that stand for it
 STORED = (
@@ -38,15 +37,15 @@ def decoding_table(
         steps = [1e3 * median(times) for times in zip(*(times for times, _ in runs), strict=True)]
         for length in sorted(set(lengths)):
             near = median(steps[max(0, length - 1 - NEAR) : length + NEAR])
-            size = runs[-1][1][length] / 1e6
+            size = runs[-1][1][length]
             rows.append([label, str(length), f"{near:.3f}", f"{sum(steps[:length]):.1f}", f"{size:.2f}"])
     header = ["layer", "length", "step ms", "all steps ms", "state MB"]
     return f"Decoding, one sequence, one step at a time\n{STORED}\n" + table(header, rows)
 
 
 @torch.no_grad()
-def decode(module: Attention, steps: int, lengths: Sequence[int], place: Place) -> tuple[list[float], dict[int, int]]:
-    """Seconds of each step, and bytes of the state after those many steps."""
+def decode(module: Attention, steps: int, lengths: Sequence[int], place: Place) -> tuple[list[float], dict[int, float]]:
+    """Seconds of each step, and megabytes of the state after those many steps."""
     generator = torch.Generator().manual_seed(1)
     inputs = torch.randn(1, steps, module.shape.embed_dim, generator=generator).to(place.device)
     times, sizes = [], {}
@@ -58,5 +57,5 @@ def decode(module: Attention, steps: int, lengths: Sequence[int], place: Place) 
             place.finished(module.read(state, given).output)
             times.append(time.perf_counter() - start)
             if t in lengths:
-                sizes[t] = sum(x.nbytes for x in tree_leaves(state))
+                sizes[t] = megabytes(state)
     return times, sizes

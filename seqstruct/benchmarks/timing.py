@@ -7,6 +7,7 @@ import platform
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -54,6 +55,44 @@ def measure(contestants: Mapping[str, Contestant], repeats: int, warm_up: int = 
         name: Timing(*(1e3 * median(column) for column in zip(*runs, strict=True)), kept(contestants[name].forward))
         for name, runs in times.items()
     }
+
+
+def turns(
+    steps: Mapping[str, Callable[[], Any]], repeats: int, warm_up: int = 2, at_once: int = 1, place: Place | None = None
+) -> dict[str, float]:
+    """Medians in milliseconds of `repeats` turns, each the mean of `at_once` steps, after `warm_up` that do not count.
+
+    place: where steps give tensors that have to be computed before the clock stops.
+    """
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    for turn in range(warm_up + repeats):
+        for name, step in steps.items():
+            start = time.perf_counter()
+            for _ in range(at_once):
+                result = step()
+            if place is not None:
+                place.finished(result)
+            if turn >= warm_up:
+                times[name].append(1e3 * (time.perf_counter() - start) / at_once)
+    return {name: median(found) for name, found in times.items()}
+
+
+def draw(seed: int, *shape: int) -> Tensor:
+    """A leaf of normal numbers."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+
+
+def megabytes(state: Any) -> float:
+    """10^6 bytes of the tensors of a state."""
+    return sum(tensor.nbytes for tensor in tree_leaves(state) if isinstance(tensor, Tensor)) / 1e6
+
+
+def peer(name: str) -> Any:
+    """A package that something is measured beside; None where it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
 
 
 def kept(forward: Callable[[], Tensor]) -> float:

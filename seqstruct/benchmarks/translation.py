@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
-from statistics import median
-from time import perf_counter
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ from fairseq.models.lstm import LSTMModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from seqstruct.benchmarks.timing import Contestant, machine, measure, table
+from seqstruct.benchmarks.timing import Contestant, machine, measure, table, turns
 from seqstruct.benchmarks.translation_peers import joeynmt_loss, joeynmt_model, joeynmt_search, matrix_products
 from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
 from seqstruct.bridge.patches.compat import prepare_fairseq
@@ -46,9 +44,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def run(lengths: Sequence[int], repeats: int) -> str:
-    """The tables, one row for each model and length of source and target.  Raises ValueError on a length below 2."""
-    if min(lengths) < 2:
-        raise ValueError(f"expected lengths of 2 or more, got {min(lengths)}")
+    """The tables, one row for each model and length of source and target, 2 or more."""
     prepare_fairseq()
     dictionary = made_up_dictionary()
     models = {FAIRSEQ: fairseq_model(dictionary)} | {name: own_model(dictionary, **o) for name, o in MODELS.items()}
@@ -66,8 +62,8 @@ def run(lengths: Sequence[int], repeats: int) -> str:
             steps.append([name, str(length), f"{timing.forward:.0f}", f"{timing.both:.0f}", f"{speed:.2f}",
                           f"{timing.kept:.0f}"])
         times = decoding(models, joeynmt, dictionary, source, repeats)
-        for name, seconds in times.items():
-            searches.append([name, str(length), f"{1e3 * seconds:.0f}", f"{times[FAIRSEQ] / seconds:.2f}"])
+        for name, milliseconds in times.items():
+            searches.append([name, str(length), f"{milliseconds:.0f}", f"{times[FAIRSEQ] / milliseconds:.2f}"])
     title = f"Recurrent translation, size {SIZE}, {LAYERS} layers, batch {BATCH}, medians of {repeats}\n{machine()}\n"
     absent = "" if joeynmt is not None else f"{JOEYNMT}: the package is not installed\n"
     header = ["training step", "length", "forward ms", "step ms", "times fairseq's speed", "kept MB"]
@@ -140,7 +136,7 @@ def _backward(model: nn.Module, loss: Tensor) -> None:
 def decoding(
     models: dict[str, nn.Module], joeynmt: nn.Module | None, dictionary: Dictionary, source: Tensor, repeats: int
 ) -> dict[str, float]:
-    """Seconds of a beam search over one batch, medians; every search runs to the source's length."""
+    """Milliseconds of a beam search over one batch, medians; every search runs to the source's length."""
     searches: dict[str, Callable[[], Any]] = {}
     for name, model in models.items():
         model.eval()
@@ -152,11 +148,4 @@ def decoding(
     if joeynmt is not None:
         joeynmt.eval()
         searches[JOEYNMT] = lambda: joeynmt_search(joeynmt, source, BEAM)
-    times: dict[str, list[float]] = {name: [] for name in searches}
-    for turn in range(1 + repeats):
-        for name, search in searches.items():
-            start = perf_counter()
-            search()
-            if turn:
-                times[name].append(perf_counter() - start)
-    return {name: median(found) for name, found in times.items()}
+    return turns(searches, repeats, warm_up=1)

@@ -8,25 +8,30 @@ from typing import NamedTuple
 
 
 class Benchmark(NamedTuple):
-    """What is timed, the default lengths (None where it has sizes of its own), and further options that it takes."""
+    """What is timed, the default lengths (None where it has sizes of its own), further options that it takes, the
+    sections that it has, and the least length."""
 
     text: str
     lengths: list[int] | None
     options: tuple[str, ...] = ()
+    sections: tuple[str, ...] = ()
+    least: int = 1
 
 
 BENCHMARKS = {
     "attention": Benchmark("causal attention in training, beside fused softmax", [512, 2048], ("plot", "device")),
     "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
-                        [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device")),
+                        [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device"),
+                        ("step", "unconditional", "conditional")),
     "encode": Benchmark("an encoder's layer with bounded memory, beside softmax", [512], ("device",)),
     "inference": Benchmark("marginals of chains and dependency trees, beside torch-struct and supar, and by length",
-                           None, ("sections",)),
+                           None, ("sections",), ("peers", "lengths")),
     "parsing": Benchmark("training steps of parsers, beside supar's", [25]),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
     "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None,
-                       ("sections", "device", "dtype")),
-    "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14, 30]),
+                       ("sections", "device", "dtype"), ("layers", "steps", "decoding", "growth")),
+    "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14, 30],
+                             least=2),
 }
 
 
@@ -40,8 +45,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=None, metavar="N",
                         help="sequence lengths (default: those of the paper or the operator's own)")
     parser.add_argument("--sections", nargs="+", default=None, metavar="NAME",
-                        help="stack: of layers, steps, decoding, growth; decode: of step, unconditional, conditional; "
-                             "inference: of peers, lengths (default: all)")
+                        help="; ".join(f"{name}: of {', '.join(benchmark.sections)}"
+                                       for name, benchmark in BENCHMARKS.items() if benchmark.sections)
+                        + " (default: all)")
     parser.add_argument("--plot", default=None, metavar="FILE", help="attention, decode: draw the curves too")
     parser.add_argument("--device", default=None, help="attention, decode, encode, stack: cpu (default) or cuda")
     parser.add_argument("--dtype", default=None, help="stack: float32 (default) or bfloat16, by autocast")
@@ -50,15 +56,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the table."""
+    benchmark = BENCHMARKS[args.name]
+    lengths = args.lengths or benchmark.lengths
     if args.threads is not None and args.threads < 1:
         raise ValueError(f"expected 1 or more threads, got {args.threads}")
+    if args.repeats < 1:
+        raise ValueError(f"expected 1 or more repeats, got {args.repeats}")
+    if lengths and min(lengths) < benchmark.least:
+        raise ValueError(f"expected lengths of {benchmark.least} or more, got {min(lengths)}")
     import torch
 
     if args.threads is not None:
         torch.set_num_threads(args.threads)
     chosen = {name: getattr(args, name) for name in ("sections", "plot", "device", "dtype")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    if foreign := [name for name in chosen if name not in BENCHMARKS[args.name].options]:
+    if foreign := [name for name in chosen if name not in benchmark.options]:
         raise ValueError(f"bench {args.name} has no option --{' or --'.join(foreign)}")
-    lengths = args.lengths or BENCHMARKS[args.name].lengths
+    if unknown := sorted(set(args.sections or ()) - set(benchmark.sections)):
+        raise ValueError(f"no section {', '.join(unknown)}; sections: {', '.join(benchmark.sections)}")
     print(import_module(f"seqstruct.benchmarks.{args.name}").run(lengths, args.repeats, **chosen))

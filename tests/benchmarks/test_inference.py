@@ -39,7 +39,7 @@ def test_numbers_below_one_are_refused(capsys):
 
 
 def test_peers_that_are_not_installed_are_named(monkeypatch):
-    monkeypatch.setattr(inference, "_peer", lambda name: None)
+    monkeypatch.setattr(inference, "peer", lambda name: None)
     assert "not installed: torch_struct, supar" in inference.run([2], 1)
 
 
@@ -51,7 +51,7 @@ def test_a_peer_is_given_the_same_problem(monkeypatch):
             unary = edge.new_zeros(edge.size(0), edge.size(1) + 1, edge.size(2))
             self.marginals = chain_marginals(unary, edge.transpose(2, 3)).edge.transpose(2, 3)
 
-    monkeypatch.setattr(inference, "_peer", lambda name: types.SimpleNamespace(LinearChainCRF=LinearChainCRF))
+    monkeypatch.setattr(inference, "peer", lambda name: types.SimpleNamespace(LinearChainCRF=LinearChainCRF))
     contestants = inference.chain(4, 5, 3)
     ours, theirs = (c.forward() for c in contestants.values())
     torch.testing.assert_close(theirs.transpose(2, 3), ours)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from seqstruct.benchmarks import translation
+from seqstruct.cli import main
 
 
 def test_rows(monkeypatch):
@@ -17,6 +16,6 @@ def test_rows(monkeypatch):
             assert sum(line.startswith(f"{name}  ") for line in text.splitlines()) == rows
 
 
-def test_lengths_are_checked():
-    with pytest.raises(ValueError, match="lengths of 2 or more, got 1"):
-        translation.run([1], 1)
+def test_lengths_are_checked(capsys):
+    assert main(["bench", "translation", "--lengths", "1"]) == 1
+    assert "lengths of 2 or more, got 1" in capsys.readouterr().err
