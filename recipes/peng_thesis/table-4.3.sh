@@ -45,9 +45,9 @@ cell() {
             prepare brown data-prep/brown.sh "${from[@]}" --subwords bpe --vocabulary 500 ;;
         small)
             dataset="Brown corpus (no part of the published comparison), 51752 training sentences, 8000 subwords of "
-            dataset+="them, 3 epochs; WikiText-2's test text, lowercased" minutes=15 disk=200 also=()
-            [[ ! -f "$second" ]] || also=(--also-test "$second")
-            prepare brown data-prep/brown.sh "${from[@]}" --subwords bpe --vocabulary 8000 "${also[@]}" ;;
+            dataset+="them, 3 epochs; WikiText-2's test text, lowercased" minutes=15 disk=200 more=()
+            [[ ! -f "$second" ]] || more=(--also-test "$second")
+            prepare brown data-prep/brown.sh "${from[@]}" --subwords bpe --vocabulary 8000 "${more[@]}" ;;
         paper)
             dataset="WikiText-103, blocks of 512 words"
             raw wikitext103

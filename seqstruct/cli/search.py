@@ -43,6 +43,10 @@ def run(args: argparse.Namespace) -> None:
         from seqstruct.scoring.named_baselines import read_labels
 
         least = chance([label for _, label in read_labels(Path(args.labels))("valid")])
-    limit = [f"optimization.stop_time_hours={args.max_minutes / 60}"] if args.max_minutes else []
+    limit = []
+    if args.max_minutes is not None:
+        if not 0 < args.max_minutes < float("inf"):
+            raise ValueError(f"--max-minutes: expected minutes above 0, got {args.max_minutes:g}")
+        limit = [f"optimization.stop_time_hours={args.max_minutes / 60}"]
     train = hydra_training(args.config_dir, args.config_name, [*args.overrides, *limit], args.out)
     search(settings, Path(args.out), args.seed, least, train)

@@ -84,6 +84,18 @@ def test_every_table_of_a_paper_has_its_script(paper, plans):
         assert re.sub("-stand-ins?$|-rte$", "", table.name) in names, table.name
 
 
+HANDED_OVER = sorted({*RECIPES.glob("*/*.sh")} - {script.path for script in SCRIPTS})
+
+
+@pytest.mark.parametrize("path", HANDED_OVER, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_script_that_hands_over_has_rows_of_its_own_table(path, plans):
+    found = re.search(r'/([\w.-]+)" --table (\S+) "\$@"\n$', path.read_text(encoding="utf-8"))
+    assert found is not None and found[2] == path.stem.removeprefix("table-") and os.access(path, os.X_OK)
+    of_table = [plan.cell.row for scale in ("small", "paper") for plan in plans[path.with_name(found[1])][scale]
+                if plan.tables & {found[2], f"{found[2]}-stand-in"}]  # fmt: skip
+    assert of_table, f"{found[1]} has no row of table {found[2]}"
+
+
 def used_configs(plans) -> set[Path]:
     lines = [step.words for by_scale in plans.values() for found in by_scale.values() for plan in found
              for step in plan.steps]  # fmt: skip

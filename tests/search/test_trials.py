@@ -100,4 +100,8 @@ def test_the_command_tries_what_the_file_says_in_one_process(tmp_path, capfd):
     assert main(words) == 0
     again = json.loads((tmp_path / "other" / "settings.json").read_text())["tried"]
     assert [one["value"] for one in again] == [tried[1]["value"], tried[0]["value"]]
+    assert main([*words[:-1], str(tmp_path / "cut"), "--max-minutes", "0.000001"]) == 0
+    cut = json.loads((tmp_path / "cut" / "settings.json").read_text())["tried"]
+    assert cut[0] == again[0] and cut[1]["value"] != again[1]["value"], "it ends after the first update"
+    assert main([*words[:-1], str(tmp_path / "third"), "--max-minutes", "0"]) == 1
     assert main([*words[:-1], str(tmp_path / "third"), "--labels", str(tmp_path)]) == 1
