@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.benchmarks.timing import Contestant, draw, machine, measure, table
-from seqstruct.ops.automata.rational import PATTERNS, rational_initial, rational_recurrence
+from seqstruct.ops.automata import PATTERNS, rational_initial, rational_recurrence
 
 SIZE, BATCH, MOST_WORDS = 650, 32, 2**14
 LSTM = "torch.nn.LSTM"

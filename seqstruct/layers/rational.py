@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate
-from seqstruct.ops.automata.rational import PATTERNS, rational_initial, rational_recurrence
+from seqstruct.ops.automata import PATTERNS, rational_initial, rational_recurrence
 
 LSTM = "LSTM"
 FORGET_BIAS = 2.0  # gates of 0.88: with 1/2 the last two words are all that a state remembers at first

@@ -14,23 +14,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention import Choice
+from seqstruct.ops import pushdown, superposition
 from seqstruct.ops.cells.lstm import lstm_step
 from seqstruct.ops.cells.stack_lstm import StackTape, stack_lstm
-from seqstruct.ops.compiled import usable
 from seqstruct.ops.pushdown import (
+    LARGEST_READING,
     pushdown_initial,
     pushdown_reading,
     pushdown_step,
+    pushdown_tape,
     pushed_vectors,
     transition_count,
 )
-from seqstruct.ops.pushdown import tape as pushdown_tape
-from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
-from seqstruct.ops.pushdown.layout import LARGEST_READING
-from seqstruct.ops.pushdown.tape import PushdownTape
-from seqstruct.ops.superposition import tape as superposition_tape
-from seqstruct.ops.superposition.stack import ACTIONS, superposition_stack_step
-from seqstruct.ops.superposition.tape import SuperpositionTape
+from seqstruct.ops.superposition import ACTIONS, SuperpositionTape, superposition_stack_step
 
 
 class StackLSTMState(NamedTuple):
@@ -74,7 +70,7 @@ class SuperpositionController(StackController):
     def __init__(self, hidden_size: int, config: Any):
         super().__init__(hidden_size, ACTIONS, config.size, config.sigmoid)
         self.reading_size = config.size
-        self.register_buffer("control_order", superposition_tape.control_order(config.size), persistent=False)
+        self.register_buffer("control_order", superposition.control_order(config.size), persistent=False)
         self.register_buffer("reading_order", torch.arange(config.size), persistent=False)
 
     def start(self, batch_size: int) -> Tensor:
@@ -109,8 +105,8 @@ class NondeterministicController(StackController):
         self.bottom = nn.Parameter(torch.empty(config.size).uniform_(-0.1, 0.1))
         self.reading_size = config.states * config.symbols * config.size
         sizes = (config.states, config.symbols, config.size)
-        self.register_buffer("control_order", pushdown_tape.control_order(*sizes), persistent=False)
-        self.register_buffer("reading_order", pushdown_tape.reading_order(*sizes), persistent=False)
+        self.register_buffer("control_order", pushdown.control_order(*sizes), persistent=False)
+        self.register_buffer("reading_order", pushdown.reading_order(*sizes), persistent=False)
 
     def start(self, batch_size: int) -> Tensor:
         """What a tape starts from: the bottom vectors, B m."""
@@ -120,8 +116,7 @@ class NondeterministicController(StackController):
         """A number of steps at once.  Raises ValueError if they are more than max_length."""
         if steps > self.max_length:
             raise ValueError(f"the stack was made for at most {self.max_length} steps (max_length), not for {steps}")
-        kind = CompiledPushdownTape if usable(start) else PushdownTape
-        return kind(start, steps, sigmoid=self.sigmoid, **self.sizes)
+        return pushdown_tape(start, steps, sigmoid=self.sigmoid, **self.sizes)
 
     def initial(self, batch_size: int) -> Any:
         """The bottom element alone, in state 0."""

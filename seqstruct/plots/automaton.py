@@ -15,9 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyArrowPatch
 from torch import Tensor
 
-from seqstruct.ops.automata.families import interpolated_automaton, pattern_automaton
-from seqstruct.ops.automata.rational import MAX_PLUS
-from seqstruct.ops.automata.wfsa import Path, Wfsa, best_path
+from seqstruct.ops.automata import MAX_PLUS, Path, Wfsa, best_path, interpolated_automaton, pattern_automaton
 from seqstruct.ops.semiring import MaxSemiring, RealSemiring
 from seqstruct.scoring.trained import load_model
 

@@ -122,8 +122,7 @@ def _pushdown_logits(model: Any) -> Iterator[dict]:
 
 def _runs(mechanism: Any, logits: Any) -> tuple[Any, Any]:
     """Expected actions 1 T 3 and the most probable run of one sequence."""
-    from seqstruct.ops.pushdown.actions import expected_actions
-    from seqstruct.ops.pushdown.best_run import most_probable_run
+    from seqstruct.ops.pushdown import expected_actions, most_probable_run
 
     sizes = {"states": mechanism.config.states, "symbols": mechanism.config.symbols}
     return expected_actions(logits, **sizes), most_probable_run(logits, **sizes)[0]

@@ -7,7 +7,7 @@ import torch
 
 from seqstruct.benchmarks import rational
 from seqstruct.cli import main
-from seqstruct.ops.automata.rational import PATTERNS
+from seqstruct.ops.automata import PATTERNS
 
 
 def test_the_table_has_a_row_for_each_layer(monkeypatch, capsys):

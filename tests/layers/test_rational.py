@@ -9,7 +9,7 @@ from torch import nn
 from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.rational import CELLS, RationalLayer, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import RecurrentLayer, variational_dropout
-from seqstruct.ops.automata.rational import rational_step
+from seqstruct.ops.automata import rational_step
 
 B, T, C, D = 3, 13, 5, 7
 

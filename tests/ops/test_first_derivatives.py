@@ -12,16 +12,15 @@ import torch
 
 import seqstruct
 from seqstruct.ops import scan, softmax
-from seqstruct.ops.automata.rational import rational_recurrence
+from seqstruct.ops.automata import rational_recurrence
 from seqstruct.ops.cells import stack_lstm
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
 from seqstruct.ops.memory import random_features
 from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
 from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory
-from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step
-from seqstruct.ops.pushdown.tape import PushdownTape
+from seqstruct.ops.pushdown import PushdownTape, pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step
 from seqstruct.ops.semiring import SamplingSemiring
-from seqstruct.ops.superposition.stack import superposition_stack
+from seqstruct.ops.superposition import superposition_stack
 from seqstruct.ops.trees import dependency_argmax, projection, projective_log_partition, projective_marginals
 
 ROOT = Path(seqstruct.__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seqstruct.ops.pushdown.best_run import Run, Transition
+from seqstruct.ops.pushdown import Run, Transition
 from seqstruct.plots.figures import save
 from seqstruct.plots.stack_runs import stack_runs, stacks_of
 from seqstruct.plots.views import LayerView

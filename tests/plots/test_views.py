@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from seqstruct.ops.pushdown.actions import expected_actions
-from seqstruct.ops.pushdown.best_run import most_probable_run
+from seqstruct.ops.pushdown import expected_actions, most_probable_run
 from seqstruct.plots.views import layer_views
 from tests.models.building import cfl_dictionary, language_model, task_of
 

@@ -20,7 +20,7 @@ from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding
-from seqstruct.ops.superposition.stack import pad_actions, superposition_stack
+from seqstruct.ops.superposition import pad_actions, superposition_stack
 
 
 @register_attention("superposition_stack", sites=(Site.ENCODER_SELF, Site.DECODER_SELF))

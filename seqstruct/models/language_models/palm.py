@@ -29,7 +29,7 @@ from seqstruct.models.language_models.awd_lstm import (
     layer_sizes,
 )
 from seqstruct.models.presets import set_default
-from seqstruct.ops.automata.span_representation import backward_spans, forward_spans, span_mask
+from seqstruct.ops.automata import backward_spans, forward_spans, span_mask
 from seqstruct.ops.trees import Split, split_by_span_scores
 
 

@@ -10,7 +10,7 @@ f, p and r are sigmoids; the hidden state is h_t = tanh(o_t c_t) with the option
 max-plus tanh(log o_t + c_t), and tanh(c_t) without it.  F's epsilon arc is open from the first step on, where section
 6.5.1 starts its target from 0.  The released code starts max-plus from -100 and multiplies by o_t; here as published.
 
-What depends on the word comes in as one tensor `projected` B T K d (steps: B K d), affine in the word vectors: logits
+What depends on the word comes in as one tensor `projected` B T K d, affine in the word vectors: logits
 of f1, z1, for C and F logits of f2, z2, and last, where there is an output gate, the logits of o; K is thus 2 or 3 (B,
 B_max_plus), 4 or 5 (C, F).  One product makes all of it.  The state is B J d: c, or c1 and c2.
 
@@ -27,7 +27,6 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from seqstruct.ops.automata.passes import MaxPlusPasses, RealPasses
 from seqstruct.ops.masking import check_padding_mask
@@ -69,7 +68,7 @@ def rational_recurrence(
     Calculations are in float32 at least, results in the type of `projected`.  Of equal scores in max-plus the gradient
     goes to z.  Cost: O(B T d) time and memory.
     """
-    _check(automaton, projected, state, 2, final_logits, epsilon_logits)
+    _check(automaton, projected, state, final_logits, epsilon_logits)
     B, T, _, d = projected.shape
     check_padding_mask(padding_mask, B, T)
     if state is None:
@@ -84,43 +83,6 @@ def rational_recurrence(
         weights = (None if x is None else x.to(dtype).sigmoid() for x in (epsilon_logits, final_logits))
         found = RealPasses.apply(*inputs, *weights)
     return Rational(*(x.to(projected.dtype) for x in found))
-
-
-def rational_step(
-    automaton: str,
-    projected: Tensor,
-    state: Tensor,
-    *,
-    final_logits: Tensor | None = None,
-    epsilon_logits: Tensor | None = None,
-) -> Rational:
-    """One step, the definition; projected: B K d, state: B J d."""
-    _check(automaton, projected, state, 1, final_logits, epsilon_logits)
-    columns, previous = projected.unbind(1), state.unbind(1)
-    if automaton == MAX_PLUS:
-        states = [torch.maximum(F.logsigmoid(columns[0]) + previous[0], columns[1])]
-    else:
-        states = [torch.lerp(columns[1], previous[0], columns[0].sigmoid())]
-    if PATTERNS[automaton] == 2:
-        so_far = previous[0] if epsilon_logits is None else previous[0] + epsilon_logits.sigmoid()
-        states.append(torch.lerp(so_far * columns[3], previous[1], columns[2].sigmoid()))
-    scores = _scores(states, final_logits)
-    return Rational(_hidden(automaton, scores, columns[2 * len(states) :]), scores, torch.stack(states, 1))
-
-
-def _scores(states: list[Tensor], final_logits: Tensor | None) -> Tensor:
-    if final_logits is None:
-        return states[-1]
-    first, second = final_logits.sigmoid()
-    return first * states[0] + second * states[1]
-
-
-def _hidden(automaton: str, scores: Tensor, output_logits: tuple[Tensor, ...]) -> Tensor:
-    if not output_logits:
-        return scores.tanh()
-    if automaton == MAX_PLUS:
-        return (F.logsigmoid(output_logits[0]) + scores).tanh()
-    return (output_logits[0].sigmoid() * scores).tanh()
 
 
 def _identity(automaton: str, projected: Tensor) -> Tensor:
@@ -139,14 +101,12 @@ def _patterns(automaton: str) -> int:
 
 
 def _check(
-    automaton: str, projected: Tensor, state: Tensor | None, leading: int,
-    final_logits: Tensor | None, epsilon_logits: Tensor | None,
+    automaton: str, projected: Tensor, state: Tensor | None, final_logits: Tensor | None, epsilon_logits: Tensor | None
 ) -> None:
     J = _patterns(automaton)
-    axes = "B T K d" if leading == 2 else "B K d"
-    if projected.dim() != leading + 2 or projected.size(-2) not in (2 * J, 2 * J + 1):
+    if projected.dim() != 4 or projected.size(-2) not in (2 * J, 2 * J + 1):
         raise ValueError(
-            f"{automaton}: expected projected {axes} with K {2 * J} or {2 * J + 1}, got {tuple(projected.shape)}"
+            f"{automaton}: expected projected B T K d with K {2 * J} or {2 * J + 1}, got {tuple(projected.shape)}"
         )
     B, d = projected.size(0), projected.size(-1)
     for name, tensor, shape in (

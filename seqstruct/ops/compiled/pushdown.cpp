@@ -1,6 +1,6 @@
 // Sums over all runs of a vector pushdown automaton, one batch row after another.
 //
-// The recurrences of seqstruct/ops/pushdown_scaled.py, whose docstring defines X, g and F; letters as there, double
+// The recurrences of seqstruct/ops/pushdown/scaled.py, whose docstring defines X, g and F; letters as there, double
 // precision alone.  X and g are tables by symbol: rows (k, state) for times k = 0 .. T-1, columns (j, state) for times
 // j = 1 .. T, both in blocks of a few times.  A block of rows begins with the column of its first time + 1, the first
 // that is not zero by its shape.  Rows are filled from the last block up and columns from the left, so that all

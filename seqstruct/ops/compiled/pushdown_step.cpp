@@ -1,222 +1,343 @@
-// One step of the vector pushdown automaton, written into the table of those before.
+// Steps of the vector pushdown automaton: forward, in decoding and within a recurrent network, and back.
 //
-// The recurrence of seqstruct/ops/pushdown_recurrence.py, with the table of seqstruct/ops/pushdown_step.py.  Nearly all
-// of the time goes into reading that table, row after row; float64 alone.
+// The recurrences of seqstruct/ops/pushdown/columns.py and tape.py, with the table of the former.  Nearly all of the
+// time goes into reading that table, row after row; float64 alone.
 
-#include "tile.h"
+#include "pushdown.h"
 
 namespace seqstruct {
 namespace {
 
-constexpr Index CHUNK = 32;        // times whose rows lie together
-constexpr Index PIECE = 512;       // columns that a thread takes
-constexpr Index SHARED = 1 << 17;  // numbers of the table from which a step is worth several threads
-constexpr int PANEL = 8;           // rows that are added at once
+constexpr int PANEL = 8;                // rows that are added at once
+constexpr Index PIECE = 512;            // columns that a thread takes
+constexpr Index SHARED = 1 << 16;       // numbers of a step's part of the table from which several threads are worth it
+constexpr Real LARGEST_EXPONENT = 600;  // as in layout.py
 
-struct Sizes {
-  Index batch, states, symbols, size, done, room;  // done: steps before this one; room: numbers for each symbol
+enum Kind : Index { GIVEN, EXP, SIGMOID };  // what a pushed vector is of its controls, as in compiled.py
 
+// Where the columns lie, as `Columns` has it, of times before `after`; room: numbers for each symbol.
+struct Table {
+  Index batch, states, symbols, size, times, room;
+  std::vector<Index> offsets, strides;  // of times within a symbol's part, and of their rows
+
+  Table(Index batch, Index states, Index symbols, Index size, Index chunk, Index times, Index room, Index after)
+      : batch(batch), states(states), symbols(symbols), size(size), times(times), room(room) {
+    Index at = 0;
+    for (Index t = 0; t < after; ++t, at += states * strides.back()) {
+      offsets.push_back(at);
+      strides.push_back(lined(width(std::min((t / chunk + 1) * chunk, times) - 1)));
+    }
+  }
   Index top() const { return states * symbols; }
-  Index narrow() const { return 1 + size; }
   Index kept() const { return top() + states; }  // transitions that replace or pop
-  Index width(Index time) const { return narrow() + time * top(); }
-  Index wide(Index place) const { return width((place + 1) * CHUNK - 1); }
-  // where the rows of a time begin
-  Index row(Index time) const {
-    const Index n = time / CHUNK;
-    return CHUNK * states * (n * narrow() + top() * (CHUNK * n * (n + 1) / 2 - n)) +
-           time % CHUNK * states * wide(n);
+  Index count() const { return (kept() + top()) * top(); }
+  Index narrow() const { return 1 + size; }
+  Index width(Index t) const { return narrow() + t * top(); }
+  Index wide(Index t) const { return lined(width(t)); }
+  Index stride(Index t) const { return strides[t]; }
+  bool shared(Index t) const { return batch * top() * t * width(t) / 2 >= SHARED; }
+  Real* row(Real* table, Index b, Index y, Index t) const { return table + (b * symbols + y) * room + offsets[t]; }
+
+  // Of a tape: what row (t, q) of the table is multiplied by for later times, from t + 2 on, states x states numbers.
+  Real* link(Real* links, Index b, Index y, Index t) const {
+    const Index steps = times - 1, squared = states * states;
+    return links + ((b * symbols + y) * steps * (steps - 1) / 2 + t * (steps - 1) - t * (t - 1) / 2) * squared;
   }
-  Index stride() const { return padded(width(done)); }
-  Index rows() const { return (kept() + ROWS - 1) / ROWS * ROWS; }
-  bool shared() const { return batch * top() * done * width(done) / 2 >= SHARED; }
 };
 
-// What one sequence needs: weights [replace (y, r); pop r; push (y, r)] x (x, q), the last column, its product with the
-// first two, and for each symbol gp (times q) x r.
-struct Scratch {
-  double *weights, *last, *moved, *gates;
-
-  static Index count(const Sizes& s) {
-    return padded((s.rows() + s.top()) * s.top()) + (s.top() + s.rows()) * s.stride() +
-           padded(s.done * s.top() * s.states);
-  }
-  Scratch(const Sizes& s, double* from, Index sequence) {
-    weights = from + sequence * count(s);
-    last = weights + padded((s.rows() + s.top()) * s.top());
-    moved = last + s.top() * s.stride();
-    gates = moved + s.rows() * s.stride();
-  }
-  double* push(const Sizes& s) const { return weights + s.rows() * s.top(); }
+// A row of some table, as far as it has been filled, and the numbers that it is multiplied by for each result.
+struct Row {
+  const Real *data, *factors;
+  Index columns;
 };
 
-// Weights that sum to 1 / total; rows are padded after those that replace and pop.
-void weigh(const Sizes& s, const double* logits, double total, const Scratch& x) {
-  const Index top = s.top(), each = 2 * top + s.states;
-  double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-  for (Index i = 0; i < top * each; ++i) largest = std::max(largest, logits[i]);
-  const auto put = [&](double* to, double logit) { sum += *to = std::exp(logit - largest); };
-  for (Index q = 0; q < s.states; ++q)
-    for (Index y = 0; y < s.symbols; ++y) {
-      const double *from = logits + (q * s.symbols + y) * each, *replace = from + top, *pop = replace + top;
-      double* to = x.weights + y * s.states + q;
-      for (Index r = 0; r < s.states; ++r) {
-        for (Index z = 0; z < s.symbols; ++z) {
-          put(to + (z * s.states + r) * top, replace[r * s.symbols + z]);
-          put(x.push(s) + (z * s.states + r) * top + y * s.states + q, from[r * s.symbols + z]);
-        }
-        put(to + (top + r) * top, pop[r]);
-      }
-    }
-  for (Index i = 0; i < (s.rows() + top) * top; ++i) x.weights[i] /= sum * total;
-}
-
-// The products of the last column, and from them gp.
-void move(const Sizes& s, const double* table, const Scratch& x) {
-  const Index width = s.width(s.done), stride = s.stride(), from = s.row(s.done), wide = s.wide(s.done / CHUNK);
-  for (Index y = 0; y < s.symbols; ++y)
-    for (Index r = 0; r < s.states; ++r)
-      std::copy_n(table + y * s.room + from + r * wide, width, x.last + (y * s.states + r) * stride);
-  product(s.rows(), stride, s.top(), plain(x.weights, s.top()), x.last, stride, x.moved, stride, false);
-  for (Index r = 0; r < s.states; ++r) {
-    const double* popped = x.moved + (s.top() + r) * stride + s.narrow();
-    for (Index k = 0; k < s.done; ++k)
-      for (Index y = 0; y < s.symbols; ++y)
-        for (Index q = 0; q < s.states; ++q)
-          x.gates[((y * s.done + k) * s.states + q) * s.states + r] = *popped++;
-  }
-}
-
-// to[r] += sum over N neighbouring rows of gate[row][r] from[row], for R of the `states` r.
+// to[r] += sum over rows of factors[r] data, for columns from `begin` to `end`.
 template <int N, int R>
-inline void add_rows(Index columns, const double* from, Index stride, const double* gates, Index states, double* to,
-                     Index to_stride) {
-  Vector<double> gate[N][R];
-  for (int i = 0; i < N; ++i)
-    for (int r = 0; r < R; ++r) gate[i][r] = Vector<double>{} + gates[i * states + r];
-  Index j = 0;
-  for (; j + WIDTH<double> <= columns; j += WIDTH<double>) {
-    Vector<double> total[R];
-    for (int r = 0; r < R; ++r) total[r] = load(to + r * to_stride + j);
-    for (int i = 0; i < N; ++i) {
-      const Vector<double> row = load(from + i * stride + j);
-      for (int r = 0; r < R; ++r) total[r] += gate[i][r] * row;
-    }
-    for (int r = 0; r < R; ++r) store(to + r * to_stride + j, total[r]);
+inline void add_panel(Index begin, Index end, const Row* rows, Real* const* to) {
+  const Real* from[N];
+  Real* into[R];
+  Vector<Real> factors[N][R];
+  for (int r = 0; r < R; ++r) into[r] = to[r];
+  for (int i = 0; i < N; ++i) {
+    from[i] = rows[i].data;
+    for (int r = 0; r < R; ++r) factors[i][r] = Vector<Real>{} + rows[i].factors[r];
   }
-  for (; j < columns; ++j)
-    for (int i = 0; i < N; ++i)
-      for (int r = 0; r < R; ++r) to[r * to_stride + j] += gates[i * states + r] * from[i * stride + j];
+  for (Index j = begin; j < end; j += LANES) {
+    Vector<Real> total[R];
+    for (int r = 0; r < R; ++r) total[r] = load(into[r] + j);
+    for (int i = 0; i < N; ++i) {
+      const Vector<Real> x = load(from[i] + j);
+      for (int r = 0; r < R; ++r) total[r] += factors[i][r] * x;
+    }
+    for (int r = 0; r < R; ++r) store(into[r] + j, total[r]);
+  }
 }
 
-template <int N>
-inline void add_rows(const Sizes& s, Index columns, const double* from, Index stride, const double* gates, double* to) {
-  for (Index r = 0; r < s.states;) {
-    const Index left = s.states - r;
-    double* row = to + r * s.stride();
-    if (left == 1) add_rows<N, 1>(columns, from, stride, gates + r, s.states, row, s.stride()), r += 1;
-    else if (left == 3) add_rows<N, 3>(columns, from, stride, gates + r, s.states, row, s.stride()), r += 3;
-    else add_rows<N, 2>(columns, from, stride, gates + r, s.states, row, s.stride()), r += 2;
+// As above for any number of rows, none shorter than the one before, from column `begin` on.
+template <int R>
+void add_rows_to(Index begin, const std::vector<Row>& rows, Real* const* to) {
+  std::size_t i = 0;
+  for (; i + PANEL <= rows.size(); i += PANEL) {
+    add_panel<PANEL, R>(begin, rows[i].columns, &rows[i], to);
+    for (int n = 1; n < PANEL; ++n) add_panel<1, R>(rows[i].columns, rows[i + n].columns, &rows[i + n], to);
   }
+  for (; i < rows.size(); ++i) add_panel<1, R>(begin, rows[i].columns, &rows[i], to);
+}
+
+void add_rows_to(Index begin, std::vector<Row>& rows, Index results, Real* const* to) {
+  for (Index r = 0; r < results;) {
+    const Index some = std::min<Index>(results - r, 3);
+    if (some == 3) add_rows_to<3>(begin, rows, to + r);
+    else if (some == 2) add_rows_to<2>(begin, rows, to + r);
+    else add_rows_to<1>(begin, rows, to + r);
+    for (Row& row : rows) row.factors += some;
+    r += some;
+  }
+}
+
+// Inner products of N rows with R others, over whole vectors.
+template <int N, int R>
+inline void inner(Index columns, const Real* const* a, const Real* const* b, Real* to) {
+  Vector<Real> total[N][R] = {};
+  for (Index j = 0; j < columns; j += LANES) {
+    Vector<Real> x[N];
+    for (int i = 0; i < N; ++i) x[i] = load(a[i] + j);
+    for (int r = 0; r < R; ++r) {
+      const Vector<Real> y = load(b[r] + j);
+      for (int i = 0; i < N; ++i) total[i][r] += x[i] * y;
+    }
+  }
+  for (int i = 0; i < N; ++i)
+    for (int r = 0; r < R; ++r) to[i * R + r] = sum<Real>(total[i][r]);
+}
+
+// to[i * results + r] for all pairs of rows.
+void inner_all(Index columns, Index rows, const Real* const* a, Index results, const Real* const* b, Real* to) {
+  Real part[4];
+  for (Index i = 0; i < rows; i += 2)
+    for (Index r = 0; r < results; r += 2) {
+      const bool two = i + 1 < rows, both = r + 1 < results;
+      if (two && both) inner<2, 2>(columns, a + i, b + r, part);
+      else if (two) inner<2, 1>(columns, a + i, b + r, part);
+      else if (both) inner<1, 2>(columns, a + i, b + r, part);
+      else inner<1, 1>(columns, a + i, b + r, part);
+      const Index wide = both ? 2 : 1;
+      for (Index m = 0; m < (two ? 2 : 1); ++m)
+        for (Index n = 0; n < wide; ++n) to[(i + m) * results + r + n] = part[m * wide + n];
+    }
+}
+
+// What a step is given, of which without controls weights and vectors are known, and what it gives.
+struct Step {
+  Index done, kind;
+  Real* table;
+  const Real* controls;
+  Real *weights, *vectors, *landed, *links;
+  const Real* totals;
+  const bool* scaled;
+  Real smallest, largest;
+  Real *new_totals, *readings;
+  bool* new_scaled;
+};
+
+// For one sequence: the product of replace and pop with the last column, and gp for each symbol.
+struct Scratch {
+  Real *moved, *gates;
+
+  static Index gates_of(const Table& s, Index done) { return s.symbols * done * s.states * s.states; }
+  static Index count(const Table& s, Index done) { return s.kept() * s.wide(done) + lined(gates_of(s, done)); }
+  Scratch(const Table& s, Index done, Real* from, Index b)
+      : moved(from + b * count(s, done)), gates(moved + s.kept() * s.wide(done)) {}
+};
+
+// Weights of one step, which sum to 1 / total, and the pushed vector behind a 1.
+void weigh(const Table& s, const Real* controls, Real total, Index kind, Real* weights, Real* vector) {
+  const Index count = s.count();
+  const Real largest = *std::max_element(controls, controls + count);
+  Real all = 0;
+  for (Index i = 0; i < count; ++i) all += weights[i] = std::exp(controls[i] - largest);
+  for (Index i = 0; i < count; ++i) weights[i] /= all * total;
+  vector[0] = 1;
+  for (Index j = 0; j < s.size; ++j) {
+    const Real x = controls[count + j];
+    vector[1 + j] = kind == GIVEN ? x : kind == SIGMOID ? 1 / (1 + std::exp(-x)) : std::exp(std::min(x, LARGEST_EXPONENT));
+  }
+}
+
+void move(const Table& s, const Step& step, Index b, const Scratch& x) {
+  const Index Q = s.states, top = s.top(), now = step.done, wide = s.wide(now);
+  std::vector<Index> rows;
+  for (Index i = 0; i < top; ++i) rows.push_back(i / Q * s.room + i % Q * s.stride(now));
+  product(s.kept(), wide, top, Plain{step.weights + b * s.count(), top}, Rows{s.row(step.table, b, 0, now), rows.data()},
+          x.moved, wide, false);
+  for (Index y = 0; y < s.symbols; ++y)
+    for (Index k = 0; k < now; ++k) {
+      const Real* popped = x.moved + top * wide + s.narrow() + k * top + y * Q;
+      Real *gate = x.gates + (y * now + k) * Q * Q;  // [q][r]
+      Real* link = step.links ? s.link(step.links, b, y, k) + (now - 1 - k) * Q * Q : nullptr;  // [r][q]
+      for (Index r = 0; r < Q; ++r)
+        for (Index q = 0; q < Q; ++q) {
+          gate[q * Q + r] = popped[r * wide + q];
+          if (link) link[r * Q + q] = popped[r * wide + q];
+        }
+    }
 }
 
 // Columns `begin` to `end` of one symbol's product of gp with the rows of all times but the last.
-void add_table(const Sizes& s, Index begin, Index end, const double* table, const double* gates, double* to) {
-  for (Index first = 0; first < s.done; first += CHUNK) {
-    const Index rows = std::min(CHUNK, s.done - first) * s.states, wide = s.wide(first / CHUNK);
-    const double* chunk = table + s.row(first) + begin;
-    for (Index row = 0, count; row < rows; row += count) {
-      count = rows - row >= PANEL ? PANEL : 1;
-      Index columns = std::min(s.width(first + (row + count - 1) / s.states), end) - begin;
-      if (columns <= 0) continue;
-      // to the end of a vector, where there are zeros to be read
-      const Index whole = (columns + WIDTH<double> - 1) / WIDTH<double> * WIDTH<double>;
-      if (begin + whole <= wide) columns = whole;
-      const double *from = chunk + row * wide, *gate = gates + (first * s.states + row) * s.states;
-      if (count == PANEL) add_rows<PANEL>(s, columns, from, wide, gate, to + begin);
-      else add_rows<1>(s, columns, from, wide, gate, to + begin);
-    }
-  }
+void add_table(const Table& s, const Step& step, Index b, Index y, Index begin, Index end, const Scratch& x) {
+  const Index Q = s.states, now = step.done, wide = s.wide(now);
+  std::vector<Real*> to;
+  std::vector<Row> rows;
+  for (Index r = 0; r < Q; ++r) to.push_back(x.moved + (y * Q + r) * wide);
+  for (Index k = 0; k < now; ++k)
+    for (Index q = 0; q < Q && s.wide(k) > begin; ++q)
+      rows.push_back({s.row(step.table, b, y, k) + q * s.stride(k), x.gates + ((y * now + k) * Q + q) * Q,
+                      std::min(s.wide(k), end)});
+  add_rows_to(begin, rows, Q, to.data());
 }
 
 // The new column into the table, its total and the readings; zeros where it is out of range.
-bool finish(const Sizes& s, const double* pushed, double smallest, double largest, const Scratch& x, double* table,
-            double* total, double* reading) {
-  const Index top = s.top(), width = s.width(s.done), stride = s.stride(), wide = s.wide((s.done + 1) / CHUNK);
-  double* to = table + s.row(s.done + 1);
-  const auto place = [&](Index i) { return to + i / s.states * s.room + i % s.states * wide; };
-  *total = 0;
-  bool in_range = true;
-  for (Index i = 0; i < top; ++i) {
-    double *row = x.moved + i * stride, landed = 0;
-    const double* push = x.push(s) + i * top;
-    for (Index k = 0; k < top; ++k) landed += push[k] * x.last[k * stride];
-    row[0] += landed;
-    for (Index j = 0; j < s.size; ++j) row[1 + j] += landed * pushed[j];
-    *total += row[0];
-    Index outside = 0;
-    for (Index j = s.narrow(); j < width; ++j) outside += !(row[j] <= largest);
-    for (Index k = 0; k < top; ++k) outside += !(push[k] <= largest);
-    in_range = in_range && !outside;
+void finish(const Table& s, const Step& step, Index b, const Scratch& x) {
+  const Index Q = s.states, top = s.top(), now = step.done, wide = s.wide(now), width = s.width(now);
+  const Real *push = step.weights + b * s.count() + s.kept() * top, *vector = step.vectors + b * s.narrow();
+  Real total = 0, *landed = step.landed + b * top, *reading = step.readings + b * top * s.size;
+  const auto place = [&](Index i) { return s.row(step.table, b, i / Q, now + 1) + i % Q * s.stride(now + 1); };
+  Index outside = 0;
+  for (Index i = 0; i < top; ++i, push += top) {
+    Real* row = x.moved + i * wide;
+    landed[i] = 0;
+    for (Index k = 0; k < top; ++k) landed[i] += push[k] * s.row(step.table, b, k / Q, now)[k % Q * s.stride(now)];
+    for (Index j = 0; j < s.narrow(); ++j) row[j] += landed[i] * vector[j];
+    total += row[0];
+    for (Index j = s.narrow(); j < width; ++j) outside += !(row[j] <= step.largest);
+    for (Index k = 0; k < top; ++k) outside += !(push[k] <= step.largest);
     std::copy_n(row, width, place(i));
     std::copy_n(push, top, place(i) + width);
   }
-  in_range = in_range && *total >= smallest;
+  const bool in_range = step.scaled[b] && !outside && total >= step.smallest;
   if (!in_range) {
-    *total = 1;
-    for (Index i = 0; i < top; ++i) std::fill_n(place(i), width + top, 0.0);
+    total = 1;
+    for (Index i = 0; i < top; ++i) std::fill_n(place(i), width + top, Real(0));
   }
   for (Index i = 0; i < top; ++i)
-    for (Index j = 0; j < s.size; ++j)
-      reading[(i % s.states * s.symbols + i / s.states) * s.size + j] = place(i)[1 + j] / *total;
-  return in_range;
+    for (Index j = 0; j < s.size; ++j) reading[i * s.size + j] = place(i)[1 + j] / total;
+  step.new_totals[b] = total;
+  step.new_scaled[b] = in_range;
 }
 
-void step(Index threads, const Sizes s, double* table, const double* inputs, Index inputs_stride, const double* totals,
-          const bool* scaled, double smallest, double largest, double* new_totals, double* readings, bool* new_scaled) {
-  const Index pieces = threads > 1 ? (s.width(s.done) + PIECE - 1) / PIECE : 1;
-  const Index transitions = s.top() * (s.kept() + s.top());
-  Buffer<double> room(s.batch * Scratch::count(s));
-#pragma omp parallel num_threads(threads) if (s.shared())
+void advance(Index threads, const Table& s, const Step& step) {
+  const Index wide = s.wide(step.done), pieces = threads > 1 ? (wide + PIECE - 1) / PIECE : 1;
+  Buffer<Real> room(s.batch * Scratch::count(s, step.done));
+#pragma omp parallel num_threads(threads) if (s.shared(step.done))
   {
 #pragma omp for schedule(static)
     for (Index b = 0; b < s.batch; ++b) {
-      const Scratch x(s, room.get(), b);
-      if (scaled[b]) {
-        weigh(s, inputs + b * inputs_stride, totals[b], x);
-        move(s, table + b * s.symbols * s.room, x);
-      }
+      if (!step.scaled[b]) continue;
+      if (step.controls)
+        weigh(s, step.controls + b * (s.count() + s.size), step.totals[b], step.kind, step.weights + b * s.count(),
+              step.vectors + b * s.narrow());
+      move(s, step, b, {s, step.done, room.get(), b});
     }
 #pragma omp for schedule(dynamic)
     for (Index i = 0; i < s.batch * s.symbols * pieces; ++i) {
       // the first columns, where most rows are, first
-      const Index group = i % (s.batch * s.symbols), piece = i / (s.batch * s.symbols);
-      const Index b = group / s.symbols, y = group % s.symbols, width = s.width(s.done);
-      const Scratch x(s, room.get(), b);
-      if (scaled[b])
-        add_table(s, piece * PIECE, pieces == 1 ? width : std::min(width, (piece + 1) * PIECE), table + group * s.room,
-                  x.gates + y * s.done * s.states * s.states, x.moved + y * s.states * s.stride());
+      const Index group = i % (s.batch * s.symbols), piece = i / (s.batch * s.symbols), b = group / s.symbols;
+      if (step.scaled[b])
+        add_table(s, step, b, group % s.symbols, piece * PIECE, pieces == 1 ? wide : std::min(wide, (piece + 1) * PIECE),
+                  {s, step.done, room.get(), b});
     }
 #pragma omp for schedule(static)
-    for (Index b = 0; b < s.batch; ++b) {
-      const Scratch x(s, room.get(), b);
-      const bool in_range = finish(s, inputs + b * inputs_stride + transitions, smallest, largest, x,
-                                   table + b * s.symbols * s.room, new_totals + b,
-                                   readings + b * s.top() * s.size);
-      new_scaled[b] = scaled[b] && in_range;
+    for (Index b = 0; b < s.batch; ++b) finish(s, step, b, {s, step.done, room.get(), b});
+  }
+}
+
+// adjoint: SQ rows as wide as time `steps`, of the column after the step; becomes that of the column before it.
+void retreat(const Table& s, Index b, Index now, const Real* grad, const Real* weights, const Real* vectors, bool sigmoid,
+             Real* table, Real* links, const Real* landed, Real total, const Real* reading, Real* adjoint,
+             Real* d_controls) {
+  const Index Q = s.states, top = s.top(), kept = s.kept(), narrow = s.narrow(), width = s.width(now);
+  const Index wide = s.stride(now), across = s.stride(s.times - 1);
+  const Real *push = weights + kept * top, *pushed = vectors + 1;
+  Real *d_push = d_controls + kept * top, *d_pushed = d_push + top * top, lost = 0;
+  for (Index i = 0; i < top * s.size; ++i) lost += grad[i] / total * reading[i];
+  std::fill_n(d_pushed, s.size, Real(0));
+  Buffer<Real> moved_rows(kept * wide), into(top), products(std::max(Q * Q, kept * top));
+  std::vector<const Real*> moved(kept), before(top), mine(Q), theirs(Q);
+  for (Index i = 0; i < top; ++i) {
+    Real *row = adjoint + i * across, *to = moved_rows.get() + i * wide;
+    row[0] -= lost;
+    for (Index j = 0; j < s.size; ++j) row[1 + j] += grad[i * s.size + j] / total;
+    std::copy_n(row, s.width(now + 1), s.row(table, b, i / Q, now + 1) + i % Q * s.stride(now + 1));
+    std::copy_n(row, width, to);
+    into.get()[i] = row[0];
+    for (Index j = 0; j < s.size; ++j) {
+      into.get()[i] += row[1 + j] * pushed[j];
+      d_pushed[j] += landed[i] * row[1 + j];
+    }
+    before[i] = s.row(table, b, i / Q, now) + i % Q * wide;
+  }
+  for (Index j = 0; j < s.size; ++j) d_pushed[j] *= sigmoid ? pushed[j] * (1 - pushed[j]) : pushed[j];
+  for (Index i = 0; i < kept; ++i) moved[i] = moved_rows.get() + i * wide;
+  for (Index y = 0; y < s.symbols; ++y) {
+    for (Index r = 0; r < Q; ++r) mine[r] = adjoint + (y * Q + r) * across;
+    for (Index k = 0; k < now; ++k) {
+      for (Index q = 0; q < Q; ++q) theirs[q] = s.row(table, b, y, k) + q * s.stride(k);
+      inner_all(s.stride(k), Q, mine.data(), Q, theirs.data(), products.get());
+      for (Index r = 0; r < Q; ++r)
+        std::copy_n(products.get() + r * Q, Q, moved_rows.get() + (top + r) * wide + narrow + k * top + y * Q);
     }
   }
+  inner_all(wide, kept, moved.data(), top, before.data(), products.get());
+  for (Index i = 0; i < kept * top; ++i) d_controls[i] = products.get()[i] * weights[i];
+  for (Index i = 0; i < top; ++i)
+    for (Index k = 0; k < top; ++k)
+      d_push[i * top + k] = (adjoint[i * across + width + k] + into.get()[i] * before[k][0]) * push[i * top + k];
+  std::fill_n(adjoint, top * across, Real(0));
+  std::vector<Real*> to(top);
+  std::vector<Row> rows;
+  for (Index i = 0; i < top; ++i) to[i] = adjoint + i * across;
+  for (Index i = 0; i < kept; ++i) rows.push_back({moved[i], weights + i * top, wide});
+  add_rows_to(0, rows, top, to.data());
+  for (Index i = 0; i < top; ++i)
+    for (Index k = 0; k < top; ++k) adjoint[k * across] += push[i * top + k] * into.get()[i];
+  for (Index y = 0; y < s.symbols; ++y) {
+    rows.clear();
+    const Real* link = s.link(links, b, y, now);
+    for (Index t = now + 2; t < s.times; ++t)
+      for (Index r = 0; r < Q; ++r, link += Q)
+        rows.push_back({s.row(table, b, y, t) + r * s.stride(t), link, wide});
+    add_rows_to(0, rows, Q, to.data() + y * Q);
+  }
+  // what stands beyond the column's end came from rows that are wider
+  for (Index i = 0; i < top; ++i) std::fill(to[i] + width, to[i] + wide, Real(0));
 }
 
 }  // namespace
 }  // namespace seqstruct
 
 using seqstruct::Index;
+using seqstruct::Table;
 
-extern "C" void pushdown_step_f64(Index threads, Index batch, Index states, Index symbols, Index size, Index done,
-                                  Index room, double* table, const double* inputs, Index inputs_stride,
-                                  const double* totals, const bool* scaled, double smallest, double largest,
-                                  double* new_totals, double* readings, bool* new_scaled) {
-  seqstruct::step(threads, {batch, states, symbols, size, done, room}, table, inputs, inputs_stride, totals, scaled,
-                  smallest, largest, new_totals, readings, new_scaled);
+extern "C" void pushdown_step_f64(Index threads, Index batch, Index states, Index symbols, Index size, Index chunk,
+                                  Index times, Index room, Index done, Index kind, double* table,
+                                  const double* controls, double* weights, double* vectors, double* landed,
+                                  double* links, const double* totals, const bool* scaled, double smallest,
+                                  double largest, double* new_totals, double* readings, bool* new_scaled) {
+  seqstruct::advance(threads, {batch, states, symbols, size, chunk, times, room, done + 2},
+                     {done, kind, table, controls, weights, vectors, landed, links, totals, scaled, smallest, largest,
+                      new_totals, readings, new_scaled});
+}
+
+extern "C" void pushdown_step_back_f64(Index threads, Index batch, Index states, Index symbols, Index size, Index times,
+                                       Index room, Index now, Index sigmoid, double* table, const double* grad,
+                                       const double* weights, const double* vectors, const double* landed,
+                                       double* links, const double* totals, const double* readings, double* adjoint,
+                                       double* d_controls) {
+  const Table s(batch, states, symbols, size, 1, times, room, times);
+  const Index across = s.top() * s.stride(times - 1), vector = s.top() * size;
+#pragma omp parallel for num_threads(threads) if (s.shared(times - 1))
+  for (Index b = 0; b < batch; ++b)
+    seqstruct::retreat(s, b, now, grad + b * vector, weights + b * s.count(), vectors + b * s.narrow(), sigmoid, table,
+                       links, landed + b * s.top(), totals[b], readings + b * vector, adjoint + b * across,
+                       d_controls + b * (s.count() + size));
 }

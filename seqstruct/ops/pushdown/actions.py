@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqstruct.ops.pushdown.layout import arrange, transition_count
+from seqstruct.ops.pushdown.layout import arrange, check_logits
 from seqstruct.ops.pushdown.log import log_tables
 
 
@@ -21,11 +21,7 @@ def expected_actions(logits: Tensor, *, states: int, symbols: int) -> Tensor:
     Raises ValueError if the shapes do not fit.
     Cost: O(B S T^3 Q^3) sums in log space, O(B S T^2 Q^2) memory.
     """
-    count = transition_count(states, symbols)
-    if logits.dim() != 3 or logits.size(2) != count:
-        raise ValueError(
-            f"expected logits B T {count} for {states} states and {symbols} symbols, got {tuple(logits.shape)}"
-        )
+    check_logits(logits, states, symbols)
     if logits.numel() == 0:
         return logits.new_zeros(*logits.shape[:2], 3, dtype=torch.float64)
     top = states * symbols

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.pushdown.layout import arrange, pad_pushdown_logits, transition_count
+from seqstruct.ops.pushdown.layout import arrange, check_logits, pad_pushdown_logits
 from seqstruct.ops.pushdown.log import log_tables
 
 
@@ -64,11 +64,7 @@ def most_probable_run(logits: Tensor, *, states: int, symbols: int, padding_mask
     Raises ValueError if the shapes do not fit.
     Cost: O(B S T^3 Q^3) sums in log space, O(B S T^2 Q^2) memory.
     """
-    count = transition_count(states, symbols)
-    if logits.dim() != 3 or logits.size(2) != count:
-        raise ValueError(
-            f"expected logits B T {count} for {states} states and {symbols} symbols, got {tuple(logits.shape)}"
-        )
+    check_logits(logits, states, symbols)
     if padding_mask is not None and padding_mask.shape != logits.shape[:2]:
         raise ValueError(f"expected a padding mask {tuple(logits.shape[:2])}, got {tuple(padding_mask.shape)}")
     B, T, _ = logits.shape

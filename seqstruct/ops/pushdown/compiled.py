@@ -7,8 +7,9 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import call
 from seqstruct.ops.first_derivatives import first_derivatives_only
-from seqstruct.ops.pushdown.layout import LARGEST_READING, transition_count
-from seqstruct.ops.pushdown.recurrence import LARGEST_INNER, SMALLEST_TOTAL
+from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns
+from seqstruct.ops.pushdown.layout import LARGEST_READING
+from seqstruct.ops.pushdown.tape import PushdownTape
 
 
 class CompiledRuns(torch.autograd.Function):
@@ -40,103 +41,88 @@ class CompiledRuns(torch.autograd.Function):
         return gradients
 
 
-def compiled_step(
-    table: Tensor,
-    inputs: Tensor,
-    totals: Tensor,
-    scaled: Tensor,
-    limits: tuple[float, float],
-    done: int,
-    states: int,
-    symbols: int,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Write the column of time `done` + 1 into a table B S L, as `PushdownState` has it, with room for that.
+GIVEN, EXP, SIGMOID = range(3)  # what a pushed vector is of its controls, as in the source
 
-    inputs: B A+m, log-weights and the pushed vector; totals: B, of the last column; scaled: B bool, whether the row of
-    the batch has been in range so far; limits: the smallest total and the largest inner weight in range.  All float64.
-    Returns the column's totals, 1 where out of range; readings B (Q S m), 0 there; and `scaled` anew.
-    """
-    B, count = inputs.shape
-    size = count - states * symbols * (2 * states * symbols + states)
-    sizes = B, states, symbols, size, done, table.size(2)
-    results = torch.empty_like(totals), totals.new_empty(B, states * symbols * size), torch.empty_like(scaled)
-    given = inputs, inputs.stride(0), totals.contiguous(), scaled.contiguous()
-    call("pushdown_step", *sizes, table, *given, *limits, *results)
+
+def compiled_step(
+    columns: Columns, table: Tensor, controls: Tensor, totals: Tensor, scaled: Tensor, done: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """As `step._step`."""
+    B, top, size = len(controls), columns.states * columns.symbols, columns.narrow - 1
+    kept = *(totals.new_empty(B, n) for n in (controls.size(1) - size, columns.narrow, top)), None
+    results = torch.empty_like(totals), totals.new_empty(B, top * size), torch.empty_like(scaled)
+    call_step(columns, table, controls, kept, totals.contiguous(), scaled.contiguous(), results, done, GIVEN)
     return results
 
 
-class CompiledPushdownTape:
-    """As `PushdownTape`, with its arrangement of controls and readings; O(B T^2 S^2 Q^2) memory."""
+def call_step(
+    columns: Columns,
+    table: Tensor,
+    controls: Tensor | None,
+    kept: tuple[Tensor | None, ...],
+    totals: Tensor,
+    scaled: Tensor,
+    results: tuple[Tensor, ...],
+    done: int,
+    kind: int,
+) -> None:
+    """Write the column of time `done` + 1 into a table.
 
-    def __init__(self, bottom: Tensor, steps: int, *, states: int, symbols: int, sigmoid: bool):
-        """As `PushdownTape`."""
-        B, size = bottom.shape
-        top = states * symbols
-        self.reading_size, self.steps, self.size = top * size, steps, size
-        self.sizes = B, states, symbols, size, steps
-        self.bottom, self.sigmoid = bottom.double().contiguous(), int(sigmoid)
-        sizes = self.bottom.new_empty(3)
-        call("pushdown_tape_sizes", *self.sizes[1:], sizes)
-        self.room, links, self.adjoint = (int(x) for x in sizes.tolist())
-        self.links = self._zeros(B, symbols, links)
-        kept = transition_count(states, symbols), size, top, self.reading_size
-        self.weights, self.pushed, self.landed, self.readings = (self._zeros(steps, B, n) for n in kept)
-        self.totals = self._zeros(steps + 1, B)
-        self.whole = True  # whether the table still has its columns
-        self._begin()
+    kept: what a tape keeps of the step: weights B A, vectors B 1+m and landed B SQ, and its links or None.  Without
+    controls weights and vectors are those of the step already.  results: as of `step._step`.
+    """
+    states, symbols, narrow, chunk, times = columns
+    sizes = table.size(0), states, symbols, narrow - 1, chunk, times, table.size(2), done
+    call("pushdown_step", *sizes, kind, table, controls, *kept, totals, scaled, SMALLEST_TOTAL, LARGEST_INNER, *results)
 
-    def _zeros(self, *shape: int) -> Tensor:
-        return self.bottom.new_zeros(*shape)
+
+class CompiledPushdownTape(PushdownTape):
+    """As `PushdownTape`; no two times share a chunk."""
+
+    CHUNK = 1
 
     def _begin(self) -> None:
-        """The column of time 0."""
-        self.length = 0
-        self.table = self._zeros(len(self.bottom), self.sizes[2], self.room)
-        self.table[:, 0, 0] = 1.0
-        self.table[:, 0, 1 : 1 + self.size] = self.bottom
-        self.totals[0] = 1.0
+        self.scaled = self.bottom.new_ones(self.batch, dtype=torch.bool)
+        self.table.zero_()  # where rows are filled up to whole cache lines
+        super()._begin()
 
-    def first_reading(self, reading: Tensor) -> None:
-        """The bottom vector in state 0 and symbol 0."""
-        reading.zero_()[:, : self.size] = self.bottom
+    def _gates(self) -> Tensor:
+        """gp as the kernel keeps it: for each row of the table one number for every state of each later time."""
+        times = self.steps * (self.steps - 1) // 2
+        return self.bottom.new_zeros(self.batch, self.symbols, times, self.states, self.states)
 
     def step(self, controls: Tensor, reading: Tensor) -> None:
         """Weights of the step sum to 1 over the last total; readings do not depend on what they sum to."""
         self._advance(controls.double().contiguous())
-        reading.copy_(self.readings[self.length - 1].clamp(max=LARGEST_READING))
+        reading.copy_(self.readings[self.length - 1].flatten(1).clamp(max=LARGEST_READING))
 
-    def _advance(self, controls: Tensor | None) -> None:
+    def _advance(self, controls: Tensor | None = None) -> None:
         """From one column to the next; without controls by the weights that the step had."""
         now = self.length
-        kept = self.links, self.weights[now], self.pushed[now], self.landed[now]
-        results = self.totals[now], self.totals[now + 1], self.readings[now]
-        call("pushdown_tape_step", *self.sizes, now, self.sigmoid, self.table, controls, *kept, *results)
+        kept = self.weights[now], self.vectors[now], self.landed[now], self.gates
+        results = self.totals[now + 1], self.readings[now], self.scaled
+        kind = SIGMOID if self.sigmoid else EXP
+        call_step(self.columns, self.table, controls, kept, self.totals[now], self.scaled, results, now, kind)
         self.length = now + 1
 
     def in_range(self) -> Tensor:
         """Rows whose totals were neither too small nor lost, and whose inner weights were not too large."""
-        return (self.totals >= SMALLEST_TOTAL).all(0) & (self.table.amax((1, 2)) <= LARGEST_INNER)
+        return self.scaled
 
     def begin_backward(self) -> None:
         """A second pass finds adjoints in the table, so it fills that anew."""
-        if not self.whole:
-            self._begin()
-            while self.length < self.steps:
-                self._advance(None)
-        self.whole = self.steps == 0
-        self.pending = self._zeros(len(self.bottom), self.adjoint)  # of the last column, then of the one before
-        self.grads = self.bottom.new_empty(len(self.bottom), self.weights.size(2) + self.size)
+        super().begin_backward()
+        *_, widest = self.columns.sizes(self.steps + 1)
+        self.pending = self.bottom.new_zeros(self.batch, self.top, widest[2])
+        self.grads = self.bottom.new_empty(self.batch, self.count + self.size)
 
     def step_backward(self, grad_reading: Tensor, grad_controls: Tensor) -> None:
-        """Take the last step back that has not been yet."""
+        """`pending` is the adjoint of the last column, then that of the one before, each row as wide as the widest."""
         self.length -= 1
         now = self.length
-        kept = self.links, self.weights[now], self.pushed[now], self.landed[now]
+        sizes = self.batch, self.states, self.symbols, self.size, self.steps + 1, self.table.size(2), now
+        kept = self.weights[now], self.vectors[now], self.landed[now], self.gates
         results = self.totals[now + 1], self.readings[now], self.pending, self.grads
         grad = grad_reading.double().contiguous()
-        call("pushdown_tape_step_back", *self.sizes, now, self.sigmoid, self.table, grad, *kept, *results)
+        call("pushdown_step_back", *sizes, int(self.sigmoid), self.table, grad, *kept, *results)
         grad_controls.copy_(self.grads)
-
-    def start_gradient(self, grad_reading: Tensor) -> Tensor:
-        """Of the bottom vectors, B m."""
-        return (self.pending[:, 1 : 1 + self.size] + grad_reading[:, : self.size]).to(grad_reading.dtype)

@@ -34,6 +34,15 @@ def transition_count(states: int, symbols: int) -> int:
     return states * symbols * (2 * states * symbols + states)
 
 
+def check_logits(logits: Tensor, states: int, symbols: int) -> None:
+    """Raises ValueError unless they are B T A."""
+    count = transition_count(states, symbols)
+    if logits.dim() != 3 or logits.size(2) != count:
+        raise ValueError(
+            f"expected logits B T {count} for {states} states and {symbols} symbols, got {tuple(logits.shape)}"
+        )
+
+
 def pad_pushdown_logits(logits: Tensor, padding_mask: Tensor | None, states: int, symbols: int) -> Tensor:
     """Replace padded steps by the identity: (q, x) is replaced by itself with weight 1, all else has weight 0.
 

@@ -1,15 +1,14 @@
 """The vector pushdown automaton one step at a time, for decoding and for recurrent models.
 
-Without gradients the state holds the table of `pushdown_recurrence` and steps write into it.  With gradients the table
-stays with the chain of steps, and the state holds the chain's token; a state that left its chain (its rows were
-reordered, it is stepped from a second time, gradients were switched on or off) is replayed from the steps so far, which
-every state keeps.  Where a total leaves the range of float64, that row of the batch is read in log space from the same
-steps.
+Steps without gradients write into the state's table.  Steps that are recorded only lengthen the history that every
+state keeps, and a reading is then the last one of the whole history (`pushdown.stack`), as is that of a row whose
+weights have left the range of float64.  A state that goes from recorded steps to others is taken through its history
+once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
 from typing import NamedTuple
 
 import torch
@@ -17,32 +16,22 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqstruct.ops.compiled import usable
+from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, next_column, step_order
 from seqstruct.ops.pushdown.compiled import compiled_step
 from seqstruct.ops.pushdown.layout import transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
-from seqstruct.ops.pushdown.recurrence import (
-    LARGEST_INNER,
-    SMALLEST_TOTAL,
-    Part,
-    Recurrence,
-    next_column,
-    read_column,
-    recurrence_of,
-    step_weights,
-)
+from seqstruct.ops.pushdown.stack import pushdown_stack
 
-CHUNK = 32  # times whose rows lie together in decoding
+CHUNK = 32  # times whose rows lie together
 
 
 class PushdownState(NamedTuple):
     """All that runs of `length` steps leave behind.  Tensors may have room for more steps than that.
 
-    table:   B S L, float64, the columns of times 0 .. `length` as `pushdown_recurrence` has them, Q (1 + m + k S Q) for
-             time k and each symbol: CHUNK times after one another, each as wide as the last of them needs.  L = 0 where
-             the chain of steps has it.
+    table:   B S L, float64, the columns of times 0 .. `length` as `columns_of` lays them out.  L = 0 after a recorded
+             step: `total`, `reading` and `scaled` are then those before it.
     total:   B, float64, of the last column.
     reading: B (Q S m), float64, after the last step; 0 where out of range.
-    token:   B, what links the steps of a chain.
     history: B N A+m, float64, N >= length, the log-weights and the pushed vectors so far.
     bottom:  B m, the vector of the bottom element.
     scaled:  B bool, whether the row is in range (else it is read in log space).
@@ -52,7 +41,6 @@ class PushdownState(NamedTuple):
     table: Tensor
     total: Tensor
     reading: Tensor
-    token: Tensor
     history: Tensor
     bottom: Tensor
     scaled: Tensor
@@ -60,51 +48,10 @@ class PushdownState(NamedTuple):
     limit: Tensor
 
 
-class _Layout(NamedTuple):
-    """Where the columns lie in a row of the table; for each time Q rows of `narrow` + time * SQ numbers."""
-
-    states: int
-    symbols: int
-    narrow: int
-
-    def width(self, time: int) -> int:
-        return self.narrow + time * self.states * self.symbols
-
-    def room(self, chunks: int) -> int:
-        """L of so many chunks."""
-        columns = chunks * self.narrow + self.states * self.symbols * (CHUNK * chunks * (chunks + 1) // 2 - chunks)
-        return CHUNK * self.states * columns
-
-    def chunk(self, table: Tensor, place: int) -> Tensor:
-        """BS (CHUNK Q) columns."""
-        first, width = self.room(place), self.width((place + 1) * CHUNK - 1)
-        return table.flatten(0, 1).narrow(1, first, self.room(place + 1) - first).unflatten(1, (-1, width))
-
-    def column(self, table: Tensor, time: int) -> Tensor:
-        """BS Q columns, of one time."""
-        place, at = divmod(time, CHUNK)
-        return self.chunk(table, place).narrow(1, at * self.states, self.states).narrow(2, 0, self.width(time))
-
-    def parts(self, table: Tensor, times: int) -> Iterator[Part]:
-        """The rows of times 0 .. times-1, chunk by chunk, each as wide as its last time needs."""
-        for place in range(-(-times // CHUNK)):
-            first, after, part = place * CHUNK, min((place + 1) * CHUNK, times), self.chunk(table, place)
-            if after - first < CHUNK:
-                part = part.narrow(1, 0, (after - first) * self.states).narrow(2, 0, self.width(after - 1))
-            yield first, after, part
-
-    def opened(self, table: Tensor, time: int, limit: int) -> Tensor:
-        """The table with room for a time, copied to one for a quarter more times where it has none."""
-        place, at = divmod(time, CHUNK)
-        if self.room(place + 1) > table.size(2):
-            chunks = place + 1 + place // 4
-            chunks = chunks if limit < 0 else min(chunks, limit // CHUNK + 1)
-            grown = table.new_empty(*table.shape[:2], self.room(chunks))
-            grown[:, :, : table.size(2)] = table
-            table = grown
-        if at == 0:
-            self.chunk(table, place)[:, :, self.width(time) :].zero_()  # narrower times of the chunk end before
-        return table
+def columns_of(state: PushdownState, states: int, symbols: int) -> Columns:
+    """Where the columns lie in a state's table."""
+    limit = _limit(state)
+    return Columns(states, symbols, 1 + state.bottom.size(1), CHUNK, sys.maxsize if limit < 0 else limit + 1)
 
 
 def pushdown_initial(
@@ -119,56 +66,69 @@ def pushdown_initial(
     if max_length is not None and max_length < 1:
         raise ValueError(f"expected a max_length of 1 or more, got {max_length}")
     length = torch.zeros(batch_size, dtype=torch.long, device=bottom.device)
-    return _initial(
-        bottom.expand(batch_size, -1),
-        torch.full_like(length, -1 if max_length is None else max_length),
-        count,
-        states,
-        symbols,
-    )
+    history = bottom.new_zeros(batch_size, 0, count + bottom.size(0), dtype=torch.float64)
+    limit = torch.full_like(length, -1 if max_length is None else max_length)
+    return _begun(bottom.expand(batch_size, -1), history, limit, states, symbols)
 
 
-def _initial(bottom: Tensor, limit: Tensor, count: int, states: int, symbols: int) -> PushdownState:
-    """bottom: B m; limit: B long; count: A."""
+def _begun(bottom: Tensor, history: Tensor, limit: Tensor, states: int, symbols: int) -> PushdownState:
+    """The state before the first step, beside a history; bottom: B m; limit: B long."""
     B, size = bottom.shape
-    layout = _Layout(states, symbols, 1 + size)
     start = bottom.new_zeros(B, symbols, states, 1 + size, dtype=torch.float64)
     start[:, 0, 0, 0] = 1.0
     start[:, 0, 0, 1:] = bottom.detach()
-    table = layout.opened(start.new_empty(B, symbols, 0), 0, limit=-1)
-    layout.column(table, 0).copy_(start.flatten(0, 1))
-    return PushdownState(
-        table,
+    state = PushdownState(
+        start.new_empty(B, symbols, 0),
         start.new_ones(B),
         pad(bottom.double(), (0, (states * symbols - 1) * size)),
-        start.new_zeros(B),
-        start.new_zeros(B, 0, count + size),
+        history,
         bottom,
         torch.ones_like(limit, dtype=torch.bool),
         torch.zeros_like(limit),
         limit,
     )
+    columns = columns_of(state, states, symbols)
+    table = columns.opened(state.table, 0)
+    columns.column(columns.chunks(table, 1), 0).copy_(start.flatten(0, 1))
+    return state._replace(table=table)
 
 
 def pushdown_step(state: PushdownState, logits: Tensor, pushed: Tensor, *, states: int, symbols: int) -> PushdownState:
     """The state after one more step; the old one is consumed.
 
     logits: B A log-weights; pushed: B m.  Without gradients cells beyond `length` are written in place and the
-    tables grow when they are full; with gradients all steps of the chain stay in memory.  A step without gradients
-    cuts off those of the steps before it.
+    tables grow when they are full.  A step without gradients cuts off those of the steps before it.
     Raises ValueError if the shapes do not fit or the state's limit is reached.
-    Cost: O(B t^2 S^2 Q^3) time at step t, O(B t S^2 Q^2) new memory; t such steps where the state is replayed.
+    Cost: O(B t^2 S^2 Q^3) time at step t, O(B t S^2 Q^2) new memory; recorded next to nothing, but all of
+    `pushdown_stack` at each reading.
     Stored after t steps: about 8 B S^2 Q^2 t^2 / 2 bytes, and room for a quarter more steps.
     """
-    _check(state, logits, pushed, states, symbols)
-    done, limit = _length(state), _limit(state)
-    if 0 <= limit <= done:
-        raise ValueError(f"the stack has taken {done} steps and was made for at most {limit} (max_length)")
-    inputs = state.token, state.reading, state.history, state.bottom, logits, pushed
-    if torch.is_grad_enabled() and any(x.requires_grad for x in inputs):
-        return _linked_step(state, done, logits, pushed, states, symbols)
+    done = _length(state)
+    _check(state, done, logits.unsqueeze(1), pushed.unsqueeze(1), transition_count(states, symbols))
+    if _recorded(state, logits, pushed):
+        return _recorded_steps(state, done, logits.unsqueeze(1), pushed.unsqueeze(1))
     with torch.no_grad():
         return _written_step(state, done, logits, pushed, states, symbols)
+
+
+def pushdown_steps(
+    state: PushdownState, logits: Tensor, pushed: Tensor, *, states: int, symbols: int
+) -> tuple[Tensor, PushdownState]:
+    """Readings B T (Q S m) after each of T steps, and the state after all of them; the old one is consumed.
+
+    logits: B T A; pushed: B T m.  The same as `pushdown_step` and `pushdown_reading` in turn, but recorded steps are
+    read in one pass over the whole history.
+    """
+    done = _length(state)
+    _check(state, done, logits, pushed, transition_count(states, symbols))
+    if logits.size(1) and _recorded(state, logits, pushed):
+        state = _recorded_steps(state, done, logits, pushed)
+        return _all_readings(state)[:, done:], state
+    readings = state.bottom.new_empty(*logits.shape[:2], state.reading.size(1))
+    for t in range(logits.size(1)):
+        state = pushdown_step(state, logits[:, t], pushed[:, t], states=states, symbols=symbols)
+        readings[:, t] = pushdown_reading(state)
+    return readings, state
 
 
 def pushdown_reading(state: PushdownState) -> Tensor:
@@ -176,57 +136,65 @@ def pushdown_reading(state: PushdownState) -> Tensor:
 
     Before the first step: the bottom vector in state 0 and symbol 0.
     """
+    if state.table.size(2) == 0:
+        return _all_readings(state)[:, -1]
     readings = state.reading
     if not bool(state.scaled.all()):
         rows = (~state.scaled).nonzero().squeeze(1)
-        readings = readings.index_copy(0, rows, _exact(state, rows, _length(state)))
+        logits, pushed, bottom, states, symbols = _since_the_start(state)
+        some = (x.index_select(0, rows) for x in (logits, pushed, bottom))
+        readings = readings.index_copy(0, rows, pushdown_log(*some, states, symbols)[:, -1].flatten(1))
     return readings.to(state.bottom.dtype)
 
 
-def _exact(state: PushdownState, rows: Tensor, done: int) -> Tensor:
-    """The last readings of some rows of the batch, in log space."""
-    size = state.bottom.size(1)
-    history = state.history.index_select(0, rows)[:, :done]
-    logits, pushed = history.split([history.size(2) - size, size], 2)
-    top = state.reading.size(1) // size
-    states = logits.size(2) // top - 2 * top
-    bottom = state.bottom.index_select(0, rows).double()
-    return pushdown_log(logits, pushed, bottom, states, top // states)[:, -1].flatten(1)
+def _all_readings(state: PushdownState) -> Tensor:
+    *inputs, states, symbols = _since_the_start(state)
+    return pushdown_stack(*inputs, states=states, symbols=symbols).to(state.bottom.dtype)
+
+
+def _since_the_start(state: PushdownState) -> tuple[Tensor, Tensor, Tensor, int, int]:
+    """logits B T A, pushed B T m, bottom B m, float64; states and symbols."""
+    size, symbols = state.bottom.size(1), state.table.size(1)
+    logits, pushed = state.history[:, : _length(state)].split([state.history.size(2) - size, size], 2)
+    return logits, pushed, state.bottom.double(), state.reading.size(1) // (size * symbols), symbols
 
 
 def _length(state: PushdownState) -> int:
     lengths = set(state.length.tolist())
     if len(lengths) > 1:
         raise ValueError(f"expected a pushdown state of one length, got rows of {sorted(lengths)} steps")
-    return lengths.pop() if lengths else 0
+    if not lengths:  # of no rows the history of recorded steps tells
+        return 0 if state.table.size(2) else state.history.size(1)
+    return lengths.pop()
 
 
 def _limit(state: PushdownState) -> int:
     return int(state.limit[0]) if state.limit.numel() else -1
 
 
-def _linked_step(
-    state: PushdownState, done: int, logits: Tensor, pushed: Tensor, states: int, symbols: int
-) -> PushdownState:
-    """A step that is linked to the chain the state comes from, or to a new one with all steps so far."""
-    token, chain, history = state.token, recurrence_of(state.token, done), state.history[:, :done]
-    if chain is None:
-        chain = Recurrence(state.bottom, states=states, symbols=symbols)
-        token, replayed = chain.start(state.bottom), history[:, :0]
-        for earlier in history.unbind(1):
-            before = earlier.split([logits.size(1), pushed.size(1)], 1)
-            token, _, replayed, _ = chain.step(token, replayed, *before)
-    token, reading, history, scaled = chain.step(token, history, logits, pushed)
-    return PushdownState(
-        history.new_empty(len(history), symbols, 0),
-        chain.totals,
-        reading,
-        token,
-        history,
-        state.bottom,
-        scaled,
-        state.length + 1,
-        state.limit,
+def _check(state: PushdownState, done: int, logits: Tensor, pushed: Tensor, count: int) -> None:
+    """logits: B T A; pushed: B T m."""
+    B, size = state.bottom.shape
+    if logits.shape[::2] != (B, count) or pushed.shape[::2] != (B, size):
+        raise ValueError(
+            f"expected logits {B} {count} and pushed {B} {size}, got {tuple(logits.shape)} and {tuple(pushed.shape)}"
+        )
+    limit = _limit(state)
+    if 0 <= limit < done + logits.size(1):
+        raise ValueError(f"the stack has taken {done} steps and was made for at most {limit} (max_length)")
+
+
+def _recorded(state: PushdownState, *inputs: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(x.requires_grad for x in (state.history, state.bottom, *inputs))
+
+
+def _recorded_steps(state: PushdownState, done: int, logits: Tensor, pushed: Tensor) -> PushdownState:
+    """logits: B T A; pushed: B T m."""
+    new = torch.cat([logits.double(), pushed.double()], 2)
+    return state._replace(
+        table=state.table[:, :, :0],
+        history=torch.cat([state.history[:, :done], new], 1),
+        length=state.length + logits.size(1),
     )
 
 
@@ -234,54 +202,52 @@ def _written_step(
     state: PushdownState, done: int, logits: Tensor, pushed: Tensor, states: int, symbols: int
 ) -> PushdownState:
     """A step that is written into the state's own table."""
+    bottom, size = state.bottom.detach(), pushed.size(1)
     if state.table.size(2) == 0:
-        history = state.history[:, :done]
-        state = _initial(state.bottom.detach(), state.limit, logits.size(1), states, symbols)
-        for time, earlier in enumerate(history.unbind(1)):
-            before = earlier.split([logits.size(1), pushed.size(1)], 1)
-            state = _written_step(state, time, *before, states, symbols)
-    B, size = pushed.shape
-    layout = _Layout(states, symbols, 1 + size)
-    table = layout.opened(state.table, done + 1, _limit(state))
-    history = state.history
+        earlier = _since_the_start(state)[:2]
+        state = _begun(bottom, state.history[:, :0], state.limit, states, symbols)
+        for time in range(done):
+            state = _written_step(state, time, *(x[:, time] for x in earlier), states, symbols)
+    columns = columns_of(state, states, symbols)
+    table, history = columns.opened(state.table, done + 1), state.history
     if history.size(1) == done:
         history = pad(history, (0, 0, 0, max(CHUNK, done)))
     torch.cat([logits, pushed], 1, out=history.select(1, done))
-    inputs = history.select(1, done)
-    if usable(table, history):
-        limits = SMALLEST_TOTAL, LARGEST_INNER
-        totals, reading, scaled = compiled_step(
-            table, inputs, state.total, state.scaled, limits, done, states, symbols
-        )
-    else:
-        weights, vectors = inputs.split([logits.size(1), size], 1)
-        column, totals, _, scaled = next_column(
-            layout.column(table, done).unflatten(0, (B, symbols)).flatten(1, 2),
-            layout.parts(table, done),
-            step_weights(weights, state.total, states, symbols),
-            vectors,
-            state.scaled,
-            symbols,
-        )
-        layout.column(table, done + 1).copy_(column.unflatten(1, (symbols, states)).flatten(0, 1))
-        reading = read_column(column, totals, size, symbols)
-    return PushdownState(
-        table,
-        totals,
-        reading,
-        state.token.detach(),
-        history,
-        state.bottom.detach(),
-        scaled,
-        state.length + 1,
-        state.limit,
+    controls = history.select(1, done).index_select(1, step_order(states, symbols, size, table.device))
+    into = compiled_step if usable(table, controls) else _step
+    totals, reading, scaled = into(columns, table, controls, state.total, state.scaled, done)
+    reading = reading.view(-1, symbols, states, size).transpose(1, 2).flatten(1)
+    return PushdownState(table, totals, reading, history, bottom, scaled, state.length + 1, state.limit)
+
+
+def _step(
+    columns: Columns, table: Tensor, controls: Tensor, totals: Tensor, scaled: Tensor, done: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Write the column of time `done` + 1 into the table.
+
+    controls: B A+m, log-weights in the order of steps and the pushed vector; totals: B, of the last column; scaled: B
+    bool, whether the row of the batch has been in range so far.
+    Returns the column's totals, 1 where out of range; readings B (S Q m), 0 there; and `scaled` anew.
+    """
+    states, symbols, top = columns.states, columns.symbols, columns.states * columns.symbols
+    B, size = len(controls), columns.narrow - 1
+    logits, pushed = controls.split([controls.size(1) - size, size], 1)
+    weights = torch.softmax(logits, 1).div_(totals.unsqueeze(1)).unflatten(1, (-1, top))
+    kept, push = weights.split([top + states, top], 1)
+    chunks = columns.chunks(table, done + 2)
+    column, _ = next_column(
+        columns.column(chunks, done).unflatten(0, (B, symbols)).flatten(1, 2),
+        columns.parts(chunks, done),
+        kept,
+        push,
+        pad(pushed, (1, 0), value=1.0).unsqueeze(1),
+        table.new_empty(B * symbols, states, done * states),
     )
-
-
-def _check(state: PushdownState, logits: Tensor, pushed: Tensor, states: int, symbols: int) -> None:
-    B, count = state.token.size(0), transition_count(states, symbols)
-    if logits.shape != (B, count) or pushed.shape != (B, state.bottom.size(1)):
-        raise ValueError(
-            f"expected logits {B} {count} and pushed {B} {state.bottom.size(1)}, "
-            f"got {tuple(logits.shape)} and {tuple(pushed.shape)}"
-        )
+    totals, largest = column[:, :, 0].sum(1), column[:, :, columns.narrow :].amax((1, 2))
+    within = (totals >= SMALLEST_TOTAL) & (largest <= LARGEST_INNER)
+    if not all(within.tolist()):
+        scaled = scaled & within
+        column.masked_fill_(~scaled[:, None, None], 0.0)
+        totals = totals.masked_fill(~scaled, 1.0)
+    columns.put(chunks, done + 1, column)
+    return totals, (column[:, :, 1 : columns.narrow] / totals[:, None, None]).flatten(1), scaled

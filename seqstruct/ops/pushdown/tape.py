@@ -1,23 +1,24 @@
 """The vector pushdown automaton within a recurrent network: all steps of a sequence of known length, and back.
 
-The recurrences are those of `pushdown_recurrence`; tables, weights and readings lie in buffers made beforehand.  A
-column of the table is not needed any more when the backward pass comes to its step, so its adjoint takes its place.
+The recurrences are those of `pushdown.columns`; tables, weights and readings lie in buffers made beforehand.  A column
+of the table is not needed any more when the backward pass comes to its step, so its adjoint takes its place.
 Controls and readings are arranged as steps need them: `control_order` and `reading_order`.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
+from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, next_column, step_order
 from seqstruct.ops.pushdown.layout import LARGEST_READING, pushed_vectors, transition_count
-from seqstruct.ops.pushdown.recurrence import CHUNK, LARGEST_INNER, SMALLEST_TOTAL, step_order
 
 
 def control_order(states: int, symbols: int, size: int) -> Tensor:
     """Which of the controls, A log-weights and m numbers to push, stands where in those of a tape, A+m long."""
-    order = step_order(states, symbols, torch.device("cpu"))[0]
-    return torch.cat([order, len(order) + torch.arange(size)])
+    return step_order(states, symbols, size, torch.device("cpu"))
 
 
 def reading_order(states: int, symbols: int, size: int) -> Tensor:
@@ -28,10 +29,12 @@ def reading_order(states: int, symbols: int, size: int) -> Tensor:
 class PushdownTape:
     """A `StackTape`; readings B (S Q m), controls B A+m.  `CompiledPushdownTape` is the same in compiled form.
 
-    table, gates: for every CHUNK times one tensor BS (times Q) columns, the columns of `pushdown_recurrence` and gp,
-    each as wide as its last time needs; zero where a narrower time ends.  Adjoints replace the table's columns.
+    table: the columns; adjoints replace them.  gates: for every CHUNK times one tensor BS (times Q) columns of gp, as
+    wide as its last time needs; zero where a narrower time ends.
     O(B T^3 S^2 Q^3) time, O(B T^2 S^2 Q^2) memory.
     """
+
+    CHUNK: ClassVar[int] = 16  # times whose rows lie together
 
     def __init__(self, bottom: Tensor, steps: int, *, states: int, symbols: int, sigmoid: bool):
         """bottom: B m; sigmoid: whether a pushed vector is the logistic function of its controls, or exp of them."""
@@ -49,28 +52,23 @@ class PushdownTape:
         self.push = weights[:, :, kept:].unflatten(2, (-1, self.top)).unbind(0)
         self.all_pushed = vectors[:, :, 0, 1:]
         self.vectors, self.pushed = vectors.unbind(0), self.all_pushed.unbind(0)
-        self.landed = self._room(steps, B, self.top, 1).unbind(0)
+        self.landed = list(self._room(steps, B, self.top, 1).unbind(0))
         self.readings = self._room(steps, B, self.top, size).unbind(0)
         self.all_totals = self._room(steps + 1, B)
         self.totals = self.all_totals.unbind(0)
-        self.table: list[Tensor] = []
-        self.gates: list[Tensor] = []
+        self.columns = Columns(states, symbols, self.narrow, self.CHUNK, steps + 1)
+        self.table = self._room(B, symbols, self.columns.room(steps + 1))
+        self.chunks = self.columns.chunks(self.table, steps + 1)
+        self.gates = self._gates()
         self.whole = True  # whether the table still has its columns
         self._begin()
 
     def _room(self, *shape: int) -> Tensor:
         return self.bottom.new_empty(*shape)
 
-    def _open(self, place: int) -> None:
-        """Make the next chunk of the table and of the gates if this is the one."""
-        if place < len(self.table):
-            return
-        first, after = place * CHUNK, min((place + 1) * CHUNK, self.steps + 1)
-        groups, rows = self.batch * self.symbols, (after - first) * self.states
-        chunk = self._room(groups, rows, self.narrow + (after - 1) * self.top)
-        chunk[:, :, self.narrow + first * self.top :].zero_()
-        self.table.append(chunk)
-        self.gates.append(self.bottom.new_zeros(groups, rows, (after - 1) * self.states))
+    def _gates(self) -> list[Tensor]:
+        shapes = [(*chunk.shape[:2], (chunk.size(2) - self.narrow) // self.symbols) for chunk in self.chunks]
+        return [self.bottom.new_zeros(shape) for shape in shapes]
 
     def _begin(self) -> None:
         """The column of time 0."""
@@ -79,8 +77,8 @@ class PushdownTape:
         self.column[:, 0, 0] = 1.0
         self.column[:, 0, 1:] = self.bottom
         self.totals[0].fill_(1.0)
-        self._open(0)
-        self._put(0, self.column)
+        self.columns.opened(self.table, 0)
+        self.columns.put(self.chunks, 0, self.column)
 
     def first_reading(self, reading: Tensor) -> None:
         """The bottom vector in state 0 and symbol 0."""
@@ -99,56 +97,23 @@ class PushdownTape:
     def in_range(self) -> Tensor:
         """Rows whose totals were neither too small nor lost, and whose inner weights were not too large."""
         trusted = (self.all_totals >= SMALLEST_TOTAL).all(0)
-        largest = [x[:, : (self.length + 1 - CHUNK * i) * self.states].amax() for i, x in enumerate(self.table)]
-        if not all(x <= LARGEST_INNER for x in torch.stack(largest).tolist()):
-            for i, chunk in enumerate(self.table):
-                used = chunk[:, : (self.length + 1 - CHUNK * i) * self.states].unflatten(0, (self.batch, -1))
-                trusted &= used.amax((1, 2, 3)) <= LARGEST_INNER
+        if not all(x <= LARGEST_INNER for x in torch.stack([chunk.amax() for chunk in self.chunks]).tolist()):
+            for chunk in self.chunks:
+                trusted &= chunk.unflatten(0, (self.batch, -1)).amax((1, 2, 3)) <= LARGEST_INNER
         return trusted
-
-    def _put(self, time: int, column: Tensor) -> None:
-        """column: B SQ W, or its adjoint, into the table."""
-        place, at = divmod(time, CHUNK)
-        row = self.table[place].narrow(1, at * self.states, self.states).narrow(2, 0, column.size(2))
-        row.copy_(column.view(row.shape))
-
-    def _column(self, time: int) -> Tensor:
-        """The column of a time from the table, B SQ W."""
-        place, at = divmod(time, CHUNK)
-        row = self.table[place].narrow(1, at * self.states, self.states)
-        return row.narrow(2, 0, self.narrow + time * self.top).reshape(self.batch, self.top, -1)
 
     def _advance(self) -> None:
         """From the column of time `length` and the step's weights to the next column and its total."""
-        now, states, top, narrow = self.length, self.states, self.top, self.narrow
-        last, groups = self.column, self.batch * self.symbols
-        width = last.size(2)
-        moved = torch.bmm(self.kept[now], last)
-        column = torch.cat([moved.narrow(1, 0, top), self.push[now]], 2)
-        place, at = divmod(now + 1, CHUNK)
-        self._open(place)
-        if now:
-            gates = self.gates[place].narrow(1, at * states, states).narrow(2, 0, now * states)
-            inner = moved[:, top:, narrow:].unflatten(2, (now, self.symbols, states)).permute(0, 3, 1, 2, 4)
-            gates.view(inner.shape).copy_(inner)
-            new = column.view(groups, states, width + top)
-            for first, count, part in self._parts(now):
-                gate = gates.narrow(2, first * states, count * states)
-                new.narrow(2, 0, part.size(2)).add_(torch.bmm(gate, part))
-        landed = torch.bmm(self.push[now], last.narrow(2, 0, 1), out=self.landed[now])
-        column.narrow(2, 0, narrow).addcmul_(landed, self.vectors[now])
-        torch.sum(column.select(2, 0), 1, out=self.totals[now + 1])
-        self._put(now + 1, column)
-        self.column, self.length = column, now + 1
-
-    def _parts(self, times: int) -> list[tuple[int, int, Tensor]]:
-        """Of times 0 .. times-1: first, how many, BS (times Q) columns, as wide as the last of them needs."""
-        whole, rest = divmod(times, CHUNK)
-        parts = [(i * CHUNK, CHUNK, self.table[i]) for i in range(whole)]
-        if rest:
-            part = self.table[whole].narrow(1, 0, rest * self.states)
-            parts.append((whole * CHUNK, rest, part.narrow(2, 0, self.narrow + (times - 1) * self.top)))
-        return parts
+        now = self.length
+        place, at = divmod(now + 1, self.CHUNK)
+        self.columns.opened(self.table, now + 1)
+        gates = self.gates[place].narrow(1, at * self.states, self.states).narrow(2, 0, now * self.states)
+        parts = self.columns.parts(self.chunks, now)
+        step = self.kept[now], self.push[now], self.vectors[now]
+        self.column, self.landed[now] = next_column(self.column, parts, *step, gates)
+        torch.sum(self.column.select(2, 0), 1, out=self.totals[now + 1])
+        self.columns.put(self.chunks, now + 1, self.column)
+        self.length = now + 1
 
     def begin_backward(self) -> None:
         """A second pass finds adjoints in the table, so it fills that anew."""
@@ -168,8 +133,9 @@ class PushdownTape:
         lost = torch.bmm(vectors.view(self.batch, 1, -1), self.readings[now].view(self.batch, -1, 1))
         adjoint.narrow(2, 1, self.size).add_(vectors)
         adjoint.select(2, 0).sub_(lost.squeeze(2))
-        self._put(now + 1, adjoint)
-        before, kept, push = self._column(now), self.kept[now], self.push[now]
+        self.columns.put(self.chunks, now + 1, adjoint)
+        before = self.columns.column(self.chunks, now).reshape(self.batch, top, -1)
+        kept, push = self.kept[now], self.push[now]
         moved = self._moved(adjoint, before.size(2))
         into = torch.bmm(adjoint.narrow(2, 0, narrow), self.vectors[now].transpose(1, 2))  # B SQ 1
         alpha = before.narrow(2, 0, 1)
@@ -194,7 +160,7 @@ class PushdownTape:
         if now:
             inner = popped.narrow(2, narrow, now * top).unflatten(2, (now, symbols, states)).permute(0, 3, 1, 2, 4)
             new = adjoint.view(self.batch * symbols, states, -1)
-            for first, count, part in self._parts(now):
+            for first, count, part in self.columns.parts(self.chunks, now):
                 d_gates = torch.bmm(new.narrow(2, 0, part.size(2)), part.transpose(1, 2))
                 inner.narrow(3, first, count).copy_(d_gates.view(self.batch, symbols, states, count, states))
         return moved
@@ -205,17 +171,17 @@ class PushdownTape:
         What a whole chunk of times gave to the chunks after it is one product, made when the first of these is
         complete.
         """
-        states, (place, at) = self.states, divmod(time, CHUNK)
+        states, (place, at) = self.states, divmod(time, self.CHUNK)
         width = adjoint.size(2)
-        if at + 1 == CHUNK or time + 1 == self.steps:
+        if at + 1 == self.CHUNK or time + 1 == self.steps:
             self.beyond = None
-            columns = slice(place * CHUNK * states, (time + 1) * states)
-            for gates, later in zip(self.gates[place + 1 :], self.table[place + 1 :], strict=True):
+            columns = slice(place * self.CHUNK * states, (time + 1) * states)
+            for gates, later in zip(self.gates[place + 1 :], self.chunks[place + 1 :], strict=True):
                 given = gates[:, :, columns].transpose(1, 2), later.narrow(2, 0, width)
                 self.beyond = torch.bmm(*given) if self.beyond is None else self.beyond.baddbmm_(*given)
         if self.beyond is not None:
             adjoint.add_(self.beyond.narrow(1, at * states, states).narrow(2, 0, width))
-        chunk = self.table[place]
+        chunk = self.chunks[place]
         first = (at + 2) * states
         if first < chunk.size(1):
             rows = chunk.size(1) - first

@@ -1,1 +1,22 @@
-"""Superposition stacks."""
+"""The superposition stack of Joulin and Mikolov (2015): a stack of vectors whose actions are mixed.
+
+`naive` has its equations.  Actions are B T 3, probabilities of push, pop and no-op; pushed vectors B T m, as readings;
+a stack is B h m, row 0 the top.
+
+    superposition_stack         the readings of all steps at once, and the stack after them
+    superposition_stack_step    one step
+    SuperpositionTape           a sequence within a recurrent network, forward and back
+"""
+
+from seqstruct.ops.superposition.naive import ACTIONS, superposition_stack_step
+from seqstruct.ops.superposition.stack import pad_actions, superposition_stack
+from seqstruct.ops.superposition.tape import SuperpositionTape, control_order
+
+__all__ = [
+    "ACTIONS",
+    "SuperpositionTape",
+    "control_order",
+    "pad_actions",
+    "superposition_stack",
+    "superposition_stack_step",
+]

@@ -1,12 +1,6 @@
-"""The superposition stack of Joulin and Mikolov (2015), as DuSell and Chiang (2024), section 3.2.1, use it.
+"""All readings of a sequence of the superposition stack of `superposition.naive`, forward and back.
 
-With row 0 the top of the stack V, rows outside the stack 0, and `push`, `pop`, `noop` the probabilities of step t,
-
-    V_t[0] = push * v_t        + noop * V_{t-1}[0] + pop * V_{t-1}[1]
-    V_t[i] = push * V_{t-1}[i-1] + noop * V_{t-1}[i] + pop * V_{t-1}[i+1]        i >= 1
-
-and the reading of step t is V_t[0], after the update.  There is no bottom vector: popping the empty stack leaves it
-empty.  Axis letters: B batch, T steps, h height of the stack, m size of a stack vector.
+Axis letters: B batch, T steps, h height of the stack, m size of a stack vector.
 """
 
 from __future__ import annotations
@@ -17,8 +11,8 @@ from torch import Tensor
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.superposition.compiled import CompiledSuperpositionStack
+from seqstruct.ops.superposition.naive import check_shapes
 
-ACTIONS = 3  # push, pop, no-op
 CHUNK = 16  # steps whose action gradients are computed at once
 
 
@@ -37,7 +31,7 @@ def superposition_stack(
     Raises ValueError if the shapes do not fit.
     Cost: O(B T (h + T) m) time and memory, T steps one after the other; without gradients O(B (h + T) m) memory.
     """
-    _check(actions, pushed, stack, steps=True)
+    check_shapes(actions, pushed, stack, steps=True)
     dtype = torch.promote_types(torch.promote_types(actions.dtype, pushed.dtype), torch.float32)
     if stack is None:
         stack = pushed.new_zeros(pushed.size(0), 0, pushed.size(2))
@@ -54,20 +48,6 @@ def superposition_stack(
     return readings.to(pushed.dtype), final.to(pushed.dtype) if need_final else None
 
 
-def superposition_stack_step(stack: Tensor, actions: Tensor, pushed: Tensor) -> Tensor:
-    """The stack after one step; its row 0 is the reading.
-
-    stack: B h m, row 0 the top; actions: B 3, probabilities of push, pop and no-op; pushed: B m.
-    Returns the stack B (h + 1) m, a new tensor.  Differentiable.  Raises ValueError if the shapes do not fit.
-    Cost: O(B h m) time.
-    """
-    _check(actions, pushed, stack, steps=False)
-    push, pop, noop = actions[:, :, None, None].unbind(1)  # B 1 1 each
-    below = torch.cat([pushed.unsqueeze(1), stack], 1)  # B h+1 m
-    moved = torch.cat([stack, stack.new_zeros(stack.size(0), 2, stack.size(2))], 1)  # B h+2 m
-    return push * below + noop * moved[:, :-1] + pop * moved[:, 1:]
-
-
 def pad_actions(actions: Tensor, padding_mask: Tensor | None) -> Tensor:
     """Replace the actions of padded steps by the no-op, which leaves the stack as it is.
 
@@ -76,18 +56,6 @@ def pad_actions(actions: Tensor, padding_mask: Tensor | None) -> Tensor:
     if padding_mask is None:
         return actions
     return torch.where(padding_mask.unsqueeze(-1), actions.new_tensor([0.0, 0.0, 1.0]), actions)
-
-
-def _check(actions: Tensor, pushed: Tensor, stack: Tensor | None, steps: bool) -> None:
-    axes = "B T" if steps else "B"
-    if pushed.dim() != 2 + steps or actions.shape != (*pushed.shape[:-1], ACTIONS):
-        raise ValueError(
-            f"expected actions {axes} 3 and pushed {axes} m, got {tuple(actions.shape)} and {tuple(pushed.shape)}"
-        )
-    if stack is not None and (stack.dim() != 3 or stack[:, 0:0].shape != (pushed.size(0), 0, pushed.size(-1))):
-        raise ValueError(
-            f"expected a stack {pushed.size(0)} h {pushed.size(-1)} to fit the pushed vectors, got {tuple(stack.shape)}"
-        )
 
 
 def heights_of(start: int, steps: int, truncate: bool) -> list[int]:

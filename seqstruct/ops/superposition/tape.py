@@ -1,6 +1,6 @@
 """The superposition stack within a recurrent network: all steps of a sequence of known length, and back.
 
-The recurrences and the buffer are those of `superposition_stack`; rows that no reading can reach are left out.
+The recurrences and the buffer are those of `superposition.stack`; rows that no reading can reach are left out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.compiled import call, usable
-from seqstruct.ops.superposition.stack import ACTIONS, blend, heights_of
+from seqstruct.ops.superposition.naive import ACTIONS
+from seqstruct.ops.superposition.stack import blend, heights_of
 
 
 def control_order(size: int) -> Tensor:

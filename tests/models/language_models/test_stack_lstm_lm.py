@@ -18,7 +18,7 @@ from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.data.cfl.folder import Request, write_folder
 from seqstruct.models.language_models import stack_lstm_lm
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
-from seqstruct.ops.pushdown.tape import PushdownTape
+from seqstruct.ops.pushdown import PushdownTape
 from tests.models.building import cfl_dictionary, task_of
 from tests.models.front_door import PLUGIN, fairseq
 

@@ -6,13 +6,16 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from seqstruct.ops.automata.families import (
+from seqstruct.ops.automata import (
     Gate,
     affine_automaton,
+    best_path,
     elman_automaton,
+    forward,
     interpolated_automaton,
     pattern_automaton,
     qrnn_automaton,
+    rational_recurrence,
     rcnn_automaton,
     scrn_automaton,
     sru_automaton,
@@ -20,8 +23,6 @@ from seqstruct.ops.automata.families import (
     t_lstm_automaton,
     window_automaton,
 )
-from seqstruct.ops.automata.rational import rational_recurrence
-from seqstruct.ops.automata.wfsa import best_path, forward
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, RealSemiring
 
 B, T, V, C, D = 2, 7, 3, 5, 4

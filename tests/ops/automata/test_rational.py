@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.ops.automata.rational import PATTERNS, rational_initial, rational_recurrence, rational_step
+from seqstruct.ops.automata import PATTERNS, rational_initial, rational_recurrence, rational_step
 from seqstruct.ops.scan import gated_scan
 
 NAMES = {"B": "B", "Bm+": "B_max_plus", "C": "C", "F": "F"}

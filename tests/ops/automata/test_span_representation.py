@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from seqstruct.ops.automata.span_representation import backward_spans, forward_spans, span_mask
+from seqstruct.ops.automata import backward_spans, forward_spans, span_mask
 
 B, N, D = 3, 13, 5
 

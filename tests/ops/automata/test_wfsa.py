@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 
-from seqstruct.ops.automata.wfsa import Arc, best_path, forward, wfsa
+from seqstruct.ops.automata import Arc, best_path, forward, wfsa
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, RealSemiring
 
 INF = float("inf")

@@ -8,14 +8,20 @@ import pytest
 import torch
 
 from seqstruct.ops.cells import lstm_step, stack_lstm
-from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_step, transition_count
-from seqstruct.ops.pushdown.recurrence import CHUNK
-from seqstruct.ops.pushdown.tape import PushdownTape, control_order, reading_order
-from seqstruct.ops.superposition.stack import superposition_stack_step
-from seqstruct.ops.superposition.tape import SuperpositionTape
-from seqstruct.ops.superposition.tape import control_order as superposition_order
+from seqstruct.ops.pushdown import (
+    PushdownTape,
+    control_order,
+    pushdown_initial,
+    pushdown_reading,
+    pushdown_step,
+    reading_order,
+    transition_count,
+)
+from seqstruct.ops.superposition import SuperpositionTape, superposition_stack_step
+from seqstruct.ops.superposition import control_order as superposition_order
 
 HIDDEN, SIZE = 3, 2
+CHUNK = PushdownTape.CHUNK
 
 
 def draw(generator, T, B, reading, controls, spread=0.5):

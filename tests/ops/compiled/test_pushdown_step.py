@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step, transition_count
-from seqstruct.ops.pushdown.step import CHUNK, PushdownState, _Layout
+from seqstruct.ops.pushdown.step import CHUNK, PushdownState, columns_of
 from tests.ops.pushdown.test_pushdown import doomed, draw
 
 SIZES = {"states": 2, "symbols": 3}
@@ -37,8 +37,9 @@ def both(compiled, logits, pushed, bottom, **sizes):
 
 def columns(state, times, *, states, symbols):
     """The table's columns, one after the other."""
-    layout = _Layout(states, symbols, 1 + state.bottom.size(1))
-    return torch.cat([layout.column(state.table, time).flatten(1) for time in range(times)], 1)
+    layout = columns_of(state, states, symbols)
+    chunks = layout.chunks(state.table, times)
+    return torch.cat([layout.column(chunks, time).flatten(1) for time in range(times)], 1)
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 4, 2), (2, 3, 5), (3, 2, 1), (4, 1, 3), (5, 3, 2)], ids=str)
@@ -136,7 +137,7 @@ def test_gradients_may_come_and_go(compiled, generator):
     tail = logits[:, 3:6].clone().requires_grad_()
     for t in range(3):
         state = pushdown_step(state, tail[:, t], pushed[:, 3 + t], **SIZES)
-    torch.testing.assert_close(state.reading.detach(), expected[:, 5], rtol=0, atol=1e-12)
+    torch.testing.assert_close(pushdown_reading(state).detach(), expected[:, 5], rtol=0, atol=1e-12)
     readings, *_ = advance(state, logits[:, 6:], pushed[:, 6:], **SIZES)
     torch.testing.assert_close(readings, expected[:, 6:], rtol=0, atol=1e-12)
 
@@ -154,12 +155,13 @@ def test_threads_share_symbols_and_columns(compiled, generator):
     """A table of so many steps that one more is worth it; what it holds does not matter."""
     compiled(True)
     states, symbols, size = 2, 3, 5
-    layout = _Layout(states, symbols, 1 + size)
     logits, pushed, bottom = draw(generator, 2, 1, states, symbols, size)
     state = pushdown_initial(bottom, 2, **SIZES)
-    table = torch.zeros(2, symbols, layout.room(MANY // CHUNK + 1), dtype=torch.float64)
+    layout = columns_of(state, states, symbols)
+    table = torch.zeros(2, symbols, layout.room(MANY + 2), dtype=torch.float64)
+    chunks = layout.chunks(table, MANY + 1)
     for time in range(MANY + 1):
-        column = layout.column(table, time)
+        column = layout.column(chunks, time)
         column.copy_(torch.rand(column.shape, generator=generator, dtype=torch.float64))
     history = torch.zeros(2, MANY + 1, logits.size(2) + size, dtype=torch.float64)
     state = state._replace(table=table, history=history, length=state.length + MANY)
@@ -169,7 +171,8 @@ def test_threads_share_symbols_and_columns(compiled, generator):
             compiled(on)
             torch.set_num_threads(count)
             *_, after = advance(state._replace(table=table.clone()), logits, pushed, **SIZES)
-            results.append([after.reading, after.total, after.scaled, layout.column(after.table, MANY + 1)])
+            column = layout.column(layout.chunks(after.table, MANY + 2), MANY + 1)
+            results.append([after.reading, after.total, after.scaled, column])
     finally:
         torch.set_num_threads(threads)
     torch.testing.assert_close(results[1], results[0], rtol=1e-10, atol=1e-12)

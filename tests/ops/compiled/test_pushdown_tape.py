@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from seqstruct.ops.cells.stack_lstm import stack_lstm
-from seqstruct.ops.pushdown import transition_count
+from seqstruct.ops.pushdown import PushdownTape, transition_count
 from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
-from seqstruct.ops.pushdown.tape import PushdownTape
 from tests.ops.cells.test_stack_lstm import lose_all_weight
 from tests.ops.compiled.test_superposition_stack import two_threads
+from tests.ops.pushdown.test_naive import SIZES, check_tape
 
 HIDDEN = 3
 
@@ -32,6 +32,12 @@ def network(generator, B, T, states, symbols, size, sigmoid=True, dtype=torch.fl
         return [hiddens, *torch.autograd.grad(hiddens.square().sum(), inputs, allow_unused=T == 1)]
 
     return inputs, run
+
+
+@pytest.mark.parametrize(("T", "Q", "S"), SIZES)
+def test_equal_to_the_recurrence(T, Q, S, compiled, generator):
+    compiled(True)
+    check_tape(CompiledPushdownTape, generator, T, Q, S)
 
 
 @pytest.mark.parametrize("sigmoid", [True, False])

@@ -9,9 +9,8 @@ import pytest
 import torch
 
 from seqstruct.ops.cells.stack_lstm import stack_lstm
+from seqstruct.ops.superposition import SuperpositionTape, superposition_stack
 from seqstruct.ops.superposition.compiled import SLICE
-from seqstruct.ops.superposition.stack import superposition_stack
-from seqstruct.ops.superposition.tape import SuperpositionTape
 
 GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
 

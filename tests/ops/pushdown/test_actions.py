@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from seqstruct.ops.pushdown.actions import expected_actions
+from seqstruct.ops.pushdown import expected_actions
 from tests.ops.pushdown.test_best_run import enumerate_runs
 from tests.ops.pushdown.test_pushdown import INF, draw
 

@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from seqstruct.ops.pushdown import transition_count
-from seqstruct.ops.pushdown.best_run import Run, most_probable_run
+from seqstruct.ops.pushdown import Run, most_probable_run, transition_count
 from tests.ops.pushdown.test_pushdown import INF, draw
 
 

@@ -8,7 +8,7 @@ import torch
 
 from seqstruct.ops.pushdown import pad_pushdown_logits, pushdown_stack, transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
-from seqstruct.ops.superposition.stack import superposition_stack
+from seqstruct.ops.superposition import superposition_stack
 
 SMALL = ["01", "02", "11_n1", "12_n2", "13_S1", "03", "04", "05", "06", "07", "08_pm50", "14_pm50_n40", "15_logsigmoid"]
 LONG = ["09_n60", "10_shift50_n60"]

@@ -12,6 +12,7 @@ from seqstruct.ops.pushdown import (
     pushdown_reading,
     pushdown_stack,
     pushdown_step,
+    pushdown_steps,
 )
 from seqstruct.ops.pushdown.step import CHUNK
 from tests.ops.pushdown.test_pushdown import check_reference, doomed, draw, with_gradients
@@ -181,5 +182,7 @@ def test_limits_and_shapes(generator):
     with pytest.raises(ValueError, match="expected logits 2 84"):
         pushdown_step(pushdown_initial(bottom, 2, **SIZES), logits[:, 0, :-1], pushed[:, 0], **SIZES)
     mixed = pushdown_initial(bottom, 2, **SIZES)._replace(length=torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match=r"has taken 0 steps and was made for at most 2 \(max_length\)"):
+        pushdown_steps(pushdown_initial(bottom, 2, max_length=2, **SIZES), logits, pushed, **SIZES)
     with pytest.raises(ValueError, match="one length"):
         pushdown_step(mixed, logits[:, 0], pushed[:, 0], **SIZES)

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from seqstruct.benchmarks.timing import Audit
-from seqstruct.ops.superposition.stack import pad_actions, superposition_stack, superposition_stack_step
+from seqstruct.ops.superposition import pad_actions, superposition_stack, superposition_stack_step
+from seqstruct.ops.superposition.naive import naive_stack
 
 GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
 
@@ -21,12 +22,7 @@ def draw(generator, B, T, m, requires_grad=False, dtype=torch.float64):
 
 
 def by_steps(actions, pushed, stack=None):
-    stack = pushed.new_zeros(pushed.size(0), 0, pushed.size(2)) if stack is None else stack
-    readings = []
-    for t in range(pushed.size(1)):
-        stack = superposition_stack_step(stack, actions[:, t], pushed[:, t])
-        readings.append(stack[:, 0])
-    return torch.stack(readings, 1), stack
+    return naive_stack(actions, pushed, pushed[:, :0] if stack is None else stack)
 
 
 @pytest.mark.parametrize("name", GOLDEN)

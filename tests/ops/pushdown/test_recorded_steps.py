@@ -1,4 +1,4 @@
-"""The chain of differentiable steps: its gradients in whole and partial backward passes, and leaving the chain."""
+"""Steps that gradients flow through: whole and partial backward passes, several ways on from one state, segments."""
 
 from __future__ import annotations
 
@@ -11,55 +11,35 @@ from seqstruct.ops.pushdown import (
     pushdown_reading,
     pushdown_stack,
     pushdown_step,
-    transition_count,
+    pushdown_steps,
 )
-from seqstruct.ops.pushdown.layout import arrange
-from seqstruct.ops.pushdown.recurrence import CHUNK, Recurrence, recurrence_of, step_weights
 from tests.ops.pushdown.test_pushdown import doomed, draw, with_gradients
 from tests.ops.pushdown.test_step import SIZES, advance, by_steps
+
+LONG = 19  # steps
 
 
 def leaves(generator, B, T, m=2):
     return [x.requires_grad_() for x in draw(generator, B, T, 2, 3, m)]
 
 
-def through_chain(logits, pushed, bottom, **sizes):
-    """By the recurrence itself, without states."""
-    chain = Recurrence(bottom.expand(len(logits), -1), **sizes)
-    token, readings = chain.start(bottom.expand(len(logits), -1)), []
-    history = logits.new_zeros(len(logits), 0, logits.size(2) + pushed.size(2))
-    for step in zip(logits.unbind(1), pushed.unbind(1), strict=True):
-        token, reading, history, _ = chain.step(token, history, *step)
-        readings.append(reading)
-    return torch.stack(readings, 1)
+def in_segments(logits, pushed, bottom, *, states, symbols):
+    """Several steps at a time, of which there may be none."""
+    state = pushdown_initial(bottom, len(pushed), states=states, symbols=symbols)
+    readings, at = [], 0
+    for count in (2, 0, 1, logits.size(1)):
+        segment = slice(at, min(at + count, logits.size(1)))
+        found, state = pushdown_steps(state, logits[:, segment], pushed[:, segment], states=states, symbols=symbols)
+        readings.append(found)
+        at = segment.stop
+    return torch.cat(readings, 1)
 
 
-@pytest.mark.parametrize(("states", "symbols"), [(1, 1), (1, 3), (3, 2)])
-def test_step_weights_are_the_arranged_ones(generator, states, symbols):
-    logits = torch.randn(4, transition_count(states, symbols), generator=generator, dtype=torch.float64)
-    expected = arrange(logits.unsqueeze(1).softmax(2) / 3.0, states, symbols)
-    push, replace = expected.moves[0].transpose(1, 2).split(states * symbols, 2)
-    pop = expected.pops[0].flatten(1, 2).transpose(1, 2)
-    found = step_weights(logits, logits.new_full((4,), 3.0), states, symbols)
-    torch.testing.assert_close(found, torch.cat([replace, pop, push], 1), rtol=1e-14, atol=0)
-
-
+@pytest.mark.parametrize("form", [by_steps, in_segments])
 @pytest.mark.parametrize("T", [1, 2, 3, 5])
-def test_gradcheck(generator, T):
+def test_gradcheck(generator, form, T):
     inputs = [x.requires_grad_() for x in draw(generator, 2, T, 2, 2, 2)]
-    assert torch.autograd.gradcheck(lambda *inputs: through_chain(*inputs, states=2, symbols=2), inputs)
-
-
-@pytest.mark.parametrize("T", [CHUNK, CHUNK + 1, 2 * CHUNK + 2])
-@pytest.mark.parametrize(("states", "symbols"), [(2, 1), (3, 2)])
-def test_every_length_around_the_chunks(generator, T, states, symbols):
-    inputs = draw(generator, 2, T, states, symbols, 3, spread=2.0)
-    weights = torch.randn(2, T, states * symbols * 3, generator=generator, dtype=torch.float64)
-    sizes = {"states": states, "symbols": symbols}
-    readings, grads = with_gradients(through_chain, inputs, weights, **sizes)
-    expected, truth = with_gradients(pushdown_stack, inputs, weights, **sizes)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+    assert torch.autograd.gradcheck(lambda *inputs: form(*inputs, states=2, symbols=2), inputs)
 
 
 def test_gradients_of_rows_out_of_range(generator):
@@ -73,10 +53,10 @@ def test_gradients_of_rows_out_of_range(generator):
 
 def test_backward_passes_that_begin_at_different_steps(generator):
     """One graph, several passes: nothing of an earlier pass is left over in a later one."""
-    inputs = leaves(generator, 2, 2 * CHUNK + 3)
+    inputs = leaves(generator, 2, LONG)
     readings = by_steps(*inputs, **SIZES)
     whole = pushdown_stack(*inputs, **SIZES)
-    ends = [2 * CHUNK + 2], [3], [CHUNK - 1], [CHUNK], [CHUNK + 1, 2], [CHUNK - 2], [0], [2 * CHUNK, CHUNK, 5]
+    ends = [LONG - 1], [3], [11, 2], [0], [LONG - 2, 7, 5]
     for times in ends:
         found = torch.autograd.grad(readings[:, times].square().sum(), inputs, retain_graph=True)
         expected = torch.autograd.grad(whole[:, times].square().sum(), inputs, retain_graph=True)
@@ -102,21 +82,41 @@ def test_a_pass_that_stops_halfway(generator):
 
 
 def test_an_empty_batch(generator):
-    """Through the chain, and by steps with gradients and without."""
-    inputs = leaves(generator, 0, CHUNK + 2)
-    for form in (through_chain, pushdown_stack):
+    """By steps with gradients and without."""
+    inputs = leaves(generator, 0, 5)
+    for form in (by_steps, in_segments, pushdown_stack):
         readings = form(*inputs, **SIZES)
-        assert readings.shape == (0, CHUNK + 2, 12)
+        assert readings.shape == (0, 5, 12)
         assert not any(gradient.any() for gradient in torch.autograd.grad(readings.sum(), inputs))
     for recorded in (True, False):
         with torch.set_grad_enabled(recorded):
             readings, state = advance(pushdown_initial(inputs[2], 0, **SIZES), inputs[0], inputs[1], **SIZES)
-        assert readings.shape == (0, CHUNK + 2, 12)
+        assert readings.shape == (0, 5, 12)
         assert pushdown_reading(state).shape == (0, 12)
 
 
+@pytest.mark.parametrize("T", [1, 3, 13])
+@pytest.mark.parametrize(("states", "symbols"), [(2, 1), (3, 2)])
+def test_segments_equal_the_parallel_form(generator, T, states, symbols):
+    inputs, sizes = draw(generator, 2, T, states, symbols, 3, spread=2.0), {"states": states, "symbols": symbols}
+    weights = torch.randn(2, T, states * symbols * 3, generator=generator, dtype=torch.float64)
+    readings, grads = with_gradients(in_segments, inputs, weights, **sizes)
+    expected, truth = with_gradients(pushdown_stack, inputs, weights, **sizes)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-11)
+    with torch.no_grad():
+        torch.testing.assert_close(in_segments(*inputs, **sizes), expected, rtol=0, atol=1e-12)
+
+
+def test_a_bottom_of_each_row(generator):
+    logits, pushed, _ = draw(generator, 3, 4, 2, 3, 2)
+    bottom = torch.rand(3, 2, generator=generator, dtype=torch.float64)
+    rows = [pushdown_stack(logits[b : b + 1], pushed[b : b + 1], bottom[b], **SIZES) for b in range(3)]
+    torch.testing.assert_close(pushdown_stack(logits, pushed, bottom, **SIZES), torch.cat(rows), rtol=0, atol=1e-13)
+
+
 def test_two_steps_from_one_state(generator):
-    """The second one leaves the chain; the gradients of both are right."""
+    """The gradients of both are right."""
     inputs = leaves(generator, 2, 6)
     _, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :4], inputs[1][:, :4], **SIZES)
     branches = [advance(state, inputs[0][:, t], inputs[1][:, t], **SIZES)[0] for t in ([4, 5], [5, 4])]
@@ -129,7 +129,7 @@ def test_two_steps_from_one_state(generator):
     torch.testing.assert_close(found, truth, rtol=0, atol=1e-11)
 
 
-def test_looking_ahead_without_gradients_leaves_the_chain_alone(generator):
+def test_looking_ahead_without_gradients_changes_nothing(generator):
     inputs = leaves(generator, 2, 7)
     first, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :4], inputs[1][:, :4], **SIZES)
     with torch.no_grad():
@@ -143,7 +143,7 @@ def test_looking_ahead_without_gradients_leaves_the_chain_alone(generator):
     torch.testing.assert_close(found, torch.autograd.grad(whole.square().sum(), inputs), rtol=0, atol=1e-11)
 
 
-def test_a_detached_state_begins_a_chain_of_its_own(generator):
+def test_a_detached_state_begins_a_graph_of_its_own(generator):
     inputs = leaves(generator, 2, 7)
     _, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :4], inputs[1][:, :4], **SIZES)
     state = PushdownState(*(x.detach() for x in state))
@@ -154,16 +154,6 @@ def test_a_detached_state_begins_a_chain_of_its_own(generator):
     truth = torch.autograd.grad(whole.sum(), inputs[:2])
     assert not found[0][:, :4].any()
     torch.testing.assert_close([x[:, 4:] for x in found], [x[:, 4:] for x in truth], rtol=0, atol=1e-12)
-
-
-def test_steps_of_one_chain_share_a_table(generator):
-    inputs = leaves(generator, 2, 6)
-    _, state = advance(pushdown_initial(inputs[2], 2, **SIZES), inputs[0][:, :5], inputs[1][:, :5], **SIZES)
-    chain = recurrence_of(state.token, 5)
-    assert chain is not None and recurrence_of(state.token, 4) is None and recurrence_of(state.token + 0, 5) is None
-    _, state = advance(state, inputs[0][:, 5:], inputs[1][:, 5:], **SIZES)
-    assert recurrence_of(state.token, 6) is chain
-    assert state.table.numel() == 0
 
 
 def test_float32_inputs_keep_their_type(generator):
