@@ -30,6 +30,7 @@ from seqstruct.ops.pushdown import (
     pushdown_reading,
     pushdown_stack,
     pushdown_step,
+    pushdown_steps,
     pushed_vectors,
     transition_count,
 )
@@ -60,8 +61,9 @@ class NondeterministicStackAttention(Attention):
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
+        self.sizes = {"states": config.states, "symbols": config.symbols}
         top = config.states * config.symbols
-        self.transition_layer = nn.Linear(shape.key_dim, transition_count(config.states, config.symbols), bias=False)
+        self.transition_layer = nn.Linear(shape.key_dim, transition_count(**self.sizes), bias=False)
         self.pushed_layer = nn.Linear(shape.value_dim, config.size, bias=False)
         self.output_layer = nn.Linear(top * config.size, shape.embed_dim, bias=False)
         self.bottom = nn.Parameter(torch.empty(config.size).uniform_(-0.1, 0.1))
@@ -70,13 +72,8 @@ class NondeterministicStackAttention(Attention):
 
     def initial_state(self, batch_size: int) -> State:
         """The bottom element alone, in state 0."""
-        automaton = pushdown_initial(
-            self.bottom.sigmoid().double(),
-            batch_size,
-            states=self.config.states,
-            symbols=self.config.symbols,
-            max_length=self.config.max_length,
-        )
+        bottom = self.bottom.sigmoid().double()
+        automaton = pushdown_initial(bottom, batch_size, max_length=self.config.max_length, **self.sizes)
         begun = torch.zeros(batch_size, dtype=torch.bool, device=self.bottom.device)
         return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, self.transition_layer.out_features))
 
@@ -87,21 +84,15 @@ class NondeterministicStackAttention(Attention):
         key, value = clear_padding(padding_mask, key, value)
         logits, pushed = self._transitions(key, value, padding_mask)
         automaton = state.automaton
-        for t in range(key.size(1)):
-            automaton = pushdown_step(
-                automaton,
-                logits[:, t],
-                pushed[:, t],
-                states=self.config.states,
-                symbols=self.config.symbols,
-            )
+        for step in zip(logits.unbind(1), pushed.unbind(1), strict=True):
+            automaton = pushdown_step(automaton, *step, **self.sizes)
         begun = torch.ones_like(state.begun) if padding_mask is None else state.begun | (~padding_mask).any(1)
         return self.State(automaton, begun, logits[:, -1:])
 
     def read(
         self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """The reading after the last step, the same for all T queries; extra as in `forward` if weights are needed."""
+        """The reading after the last step, the same for all T queries; extra as in `parallel`."""
         output = self._output(pushdown_reading(state.automaton), state.logits.dtype)
         output = output.masked_fill(~state.begun[:, None], 0.0)
         expand = (-1, query.size(1), -1)
@@ -109,33 +100,35 @@ class NondeterministicStackAttention(Attention):
         return Reading(output[:, None].expand(expand), None, extra)
 
     def parallel(self, inputs: Inputs, state: State | None) -> tuple[Reading, State | None]:
-        """All steps in one operator from the initial state; step by step from a given one.
+        """All steps in one operator; step by step from a given state, unless it is recorded.
 
-        extra: actions B T 3, shares of push, pop and replace in the mean transition weight of a step (a softmax over
-        all its transitions), whatever the automaton's state.
+        extra, if weights are needed: actions B T 3, shares of push, pop and replace in the mean transition weight of a
+        step (a softmax over all its transitions), whatever the automaton's state.
         """
-        if state is not None:
-            return super().parallel(inputs, state)
         padding_mask = inputs.padding_mask
         logits, pushed = self._transitions(inputs.key, inputs.value, padding_mask)
-        readings = pushdown_stack(
-            logits,
-            pushed,
-            self.bottom.sigmoid(),
-            states=self.config.states,
-            symbols=self.config.symbols,
-        )
+        if state is None:
+            readings = pushdown_stack(logits, pushed, self.bottom.sigmoid(), **self.sizes)
+            begun = pushed.new_zeros(len(pushed), dtype=torch.bool)
+        else:
+            readings, automaton = pushdown_steps(state.automaton, logits, pushed, **self.sizes)
+            begun = state.begun
         output = self._output(readings, logits.dtype)
         if padding_mask is not None:
-            output = output.masked_fill(~started(padding_mask).unsqueeze(-1), 0.0)
-        return Reading(output, None, {"actions": self._actions(logits)}), None
+            ever = begun.unsqueeze(1) | started(padding_mask)
+            output = output.masked_fill(~ever.unsqueeze(-1), 0.0)
+        extra = {"actions": self._actions(logits)} if inputs.need_weights else {}
+        if state is not None and logits.size(1):
+            begun = torch.ones_like(begun) if padding_mask is None else ever[:, -1]
+            state = self.State(automaton, begun, logits[:, -1:])
+        return Reading(output, None, extra), state
 
     def _transitions(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Log-weights B S A and pushed vectors B S m, float64; a padded step keeps every configuration."""
         logits = self.transition_layer(key)
         pushed = pushed_vectors(self.pushed_layer(value), padding_mask, sigmoid=self.config.sigmoid)
         if padding_mask is not None:
-            logits = pad_pushdown_logits(logits, padding_mask, states=self.config.states, symbols=self.config.symbols)
+            logits = pad_pushdown_logits(logits, padding_mask, **self.sizes)
         return logits, pushed
 
     def _output(self, readings: Tensor, dtype: torch.dtype) -> Tensor:
