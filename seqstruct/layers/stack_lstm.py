@@ -15,8 +15,7 @@ from torch.nn import functional as F
 
 from seqstruct.attention import Choice
 from seqstruct.ops import pushdown, superposition
-from seqstruct.ops.cells.lstm import lstm_step
-from seqstruct.ops.cells.stack_lstm import StackTape, stack_lstm
+from seqstruct.ops.cells import StackTape, lstm_step, stack_lstm
 from seqstruct.ops.pushdown import (
     LARGEST_READING,
     pushdown_initial,

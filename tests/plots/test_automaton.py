@@ -7,9 +7,7 @@ import torch
 from matplotlib.patches import FancyArrowPatch
 
 from seqstruct.layers.rational import RationalLayer
-from seqstruct.ops.automata import pattern_automaton
-from seqstruct.ops.automata import rational_recurrence
-from seqstruct.ops.automata import best_path, forward
+from seqstruct.ops.automata import best_path, forward, pattern_automaton, rational_recurrence
 from seqstruct.ops.semiring import RealSemiring
 from seqstruct.plots.automaton import BEST, automaton_figure, feature_automaton
 from seqstruct.plots.figures import save
