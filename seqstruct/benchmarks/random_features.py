@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.ops.memory.feature_maps import GaussianMap
+from seqstruct.ops.memory.feature_maps import GaussianMap, gaussian_features
 from seqstruct.ops.memory.linear_attention import empty_memory, read, schedule
 from seqstruct.ops.memory.linear_attention import write as write_memory
-from seqstruct.ops.memory.random_features import gaussian_features
 from seqstruct.scoring.measurement import Measurement, write
 
 FREQUENCIES, DIM, KEYS = 64, 64, 200

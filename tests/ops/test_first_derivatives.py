@@ -15,7 +15,7 @@ from seqstruct.ops import scan, softmax
 from seqstruct.ops.automata import rational_recurrence
 from seqstruct.ops.cells import stack_lstm
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
-from seqstruct.ops.memory import random_features
+from seqstruct.ops.memory import feature_maps
 from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
 from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory
 from seqstruct.ops.pushdown import PushdownTape, pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step
@@ -105,8 +105,7 @@ CASES = {
     "additive_scores": lambda draw: softmax.additive_scores(draw(2, 3, 4), draw(2, 5, 4), draw(4)),
     "dependency_argmax": lambda draw: dependency_argmax(draw(2, 4, 4), gradient="spigot"),
     "project_simplex": lambda draw: projection.project_simplex(draw(2, 4)),
-    "unit_norm": lambda draw: random_features.unit_norm(draw(2, 4)),
-    "gaussian_features": lambda draw: random_features.gaussian_features(draw(1, 2, 3, 4), draw(2, 5, 4)),
+    "unit_norm": lambda draw: feature_maps.unit_norm(draw(2, 4)),
     "gated_scan": lambda draw: scan.gated_scan(draw(2, 3, 4), draw(2, 3, 4)),
     "rational_recurrence B": lambda draw: rational_recurrence("B", draw(2, 3, 3, 4)).hidden,
     "rational_recurrence B_max_plus": lambda draw: rational_recurrence("B_max_plus", draw(2, 3, 3, 4)).hidden,

@@ -18,6 +18,7 @@ from seqstruct.ops.memory.bounded_memory import (
     read,
     write,
 )
+from seqstruct.ops.memory.naive import naive_bounded_memory
 
 EXACT = {"rtol": 0, "atol": 1e-9}
 MLP = ["mlp_causal", "mlp_causal_n40", "mlp_cross", "mlp_noncausal_lengths"]
@@ -77,26 +78,10 @@ def random_case(generator: torch.Generator, length: int, means: bool, spread: fl
     return [x.requires_grad_() for x in draws]
 
 
-def written_out(query: Tensor, key: Tensor, value: Tensor, control: Tensor, means: bool, empty: bool) -> Tensor:
-    """The definition, with all prefixes at once."""
-    length = key.size(2)
-    seen = torch.ones(length, length, dtype=torch.bool).tril()[:, :, None]  # T S 1
-    weights = control.exp() if means else control
-    weights = (weights.unsqueeze(2) * seen).transpose(3, 4)  # B H T N S
-    written = (weights != 0).any(-1)
-    if means:
-        weights = weights / weights.sum(-1, keepdim=True).masked_fill(~written.unsqueeze(-1), 1.0)
-    keys, values = weights @ key.unsqueeze(2), weights @ value.unsqueeze(2)
-    logits = (keys @ query.unsqueeze(-1)).squeeze(-1) * query.size(-1) ** -0.5
-    if not empty:
-        logits = logits.masked_fill(~written, -1e30)
-    return (logits.softmax(-1).unsqueeze(-2) @ values).squeeze(-2)
-
-
 def check_same(found: Tensor, wanted: Tensor, leaves: list[Tensor], generator: torch.Generator) -> None:
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-10)
     pull = torch.randn(found.shape, generator=generator, dtype=torch.float64)
-    gradients = [torch.autograd.grad((x * pull).sum(), leaves) for x in (found, wanted)]
+    gradients = [torch.autograd.grad((x * pull).sum(), leaves, retain_graph=True) for x in (found, wanted)]
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other.nan_to_num(), rtol=1e-8, atol=1e-9)
 
@@ -107,14 +92,14 @@ def check_same(found: Tensor, wanted: Tensor, leaves: list[Tensor], generator: t
 def test_chunks_are_the_definition(length: int, means: bool, empty: bool, generator: torch.Generator) -> None:
     leaves = random_case(generator, length, means)
     output, _ = attend(*leaves, True, means, empty)
-    check_same(output, written_out(*leaves, means, empty), leaves, generator)
+    check_same(output, naive_bounded_memory(*leaves, means, empty), leaves, generator)
 
 
 @pytest.mark.parametrize("spread", [30.0, 200.0])
 def test_controls_that_rise_steeply_stay_exact(spread: float, generator: torch.Generator) -> None:
     leaves = random_case(generator, 2 * CHUNK + 5, True, spread)
     output, _ = attend(*leaves, True, True)
-    check_same(output, written_out(*leaves, True, False), leaves, generator)
+    check_same(output, naive_bounded_memory(*leaves, True), leaves, generator)
     single = [x.detach().float().requires_grad_() for x in leaves]
     rough, _ = attend(*single, True, True)
     torch.testing.assert_close(rough.double(), output, rtol=1e-3, atol=1e-4)
@@ -136,6 +121,7 @@ def test_gradients_flow_through_the_memory_that_is_handed_on(means: bool, genera
         steps.append(read(stepped, q))
     torch.testing.assert_close(chunked, stepped)
     torch.testing.assert_close(torch.cat(outputs, 2), torch.cat(steps, 2))
+    check_same(torch.cat(steps, 2), naive_bounded_memory(*leaves, means), leaves, generator)
 
     def gradients(outputs: list[Tensor], state: BoundedMemory) -> tuple[Tensor, ...]:
         total = state.log_total.masked_fill(state.log_total < -1e29, 0.0)

@@ -8,7 +8,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.ops.memory.feature_maps import ArccosMap, EluMap, GaussianMap, LearnedMap
+from seqstruct.ops.memory.feature_maps import (
+    ArccosMap,
+    EluMap,
+    GaussianMap,
+    LearnedMap,
+    arccos_features,
+    gaussian_features,
+    positive_features,
+    unit_norm,
+)
 from seqstruct.ops.memory.linear_attention import (
     CHUNK,
     LOWEST,
@@ -19,7 +28,7 @@ from seqstruct.ops.memory.linear_attention import (
     schedule,
     write,
 )
-from seqstruct.ops.memory.random_features import arccos_features, gaussian_features, positive_features, unit_norm
+from seqstruct.ops.memory.naive import naive_linear_attention
 
 EXACT = {"rtol": 0, "atol": 1e-10}
 ELU = ["elu_causal", "elu_causal_n70", "elu_cross", "elu_noncausal_lengths"]
@@ -48,6 +57,18 @@ def attend(
         return causal_linear_attention(state, query, key, value, plan, floor=floor)
     state = write(state, key, value, plan)
     return *read(state, query, None, floor), state
+
+
+def test_the_definition_is_the_sums_written_out(generator: torch.Generator) -> None:
+    query, key, value, _, gate = random_case(generator, 9, True)
+    decay = gate.cumsum(-1)
+    decays = (decay.unsqueeze(-1) - decay.unsqueeze(-2)).exp()
+    weights = (query @ key.mT * decays * (1 - gate.exp()).unsqueeze(-2)).tril()
+    expected = weights @ value / weights.sum(-1, keepdim=True)
+    torch.testing.assert_close(naive_linear_attention(query, key, value, gate.exp()), expected, rtol=0, atol=1e-12)
+    weights = (query @ key.mT).tril()
+    expected = weights @ value / weights.sum(-1, keepdim=True)
+    torch.testing.assert_close(naive_linear_attention(query, key, value), expected, rtol=0, atol=1e-12)
 
 
 def check_gradients(output: Tensor, case: dict, **leaves: Tensor) -> None:
@@ -140,23 +161,20 @@ def weighted(key: Tensor, plan) -> Tensor:
 
 @pytest.mark.parametrize("decayed", [False, True])
 @pytest.mark.parametrize("length", [0, 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5])
-def test_chunks_are_the_sums_written_out(length: int, decayed: bool, generator: torch.Generator) -> None:
+def test_chunks_are_the_definition(length: int, decayed: bool, generator: torch.Generator) -> None:
     query, key, value, scale, gate = leaves = random_case(generator, length, decayed)
     state = empty_memory(2, 3, 5, 4, value)
     plan = schedule(state.level, scale, gate)
-    output, _, _ = causal_linear_attention(state, query, weighted(key, plan), value, plan)
-    weights = query @ key.transpose(-1, -2)
-    if decayed:
-        decay = gate.cumsum(-1)
-        weights = weights * (scale.unsqueeze(-2) + decay.unsqueeze(-1) - decay.unsqueeze(-2)).exp()
-    weights = weights.tril()
-    expected = weights @ value / weights.sum(-1, keepdim=True)
+    entering = 1.0 if gate is None else (1 - gate.exp()).unsqueeze(-1)
+    output, _, _ = causal_linear_attention(state, query, weighted(key * entering, plan), value, plan)
+    scaled = key if scale is None else key * scale.unsqueeze(-1).exp()
+    expected = naive_linear_attention(query, scaled, value, None if gate is None else gate.exp())
     torch.testing.assert_close(output, expected, rtol=1e-9, atol=1e-10)
     leaves = [x for x in leaves if x is not None]
     pull = torch.randn(output.shape, generator=generator, dtype=torch.float64)
     for found, wanted in zip(
         torch.autograd.grad((output * pull).sum(), leaves),
-        torch.autograd.grad((expected * pull).sum(), leaves),
+        torch.autograd.grad((expected * pull).sum(), leaves, materialize_grads=True),
         strict=True,
     ):
         torch.testing.assert_close(found, wanted, rtol=1e-8, atol=1e-9)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.ops.memory.random_features import (
+from seqstruct.ops.memory.feature_maps import (
     arccos_features,
     gaussian_features,
     orthogonal_projection,
