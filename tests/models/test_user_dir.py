@@ -1,0 +1,77 @@
+"""`--user-dir` registers everything of the package once, by path and by name, in a fresh process."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.models.front_door import PLUGIN, binarize, write_copy_corpus
+
+PACKAGE = Path(PLUGIN)
+SCAN = """
+import argparse, json, sys
+from fairseq import criterions, models, optim, tasks, utils
+from fairseq.optim import lr_scheduler
+stock = {
+    "register_model": models.MODEL_REGISTRY, "register_model_architecture": models.ARCH_MODEL_REGISTRY,
+    "register_task": tasks.TASK_REGISTRY, "register_criterion": criterions.CRITERION_REGISTRY,
+    "register_optimizer": optim.OPTIMIZER_REGISTRY, "register_lr_scheduler": lr_scheduler.LR_SCHEDULER_REGISTRY,
+}
+before = {kind: set(names) for kind, names in stock.items()}
+utils.import_user_module(argparse.Namespace(user_dir=sys.argv[1]))
+utils.import_user_module(argparse.Namespace(user_dir=sys.argv[1]))
+files = [found for found in (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+         if found and "seqstruct" in found.split("/")]
+print(json.dumps([{kind: sorted(set(names) - before[kind]) for kind, names in stock.items()}, files]))
+"""
+
+
+def decorated() -> dict[str, set[str]]:
+    """The names in the decorators of the package's files; a model is an architecture of its own name too."""
+    found: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for call in getattr(node, "decorator_list", ()):
+                kind = getattr(getattr(call, "func", None), "id", "")
+                if kind.startswith("register_") and kind != "register_attention":
+                    found.setdefault(kind, set()).add(call.args[-1].value)
+    found["register_model_architecture"] |= found["register_model"]
+    return found
+
+
+@pytest.mark.parametrize("user_dir", [PLUGIN, PACKAGE.name, f"{PLUGIN}/"])
+def test_everything_is_registered_once(user_dir: str, tmp_path: Path) -> None:
+    by_name = not os.path.isabs(user_dir)
+    done = subprocess.run(
+        [sys.executable, "-c", SCAN, user_dir], cwd=PACKAGE.parent if by_name else tmp_path, capture_output=True,
+        text=True, env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    registered, files = json.loads(done.stdout.splitlines()[-1])
+    assert {kind: set(names) for kind, names in registered.items()} == decorated()
+    assert len(files) == len(set(files)), "a file was imported under two names"
+
+
+@pytest.mark.training
+def test_what_is_trained_so_loads_in_the_command(tmp_path: Path) -> None:
+    write_copy_corpus(tmp_path)
+    data = binarize(tmp_path, tmp_path / "bin", monolingual=True)
+    train = ["fairseq_cli.train", data, "--user-dir", PACKAGE.name, "--task", "language_modeling", "--cpu", "--arch",
+             "structured_transformer_lm", "--decoder-self-attention", "softmax + lsh(rounds=2)", "--decoder-layers", 2,
+             "--decoder-embed-dim", 8, "--decoder-attention-heads", 2, "--decoder-ffn-embed-dim", 8, "--optimizer",
+             "adam", "--batch-size", 9, "--max-update", 1, "--disable-validation", "--no-epoch-checkpoints",
+             "--tokens-per-sample", 16, "--save-dir", tmp_path / "run"]  # fmt: skip
+    draw = ["seqstruct", "plot", "attention", tmp_path / "run" / "checkpoint_last.pt", "ein haus", "--out",
+            tmp_path / "drawn.png"]  # fmt: skip
+    for command in (train, draw):
+        done = subprocess.run(
+            [sys.executable, "-m", *map(str, command)], cwd=PACKAGE.parent, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+    assert list(tmp_path.glob("drawn*"))
