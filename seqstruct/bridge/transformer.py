@@ -196,22 +196,7 @@ class StructuredDecoder(TransformerDecoderBase):
         carried.put(self, tuple(memories))
         return output
 
-    def extract_features(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Optional[dict[str, list[Tensor]]] = None,
-        incremental_state: Optional[dict[str, dict[str, Any]]] = None,
-        full_context_alignment: bool = False,
-        alignment_layer: Optional[int] = None,
-        alignment_heads: Optional[int] = None,
-    ) -> tuple[Tensor, dict[str, Any]]:
+    def extract_features(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
         """As fairseq's."""
         with passing(carries={}):
-            return super().extract_features(
-                prev_output_tokens,
-                encoder_out,
-                incremental_state,
-                full_context_alignment,
-                alignment_layer,
-                alignment_heads,
-            )
+            return super().extract_features(*args, **kwargs)

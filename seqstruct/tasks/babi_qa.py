@@ -14,15 +14,16 @@ fairseq's types are read at run time: no postponed annotations here.
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, List, Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 
 from seqstruct.data.babi.dataset import StackedQuestions, read_encoded
 from seqstruct.data.babi.folder import VOCABULARY
 from seqstruct.data.text.aligned import read_lines
+from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
@@ -40,25 +41,22 @@ class BabiQAConfig(FairseqDataclass):
 
 
 @register_task("babi_qa", dataclass=BabiQAConfig)
-class BabiQATask(FairseqTask):
+class BabiQATask(FolderTask):
     """vocabulary: id by word.  seeds: of the models that train as one."""
 
     cfg: BabiQAConfig
+    needs = f"babi_qa needs a folder made by data-prep/babi.sh, with {VOCABULARY}"
 
-    def __init__(self, cfg: BabiQAConfig, vocabulary: List[str]):
+    def __init__(self, cfg: BabiQAConfig):
         super().__init__(cfg)
-        self.vocabulary = {word: number for number, word in enumerate(vocabulary)}
-        self.seeds = range(cfg.first_seed, cfg.first_seed + cfg.seeds)
-
-    @classmethod
-    def setup_task(cls, cfg: BabiQAConfig, **_: Any) -> "BabiQATask":
-        """Read the vocabulary.  Raises ValueError if there is none or an option is out of range."""
-        if cfg.data is None or not (Path(cfg.data) / VOCABULARY).is_file():
-            raise ValueError(f"babi_qa needs a folder made by data-prep/babi.sh, with {VOCABULARY}; got {cfg.data}")
+        if not (Path(cfg.data) / VOCABULARY).is_file():
+            raise ValueError(f"{self.needs}; got {cfg.data}")
         for name, least in (("memory", 1), ("seeds", 1), ("first_seed", 0), ("renormalize", 0)):
             if getattr(cfg, name) < least:
                 raise ValueError(f"{name}: expected {least} or more, got {getattr(cfg, name)}")
-        return cls(cfg, list(read_lines(Path(cfg.data) / VOCABULARY)))
+        words = read_lines(Path(cfg.data) / VOCABULARY)
+        self.vocabulary = {word: number for number, word in enumerate(words)}
+        self.seeds = range(cfg.first_seed, cfg.first_seed + cfg.seeds)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read train, valid or test.  Raises ValueError naming file and line for what the vocabulary does not have."""
@@ -77,17 +75,3 @@ class BabiQATask(FairseqTask):
             for gradient in gradients:
                 gradient.mul_(scale.view(-1, *[1] * (gradient.dim() - 1)))
         optimizer.step()
-
-    def max_positions(self) -> None:
-        """No limit."""
-        return None
-
-    @property
-    def source_dictionary(self) -> None:
-        """None: words are those of `vocabulary`."""
-        return None
-
-    @property
-    def target_dictionary(self) -> None:
-        """None: answers are words of `vocabulary`."""
-        return None

@@ -26,12 +26,13 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from torch import Tensor
 
 from seqstruct.data.cfl.dataset import CFLDataset
 from seqstruct.data.cfl.folder import DICTIONARY, read_meta, read_split
 from seqstruct.data.cfl.languages import get_language
+from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
@@ -52,32 +53,22 @@ class CFLLanguageModelingConfig(FairseqDataclass):
 
 
 @register_task("cfl_language_modeling", dataclass=CFLLanguageModelingConfig)
-class CFLLanguageModelingTask(FairseqTask):
+class CFLLanguageModelingTask(FolderTask):
     """Strings of one length in a batch, BOS before and EOS after, with their true log-probabilities.
 
     meta: the folder's description.  language: what it is a sample of.  lengths: all that its strings may have.
     """
 
     cfg: CFLLanguageModelingConfig
+    needs = "cfl_language_modeling needs a folder made by `seqstruct prepare cfl`"
 
-    def __init__(self, cfg: CFLLanguageModelingConfig, dictionary: Dictionary, meta: dict):
+    def __init__(self, cfg: CFLLanguageModelingConfig):
         super().__init__(cfg)
-        self.dictionary = dictionary
-        self.meta = meta
+        self.meta = meta = read_meta(cfg.data)
+        self.dictionary = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
         self.language = get_language(meta["language"], meta["grammar"])
         ranges = meta["lengths"], meta["test_lengths"]
         self.lengths = sorted({length for low, high in ranges for length in self.language.valid_lengths(low, high)})
-
-    @classmethod
-    def setup_task(cls, cfg: CFLLanguageModelingConfig, **_: Any) -> "CFLLanguageModelingTask":
-        """Read the folder's description and dictionary.
-
-        Raises ValueError if the folder is not one of `seqstruct prepare cfl`, or is altered.
-        """
-        if cfg.data is None:
-            raise ValueError("cfl_language_modeling needs a folder made by `seqstruct prepare cfl`")
-        meta = read_meta(cfg.data)
-        return cls(cfg, Dictionary.load(str(Path(cfg.data) / DICTIONARY)), meta)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split: train, valid or test.  Raises ValueError if a file is missing, truncated or altered."""
@@ -89,10 +80,6 @@ class CFLLanguageModelingTask(FairseqTask):
             log_probability,
             self.meta["valid_length_counts"][split],
         )
-
-    def max_positions(self) -> None:
-        """The model alone limits the length."""
-        return None
 
     def filter_indices_by_size(
         self,

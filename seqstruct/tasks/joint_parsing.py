@@ -20,13 +20,14 @@ from typing import Any, Dict, List, Optional
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from omegaconf import II
 from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.data.parsing.dataset import Dictionaries, Union
 from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
+from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
@@ -53,15 +54,19 @@ class JointParsingConfig(FairseqDataclass):
 
 
 @register_task("joint_parsing", dataclass=JointParsingConfig)
-class JointParsingTask(FairseqTask):
+class JointParsingTask(FolderTask):
     """kinds: trees, graphs or classes for each corpus by name; labels: of graphs and classes; deterministic: L bool."""
 
     cfg: JointParsingConfig
+    needs = "joint_parsing needs a folder made by `seqstruct prepare parsing`"
 
-    def __init__(self, cfg: JointParsingConfig, meta: Dict[str, Any], dictionaries: Dictionaries):
+    def __init__(self, cfg: JointParsingConfig):
         super().__init__(cfg)
-        self.meta = meta
-        self.dictionaries = dictionaries
+        if not 0 < cfg.share_of_others <= 1:
+            raise ValueError(f"--share-of-others: expected a share in (0, 1], got {cfg.share_of_others}")
+        self.meta = meta = read_meta(cfg.data)
+        paths = [str(Path(cfg.data) / f"dict.{name}.txt") for name in FIELDS]
+        self.dictionaries = Dictionaries(*(Dictionary.load(path) for path in paths))
         chosen = [name for name in cfg.corpora.split(",") if name] or list(meta["corpora"])
         unknown = [name for name in chosen if name not in meta["corpora"]]
         if unknown:
@@ -74,20 +79,6 @@ class JointParsingTask(FairseqTask):
             for name, entry in described.items()
             if entry["kind"] == "graphs"
         }
-
-    @classmethod
-    def setup_task(cls, cfg: JointParsingConfig, **_: Any) -> "JointParsingTask":
-        """Read the folder's description and dictionaries.
-
-        Raises ValueError if the folder is not one of `seqstruct prepare parsing` or lacks a corpus asked for.
-        """
-        if cfg.data is None:
-            raise ValueError("joint_parsing needs a folder made by `seqstruct prepare parsing`")
-        if not 0 < cfg.share_of_others <= 1:
-            raise ValueError(f"--share-of-others: expected a share in (0, 1], got {cfg.share_of_others}")
-        meta = read_meta(cfg.data)
-        paths = [str(Path(cfg.data) / f"dict.{name}.txt") for name in FIELDS]
-        return cls(cfg, meta, Dictionaries(*(Dictionary.load(path) for path in paths)))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split of all corpora that have it, or of one: "SPLIT_CORPUS".
@@ -118,16 +109,7 @@ class JointParsingTask(FairseqTask):
             model.take_parsers(load_checkpoint(self.cfg.pretrained_parser)["model"], self.cfg.pretrained_parser)
         return model
 
-    def max_positions(self) -> None:
-        """Nothing limits the length."""
-        return None
-
     @property
     def source_dictionary(self) -> Dictionary:
         """Of the words."""
         return self.dictionaries.words
-
-    @property
-    def target_dictionary(self) -> None:
-        """There is none: the targets are structures."""
-        return None

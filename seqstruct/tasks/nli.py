@@ -16,12 +16,13 @@ from typing import Any, Optional
 import numpy as np
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from torch import Tensor
 
 from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import VECTORS, VOCABULARY, read_meta, read_split
 from seqstruct.data.text.aligned import read_lines
+from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
@@ -36,30 +37,25 @@ class NLIConfig(FairseqDataclass):
 
 
 @register_task("nli", dataclass=NLIConfig)
-class NLITask(FairseqTask):
+class NLITask(FolderTask):
     """labels: by name.  lowercase: whether words are.  vocabulary: word ids, counted from 1.
 
     word_vectors: V size float32, or None.
     """
 
     cfg: NLIConfig
+    needs = "nli needs a folder made by data-prep/snli.sh"
 
-    def __init__(self, cfg: NLIConfig, meta: dict):
+    def __init__(self, cfg: NLIConfig):
         super().__init__(cfg)
+        if cfg.initial_accumulator < 0:
+            raise ValueError(f"initial_accumulator: expected 0 or more, got {cfg.initial_accumulator:g}")
+        meta = read_meta(cfg.data)
         self.labels, self.lowercase = meta["labels"], meta["lowercase"]
         words = read_lines(Path(cfg.data) / VOCABULARY)
         self.vocabulary = {word: number for number, word in enumerate(words, 1)}
         path = Path(cfg.data) / VECTORS
         self.word_vectors: Optional[Tensor] = torch.from_numpy(np.load(path)) if path.is_file() else None
-
-    @classmethod
-    def setup_task(cls, cfg: NLIConfig, **_: Any) -> "NLITask":
-        """Read the folder's description.  Raises ValueError if there is none or an option is out of range."""
-        if cfg.data is None:
-            raise ValueError("nli needs a folder made by data-prep/snli.sh")
-        if cfg.initial_accumulator < 0:
-            raise ValueError(f"initial_accumulator: expected 0 or more, got {cfg.initial_accumulator:g}")
-        return cls(cfg, read_meta(cfg.data))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read train, valid or test.  Raises ValueError naming file and line for what does not fit."""
@@ -73,17 +69,3 @@ class NLITask(FairseqTask):
                 if state["step"] == 0:
                     state["sum"].fill_(self.cfg.initial_accumulator)
         optimizer.step()
-
-    def max_positions(self) -> None:
-        """No limit."""
-        return None
-
-    @property
-    def source_dictionary(self) -> None:
-        """None: words are those of `vocabulary`."""
-        return None
-
-    @property
-    def target_dictionary(self) -> None:
-        """None: labels are those of `labels`."""
-        return None

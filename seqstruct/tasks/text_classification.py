@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from torch import Tensor
 
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
@@ -25,6 +25,7 @@ from seqstruct.data.text_classification.folder import (
     read_second,
     read_split,
 )
+from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
@@ -40,7 +41,7 @@ class TextClassificationConfig(FairseqDataclass):
 
 
 @register_task("text_classification", dataclass=TextClassificationConfig)
-class TextClassificationTask(FairseqTask):
+class TextClassificationTask(FolderTask):
     """Sentences with labels 0 .. number of labels - 1.
 
     labels: their names.  pairs: whether a label is of two sentences.  word_vectors: V x size float32 in the order of
@@ -48,27 +49,19 @@ class TextClassificationTask(FairseqTask):
     """
 
     cfg: TextClassificationConfig
+    needs = "text_classification needs a folder made by `seqstruct prepare text-classification`"
 
-    def __init__(self, cfg: TextClassificationConfig, dictionary: Dictionary, meta: dict):
+    def __init__(self, cfg: TextClassificationConfig):
         super().__init__(cfg)
         if cfg.max_length is not None and cfg.max_length < 1:
             raise ValueError(f"max_length: expected 1 or more, got {cfg.max_length}")
-        self.dictionary, self.meta, self.labels = dictionary, meta, meta["labels"]
+        meta = read_meta(cfg.data)
+        self.dictionary = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
+        self.meta, self.labels = meta, meta["labels"]
         self.pairs = bool(meta.get("pairs", False))
         self.word_vectors: Optional[Tensor] = None
         if VECTORS in meta["sha256"]:
             self.word_vectors = torch.from_numpy(np.load(check_file(cfg.data, meta, VECTORS)))
-
-    @classmethod
-    def setup_task(cls, cfg: TextClassificationConfig, **_: Any) -> "TextClassificationTask":
-        """Read the folder's description, dictionary and vectors.
-
-        Raises ValueError if the folder is not one of `seqstruct prepare text-classification`, or is altered.
-        """
-        if cfg.data is None:
-            raise ValueError("text_classification needs a folder made by `seqstruct prepare text-classification`")
-        meta = read_meta(cfg.data)
-        return cls(cfg, Dictionary.load(str(Path(cfg.data) / DICTIONARY)), meta)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """fairseq's.  Raises ValueError if labels are of pairs and the model takes one text."""
@@ -91,16 +84,7 @@ class TextClassificationTask(FairseqTask):
         return [torch.tensor([index(word) for word in words[: self.cfg.max_length]], dtype=torch.int32)
                 for words in texts]  # fmt: skip
 
-    def max_positions(self) -> None:
-        """No limit."""
-        return None
-
     @property
     def source_dictionary(self) -> Dictionary:
         """The words."""
         return self.dictionary
-
-    @property
-    def target_dictionary(self) -> None:
-        """Labels are numbers."""
-        return None

@@ -19,10 +19,11 @@ from typing import Any, List, Optional, Tuple
 
 from fairseq.data import Dictionary, LanguagePairDataset
 from fairseq.dataclass import FairseqDataclass
-from fairseq.tasks import FairseqTask, register_task
+from fairseq.tasks import register_task
 from torch import Tensor
 
 from seqstruct.data.tree_transduction.folder import SIDES, read_meta, read_split
+from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
@@ -37,27 +38,16 @@ class TreeTransductionConfig(FairseqDataclass):
 
 
 @register_task("tree_transduction", dataclass=TreeTransductionConfig)
-class TreeTransductionTask(FairseqTask):
+class TreeTransductionTask(FolderTask):
     """Prefix forms, the root symbol first and no end-of-sentence symbol last; infix forms end in one."""
 
     cfg: TreeTransductionConfig
+    needs = "tree_transduction needs a folder made by `seqstruct prepare tree_transduction`"
 
-    def __init__(self, cfg: TreeTransductionConfig, dictionaries: Tuple[Dictionary, Dictionary], meta: dict):
+    def __init__(self, cfg: TreeTransductionConfig):
         super().__init__(cfg)
-        self.source, self.target = dictionaries
-        self.meta = meta
-
-    @classmethod
-    def setup_task(cls, cfg: TreeTransductionConfig, **_: Any) -> "TreeTransductionTask":
-        """Read the folder's description and dictionaries.
-
-        Raises ValueError if the folder is not one of `seqstruct prepare tree_transduction`, or is altered.
-        """
-        if cfg.data is None:
-            raise ValueError("tree_transduction needs a folder made by `seqstruct prepare tree_transduction`")
-        meta = read_meta(cfg.data)
-        source, target = (Dictionary.load(str(Path(cfg.data) / f"dict.{side}.txt")) for side in SIDES)
-        return cls(cfg, (source, target), meta)
+        self.meta = read_meta(cfg.data)
+        self.source, self.target = (Dictionary.load(str(Path(cfg.data) / f"dict.{side}.txt")) for side in SIDES)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split: train, valid or test.

@@ -104,40 +104,35 @@ class DecomposableAttentionModel(BaseFairseqModel):
     made_for = ("nli",)
 
     def __init__(
-        self,
-        *,
-        vocabulary: int,
-        labels: int,
-        word_dim: int,
-        hidden_size: int,
-        dropout_probability: float,
-        deviation: float,
-        choice: Optional[Choice],
-        word_vectors: Optional[Tensor],
+        self, cfg: DecomposableAttentionConfig, vocabulary: int, labels: int, word_vectors: Optional[Tensor] = None
     ):
-        """vocabulary: words without the padding.  word_vectors: V word_dim, fixed, or None.
+        """vocabulary: words without the padding.  labels: their number.  word_vectors: V word_dim, fixed, or None.
 
-        Raises ValueError if a size or probability is out of range.
+        Raises ValueError if a mechanism does not fit, or a size or probability is out of range.
         """
         super().__init__()
+        choice = None
+        if cfg.intra_attention != NONE:
+            (choice,) = parse_choices(cfg.intra_attention, 1, Site.ENCODER_SELF)
+        word_dim, hidden_size = cfg.word_dim if word_vectors is None else word_vectors.size(1), cfg.hidden_size
         for name, size in (("word_dim", word_dim), ("hidden_size", hidden_size)):
             if size < 1:
                 raise ValueError(f"{name}: expected 1 or more, got {size}")
-        if not 0 <= dropout_probability < 1:
-            raise ValueError(f"dropout: expected 0 or more and less than 1, got {dropout_probability:g}")
-        if deviation <= 0:
-            raise ValueError(f"initialization_deviation: expected more than 0, got {deviation:g}")
+        if not 0 <= cfg.dropout < 1:
+            raise ValueError(f"dropout: expected 0 or more and less than 1, got {cfg.dropout:g}")
+        if cfg.initialization_deviation <= 0:
+            raise ValueError(f"initialization_deviation: expected more than 0, got {cfg.initialization_deviation:g}")
         entries = vocabulary + 2  # padding in front, behind all a word that only a treebank has
         self.words = nn.Embedding(entries, word_dim, padding_idx=PADDING)
         self.project = nn.Linear(word_dim, hidden_size)
         self.intra = None if choice is None else IntraSentence(choice, entries, word_dim, hidden_size)
         width = hidden_size if choice is None else 2 * hidden_size
-        self.attend = MLP(width, hidden_size, dropout_probability)
-        self.compare = MLP(2 * width, hidden_size, dropout_probability)
-        self.aggregate = MLP(2 * hidden_size, hidden_size, dropout_probability)
+        self.attend = MLP(width, hidden_size, cfg.dropout)
+        self.compare = MLP(2 * width, hidden_size, cfg.dropout)
+        self.aggregate = MLP(2 * hidden_size, hidden_size, cfg.dropout)
         self.output = nn.Linear(hidden_size, labels)
         for parameter in self.parameters():
-            nn.init.normal_(parameter, std=deviation)
+            nn.init.normal_(parameter, std=cfg.initialization_deviation)
         embeddings = [self.words, *([self.intra.words] if self.intra is not None and self.intra.words else [])]
         with torch.no_grad():
             for embedding in embeddings:
@@ -151,20 +146,7 @@ class DecomposableAttentionModel(BaseFairseqModel):
     @classmethod
     def build_model(cls, cfg: DecomposableAttentionConfig, task: Any) -> "DecomposableAttentionModel":
         """Raises ValueError for a mechanism that does not fit, a size out of range, or a parser file of other sizes."""
-        choice = None
-        if cfg.intra_attention != NONE:
-            (choice,) = parse_choices(cfg.intra_attention, 1, Site.ENCODER_SELF)
-        vectors = task.word_vectors
-        model = cls(
-            vocabulary=len(task.vocabulary),
-            labels=len(task.labels),
-            word_dim=cfg.word_dim if vectors is None else vectors.size(1),
-            hidden_size=cfg.hidden_size,
-            dropout_probability=cfg.dropout,
-            deviation=cfg.initialization_deviation,
-            choice=choice,
-            word_vectors=vectors,
-        )
+        model = cls(cfg, len(task.vocabulary), len(task.labels), task.word_vectors)
         if cfg.pretrained_parser is not None:
             model.load_parser(cfg.pretrained_parser)
         return model
