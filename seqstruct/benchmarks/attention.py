@@ -17,9 +17,15 @@ from torch import Tensor
 
 from seqstruct.benchmarks.timing import Contestant, Place, draw, measure, table
 from seqstruct.benchmarks.timing import machine as machine_line
-from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
-from seqstruct.ops.memory.feature_maps import EluMap, GaussianMap
-from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory, schedule
+from seqstruct.ops.memory import (
+    EluMap,
+    GaussianMap,
+    causal_bounded_memory,
+    causal_linear_attention,
+    empty_bounded_memory,
+    empty_memory,
+    schedule,
+)
 from seqstruct.plots.curves import log_panels
 from seqstruct.plots.figures import save
 

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 from seqstruct.attention.softmax.base import Cache
 from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
 from seqstruct.benchmarks.timing import Place, draw, machine, megabytes, table, turns
-from seqstruct.ops.memory import bounded_memory, linear_attention
-from seqstruct.ops.memory.feature_maps import EluMap, FeatureMap, GaussianMap
+from seqstruct.ops.memory import EluMap, FeatureMap, GaussianMap, bounded_memory, linear_attention
 from seqstruct.plots.curves import Curves, log_panels
 from seqstruct.plots.figures import save
 

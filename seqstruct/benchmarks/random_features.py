@@ -15,9 +15,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.ops.memory.feature_maps import GaussianMap, gaussian_features
-from seqstruct.ops.memory.linear_attention import empty_memory, read, schedule
-from seqstruct.ops.memory.linear_attention import write as write_memory
+from seqstruct.ops.memory import GaussianMap, empty_memory, gaussian_features, linear_attention, schedule
 from seqstruct.scoring.measurement import Measurement, write
 
 FREQUENCIES, DIM, KEYS = 64, 64, 200
@@ -76,7 +74,7 @@ def _estimate(query: Tensor, key: Tensor, value: Tensor, normed: bool, sigma: fl
     made, log_scale = features(key)
     plan = schedule(state.level, log_scale, None)
     made = made if plan is None else made * plan.weight.unsqueeze(-1)
-    return read(write_memory(state, made, value, plan), features(query)[0])[0]
+    return linear_attention.read(linear_attention.write(state, made, value, plan), features(query)[0])[0]
 
 
 def _batches(total: int, most: int) -> list[int]:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from seqstruct.attention import Choice
 from seqstruct.ops import pushdown, superposition
-from seqstruct.ops.cells import StackTape, lstm_step, stack_lstm
+from seqstruct.ops.cells import StackTape, lstm_sequence, lstm_step, stack_lstm
 from seqstruct.ops.pushdown import (
     LARGEST_READING,
     pushdown_initial,
@@ -180,11 +180,10 @@ class StackLSTM(nn.Module):
 
     def _alone(self, inputs: Tensor, state: StackLSTMState) -> tuple[Tensor, StackLSTMState]:
         one_hot = F.one_hot(inputs, self.symbols + 1)[..., : self.symbols].to(self.bias.dtype)
-        parameters = [self.weight_ih, self.weight_hh, self.bias, torch.zeros_like(self.bias)]
-        hiddens, hidden, cell = torch.lstm(
-            one_hot, (state.hidden[None], state.cell[None]), parameters, True, 1, 0.0, self.training, False, True
+        hiddens, hidden, cell = lstm_sequence(
+            one_hot, state.hidden, state.cell, self.weight_ih, self.weight_hh, self.bias
         )
-        return hiddens, state._replace(hidden=hidden[0], cell=cell[0])
+        return hiddens, state._replace(hidden=hidden, cell=cell)
 
     def _gates(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """What inputs B T contribute to the gates, B T 4h, bias included, and the weight of the readings, 4h R."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.ops.memory.blocks import Layout, from_blocks, layout, to_blocks
+from seqstruct.ops.memory import Layout, from_blocks, layout, to_blocks
 
 
 class BlockAttention(MultiHeadAttention):

@@ -17,7 +17,7 @@ from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.blocks.base import BlockAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.memory.blocks import Layout, block_sparse_attention
+from seqstruct.ops.memory import Layout, block_sparse_attention
 
 PERIOD = 256  # blocks that random ones are drawn for; then the draw starts again
 

@@ -14,7 +14,7 @@ from seqstruct.attention.base import Site
 from seqstruct.attention.blocks.base import BlockAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.memory.blocks import Layout, block_sparse_attention
+from seqstruct.ops.memory import Layout, block_sparse_attention
 
 
 @register_attention("local_blocks", sites={Site.ENCODER_SELF})

@@ -18,7 +18,7 @@ from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.blocks.base import BlockAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.memory.blocks import Layout, sinkhorn
+from seqstruct.ops.memory import Layout, sinkhorn
 from seqstruct.ops.softmax import softmax_attention
 
 

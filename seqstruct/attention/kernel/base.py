@@ -10,11 +10,7 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import clear_padding
-from seqstruct.ops.memory.feature_maps import FeatureMap
-from seqstruct.ops.memory.linear_attention import LOWEST, Memory, Schedule, causal_linear_attention, empty_memory, read
-from seqstruct.ops.memory.linear_attention import schedule as make_schedule
-from seqstruct.ops.memory.linear_attention import step as step_memory
-from seqstruct.ops.memory.linear_attention import write as write_memory
+from seqstruct.ops.memory import FeatureMap, Memory, Schedule, causal_linear_attention, empty_memory, linear_attention
 
 
 class Keys(NamedTuple):
@@ -94,7 +90,7 @@ class KernelAttention(MultiHeadAttention):
         keys = self._keys(state._replace(level=level), key, value, padding_mask, feature_map, True)
         queries, left = self._queries(query, keys, feature_map)
         with torch.autocast(query.device.type, enabled=False):
-            output, denominator, state = step_memory(
+            output, denominator, state = linear_attention.step(
                 state, order, queries, keys.key, keys.value, keys.plan, left, keys.weight, self.floor
             )
         return self._join(output, denominator, query.dtype), state
@@ -141,11 +137,11 @@ class KernelAttention(MultiHeadAttention):
             log_gate, weight = self.gates(key) or (None, None)
             if padding_mask is not None:
                 pad = padding_mask.unsqueeze(1)
-                log_scale = None if log_scale is None else log_scale.masked_fill(pad, LOWEST)
+                log_scale = None if log_scale is None else log_scale.masked_fill(pad, linear_attention.LOWEST)
                 log_gate = None if log_gate is None else log_gate.masked_fill(pad, 0.0)
                 weight = keys.new_ones(keys.shape[:3]) if weight is None else weight
                 weight = weight.masked_fill(pad, 0.0)
-            plan = make_schedule(state.level, log_scale, log_gate)
+            plan = linear_attention.schedule(state.level, log_scale, log_gate)
             if log_scale is not None:
                 weight = plan.weight if weight is None else weight * plan.weight
         return Keys(keys, mapped, wide(values), weight, plan)
@@ -154,12 +150,12 @@ class KernelAttention(MultiHeadAttention):
     def _write(state: Memory, keys: Keys, feature_map: FeatureMap) -> Memory:
         with torch.autocast(keys.value.device.type, enabled=False):
             features = None if keys.mapped else feature_map
-            return write_memory(state, keys.key, keys.value, keys.plan, features, keys.weight)
+            return linear_attention.write(state, keys.key, keys.value, keys.plan, features, keys.weight)
 
     def _read(self, state: Memory, query: Tensor, feature_map: FeatureMap) -> Reading:
         queries = self.projected(self.q_proj, query)
         with torch.autocast(query.device.type, enabled=False):
-            output, denominator = read(state, wide(queries), feature_map, self.floor)
+            output, denominator = linear_attention.read(state, wide(queries), feature_map, self.floor)
         return self._join(output, denominator, query.dtype)
 
     def _join(self, output: Tensor, denominator: Tensor, dtype: torch.dtype) -> Reading:

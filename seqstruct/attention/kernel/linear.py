@@ -9,7 +9,7 @@ from __future__ import annotations
 from seqstruct.attention.base import Site
 from seqstruct.attention.kernel.base import KernelAttention
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.memory.feature_maps import EluMap, FeatureMap
+from seqstruct.ops.memory import EluMap, FeatureMap
 
 
 @register_attention("linear", sites=Site)

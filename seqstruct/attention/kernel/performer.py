@@ -22,7 +22,7 @@ from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.kernel.base import KernelAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.memory.feature_maps import FeatureMap, PositiveMap, orthogonal_projection
+from seqstruct.ops.memory import FeatureMap, PositiveMap, orthogonal_projection
 
 
 @register_attention("performer", sites=Site)

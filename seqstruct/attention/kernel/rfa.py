@@ -31,7 +31,7 @@ from seqstruct.attention.gate import Gate
 from seqstruct.attention.kernel.base import KernelAttention, wide
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.memory.feature_maps import ArccosMap, FeatureMap, GaussianMap
+from seqstruct.ops.memory import ArccosMap, FeatureMap, GaussianMap
 
 KERNELS = ("gaussian", "arccos")
 FLOOR = 1.0  # the released code's; eq. 4.10 has none

@@ -17,7 +17,7 @@ from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.kernel.base import KernelAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.memory.feature_maps import FeatureMap, LearnedMap
+from seqstruct.ops.memory import FeatureMap, LearnedMap
 
 
 @register_attention("t2r", sites=Site)

@@ -13,16 +13,13 @@ from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import clear_padding, positions
-from seqstruct.ops.memory.bounded_memory import (
-    LOWEST,
+from seqstruct.ops.memory import (
     BoundedMemory,
     anything_written,
+    bounded_memory,
     causal_bounded_memory,
     empty_bounded_memory,
-    read,
-    write,
 )
-from seqstruct.ops.memory.bounded_memory import step as step_memory
 
 
 class SlotState(NamedTuple):
@@ -79,7 +76,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         key, value = clear_padding(padding_mask, key, value)
         written, position = self._written(state, key, value, padding_mask)
         with torch.autocast(key.device.type, enabled=False):
-            memory = write(state.memory, written.key, written.value, written.control, self.means)
+            memory = bounded_memory.write(state.memory, written.key, written.value, written.control, self.means)
             return SlotState(self._decayed(memory, written), position)
 
     def read(
@@ -88,7 +85,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         """Softmax over the slots for queries B T C."""
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
-            output = read(state.memory, wide(queries), self.config.empty_slots)
+            output = bounded_memory.read(state.memory, wide(queries), self.config.empty_slots)
         return self._join(output, anything_written(state.memory).any(1, keepdim=True), query.dtype)
 
     def advance(self, inputs: Inputs, state: SlotState, order: Tensor | None) -> tuple[Reading, SlotState]:
@@ -98,7 +95,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         written, count = self._written(state._replace(position=position), key, value, padding_mask)
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
-            output, memory = step_memory(
+            output, memory = bounded_memory.step(
                 state.memory, order, wide(queries), *written[:3], self.means, self.config.empty_slots
             )
             memory = self._decayed(memory, written)
@@ -155,9 +152,9 @@ class BoundedMemoryAttention(MultiHeadAttention):
         if written.log_decay is None:
             return memory
         total = memory.log_total
-        blank = total == LOWEST
+        blank = total == bounded_memory.LOWEST
         total = (total + written.log_decay.unsqueeze(-1)).to(total.dtype)
-        return memory._replace(log_total=total.masked_fill(blank, LOWEST))
+        return memory._replace(log_total=total.masked_fill(blank, bounded_memory.LOWEST))
 
     def _seen(self, memory: BoundedMemory, control: Tensor) -> Tensor:
         """B T bool: whether anything was written at or before each step, in any head."""

@@ -25,8 +25,7 @@ from seqstruct.attention.memory.base import BoundedMemoryAttention, SlotState, o
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.states import select_rows
-from seqstruct.ops.memory.bounded_memory import BoundedMemory, anything_written
-from seqstruct.ops.memory.clustering import k_means
+from seqstruct.ops.memory import BoundedMemory, anything_written, k_means
 
 
 @register_attention("clustering", sites=Site)

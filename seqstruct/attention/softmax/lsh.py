@@ -24,7 +24,7 @@ from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import Cache, DotProductAttention
 from seqstruct.ops.masking import reordered
-from seqstruct.ops.memory.lsh import bucket_attention, hash_codes, limits, meetings, met_weights
+from seqstruct.ops.memory import bucket_attention, hash_codes, limits, meetings, met_weights
 
 HALVINGS = 16  # times that buckets can be halved
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import clear_padding, positions, reordered
-from seqstruct.ops.memory.window import ring_positions, ring_unrolled, ring_write, window_attention
+from seqstruct.ops.memory import ring_positions, ring_unrolled, ring_write, window_attention
 from seqstruct.ops.softmax import softmax_attention
 
 
