@@ -34,8 +34,8 @@ configs="$("$fresh/seqstruct" path --configs)"
 [[ "$user_dir" == "$(site "$fresh/python")/seqstruct" ]] || fail "the package is $user_dir"
 [[ "$configs" == "$user_dir"/* ]] || fail "the configs are $configs"
 diff --recursive "$checkout/configs" "$configs"
-"$fresh/seqstruct" report stack_attention 1 >report
-(cd "$checkout" && "$python" -m seqstruct report stack_attention 1) | diff - report
+"$fresh/seqstruct" report stack_attention 1 >report.txt
+(cd "$checkout" && "$python" -m seqstruct report stack_attention 1) | diff - report.txt
 "$fresh/seqstruct" report stack_attention 1 --format html | grep -q "</html>" || fail "the report has no page"
 
 "$fresh/seqstruct" prepare cfl dyck --lengths 5:9 --test-lengths 5:9 --train 40 --valid 20 --out data
