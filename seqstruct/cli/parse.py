@@ -107,10 +107,10 @@ def _parser(args: argparse.Namespace) -> Any:
         parse = load_parser(args.checkpoint, args.data, args.left_score)
     if not args.lowercase:
         return parse
-    from seqstruct.data.corpora.language_modeling import Options
+    from seqstruct.data.corpora.language_modeling import TextOptions
     from seqstruct.data.corpora.parsed_text import normalise
 
-    return lambda words: parse(normalise(words, Options(lowercase=True)))
+    return lambda words: parse(normalise(words, TextOptions(lowercase=True)))
 
 
 def _show(form: str, words: list[str], splits: Any) -> None:

@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(args: argparse.Namespace) -> None:
     """Print the table.  Raises ValueError or OSError with one sentence."""
     from seqstruct.data.text.aligned import read_lines
-    from seqstruct.data.text.statistics import SEGMENTATIONS, Options, count_words, line_of
+    from seqstruct.data.text.statistics import SEGMENTATIONS, CutOptions, count_words, line_of
     from seqstruct.data.text.subwords import moses_tokenizer
 
     if args.other and args.tokenize and not args.other_language:
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError(f"{path}: the file has no words")
         return found
 
-    options = Options(args.language, args.vocabulary, args.joint_vocabulary, args.shortlist)
+    options = CutOptions(args.language, args.vocabulary, args.joint_vocabulary, args.shortlist)
     train, test = counted(args.train, args.language), counted(args.test, args.language)
     other = counted(args.other, args.other_language) if args.other else None
     lines = [line_of(name, train, test, other, options) for name in args.segmentations or SEGMENTATIONS]

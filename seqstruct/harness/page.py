@@ -11,7 +11,7 @@ from typing import NamedTuple
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
-class Entry(NamedTuple):
+class Shown(NamedTuple):
     """What stands in one place of a drawn table.  value: what it is sorted by.  details: of its runs, one a line."""
 
     text: str
@@ -26,7 +26,7 @@ class Sheet(NamedTuple):
     title: str
     above: Sequence[str]
     headings: Sequence[str]
-    rows: Sequence[Sequence[Entry]]
+    rows: Sequence[Sequence[Shown]]
     below: Sequence[str]
 
 
@@ -57,7 +57,7 @@ def _section(name: str, sheet: Sheet) -> str:
     )
 
 
-def _cell(entry: Entry) -> str:
+def _cell(entry: Shown) -> str:
     value = "" if entry.value is None else f' data-value="{entry.value!r}"'
     details = f' tabindex="0" data-details="{escape(entry.details)}"' if entry.details else ""
     return f"<td{value}{details}>{escape(entry.text)}</td>"

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Mapping, Sequence
 
-from seqstruct.harness.page import Entry, Sheet, page
+from seqstruct.harness.page import Sheet, Shown, page
 from seqstruct.harness.paper import Published, Table, read_tables
 from seqstruct.harness.records import Record, format_value, latest, of_each_seed, read_folder
 from seqstruct.scoring.significance import holm, welch
@@ -176,8 +176,8 @@ def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, 
         alike = [o for o, _ in drawn if (o.row, o.scale) == (first.row, first.scale)]
         name = f"{first.row} (baseline)" if first.kind == "baseline" else first.row
         name += f" ({first.configuration_hash[:8]})" if len(alike) > 1 else ""
-        entries = [_entry(found[m], table, seeds) if m in found else Entry("") for m in metrics]
-        rows.append([Entry(name), *(Entry(first.scale) for _ in scales), *entries])
+        entries = [_entry(found[m], table, seeds) if m in found else Shown("") for m in metrics]
+        rows.append([Shown(name), *(Shown(first.scale) for _ in scales), *entries])
     headings = ["row", *scales]
     headings += [m.replace("_", " ") + (f" ({units[m]})" if units[m].lower() not in m else "") for m in metrics]
     filled = [at for at in range(len(headings)) if any(row[at].text for row in rows)]
@@ -187,7 +187,7 @@ def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, 
     return Sheet(table.name, title, _differences(lines), headings, rows, below)
 
 
-def _entry(line: Line, table: Table, seeds: bool) -> Entry:
+def _entry(line: Line, table: Table, seeds: bool) -> Shown:
     """Mean, deviation, number of runs, the best by validation where the source gives that, p, and the source's."""
     ours = ""
     if line.values:
@@ -202,7 +202,7 @@ def _entry(line: Line, table: Table, seeds: bool) -> Entry:
         f"seed {seed}: {value!r}, commit {run.versions.get('commit', 'unknown')}: {run.command}"
         for (seed, value), run in zip(line.values.items(), line.runs.values(), strict=False)
     ]
-    return Entry(f"{ours} {paper}".strip(), line.mean if line.values else None, "\n".join(details))
+    return Shown(f"{ours} {paper}".strip(), line.mean if line.values else None, "\n".join(details))
 
 
 def _spread(line: Line) -> str:

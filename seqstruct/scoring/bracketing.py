@@ -28,7 +28,7 @@ class Bracketing(NamedTuple):
     recall: float
 
 
-class Branching(NamedTuple):
+class SplitShares(NamedTuple):
     """Percentages of splits, those of two words into two left out."""
 
     left: float
@@ -69,7 +69,7 @@ def _percent(f1: float, precision: float, recall: float) -> Bracketing:
     return Bracketing(100 * f1, 100 * precision, 100 * recall)
 
 
-def branching(trees: Iterable[Tree]) -> Branching:
+def branching(trees: Iterable[Tree]) -> SplitShares:
     """Of the constituents of three words or more, how many are all but the last word and it, or the first and the rest.
 
     A constituent of three parts or more is neither (Peng 2022, section 3.3 and note 14).  Unary chains count once.
@@ -90,4 +90,4 @@ def branching(trees: Iterable[Tree]) -> Branching:
         fold(collapse_unary(tree), lambda leaf: 1, of_children)
     if not splits:
         raise ValueError("no constituent has three words or more")
-    return Branching(100 * left / splits, 100 * right / splits)
+    return SplitShares(100 * left / splits, 100 * right / splits)

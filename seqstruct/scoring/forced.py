@@ -20,7 +20,7 @@ from seqstruct.scoring.trained import register
 MAX_TOKENS = 6000
 
 
-class Pair(NamedTuple):
+class EncodedPair(NamedTuple):
     """Indices (S,) of a source and (T,) of a target, each with the end of sentence last; symbols unknown in both."""
 
     source: Tensor
@@ -56,7 +56,7 @@ class ForcedScorer:
         limits = utils.resolve_max_positions(task.max_positions(), *(model.max_positions() for model in models))
         self.limits = limits if isinstance(limits, tuple) else (limits, limits)
 
-    def encode(self, source: str, target: str) -> Pair:
+    def encode(self, source: str, target: str) -> EncodedPair:
         """Look both sides up; words that a dictionary lacks are its unknown word.
 
         Raises ValueError if a side is empty, TooLong if it is beyond the models' limit.
@@ -73,9 +73,9 @@ class ForcedScorer:
                 raise TooLong(f"the {name} has {len(found)} symbols with its end, more than the limit of {limit}")
             unknown += int((found == dictionary.unk()).sum())
             sides.append(found)
-        return Pair(*sides, unknown)
+        return EncodedPair(*sides, unknown)
 
-    def log_probabilities(self, pairs: Sequence[Pair], max_tokens: int = MAX_TOKENS) -> list[float]:
+    def log_probabilities(self, pairs: Sequence[EncodedPair], max_tokens: int = MAX_TOKENS) -> list[float]:
         """log P(target | source), in nats, its end of sentence included; in the order of the pairs.
 
         max_tokens: of one batch, padding included, of pairs of like length; it changes nothing but speed and memory.
@@ -86,7 +86,7 @@ class ForcedScorer:
                 found[index] = score
         return found
 
-    def _batch(self, pairs: Sequence[Pair]) -> Tensor:
+    def _batch(self, pairs: Sequence[EncodedPair]) -> Tensor:
         from fairseq.data.data_utils import collate_tokens
 
         pad, eos = self.target.pad(), self.target.eos()

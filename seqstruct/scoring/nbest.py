@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from seqstruct.scoring.forced import ForcedScorer, Pair
+from seqstruct.scoring.forced import EncodedPair, ForcedScorer
 
 WINDOW = 5000  # hypotheses held at a time
 
@@ -25,7 +25,7 @@ class Hypothesis(NamedTuple):
     score: float
 
 
-class Sentence(NamedTuple):
+class Rescorable(NamedTuple):
     """One sentence's hypotheses, best first if rescored.  source: None if the list has none."""
 
     id: int
@@ -33,12 +33,12 @@ class Sentence(NamedTuple):
     hypotheses: list[Hypothesis]
 
 
-def read_moses(lines: Iterable[str], name: str) -> Iterator[Sentence]:
+def read_moses(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
     """The sentences of a Moses list, in its order; lines of one sentence stand together.
 
     name: what to call the list in an error.  Raises ValueError, with the line, if one is malformed.
     """
-    current: Sentence | None = None
+    current: Rescorable | None = None
     for number, line in enumerate(lines, 1):
         fields = [part.strip() for part in line.split("|||")]
         if len(fields) < 4 or not fields[0].isdecimal():
@@ -47,18 +47,18 @@ def read_moses(lines: Iterable[str], name: str) -> Iterator[Sentence]:
         if current is None or int(fields[0]) != current.id:
             if current is not None:
                 yield current
-            current = Sentence(int(fields[0]), None, [])
+            current = Rescorable(int(fields[0]), None, [])
         current.hypotheses.append(hypothesis)
     if current is not None:
         yield current
 
 
-def read_generate(lines: Iterable[str], name: str) -> Iterator[Sentence]:
+def read_generate(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
     """The sentences in the output of fairseq-generate, in its order, with their sources.
 
     Raises ValueError, with the line, if an S-, H- or P- line is malformed or out of place.
     """
-    current: Sentence | None = None
+    current: Rescorable | None = None
     text: str | None = None
     for number, line in enumerate(lines, 1):
         kind = line[:2]
@@ -70,7 +70,7 @@ def read_generate(lines: Iterable[str], name: str) -> Iterator[Sentence]:
         if kind == "S-":
             if current is not None:
                 yield current
-            current = Sentence(int(fields[0][2:]), fields[1], [])
+            current = Rescorable(int(fields[0][2:]), fields[1], [])
             continue
         if current is None or int(fields[0][2:]) != current.id or (kind == "P-" and text is None):
             raise ValueError(f"{name}: line {number}: {fields[0]} does not follow its sentence")
@@ -93,14 +93,14 @@ def _number(text: str, name: str, line: int) -> float:
 
 
 def rescore(
-    sentences: Iterable[Sentence],
+    sentences: Iterable[Rescorable],
     scorer: ForcedScorer,
     name: str,
     sources: Mapping[int, str] | None = None,
     weight: float = 0.5,
     feature: str = "Neural0",
     window: int = WINDOW,
-) -> Iterator[Sentence]:
+) -> Iterator[Rescorable]:
     """Each sentence with its hypotheses in the order of their new scores, log P among the features as `feature`.
 
     Equal scores keep their order.  sources: by sentence id, in place of the list's own.  weight: of log P, 0 to 1.
@@ -110,8 +110,8 @@ def rescore(
     """
     if not 0 <= weight <= 1:
         raise ValueError(f"expected a weight between 0 and 1, got {weight}")
-    held: list[Sentence] = []
-    pairs: list[Pair] = []
+    held: list[Rescorable] = []
+    pairs: list[EncodedPair] = []
     seen: set[int] = set()
     for sentence in sentences:
         source = sentence.source if sources is None else sources.get(sentence.id)
@@ -132,7 +132,7 @@ def rescore(
     yield from _reordered(held, scorer.log_probabilities(pairs), weight, feature)
 
 
-def _reordered(sentences: list[Sentence], scores: list[float], weight: float, feature: str) -> Iterator[Sentence]:
+def _reordered(sentences: list[Rescorable], scores: list[float], weight: float, feature: str) -> Iterator[Rescorable]:
     found = iter(scores)
     for sentence in sentences:
         rescored = []
@@ -145,7 +145,7 @@ def _reordered(sentences: list[Sentence], scores: list[float], weight: float, fe
 
 
 def write(
-    sentences: Iterable[Sentence], keep: Callable[[str], None] | None, expected: int | None, name: str
+    sentences: Iterable[Rescorable], keep: Callable[[str], None] | None, expected: int | None, name: str
 ) -> list[str]:
     """Write the lines of a Moses list and collect the best hypotheses, in the order of their ids.
 

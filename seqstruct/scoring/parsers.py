@@ -94,7 +94,7 @@ def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | No
     has no tags, or lemmas, and the model reads them.
     """
     from seqstruct.bridge.checkpoints import load_checkpoint
-    from seqstruct.data.parsing.dataset import Union
+    from seqstruct.data.parsing.dataset import CorporaUnion
     from seqstruct.data.parsing.folder import FIELDS
 
     load_checkpoint(path)  # refuses what is no checkpoint by a sentence
@@ -110,7 +110,7 @@ def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | No
             for field in needed:
                 if not getattr(sentence, field):
                     raise ValueError(f"{path} reads {field}, and there are none for: " + " ".join(sentence.words))
-        corpus = Union({"trees": sentences}, task.dictionaries, {})
+        corpus = CorporaUnion({"trees": sentences}, task.dictionaries, {})
         order = sorted(range(len(corpus)), key=corpus.size)
         found: dict[int, list[int]] = {}
         for start in range(0, len(order), BATCH):

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from seqstruct.data.text.aligned import UNPACKING_ERRORS
-from seqstruct.scoring.forced import ForcedScorer, Pair, TooLong
+from seqstruct.scoring.forced import EncodedPair, ForcedScorer, TooLong
 from seqstruct.scoring.resumable import ResumableFile, fingerprint
 
 SCALES = ("log", "probability")
@@ -81,7 +81,7 @@ def score_blocks(
     if scale not in SCALES:
         raise ValueError(f"expected a scale among {', '.join(SCALES)}, got {scale!r}")
     held: list[tuple[bytes, list[str] | None]] = []
-    pairs: list[Pair] = []
+    pairs: list[EncodedPair] = []
     for line in lines:
         report.lines += 1
         line = line.rstrip(b"\r\n")
@@ -95,7 +95,7 @@ def score_blocks(
 
 
 def _read(
-    line: bytes, scorer: ForcedScorer, pairs: list[Pair], report: Report, say: Callable[[str], None]
+    line: bytes, scorer: ForcedScorer, pairs: list[EncodedPair], report: Report, say: Callable[[str], None]
 ) -> list[str] | None:
     """The fields of a line, whose pair is added; None, reported, if it cannot be scored."""
     try:
@@ -127,7 +127,7 @@ def _finished(held: list[tuple[bytes, list[str] | None]], scores: list[float], s
         yield "|||".join(fields).encode() + b"\n"
 
 
-class Table:
+class PhraseTable:
     """The lines of a file, plain or .gz, as bytes; `position` of `size` bytes have been read from the disk."""
 
     def __init__(self, path: str | os.PathLike):
@@ -136,7 +136,7 @@ class Table:
         self.raw = open(path, "rb")  # noqa: SIM115  closed by __exit__
         self.size = os.fstat(self.raw.fileno()).st_size
 
-    def __enter__(self) -> Table:
+    def __enter__(self) -> PhraseTable:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -182,7 +182,7 @@ def score_table(
     if os.path.exists(out) and os.path.samefile(path, out):
         raise ValueError(f"{out}: expected another file than the table that is read")
     identity = {**identity, "table": fingerprint(path), "scale": scale, "keep": keep}
-    with Table(path) as table, ResumableFile(out, identity) as file:
+    with PhraseTable(path) as table, ResumableFile(out, identity) as file:
         lines, report = iter(table), Report(**file.state or {})
         if report.lines:
             say(f"line {report.lines + 1}: going on where an earlier run was interrupted")

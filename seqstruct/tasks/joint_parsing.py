@@ -25,7 +25,7 @@ from omegaconf import II
 from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.data.parsing.dataset import Dictionaries, Union
+from seqstruct.data.parsing.dataset import CorporaUnion, Dictionaries
 from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
 
@@ -90,7 +90,7 @@ class JointParsingTask(FolderTask):
         if not names:
             raise ValueError(f"{self.cfg.data}: no corpus has the split {split!r}")
         training = part == "train"
-        self.datasets[split] = Union(
+        self.datasets[split] = CorporaUnion(
             {name: read_split(self.cfg.data, name, part, self.meta) for name in names},
             self.dictionaries,
             self.labels,

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from seqstruct.harness.page import Entry, Sheet, page
+from seqstruct.harness.page import Sheet, Shown, page
 
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -17,9 +17,9 @@ DETAILS = 'seed 1: 9.5, commit ab12cd3: python x.py --row "a <b>" --seed 1'
 SHEET = Sheet(
     "figure-2", "a_paper, figure-2: <Difference> & more", ["Ours, scale small: Dyck-2"], ["row", "test (%)", "speed"],
     [
-        [Entry("Tf 10"), Entry("9.5 (1) [<8]", 9.5, DETAILS), Entry("")],
-        [Entry("Tf 9"), Entry("10.5 (1)", 10.5, "seed 1: 10.5"), Entry("3 (1)", 3.0, "seed 1: 3")],
-        [Entry("Tf 11"), Entry("-1.5 (1)", -1.5, "seed 1: -1.5"), Entry("1e+03 (1)", 1000.0, "seed 1: 1000")],
+        [Shown("Tf 10"), Shown("9.5 (1) [<8]", 9.5, DETAILS), Shown("")],
+        [Shown("Tf 9"), Shown("10.5 (1)", 10.5, "seed 1: 10.5"), Shown("3 (1)", 3.0, "seed 1: 3")],
+        [Shown("Tf 11"), Shown("-1.5 (1)", -1.5, "seed 1: -1.5"), Shown("1e+03 (1)", 1000.0, "seed 1: 1000")],
     ],
     ["Not yet run: Tf+Nd."],
 )  # fmt: skip

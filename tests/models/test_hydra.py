@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.data.cfl.folder import Request, write_folder
+from seqstruct.data.cfl.folder import StringsRequest, write_folder
 from tests.models.front_door import PLUGIN, fairseq
 
 ROOT = Path(PLUGIN).parent
@@ -23,7 +23,7 @@ def test_hydra_equals_argparse(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     write_folder(
-        Request("dyck", train=40, valid=20, test_per_length=1, lengths=(5, 9), test_lengths=(5, 9), seed=1), data
+        StringsRequest("dyck", train=40, valid=20, test_per_length=1, lengths=(5, 9), test_lengths=(5, 9), seed=1), data
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
     done = subprocess.run(

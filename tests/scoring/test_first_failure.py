@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seqstruct.data.tree_transduction.folder import Request, read_meta, read_split, write_folder
+from seqstruct.data.tree_transduction.folder import FormulasRequest, read_meta, read_split, write_folder
 from seqstruct.harness import measurements
 from seqstruct.scoring.first_failure import main, share_before_failure
 
@@ -23,7 +23,7 @@ def test_an_empty_reference() -> None:
 
 def test_shares_of_decoded_formulas_by_depth(tmp_path, capsys):
     data, out = tmp_path / "data", tmp_path / "shares.json"
-    write_folder(Request(train=1, valid=2, test=1), data)
+    write_folder(FormulasRequest(train=1, valid=2, test=1), data)
     command = [str(data), "--results", str(tmp_path), "--out", str(out)]
     assert main(command) == 1
     assert "generate-valid.txt" in capsys.readouterr().err and not out.exists()

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from seqstruct.cli import main
-from seqstruct.data.cfl.folder import Request as Strings
+from seqstruct.data.cfl.folder import StringsRequest as Strings
 from seqstruct.data.cfl.folder import read_meta, read_split, write_folder
-from seqstruct.data.nli.read import Pair
-from seqstruct.data.parsing.folder import Corpus
+from seqstruct.data.nli.read import SentencePair
+from seqstruct.data.parsing.folder import Annotated
 from seqstruct.data.parsing.folder import write_folder as write_parsing
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
-from seqstruct.data.text_classification.folder import Sentence, write_sentences
-from seqstruct.data.tree_transduction.folder import Request as Formulas
+from seqstruct.data.text_classification.folder import Labelled, write_sentences
+from seqstruct.data.tree_transduction.folder import FormulasRequest as Formulas
 from seqstruct.data.tree_transduction.folder import write_folder as write_formulas
 from seqstruct.scoring.baselines import KneserNey
 from seqstruct.scoring.named_baselines import BASELINES, measure, name_of
@@ -75,7 +75,7 @@ def test_strings_stand_above_their_true_distribution(tmp_path):
 
 def test_classes_of_texts(tmp_path):
     def sentences(*lines):
-        return [Sentence(line.split()[0], line.split()[1:]) for line in lines]
+        return [Labelled(line.split()[0], line.split()[1:]) for line in lines]
 
     splits = {"train": sentences("0 x a", "0 x b", "1 y a", "1 x c", "1 y d"), "valid": sentences("1 x", "0 x", "0 y"),
               "test": sentences("1 y", "0 x", "1 z")}  # fmt: skip
@@ -89,14 +89,14 @@ def test_classes_of_texts(tmp_path):
 def test_classes_of_pairs_and_of_parsed_corpora(tmp_path):
     from seqstruct.data.nli.folder import _to_json
 
-    lines = {split: "".join(_to_json(Pair(("a",), ("b",), label)) + "\n" for label in labels)
+    lines = {split: "".join(_to_json(SentencePair(("a",), ("b",), label)) + "\n" for label in labels)
              for split, labels in (("train", "yyn"), ("valid", "n"), ("test", "yn"))}  # fmt: skip
     write(tmp_path / "nli", nli_dot_json='{"labels": ["y", "n"]}', vocabulary_dot_txt="a\nb\n",
           **{f"{split}_dot_jsonl": content for split, content in lines.items()})  # fmt: skip
     assert values(measure("majority", tmp_path / "nli")) == {"validation_accuracy": 0.0, "test_accuracy": 50.0}
     classes = {split: [AnnotatedSentence(("w",), label=label) for label in labels]
                for split, labels in (("train", "ppq"), ("valid", "p"), ("test", "ppq"))}  # fmt: skip
-    write_parsing({"classes": Corpus("classes", classes)}, tmp_path / "parsing")
+    write_parsing({"classes": Annotated("classes", classes)}, tmp_path / "parsing")
     assert values(measure("majority", tmp_path / "parsing")) == pytest.approx(
         {"validation_accuracy": 100.0, "test_accuracy": 200 / 3})  # fmt: skip
 
@@ -152,8 +152,8 @@ def test_neighbours_as_heads(tmp_path):
     graph = AnnotatedSentence(words, heads=(0, 1, 1), arcs=((0, 1, TOP), (1, 2, "x"), (3, 2, "y")))
     tree = AnnotatedSentence(words, heads=(2, 3, 0))
     splits = {split: [graph] for split in ("train", "valid", "test")}
-    write_parsing({"trees": Corpus("trees", {split: [tree] for split in splits}), "g": Corpus("graphs", splits)},
-                  tmp_path / "parsing")  # fmt: skip
+    trees = Annotated("trees", {split: [tree] for split in splits})
+    write_parsing({"trees": trees, "g": Annotated("graphs", splits)}, tmp_path / "parsing")
     before, after = (values(measure(f"{side} word", tmp_path / "parsing")) for side in ("previous", "next"))
     # previous: top 1, 1-2 x, 2-3 x; next: 2-1 y, 3-2 y, top 3
     assert before["test_labeled_f1"] == before["test_unlabeled_f1"] == pytest.approx(100 * 2 / 3)

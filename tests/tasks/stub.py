@@ -4,7 +4,7 @@ import torch
 from fairseq.models import FairseqDecoder, FairseqLanguageModel
 from torch import nn
 
-from seqstruct.data.cfl.folder import Request, write_folder
+from seqstruct.data.cfl.folder import StringsRequest, write_folder
 from seqstruct.tasks.cfl_language_modeling import CFLLanguageModelingConfig, CFLLanguageModelingTask
 
 SMALL = {"train": 23, "valid": 13, "test_per_length": 3, "batch": 5, "lengths": (4, 15), "test_lengths": (4, 19)}
@@ -37,7 +37,7 @@ def task_of(folder):
 
 
 def make_task(folder, language="dyck", **changes):
-    write_folder(Request(language, **{**SMALL, **changes}), folder)
+    write_folder(StringsRequest(language, **{**SMALL, **changes}), folder)
     return task_of(folder)
 
 

@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils
 from torch import nn
 
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
-from seqstruct.data.text_classification.folder import Request, write_folder
+from seqstruct.data.text_classification.folder import CorpusRequest, write_folder
 from seqstruct.layers.rational import CELLS
 from seqstruct.models.sentences.rnn_classifier import RNNClassifier, RNNClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
@@ -37,7 +37,7 @@ def raw(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(raw, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "sst"
-    write_folder(Request("sst", checked=False), raw, folder)
+    write_folder(CorpusRequest("sst", checked=False), raw, folder)
     return folder
 
 
@@ -104,7 +104,7 @@ def test_batches_hold_like_lengths(task):
 def test_vectors_of_the_folder_are_fixed(raw, tmp_path):
     generator = np.random.default_rng(4)
     vectors = {word: generator.standard_normal(5) for words in WORDS.values() for word in words}
-    write_folder(Request("sst", checked=False), raw, tmp_path / "data", vectors)
+    write_folder(CorpusRequest("sst", checked=False), raw, tmp_path / "data", vectors)
     train(tmp_path / "data", tmp_path / "out", "--cell", "B")
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(tmp_path / "out/checkpoint_last.pt")])
     assert torch.equal(model.embed_tokens.weight, task.word_vectors) and not model.embed_tokens.weight.requires_grad

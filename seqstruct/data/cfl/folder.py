@@ -30,7 +30,7 @@ DICTIONARY = "dict.txt"
 
 
 @dataclass(frozen=True)
-class Request:
+class StringsRequest:
     """What a folder is to hold.
 
     language, grammar: see `languages.get_language`.  train, valid: number of strings.
@@ -51,14 +51,14 @@ class Request:
     test_seed: int = 0
 
 
-class Split(NamedTuple):
+class Strings(NamedTuple):
     """One split of a folder: terminal ids of each string; log p(w | l) in nats (float64) or None for training."""
 
     strings: list[np.ndarray]
     log_probability: np.ndarray | None
 
 
-def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
+def write_folder(request: StringsRequest, folder: str | os.PathLike) -> dict[str, Any]:
     """Sample the three splits and write them; the contents of meta.json come back.
 
     The folder appears when it is complete.  Raises ValueError on a request that cannot be met, or if the folder
@@ -105,7 +105,7 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
     return meta
 
 
-def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Split:
+def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Strings:
     """The strings of a split, with their log-probabilities where the folder has them.
 
     Raises ValueError if the split does not exist, a file is missing or altered, a line is empty, a symbol is not of
@@ -123,7 +123,7 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from None
     if split == "train":
-        return Split(strings, None)
+        return Strings(strings, None)
     path = check_file(folder, meta, f"{split}.log_probability")
     values = []
     for number, line in enumerate(read_lines(path), 1):
@@ -133,4 +133,4 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
             raise ValueError(f"{path}, line {number}: {line.strip()!r} is no log-probability") from None
     if len(values) != len(strings):
         raise ValueError(f"{path}: {len(values)} log-probabilities for {len(strings)} strings")
-    return Split(strings, np.array(values))
+    return Strings(strings, np.array(values))

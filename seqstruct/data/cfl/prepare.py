@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.cfl.folder import Request, write_folder
+    from seqstruct.data.cfl.folder import StringsRequest, write_folder
 
-    request = Request(**{name: getattr(args, name) for name in Request.__dataclass_fields__})
+    request = StringsRequest(**{name: getattr(args, name) for name in StringsRequest.__dataclass_fields__})
     meta = write_folder(request, args.out)
     counts = meta["valid_length_counts"]
     print(

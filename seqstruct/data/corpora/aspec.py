@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     source = raw_folder(args, manual=MANUAL)
-    options = word_pairs.Options(
+    options = word_pairs.WordPairOptions(
         LANGUAGES, (args.units, "moses"), max_source=50, max_target=50, sample=args.sample, threshold=args.threshold
     )
     with new_folder(args.out) as folder:

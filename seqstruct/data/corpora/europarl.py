@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> None:
         raw = corpus.parent / "raw"
         found = raw_folder(args, [TEXT, news_archive("wmt16"), news_archive("wmt17")], MANUAL)
         write_raw(collect(found, WANTED, corpus.parent / "unpacked", MANUAL), raw, args.pairs, args.seed)
-        options = parallel.Options(
+        options = parallel.SubwordOptions(
             LANGUAGES, "sentencepiece-bpe", args.vocabulary, args.min_frequency, max_length=1000, max_ratio=1000.0
         )
         summary = parallel.prepare({split: raw / split for split in parallel.SPLITS}, options, corpus)

@@ -39,7 +39,7 @@ TWO = {"train": "train", "valid": "dev", "test": "test"}
 
 
 @dataclass(frozen=True)
-class Task:
+class GlueTask:
     """One task.  folder: of its files in the archive.  inputs, label: names of columns.  counts: lines as published.
     splits: the file of each."""
 
@@ -57,31 +57,31 @@ def _archive(name: str, checksum: str) -> Remote:
 
 
 TASKS = {
-    "mnli": Task(
+    "mnli": GlueTask(
         "MNLI", _archive("MNLI.zip", "e7c1d896d26ed6caf700110645df426cc2d8ebf02a5ab743d5a5c68ac1c83633"),
         ("sentence1", "sentence2"), "gold_label", ("contradiction", "entailment", "neutral"),
         {"train": 392702, "valid": 9815, "valid1": 9832, "test": 9796, "test1": 9847},
         {"train": "train", "valid": "dev_matched", "valid1": "dev_mismatched", "test": "test_matched",
          "test1": "test_mismatched"},
     ),
-    "qnli": Task(
+    "qnli": GlueTask(
         "QNLI", _archive("QNLIv2.zip", "e634e78627a29adaecd4f955359b22bf5e70f2cbd93b493f2d624138a0c0e5f5"),
         ("question", "sentence"), "label", ("entailment", "not_entailment"),
         {"train": 104743, "valid": 5463, "test": 5463}, TWO,
     ),
-    "qqp": Task(
+    "qqp": GlueTask(
         "QQP", _archive("QQP-clean.zip", "40e7c862c04eb26ee04b67fd900e76c45c6ba8e6d8fab4f8f1f8072a1a3fbae0"),
         ("question1", "question2"), "is_duplicate", ("0", "1"),
         {"train": 363846, "valid": 40430, "test": 390965}, TWO,
     ),
-    "sst-2": Task(
+    "sst-2": GlueTask(
         "SST-2", _archive("SST-2.zip", "d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa"),
         ("sentence",), "label", ("0", "1"), {"train": 67349, "valid": 872, "test": 1821}, TWO,
     ),
 }  # fmt: skip
 
 
-def read_table(path: str | os.PathLike, task: Task, split: str) -> Iterator[tuple[list[str], str]]:
+def read_table(path: str | os.PathLike, task: GlueTask, split: str) -> Iterator[tuple[list[str], str]]:
     """The inputs and the label of each line of a .tsv file with a header; the label of a test set is empty.
 
     Raises ValueError naming file and line if a column is missing, a line has a wrong number of fields (for qqp, in its
@@ -122,7 +122,7 @@ def load_encoding(encoder: Path, merges: Path) -> Callable[[str], str]:
 
 
 def write_parts(
-    task: Task, files: Mapping[str, Path], encode: Callable[[str], str], folder: Path, scratch: Path
+    task: GlueTask, files: Mapping[str, Path], encode: Callable[[str], str], folder: Path, scratch: Path
 ) -> dict[str, int]:
     """folder/{input0,input1,label}/SPLIT.{bin,idx} and their dict.txt; the number of lines by split.
 

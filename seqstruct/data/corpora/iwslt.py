@@ -28,7 +28,7 @@ from seqstruct.data.corpora import translation
 from seqstruct.data.corpora.translation import Corpus, Pair, Variants, full
 from seqstruct.data.downloads import Remote
 from seqstruct.data.text.aligned import read_lines, read_pairs
-from seqstruct.data.text.parallel import Options
+from seqstruct.data.text.parallel import SubwordOptions
 from seqstruct.data.text.segments import read_aligned_segments
 from seqstruct.data.text.subwords import moses_tokenizer
 
@@ -136,7 +136,7 @@ def _wanted(pair: str) -> dict[str, list[str]]:
 
 def _german(name: str, vocabulary: int | tuple[int, int]) -> Corpus:
     return Corpus(
-        name, Options(("de", "en"), vocabulary=vocabulary, lowercase=True, max_length=1000, max_ratio=1000.0),
+        name, SubwordOptions(("de", "en"), vocabulary=vocabulary, lowercase=True, max_length=1000, max_ratio=1000.0),
         (Remote("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",
                 mirrors=(Remote("https://wit3.fbk.eu/archive/2014-01/texts/de/en/de-en.tgz"),)),),
         _wanted("de-en"), read_german, {"train": 160239, "valid": 7283, "test": 6750}, 0.01, MANUAL.format("de", "de"),
@@ -144,12 +144,12 @@ def _german(name: str, vocabulary: int | tuple[int, int]) -> Corpus:
 
 
 _SPANISH = Corpus(
-    "iwslt14-es-en", Options(("es", "en"), vocabulary=30000, truecase=True, max_length=1000, max_ratio=1000.0),
+    "iwslt14-es-en", SubwordOptions(("es", "en"), vocabulary=30000, truecase=True, max_length=1000, max_ratio=1000.0),
     (Remote("https://wit3.fbk.eu/archive/2014-01/texts/es/en/es-en.tgz"),),
     _wanted("es-en"), read_spanish, manual=MANUAL.format("es", "es"),
 )  # fmt: skip
 _VIETNAMESE = Corpus(
-    "iwslt15-en-vi", Options(("en", "vi"), vocabulary=10000, max_length=1000, max_ratio=1000.0),
+    "iwslt15-en-vi", SubwordOptions(("en", "vi"), vocabulary=10000, max_length=1000, max_ratio=1000.0),
     tuple(Remote(f"{STANFORD}/{name}", digest) for name, digest in VIETNAMESE.items()),
     {name: [name] for name in VIETNAMESE}, read_vietnamese, {"train": 133317, "valid": 1553, "test": 1268}, 0.001,
     "the six files are of the IWSLT'15 English-Vietnamese data of https://nlp.stanford.edu/projects/nmt/",

@@ -17,7 +17,7 @@ from seqstruct.data.corpora import translation
 from seqstruct.data.corpora.translation import Corpus, Pair, Variants, full
 from seqstruct.data.downloads import Remote
 from seqstruct.data.text.aligned import read_pairs
-from seqstruct.data.text.parallel import Options
+from seqstruct.data.text.parallel import SubwordOptions
 
 NAMES = {"train": "kyoto-train", "valid": "kyoto-dev", "test": "kyoto-test"}
 
@@ -33,7 +33,7 @@ def read(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
 def _corpus(name: str, folder: str) -> Corpus:
     return Corpus(
         name,
-        Options(("ja", "en"), "sentencepiece", vocabulary=8000, max_length=500, max_ratio=1000.0),
+        SubwordOptions(("ja", "en"), "sentencepiece", vocabulary=8000, max_length=500, max_ratio=1000.0),
         (Remote("https://www.phontron.com/kftt/download/kftt-data-1.0.tar.gz"),),
         {f"{name}.{language}": [f"{folder}/{name}.{language}"] for name in NAMES.values() for language in ("ja", "en")},
         read,

@@ -63,7 +63,7 @@ BROWN_PARTS = 20  # documents are dealt into so many parts; the last but one val
 
 
 @dataclass(frozen=True)
-class Options:
+class TextOptions:
     """How a corpus is cut down; None stands for the corpus's own way (`DEFAULTS`).
 
     vocabulary: types kept, the most frequent ones, the special symbols counted; 0: all.  min_count: occurrences in
@@ -83,8 +83,8 @@ class Options:
                 raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
 
 
-DEFAULTS = {"ptb": Options(), "wikitext2": Options(min_count=3), "wikitext103": Options(),
-            "brown": Options(vocabulary=10000, lowercase=True)}
+DEFAULTS = {"ptb": TextOptions(), "wikitext2": TextOptions(min_count=3), "wikitext103": TextOptions(),
+            "brown": TextOptions(vocabulary=10000, lowercase=True)}
 
 
 def read_lines(corpus: str, folder: str | os.PathLike, checked: bool = True) -> dict[str, Iterable[str]]:
@@ -186,7 +186,7 @@ def _read_brown(archive: Path) -> dict[str, list[str]]:
     return lines
 
 
-def clean(lines: Iterable[str], options: Options) -> Iterator[str]:
+def clean(lines: Iterable[str], options: TextOptions) -> Iterator[str]:
     """Lines as the options want them; of training the caller takes the first ones."""
     for line in lines:
         if options.lowercase:
@@ -196,7 +196,7 @@ def clean(lines: Iterable[str], options: Options) -> Iterator[str]:
 
 
 def write(
-    folder: Path, raw: Mapping[str, Iterable[str]], options: Options, *, subwords: bool = False,
+    folder: Path, raw: Mapping[str, Iterable[str]], options: TextOptions, *, subwords: bool = False,
     also_test: str | os.PathLike | None = None,
 ) -> dict[str, dict[str, int]]:
     """text/ and bin/ of raw lines by split; lines and words of each split come back.
@@ -253,7 +253,7 @@ def cut(folder: Path, splits: Sequence[str], vocabulary: int) -> None:
         write_text(path, map(apply, aligned.read_lines(path)))
 
 
-def binarise(folder: Path, options: Options, padding: int = 1) -> None:
+def binarise(folder: Path, options: TextOptions, padding: int = 1) -> None:
     """fairseq-preprocess from folder/text/SPLIT.txt to folder/bin; made-up words fill its dictionary up to a multiple
     of `padding`.
 
@@ -273,7 +273,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_text_arguments(parser, DEFAULTS[name])
 
 
-def add_text_arguments(parser: argparse.ArgumentParser, default: Options) -> None:
+def add_text_arguments(parser: argparse.ArgumentParser, default: TextOptions) -> None:
     """How a text is cut down; the values are None where the default holds."""
     parser.add_argument("--vocabulary", type=int, metavar="N",
                         help=f"most frequent types kept, 0: all (default {default.vocabulary})")
@@ -288,9 +288,9 @@ def add_text_arguments(parser: argparse.ArgumentParser, default: Options) -> Non
     parser.add_argument("--skip-empty", action="store_true", default=None, help="leave out empty lines")
 
 
-def chosen(args: argparse.Namespace, default: Options) -> Options:
+def chosen(args: argparse.Namespace, default: TextOptions) -> TextOptions:
     """The options that the command line says, else those of `default`."""
-    given = {name: getattr(args, name) for name in Options.__dataclass_fields__}
+    given = {name: getattr(args, name) for name in TextOptions.__dataclass_fields__}
     options = replace(default, **{name: value for name, value in given.items() if value is not None})
     return replace(options, vocabulary=args.vocabulary or SUBWORDS) if args.subwords else options
 

@@ -23,7 +23,7 @@ from seqstruct.data.arguments import add_numbers
 from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
 from seqstruct.data.text.byte_symbols import SYMBOLS, spell
-from seqstruct.data.text_classification.folder import SPLITS, Sentence, write_sentences
+from seqstruct.data.text_classification.folder import SPLITS, Labelled, write_sentences
 
 IMDB = Remote("https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
               "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe")  # fmt: skip
@@ -93,12 +93,12 @@ def read_pairs(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
         raise ValueError(f"{path}: the file is empty")
 
 
-def _sentences(texts: Iterable[Text], most: int) -> Iterator[Sentence]:
-    return (Sentence(label, spell(content[:most])) for label, content in texts)
+def _sentences(texts: Iterable[Text], most: int) -> Iterator[Labelled]:
+    return (Labelled(label, spell(content[:most])) for label, content in texts)
 
 
-def _pairs(path: Path, most: int) -> Iterator[Sentence]:
-    return (Sentence(label, spell(first[:most]), spell(second[:most])) for label, first, second in read_pairs(path))
+def _pairs(path: Path, most: int) -> Iterator[Labelled]:
+    return (Labelled(label, spell(first[:most]), spell(second[:most])) for label, first, second in read_pairs(path))
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:

@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.text_classification.folder import Request, read_raw
+    from seqstruct.data.text_classification.folder import CorpusRequest, read_raw
 
     raw, checked = raw_folder(args, manual=MANUAL), not args.unchecked
     texts = corpora.read_lines("brown", raw, checked)
-    sentences = read_raw(Request("sst", checked=checked), raw)
+    sentences = read_raw(CorpusRequest("sst", checked=checked), raw)
     parts = {
         "mlm": {split: list(corpora.clean(texts[split], corpora.DEFAULTS["brown"])) for split in SPLITS},
         "input0": {split: [" ".join(sentence.words) for sentence in sentences[split]] for split in SPLITS},

@@ -91,7 +91,7 @@ def read_splits(corpus: str, source: str | os.PathLike) -> dict[str, list[Tree]]
     return gold
 
 
-def normalise(sentence: Sequence[str], options: corpora.Options) -> list[str]:
+def normalise(sentence: Sequence[str], options: corpora.TextOptions) -> list[str]:
     """The words as the language model reads them, one for each."""
     return next(iter(corpora.clean([" ".join(sentence)], options))).split()
 
@@ -146,8 +146,8 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     source = trees_of(args.source)
-    treebank = corpora.Options(vocabulary=10_000 if args.vocabulary is None else args.vocabulary, lowercase=True)
-    parses = corpora.Options(vocabulary=args.vocabulary or 0, min_count=3)
+    treebank = corpora.TextOptions(vocabulary=10_000 if args.vocabulary is None else args.vocabulary, lowercase=True)
+    parses = corpora.TextOptions(vocabulary=args.vocabulary or 0, min_count=3)
     options = parses if args.corpus == "parses" else treebank
     with new_folder(args.out) as folder:
         counts = {}

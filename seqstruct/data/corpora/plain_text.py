@@ -16,11 +16,11 @@ from seqstruct.data.text.aligned import read_lines
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     own.add_arguments(parser, "FILE", "text, one sentence or paragraph a line")
-    corpora.add_text_arguments(parser, corpora.Options())
+    corpora.add_text_arguments(parser, corpora.TextOptions())
 
 
 def run(args: argparse.Namespace) -> None:
-    (given, drawn), options = own.given_and_missing(args), corpora.chosen(args, corpora.Options())
+    (given, drawn), options = own.given_and_missing(args), corpora.chosen(args, corpora.TextOptions())
     lines = {split: [" ".join(line.split()) for line in read_lines(path)] for split, path in given.items()}
     for split, path in given.items():
         if not any(lines[split]):

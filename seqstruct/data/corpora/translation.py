@@ -37,7 +37,7 @@ class Corpus:
     """
 
     name: str
-    options: parallel.Options
+    options: parallel.SubwordOptions
     remotes: tuple[Remote, ...]
     wanted: Mapping[str, Sequence[str]]
     read: Callable[[Mapping[str, Path]], Mapping[str, Iterable[Pair | None]]]
@@ -113,9 +113,9 @@ def add_arguments(parser: argparse.ArgumentParser, variants: Variants) -> None:
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
 
 
-def chosen_options(args: argparse.Namespace, options: parallel.Options) -> parallel.Options:
+def chosen_options(args: argparse.Namespace, options: parallel.SubwordOptions) -> parallel.SubwordOptions:
     """A corpus's options, changed by what the command line says.  Raises ValueError on a language it does not have, and
-    as `parallel.Options` does."""
+    as `parallel.SubwordOptions` does."""
     names = ("subwords", "vocabulary", "max_length", "max_ratio")
     changed = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     if changed.get("subwords", "bpe") != "bpe":

@@ -23,7 +23,7 @@ from seqstruct.data.corpora import translation
 from seqstruct.data.corpora.translation import Corpus, Pair, Variants, full
 from seqstruct.data.downloads import Remote
 from seqstruct.data.text.aligned import read_pairs
-from seqstruct.data.text.parallel import Options
+from seqstruct.data.text.parallel import SubwordOptions
 from seqstruct.data.text.segments import news_archive, read_news
 
 MIRROR = "https://huggingface.co/datasets/wmt"
@@ -113,9 +113,9 @@ def _corpus(
         return {split: ((en, ro.translate(_CEDILLAS)) for en, ro in pairs) for split, pairs in splits.items()}
 
     return Corpus(
-        name, Options(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5), (*remotes, *archives),
-        _wanted(language, training, valid, test), read, dict(zip(("train", "valid", "test"), counts, strict=True)),
-        0.001, MANUAL.format(year),
+        name, SubwordOptions(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5),
+        (*remotes, *archives), _wanted(language, training, valid, test), read,
+        dict(zip(("train", "valid", "test"), counts, strict=True)), 0.001, MANUAL.format(year),
     )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ UNITS = ("characters", "spaces", "moses", *PROGRAMS)
 
 
 @dataclass(frozen=True)
-class Options:
+class WordPairOptions:
     """How a corpus is prepared.
 
     languages: source and target, two-letter codes.  units: of source and target, each one of `UNITS`: single characters
@@ -100,7 +100,7 @@ def _by_program(lines: Iterable[str], command: list[str]) -> Iterator[str]:
 
 
 def prepare(
-    prefixes: Mapping[str, str | os.PathLike], options: Options, out: str | os.PathLike, workers: int = 1
+    prefixes: Mapping[str, str | os.PathLike], options: WordPairOptions, out: str | os.PathLike, workers: int = 1
 ) -> dict:
     """Prepare one corpus into the new folder `out`.
 
@@ -128,7 +128,7 @@ def prepare(
     return summary
 
 
-def _binarise(corpus: Path, options: Options, workers: int) -> None:
+def _binarise(corpus: Path, options: WordPairOptions, workers: int) -> None:
     """fairseq-preprocess from text/ to bin/."""
     thresholds = ["--thresholdsrc", str(options.threshold), "--thresholdtgt", str(options.threshold)]
     preprocess_pairs(
@@ -136,7 +136,7 @@ def _binarise(corpus: Path, options: Options, workers: int) -> None:
     )
 
 
-def _write_split(split: str, raw: list[Path], words: list[Path], options: Options, out: Path) -> dict[str, int]:
+def _write_split(split: str, raw: list[Path], words: list[Path], options: WordPairOptions, out: Path) -> dict[str, int]:
     limits = options.max_source, options.max_target
     fitting = [
         number
@@ -163,7 +163,7 @@ def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
     """How pairs are cut and filtered."""
     for side in ("source", "target"):
         parser.add_argument(f"--{side}-units", choices=UNITS, default="moses", help="default: %(default)s")
-        add_numbers(parser, {f"--max-{side}": (Options.max_source, f"{side} units in a sentence")})
+        add_numbers(parser, {f"--max-{side}": (WordPairOptions.max_source, f"{side} units in a sentence")})
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
     add_numbers(parser, {
         "--sample": (0, "training pairs drawn at random, 0: all"), "--workers": (1, "processes that binarise"),
@@ -188,7 +188,7 @@ def prepare_as_told(
     args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike], out: str | os.PathLike
 ) -> dict[str, int]:
     """Make a folder as `args` says, and print the counts; those of pairs come back."""
-    options = Options((args.src, args.trg), (args.source_units, args.target_units), args.max_source,
+    options = WordPairOptions((args.src, args.trg), (args.source_units, args.target_units), args.max_source,
                       args.max_target, args.sample, args.seed, args.lowercase, args.threshold)
     summary = prepare(prefixes, options, out, args.workers)
     for split, counts in summary["counts"].items():

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from seqstruct.data.listops.formulas import DIGITS, SYMBOLS, Options, check_cost, draw_distinct
-from seqstruct.data.text_classification.folder import SPLITS, Sentence, write_sentences
+from seqstruct.data.listops.formulas import DIGITS, SYMBOLS, FormulaOptions, check_cost, draw_distinct
+from seqstruct.data.text_classification.folder import SPLITS, Labelled, write_sentences
 
 
 def write_folder(
-    folder: str | os.PathLike, options: Options, counts: Mapping[str, int], seed: int
+    folder: str | os.PathLike, options: FormulaOptions, counts: Mapping[str, int], seed: int
 ) -> dict[str, Any]:
     """Draw formulas and make the folder; the contents of meta.json come back.
 
@@ -27,9 +27,9 @@ def write_folder(
     check_cost(options, sum(counts[split] for split in SPLITS))
     generator, seen = random.Random(seed), set()
 
-    def sentences(count: int) -> Iterator[Sentence]:
+    def sentences(count: int) -> Iterator[Labelled]:
         for tokens, value in draw_distinct(options, count, generator, seen):
-            yield Sentence(str(value), tokens)
+            yield Labelled(str(value), tokens)
 
     splits = {split: sentences(counts[split]) for split in reversed(SPLITS)}
     info = {"corpus": "listops", **asdict(options), "seed": seed}

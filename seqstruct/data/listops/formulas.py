@@ -33,7 +33,7 @@ LIMITS = {"lengths": 100_000, "max_depth": 100, "max_args": 1000}
 
 
 @dataclass(frozen=True)
-class Options:
+class FormulaOptions:
     """Which formulas are drawn.
 
     lengths: least and greatest number of tokens, both included.  The arena's own bounds, 500 and 2,000, are excluded
@@ -91,7 +91,7 @@ def evaluate(tokens: Sequence[str]) -> int:
     return stack[0][1][0]
 
 
-def draw(options: Options, generator: random.Random) -> tuple[list[str], int] | None:
+def draw(options: FormulaOptions, generator: random.Random) -> tuple[list[str], int] | None:
     """One formula, of whatever length, and its value; None if it grew beyond the greatest length."""
     tokens: list[str] = []
     most = options.lengths[1]
@@ -115,7 +115,7 @@ def draw(options: Options, generator: random.Random) -> tuple[list[str], int] | 
     return (tokens, value) if len(tokens) <= most else None
 
 
-def length_shares(options: Options) -> np.ndarray:
+def length_shares(options: FormulaOptions) -> np.ndarray:
     """The share of draws that have n tokens, for n = 0 .. the greatest length; together they fall short of 1 by the
     share of those that are longer.  Exact up to 1e-9.
 
@@ -134,7 +134,7 @@ def length_shares(options: Options) -> np.ndarray:
     return np.fft.ifft(f).real[: most + 1] / radius ** np.arange(most + 1)
 
 
-def check_cost(options: Options, count: int) -> None:
+def check_cost(options: FormulaOptions, count: int) -> None:
     """Raises ValueError if `count` formulas are too many to hold or, by expectation, to draw."""
     if count > MOST_FORMULAS:
         raise ValueError(f"expected {MOST_FORMULAS:,} formulas or fewer in all, got {count:,}")
@@ -151,7 +151,7 @@ def check_cost(options: Options, count: int) -> None:
 
 
 def draw_distinct(
-    options: Options, count: int, generator: random.Random, seen: set[bytes]
+    options: FormulaOptions, count: int, generator: random.Random, seen: set[bytes]
 ) -> Iterator[tuple[list[str], int]]:
     """`count` formulas of the lengths wanted with their values, none twice and none whose digest is in `seen`.
 

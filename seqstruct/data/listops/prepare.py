@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from seqstruct.data.listops.folder import write_folder
-    from seqstruct.data.listops.formulas import Options
+    from seqstruct.data.listops.formulas import FormulaOptions
 
     counts = {"train": args.train, "valid": args.valid, "test": args.test}
-    meta = write_folder(args.out, Options(args.lengths, args.max_depth, args.max_args), counts, args.seed)
+    meta = write_folder(args.out, FormulaOptions(args.lengths, args.max_depth, args.max_args), counts, args.seed)
     sizes = ", ".join(f"{count} {split}" for split, count in meta["sentences"].items())
     print(f"{args.out}: {sizes} formulas of {args.lengths[0]} to {args.lengths[1]} tokens")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from seqstruct.data.nli.read import Pair
+from seqstruct.data.nli.read import SentencePair
 from seqstruct.data.sized import SizedDataset
 
 PADDING = 0
@@ -23,7 +23,9 @@ class PairsDataset(SizedDataset):
     shuffle: whether the order among equal lengths is drawn anew in each epoch.
     """
 
-    def __init__(self, pairs: Sequence[Pair], vocabulary: Mapping[str, int], labels: Sequence[str], shuffle: bool):
+    def __init__(
+        self, pairs: Sequence[SentencePair], vocabulary: Mapping[str, int], labels: Sequence[str], shuffle: bool
+    ):
         self.sides = [
             [torch.tensor([vocabulary[word] for word in side]) for side in (pair.premise, pair.hypothesis)]
             for pair in pairs

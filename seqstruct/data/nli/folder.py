@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from seqstruct.data.files import new_folder, write_text
-from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pair, Pairs, find_snli, read_rte, read_snli
+from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pairs, SentencePair, find_snli, read_rte, read_snli
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.word_vectors import read_vectors, vectors_with_hashing
@@ -42,9 +42,9 @@ def read_corpus(corpus: str, source: str | os.PathLike) -> dict[str, Pairs]:
     archive = Path(source) / "rte.zip"
     if not archive.is_file():
         raise ValueError(f"{archive}: no such file")
-    train: list[Pair] = []
-    valid: list[Pair] = []
-    test: list[Pair] = []
+    train: list[SentencePair] = []
+    valid: list[SentencePair] = []
+    test: list[SentencePair] = []
     for challenge in CHALLENGES:
         pairs = read_rte(archive, f"rte/rte{challenge}_dev.xml").pairs
         held = len(pairs) - len(pairs) // 10
@@ -54,7 +54,7 @@ def read_corpus(corpus: str, source: str | os.PathLike) -> dict[str, Pairs]:
     return {"train": Pairs(train, 0), "valid": Pairs(valid, 0), "test": Pairs(test, 0)}
 
 
-def with_heads(pairs: Sequence[Pair], folder: str | os.PathLike, split: str) -> list[Pair]:
+def with_heads(pairs: Sequence[SentencePair], folder: str | os.PathLike, split: str) -> list[SentencePair]:
     """The pairs with the heads of an external parser.
 
     Raises ValueError naming the file where its words are not those of the pair, or sentences are missing or left.
@@ -106,7 +106,7 @@ def write_pairs(
     lowercase: bool = False,
 ) -> dict:
     """Write a folder of pairs, as `write_folder` does.  about: what else nli.json should tell."""
-    made: dict[str, list[Pair]] = {}
+    made: dict[str, list[SentencePair]] = {}
     for split, (pairs, _) in splits.items():
         found = with_heads(pairs, heads, split) if heads is not None else list(pairs)
         made[split] = [_lowercase(pair) for pair in found] if lowercase else found
@@ -131,12 +131,12 @@ def write_pairs(
     return meta
 
 
-def _lowercase(pair: Pair) -> Pair:
+def _lowercase(pair: SentencePair) -> SentencePair:
     sides = (tuple(word.lower() for word in side) for side in (pair.premise, pair.hypothesis))
-    return Pair(*sides, pair.label, pair.heads)
+    return SentencePair(*sides, pair.label, pair.heads)
 
 
-def _to_json(pair: Pair) -> str:
+def _to_json(pair: SentencePair) -> str:
     content = {"premise": pair.premise, "hypothesis": pair.hypothesis, "label": pair.label}
     if pair.heads is not None:
         content["heads"] = pair.heads
@@ -156,7 +156,7 @@ def read_meta(folder: str | os.PathLike) -> dict:
 
 def read_split(
     folder: str | os.PathLike, split: str, labels: Sequence[str], vocabulary: Mapping[str, int]
-) -> list[Pair]:
+) -> list[SentencePair]:
     """The pairs of a split.
 
     Raises ValueError, naming file and line, for a damaged line, a label outside the set, a word that the vocabulary
@@ -171,7 +171,7 @@ def read_split(
         try:
             entry = json.loads(line)
             heads = entry.get("heads")
-            pair = Pair(tuple(entry["premise"]), tuple(entry["hypothesis"]), entry["label"],
+            pair = SentencePair(tuple(entry["premise"]), tuple(entry["hypothesis"]), entry["label"],
                         None if heads is None else (tuple(heads[0]), tuple(heads[1])))
         except (json.JSONDecodeError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"{place}: not a pair of sentences: {type(error).__name__}: {error}") from None

@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from seqstruct.data.nli.folder import write_pairs
-    from seqstruct.data.nli.read import Pair, Pairs
+    from seqstruct.data.nli.read import Pairs, SentencePair
 
     (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
     columns = ("a label", "a sentence", "another")
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
             for split, paths in given.items()}  # fmt: skip
     splits = own.deal(rows, args)
     labels = own.check_labels({split: [row[0] for row in found] for split, found in splits.items()})
-    pairs = {split: Pairs([Pair(tuple(cut(one)), tuple(cut(other)), label) for label, one, other in found], 0)
+    pairs = {split: Pairs([SentencePair(tuple(cut(one)), tuple(cut(other)), label) for label, one, other in found], 0)
              for split, found in splits.items()}  # fmt: skip
     about = own.description(args, [path for paths in given.values() for path in paths], drawn)
     meta = write_pairs(pairs, labels, args.out, about, vectors=args.vectors, lowercase=args.lowercase)

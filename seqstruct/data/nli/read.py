@@ -20,7 +20,7 @@ NO_LABEL = "-"
 
 
 @dataclass(frozen=True)
-class Pair:
+class SentencePair:
     """One question of inference.
 
     premise, hypothesis: words.  label: by name.  heads: of the premise and the hypothesis, the number of each word's
@@ -36,7 +36,7 @@ class Pair:
 class Pairs(NamedTuple):
     """What a file has.  skipped: pairs without a label, on which the annotators did not agree."""
 
-    pairs: list[Pair]
+    pairs: list[SentencePair]
     skipped: int
 
 
@@ -72,7 +72,7 @@ def read_snli(path: str | os.PathLike) -> Pairs:
             raise ValueError(f"{place}: expected a label of {', '.join(SNLI_LABELS)} or {NO_LABEL}, got {label!r}")
         if not all(sentences):
             raise ValueError(f"{place}: a sentence without words")
-        pairs.append(Pair(sentences[0], sentences[1], label))
+        pairs.append(SentencePair(sentences[0], sentences[1], label))
     if not pairs:
         raise ValueError(f"{path}: expected pairs of sentences, found none")
     return Pairs(pairs, skipped)
@@ -99,7 +99,7 @@ def read_rte(archive: str | os.PathLike, member: str) -> Pairs:
         sentences = [words_of(pair.findtext(tag) or "") for tag in ("t", "h")]
         if not all(sentences):
             raise ValueError(f"{here}: a sentence is missing or without words")
-        pairs.append(Pair(sentences[0], sentences[1], RTE_ANSWERS[answer]))
+        pairs.append(SentencePair(sentences[0], sentences[1], RTE_ANSWERS[answer]))
     if not pairs:
         raise ValueError(f"{place}: expected pairs of sentences, found none")
     return Pairs(pairs, 0)

@@ -32,7 +32,7 @@ class Example(NamedTuple):
     sentence: AnnotatedSentence
 
 
-class Union(SizedDataset):
+class CorporaUnion(SizedDataset):
     """All sentences of several corpora, one after another.
 
     corpora: sentences by name.  labels: of the graphs and classes, by name.  word_dropout: alpha of Kiperwasser and

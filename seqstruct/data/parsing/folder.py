@@ -21,7 +21,7 @@ FIELDS = ("words", "lemmas", "tags")
 
 
 @dataclass(frozen=True)
-class Corpus:
+class Annotated:
     """kind: of KINDS.  splits: train, and whatever else there is, each a list of sentences."""
 
     kind: str
@@ -29,7 +29,7 @@ class Corpus:
 
 
 @dataclass(frozen=True)
-class Options:
+class ParsingOptions:
     """max_length: words of a training sentence; longer ones are left out and counted.  non_projective: what becomes of
     a training tree with crossing arcs: drop, lift (see `sentence.lift`) or keep.  min_count: occurrences in training
     that a word or lemma needs for an entry of its own.
@@ -48,14 +48,16 @@ class Options:
                 raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
 
 
-def write_folder(corpora: Mapping[str, Corpus], folder: str | os.PathLike, options: Options | None = None) -> dict:
+def write_folder(
+    corpora: Mapping[str, Annotated], folder: str | os.PathLike, options: ParsingOptions | None = None
+) -> dict:
     """Write the folder; its description, as in corpora.json, comes back.
 
     corpora: by name; a graph corpus for each formalism.  Sentences without words are left out and counted.
     Raises ValueError if there is no corpus or no training sentence, a kind is unknown, a sentence lacks what its kind
     needs, or the folder is there and not empty.
     """
-    options = options or Options()
+    options = options or ParsingOptions()
     if not corpora:
         raise ValueError("expected one corpus or more, got none")
     kept = {name: _kept(name, corpus, options) for name, corpus in corpora.items()}
@@ -63,7 +65,7 @@ def write_folder(corpora: Mapping[str, Corpus], folder: str | os.PathLike, optio
         return _write(kept, made, options)
 
 
-def _write(kept: Mapping[str, tuple[Corpus, dict[str, int]]], folder: Path, options: Options) -> dict:
+def _write(kept: Mapping[str, tuple[Annotated, dict[str, int]]], folder: Path, options: ParsingOptions) -> dict:
     described = {}
     for name, (corpus, left_out) in kept.items():
         files = {}
@@ -89,7 +91,7 @@ def _write(kept: Mapping[str, tuple[Corpus, dict[str, int]]], folder: Path, opti
     return meta
 
 
-def _kept(name: str, corpus: Corpus, options: Options) -> tuple[Corpus, dict[str, int]]:
+def _kept(name: str, corpus: Annotated, options: ParsingOptions) -> tuple[Annotated, dict[str, int]]:
     """The corpus as it is written, and how many sentences were left out or changed, by reason."""
     if corpus.kind not in KINDS:
         raise ValueError(f"{name}: expected a kind of {', '.join(KINDS)}, got {corpus.kind!r}")
@@ -120,10 +122,10 @@ def _kept(name: str, corpus: Corpus, options: Options) -> tuple[Corpus, dict[str
             splits[split].append(sentence)
     if not splits["train"]:
         raise ValueError(f"{name}: no training sentence is left of {len(corpus.splits['train'])}: {dict(counts)}")
-    return Corpus(corpus.kind, splits), dict(counts)
+    return Annotated(corpus.kind, splits), dict(counts)
 
 
-def _labels(corpus: Corpus) -> dict[str, list[str]]:
+def _labels(corpus: Annotated) -> dict[str, list[str]]:
     """Labels of training, `TOP` first; of a graph also the deterministic ones, which no word has twice."""
     if corpus.kind == "classes":
         return {"labels": sorted({str(sentence.label) for sentence in corpus.splits["train"]})}

@@ -11,7 +11,7 @@ from seqstruct.data import own
 from seqstruct.data.files import new_folder
 
 if TYPE_CHECKING:
-    from seqstruct.data.parsing.folder import Corpus
+    from seqstruct.data.parsing.folder import Annotated
     from seqstruct.data.parsing.sentence import AnnotatedSentence
 
 
@@ -37,26 +37,26 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.parsing.folder import Corpus, Options, write_folder
+    from seqstruct.data.parsing.folder import Annotated, ParsingOptions, write_folder
     from seqstruct.data.parsing.tagger import Tagger, read_brown, retagged
 
     corpora = {}
     if args.trees:
-        corpora["trees"] = Corpus("trees", _splits("--trees", args.trees, "trees", args))
+        corpora["trees"] = Annotated("trees", _splits("--trees", args.trees, "trees", args))
     for name, *files in args.graphs:
         if "=" in name or name in ("trees", "classes") or name in corpora:
             raise ValueError(f"--graphs: expected a name of its own before the files, got {name!r}")
-        corpora[name] = Corpus("graphs", _splits(f"--graphs {name}", files, "graphs", args))
+        corpora[name] = Annotated("graphs", _splits(f"--graphs {name}", files, "graphs", args))
     if args.classes:
-        corpora["classes"] = Corpus("classes", _splits("--classes", args.classes, "classes", args))
+        corpora["classes"] = Annotated("classes", _splits("--classes", args.classes, "classes", args))
     if args.tagger:
         corpora = retagged(corpora, Tagger(read_brown(args.tagger)))
     drawn = sorted({split for corpus in corpora.values() for split in lacking(corpus)})
     for name, corpus in corpora.items():
         if lacking(corpus):
             dealt = own.deal(corpus.splits, args, lacking(corpus))
-            corpora[name] = Corpus(corpus.kind, {**corpus.splits, **dealt})
-    options = Options(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
+            corpora[name] = Annotated(corpus.kind, {**corpus.splits, **dealt})
+    options = ParsingOptions(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
     with new_folder(args.out) as folder:
         meta = write_folder(corpora, folder, options)
         counts = {f"{name} {split}": found["sentences"] for name, described in meta["corpora"].items()
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> None:
     report(args.out, meta)
 
 
-def lacking(corpus: Corpus) -> list[str]:
+def lacking(corpus: Annotated) -> list[str]:
     """What is drawn: sentences to validate, and to test if there is only training."""
     return [] if "valid" in corpus.splits or not corpus.splits.get("train") else [
         split for split in ("valid", "test") if split not in corpus.splits

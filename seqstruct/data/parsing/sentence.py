@@ -26,7 +26,7 @@ class AnnotatedSentence:
     label: str | None = None
 
 
-def tree_of(sentence: conllu.Sentence, column: str = "upos") -> AnnotatedSentence:
+def tree_of(sentence: conllu.ParsedSentence, column: str = "upos") -> AnnotatedSentence:
     """The tree of a CoNLL-U sentence; column: the tags, "upos" or "xpos".
 
     Raises ValueError, naming the sentence, if a word has no head or the heads have a cycle.
@@ -38,7 +38,7 @@ def tree_of(sentence: conllu.Sentence, column: str = "upos") -> AnnotatedSentenc
     return replace(_words(sentence, column), heads=heads)
 
 
-def graph_of(sentence: conllu.Sentence, column: str = "upos", coarse: bool = False) -> AnnotatedSentence:
+def graph_of(sentence: conllu.ParsedSentence, column: str = "upos", coarse: bool = False) -> AnnotatedSentence:
     """The enhanced graph of a CoNLL-U sentence and its tree if it has one; the roots are the top words.
 
     coarse: whether a relation is cut to its universal part ("nmod:of" to "nmod").  Of two relations between the same
@@ -60,7 +60,7 @@ def graph_of_sdp(graph: sdp.Graph) -> AnnotatedSentence:
     return AnnotatedSentence(graph.forms, graph.lemmas, graph.tags, arcs=tuple(sorted(arcs)))
 
 
-def _words(sentence: conllu.Sentence, column: str) -> AnnotatedSentence:
+def _words(sentence: conllu.ParsedSentence, column: str) -> AnnotatedSentence:
     tokens = sentence.tokens
     return AnnotatedSentence(
         tuple(t.form for t in tokens), tuple(t.lemma for t in tokens), tuple(getattr(t, column) for t in tokens)

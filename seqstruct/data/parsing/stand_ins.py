@@ -15,7 +15,7 @@ import argparse
 from tempfile import TemporaryDirectory
 
 from seqstruct.data.downloads import collect, raw_folder
-from seqstruct.data.parsing.folder import Corpus, Options, write_folder
+from seqstruct.data.parsing.folder import Annotated, ParsingOptions, write_folder
 from seqstruct.data.parsing.prepare import read_classes, report
 from seqstruct.data.parsing.sentence import graph_of, tree_of
 from seqstruct.data.text.conllu import read_conllu
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
                 files = {split: found[f"{part} {name}"] for split, name in SPLITS.items()}
                 splits = {split: read_classes(path) if part == "classes" else list(map(tree_of, read_conllu(path)))
                           for split, path in files.items()}  # fmt: skip
-            corpora[part] = Corpus(part, splits)
+            corpora[part] = Annotated(part, splits)
         if args.tagged:
             corpora = retagged(corpora, Tagger(read_brown(found["tagger all"])))
-    report(args.out, write_folder(corpora, args.out, Options(max_length=args.max_length)))
+    report(args.out, write_folder(corpora, args.out, ParsingOptions(max_length=args.max_length)))

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from seqstruct.data.corpora.language_modeling import brown_documents
-from seqstruct.data.parsing.folder import Corpus
+from seqstruct.data.parsing.folder import Annotated
 from seqstruct.ops.chains import chain_best_path
 
 RARE, LONGEST_ENDING = 10, 5  # a word seen at most so often teaches its endings; characters of an ending
@@ -87,10 +87,10 @@ def _share(counts: np.ndarray) -> np.ndarray:
     return counts / counts.sum()
 
 
-def retagged(corpora: Mapping[str, Corpus], tagger: Tagger) -> dict[str, Corpus]:
+def retagged(corpora: Mapping[str, Annotated], tagger: Tagger) -> dict[str, Annotated]:
     """The corpora with the tagger's tags in all sentences."""
     return {
-        name: Corpus(corpus.kind, {
+        name: Annotated(corpus.kind, {
             split: [replace(sentence, tags=tuple(tagger.tag(sentence.words))) for sentence in sentences]
             for split, sentences in corpus.splits.items()
         })

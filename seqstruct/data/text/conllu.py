@@ -29,7 +29,7 @@ class Token:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class ParsedSentence:
     """tokens: in order.  name: the sent_id comment, or the place in the file.  line: of the first word, from 1."""
 
     tokens: tuple[Token, ...]
@@ -45,12 +45,12 @@ class Sentence:
         return tuple(token.head for token in self.tokens if token.head is not None)
 
 
-def read_conllu(path: str | os.PathLike) -> Iterator[Sentence]:
+def read_conllu(path: str | os.PathLike) -> Iterator[ParsedSentence]:
     """The sentences of a file, plain or .gz.  Raises ValueError with file and line as `parse_conllu`."""
     yield from parse_conllu(read_lines(path), str(path))
 
 
-def parse_conllu(lines: Iterable[str], name: str) -> Iterator[Sentence]:
+def parse_conllu(lines: Iterable[str], name: str) -> Iterator[ParsedSentence]:
     """The sentences of CoNLL-U lines; name says where they come from in errors.
 
     Raises ValueError, naming the line, for a line without ten fields, words that are not numbered from 1, a head that
@@ -85,7 +85,7 @@ def format_conllu(tokens: Sequence[Token], heads: Sequence[int]) -> str:
     return "".join(f"{row}\n" for row in rows) + "\n"
 
 
-def _sentence(block: list[tuple[int, list[str]]], name: str, label: str) -> Sentence:
+def _sentence(block: list[tuple[int, list[str]]], name: str, label: str) -> ParsedSentence:
     words = [(number, fields) for number, fields in block if "-" not in fields[0] and "." not in fields[0]]
     empty = {fields[0]: fields[8] for _, fields in block if "." in fields[0]}
     tokens = []
@@ -104,7 +104,7 @@ def _sentence(block: list[tuple[int, list[str]]], name: str, label: str) -> Sent
         unlooped = (pair for pair in deps if pair[0] != position)
         tokens.append(Token(*fields[1:5], head, fields[7], tuple(dict.fromkeys(unlooped))))
     first = block[0][0]
-    return Sentence(tuple(tokens), label or f"{name}, line {first}", first)
+    return ParsedSentence(tuple(tokens), label or f"{name}, line {first}", first)
 
 
 def _head(text: str, length: int, where: str) -> int:

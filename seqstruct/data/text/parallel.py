@@ -32,7 +32,7 @@ ESCAPES = ("keep", "refuse", "undo")
 
 
 @dataclass(frozen=True)
-class Options:
+class SubwordOptions:
     """How a corpus is prepared.
 
     languages: source and target, two-letter codes.  subwords: "bpe" (after Moses tokenisation), "sentencepiece" (its
@@ -93,12 +93,12 @@ class Options:
         return (self.vocabulary,) if isinstance(self.vocabulary, int) else self.vocabulary
 
 
-def within(lengths: tuple[int, int], options: Options) -> bool:
+def within(lengths: tuple[int, int], options: SubwordOptions) -> bool:
     """Whether a pair of lengths in subwords passes the length and ratio limits."""
     return max(lengths) <= options.max_length and max(lengths) <= options.max_ratio * min(lengths)
 
 
-def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Path) -> None:
+def tokenise(pairs: Iterator[tuple[str, str]], options: SubwordOptions, into: Path) -> None:
     """Write both sides as words, into.LANGUAGE: Moses tokens or, before subwords that know spaces, the text."""
     cut = [
         subwords.moses_tokenizer(language) if subwords.KINDS[kind][0] else subwords.normalize_spaces
@@ -110,7 +110,9 @@ def tokenise(pairs: Iterator[tuple[str, str]], options: Options, into: Path) -> 
             write(tuple(side(line) for side, line in zip(cut, lines, strict=True)))
 
 
-def learn(words: Sequence[Path], model: Path, kind: str, options: Options, vocabulary: int) -> Callable[[str], str]:
+def learn(
+    words: Sequence[Path], model: Path, kind: str, options: SubwordOptions, vocabulary: int
+) -> Callable[[str], str]:
     """Learn one segmentation for sides of the training set and write it; the function that applies it."""
     def text() -> Iterator[str]:
         return (line for path in words for line in read_lines(path))
@@ -130,7 +132,7 @@ def learn(words: Sequence[Path], model: Path, kind: str, options: Options, vocab
     return subwords.load_sentencepiece(model)
 
 
-def learn_all(words: Sequence[Path], out: Path, options: Options) -> list[Callable[[str], str]]:
+def learn_all(words: Sequence[Path], out: Path, options: SubwordOptions) -> list[Callable[[str], str]]:
     """What `text` needs, learnt from the training set and written into `out`; the functions for source and target."""
     if len(options.vocabularies) == 1:
         kind = options.kinds[0]
@@ -144,7 +146,7 @@ def learn_all(words: Sequence[Path], out: Path, options: Options) -> list[Callab
 
 
 def segment(
-    words: Sequence[Path], apply: Sequence[Callable[[str], str]], split: str, options: Options, into: Path
+    words: Sequence[Path], apply: Sequence[Callable[[str], str]], split: str, options: SubwordOptions, into: Path
 ) -> dict[str, int]:
     """Apply the segmentations of both sides to one split and write into.LANGUAGE.  Returns counts of pairs kept, pairs
     dropped and subwords kept on both sides; raises ValueError if a sentence that is not for training is over-long."""
@@ -170,7 +172,7 @@ def segment(
 
 def prepare(
     prefixes: Mapping[str, str | os.PathLike],
-    options: Options,
+    options: SubwordOptions,
     out: str | os.PathLike,
 ) -> dict:
     """Prepare one corpus into the folder `out`.
@@ -200,7 +202,7 @@ def prepare(
     return summary
 
 
-def _build(files: Mapping[str, Sequence[Path]], options: Options, scratch: Path, out: Path) -> dict:
+def _build(files: Mapping[str, Sequence[Path]], options: SubwordOptions, scratch: Path, out: Path) -> dict:
     """Words in `scratch`, all the rest in `out`; returns the counts by split."""
     words = {split: [scratch / f"{split}.{language}" for language in options.languages] for split in SPLITS}
 
@@ -243,7 +245,7 @@ def kinds(text: str) -> str | tuple[str, str]:
     return found[0] if len(found) == 1 else found
 
 
-def add_subword_arguments(parser: argparse.ArgumentParser, defaults: Options | None = None) -> None:
+def add_subword_arguments(parser: argparse.ArgumentParser, defaults: SubwordOptions | None = None) -> None:
     """--subwords and --vocabulary; their defaults are None without `defaults`."""
     shown = "(default %(default)s)" if defaults else "(default: the corpus's own)"
     parser.add_argument("--subwords", type=kinds, default=defaults and defaults.subwords, metavar="KIND[,KIND]",
@@ -254,14 +256,14 @@ def add_subword_arguments(parser: argparse.ArgumentParser, defaults: Options | N
 
 
 def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
-    """How pairs are cut and filtered, with the defaults of `Options`."""
-    add_subword_arguments(parser, Options(("", "-")))
-    parser.add_argument("--min-frequency", type=int, default=Options.min_frequency, metavar="N",
+    """How pairs are cut and filtered, with the defaults of `SubwordOptions`."""
+    add_subword_arguments(parser, SubwordOptions(("", "-")))
+    parser.add_argument("--min-frequency", type=int, default=SubwordOptions.min_frequency, metavar="N",
                         help="uses in training that a piece of sentencepiece needs (default %(default)s)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
-    parser.add_argument("--max-length", type=int, default=Options.max_length, metavar="N",
+    parser.add_argument("--max-length", type=int, default=SubwordOptions.max_length, metavar="N",
                         help="subwords in a sentence; longer training pairs are dropped (default %(default)s)")
-    parser.add_argument("--max-ratio", type=float, default=Options.max_ratio, metavar="R",
+    parser.add_argument("--max-ratio", type=float, default=SubwordOptions.max_ratio, metavar="R",
                         help="longer to shorter side of a training pair (default %(default)s)")
     parser.add_argument("--drop-empty", action="store_true", help="leave out pairs with an empty side")
     parser.add_argument("--deescape", action="store_true",
@@ -291,7 +293,7 @@ def prepare_and_binarise(
     args: argparse.Namespace, prefixes: Mapping[str, str | os.PathLike], folder: Path
 ) -> dict[str, int]:
     """Fill a new folder, bin/ included, as `args` says, and print the counts; those of pairs come back."""
-    options = Options((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
+    options = SubwordOptions((args.src, args.trg), args.subwords, args.vocabulary, args.min_frequency, args.lowercase,
                       args.max_length, args.max_ratio, drop_empty=args.drop_empty,
                       escapes="undo" if args.deescape else "refuse")
     summary = prepare(prefixes, options, folder)

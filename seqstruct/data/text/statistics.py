@@ -23,7 +23,7 @@ Segmenter = Callable[[str], list[str]]
 
 
 @dataclass(frozen=True)
-class Options:
+class CutOptions:
     """What the segmentations need.
 
     language: two-letter code, for hyphenation.  vocabulary, joint_vocabulary: subword types that byte-pair encoding of
@@ -46,7 +46,7 @@ class NotInstalled(ValueError):
 
 
 @dataclass(frozen=True)
-class Line:
+class CutLine:
     """One segmentation: its numbers, or why there are none."""
 
     segmentation: str
@@ -64,29 +64,29 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def words(train: Counter[str], other: Counter[str] | None, options: Options) -> Segmenter:
+def words(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Each word as it is."""
     return lambda word: [word]
 
 
-def character_ngrams(train: Counter[str], other: Counter[str] | None, options: Options, size: int) -> Segmenter:
+def character_ngrams(train: Counter[str], other: Counter[str] | None, options: CutOptions, size: int) -> Segmenter:
     """Stretches of `size` characters, the last of a word perhaps shorter."""
     return lambda word: [word[i : i + size] for i in range(0, len(word), size)]
 
 
-def bigrams_with_shortlist(train: Counter[str], other: Counter[str] | None, options: Options) -> Segmenter:
+def bigrams_with_shortlist(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Character bigrams, but the most frequent words whole; of equally frequent ones the first in the alphabet."""
     frequent = {word for word, _ in sorted(train.items(), key=lambda item: (-item[1], item[0]))[: options.shortlist]}
     cut = character_ngrams(train, other, options, 2)
     return lambda word: [word] if word in frequent else cut(word)
 
 
-def compounds(train: Counter[str], other: Counter[str] | None, options: Options) -> Segmenter:
+def compounds(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Compound splitting by frequency."""
     return CompoundSplitter(train)
 
 
-def morfessor(train: Counter[str], other: Counter[str] | None, options: Options) -> Segmenter:
+def morfessor(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Morfessor Baseline (Creutz and Lagus 2002) by the package of that name, trained on the types of words."""
     try:
         import morfessor as package
@@ -105,7 +105,7 @@ def morfessor(train: Counter[str], other: Counter[str] | None, options: Options)
     return lambda word: list(model.viterbi_segment(word)[0])
 
 
-def hyphenation(train: Counter[str], other: Counter[str] | None, options: Options) -> Segmenter:
+def hyphenation(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """The hyphenation patterns of the language (Liang 1983), by pyphen."""
     try:
         import pyphen
@@ -136,12 +136,12 @@ def _spelled_out(counts: Counter[str]) -> Iterable[str]:
     return (" ".join([word] * count) for word, count in counts.items())
 
 
-def bpe(train: Counter[str], other: Counter[str] | None, options: Options) -> Segmenter:
+def bpe(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Byte-pair encoding learned on this language alone."""
     return _byte_pair_encoding(_spelled_out(train), options.vocabulary)
 
 
-def joint_bpe(train: Counter[str], other: Counter[str] | None, options: Options) -> Segmenter:
+def joint_bpe(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Byte-pair encoding learned on both languages together.  Raises NotInstalled where the other text is not given."""
     if other is None:
         raise NotInstalled("the other language's text was not given")
@@ -149,7 +149,7 @@ def joint_bpe(train: Counter[str], other: Counter[str] | None, options: Options)
 
 
 # In the order of the table.
-SEGMENTATIONS: Mapping[str, Callable[[Counter[str], Counter[str] | None, Options], Segmenter]] = {
+SEGMENTATIONS: Mapping[str, Callable[[Counter[str], Counter[str] | None, CutOptions], Segmenter]] = {
     "none": words,
     "characters": partial(character_ngrams, size=1),
     "character bigrams": partial(character_ngrams, size=2),
@@ -164,8 +164,8 @@ SEGMENTATIONS: Mapping[str, Callable[[Counter[str], Counter[str] | None, Options
 
 
 def line_of(
-    segmentation: str, train: Counter[str], test: Counter[str], other: Counter[str] | None, options: Options
-) -> Line:
+    segmentation: str, train: Counter[str], test: Counter[str], other: Counter[str] | None, options: CutOptions
+) -> CutLine:
     """One line of the table; where a package or text is missing, the line that says so.
 
     train, test: counts of words.  other: of the other language's training text, for joint byte-pair encoding.
@@ -176,7 +176,7 @@ def line_of(
     try:
         cut = SEGMENTATIONS[segmentation](train, other, options)
     except NotInstalled as error:
-        return Line(segmentation, missing=str(error))
+        return CutLine(segmentation, missing=str(error))
 
     def segments(word: str) -> list[tuple[str, bool]]:
         found = cut(word)
@@ -188,4 +188,4 @@ def line_of(
         tokens += count * len(found)
         types.update(found)
     unknown = sum(count * sum(segment not in types for segment in segments(word)) for word, count in test.items())
-    return Line(segmentation, tokens, len(types), unknown)
+    return CutLine(segmentation, tokens, len(types), unknown)

@@ -48,7 +48,7 @@ SHA256 = {
 AMAZON_VALID = 5000
 
 
-class Sentence(NamedTuple):
+class Labelled(NamedTuple):
     """A label, as the raw file names it, the words, and those of a second text where the label is of a pair."""
 
     label: str
@@ -57,7 +57,7 @@ class Sentence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Request:
+class CorpusRequest:
     """corpus: one of `CORPORA`.  min_count: occurrences in training that a word of the dictionary needs, where there
     are no vectors.  seed: of the random splits.  checked: whether raw files must have their checksums."""
 
@@ -74,7 +74,7 @@ class Request:
 
 
 def write_folder(
-    request: Request,
+    request: CorpusRequest,
     source: str | os.PathLike,
     folder: str | os.PathLike,
     vectors: Mapping[str, np.ndarray] | None = None,
@@ -92,7 +92,7 @@ def write_folder(
 
 
 def choose_words(
-    splits: Mapping[str, Sequence[Sentence]], min_count: int, vectors: Mapping[str, np.ndarray] | None
+    splits: Mapping[str, Sequence[Labelled]], min_count: int, vectors: Mapping[str, np.ndarray] | None
 ) -> dict[str, int]:
     """The dictionary's words with their counts, the most frequent first: those that training has `min_count` times, or
     those of all splits that have a vector.  Raises ValueError if none has."""
@@ -108,7 +108,7 @@ def choose_words(
 
 def write_sentences(
     folder: str | os.PathLike,
-    splits: Mapping[str, Iterable[Sentence]],
+    splits: Mapping[str, Iterable[Labelled]],
     labels: Sequence[str],
     dictionary: Mapping[str, int],
     info: Mapping[str, Any],
@@ -135,7 +135,7 @@ def write_sentences(
 
 
 def _write_split(
-    folder: Path, split: str, sentences: Iterable[Sentence], numbers: Mapping[str, int]
+    folder: Path, split: str, sentences: Iterable[Labelled], numbers: Mapping[str, int]
 ) -> tuple[int, bool]:
     """The number of sentences, and whether they are pairs; numbers: of the labels."""
     number, pairs, streams = 0, None, []
@@ -168,7 +168,7 @@ def _matrix(words: Sequence[str], vectors: Mapping[str, np.ndarray]) -> np.ndarr
     return rows / np.where(norms > 0, norms, 1.0)
 
 
-def read_raw(request: Request, source: Path) -> dict[str, list[Sentence]]:
+def read_raw(request: CorpusRequest, source: Path) -> dict[str, list[Labelled]]:
     """The sentences of train, valid and test.  Raises ValueError as `write_folder` does."""
     encoding = ENCODING[request.corpus]
     generator = np.random.default_rng(request.seed)
@@ -194,7 +194,7 @@ def read_raw(request: Request, source: Path) -> dict[str, list[Sentence]]:
     return splits
 
 
-def _deal_out(sentences: Sequence[Sentence], generator: np.random.Generator) -> dict[str, list[Sentence]]:
+def _deal_out(sentences: Sequence[Labelled], generator: np.random.Generator) -> dict[str, list[Labelled]]:
     """80, 10 and 10 percent at random."""
     order = generator.permutation(len(sentences))
     tenth = len(sentences) // 10
@@ -202,7 +202,7 @@ def _deal_out(sentences: Sequence[Sentence], generator: np.random.Generator) -> 
     return {split: [sentences[i] for i in sorted(ends[split])] for split in SPLITS}
 
 
-def _read_lines(path: Path, encoding: str, skip_empty: bool = False) -> list[Sentence]:
+def _read_lines(path: Path, encoding: str, skip_empty: bool = False) -> list[Labelled]:
     found, number = [], 0
     try:
         with open(path, encoding=encoding, newline="\n") as stream:
@@ -211,13 +211,13 @@ def _read_lines(path: Path, encoding: str, skip_empty: bool = False) -> list[Sen
                 if not label or not (words or skip_empty):
                     raise ValueError(f"{path}, line {number}: expected a label and a sentence, got {line.strip()!r}")
                 if words:
-                    found.append(Sentence(label, words))
+                    found.append(Labelled(label, words))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not {encoding} after line {number}: {error.reason}") from None
     return found
 
 
-def _read_pair(source: Path, part: str, encoding: str) -> list[Sentence]:
+def _read_pair(source: Path, part: str, encoding: str) -> list[Labelled]:
     """Texts and labels from two files, line by line."""
     paths = []
     for pattern in (f"*{part}*tok*", f"*{part}*.cat"):
@@ -233,7 +233,7 @@ def _read_pair(source: Path, part: str, encoding: str) -> list[Sentence]:
         if len(label.split()) != 1:
             raise ValueError(f"{paths[1]}, line {number}: expected a label, got {label!r}")
         if text.split():
-            sentences.append(Sentence(label.strip(), text.split()))
+            sentences.append(Labelled(label.strip(), text.split()))
     return sentences
 
 

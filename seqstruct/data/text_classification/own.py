@@ -22,12 +22,12 @@ def run(args: argparse.Namespace) -> None:
     from collections import Counter
 
     from seqstruct.data.text.word_vectors import read_vectors
-    from seqstruct.data.text_classification.folder import Sentence, choose_words, write_sentences
+    from seqstruct.data.text_classification.folder import Labelled, choose_words, write_sentences
 
     (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
     rows = {split: own.read_columns(paths, ("a label", "a text"), "a text") for split, paths in given.items()}
     dealt = own.deal(rows, args)
-    splits = {split: [Sentence(label, cut(text)) for label, text in found] for split, found in dealt.items()}
+    splits = {split: [Labelled(label, cut(text)) for label, text in found] for split, found in dealt.items()}
     labels = own.check_labels({split: [sentence.label for sentence in found] for split, found in splits.items()})
     vectors = None
     if args.vectors is not None:

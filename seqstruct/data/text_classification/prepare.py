@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(args: argparse.Namespace) -> None:
     from seqstruct.data.downloads import Remote, raw_folder
     from seqstruct.data.text.word_vectors import read_vectors
-    from seqstruct.data.text_classification.folder import RAW, SHA256, Request, read_raw, write_folder
+    from seqstruct.data.text_classification.folder import RAW, SHA256, CorpusRequest, read_raw, write_folder
 
-    request = Request(args.entry, args.min_count, args.seed, not args.unchecked)
+    request = CorpusRequest(args.entry, args.min_count, args.seed, not args.unchecked)
     remotes = [Remote(f"{BASE}/{name}", SHA256[name]) for name in RAW.get(args.entry, {}).values()]
     raw = raw_folder(args, remotes, MANUAL.get(args.entry, ""))
     vectors = None

@@ -39,7 +39,7 @@ MOST_SYMBOLS = 50_000_000  # in prefix notation: all formulas are held
 
 
 @dataclass(frozen=True)
-class Request:
+class FormulasRequest:
     """What a folder is to hold: the published numbers, and what the source leaves open.
 
     train, valid, test: formulas of each depth.  depths, test_depths: least and greatest, both included.
@@ -77,7 +77,7 @@ class Request:
             )
 
 
-class Split(NamedTuple):
+class Formulas(NamedTuple):
     """One split: symbols of both forms, and the depth, of each formula."""
 
     prefix: list[list[str]]
@@ -85,7 +85,7 @@ class Split(NamedTuple):
     depths: list[int]
 
 
-def write_folder(request: Request, folder: str | os.PathLike) -> dict[str, Any]:
+def write_folder(request: FormulasRequest, folder: str | os.PathLike) -> dict[str, Any]:
     """Sample the three splits, no formula twice in all of them, and write them; the contents of meta.json come back.
 
     Raises ValueError on a request that cannot be met, or if the folder exists and is not empty.
@@ -143,7 +143,7 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
     return read_checked(folder, "tree_transduction", (), [f"dict.{side}.txt" for side in SIDES])
 
 
-def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Split:
+def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Formulas:
     """The formulas of a split.
 
     Raises ValueError if the split does not exist, a file is missing or altered, or, with file and line, a prefix form
@@ -153,9 +153,9 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
     return parse_pairs(*(check_file(folder, meta, f"{split}.{side}") for side in SIDES))
 
 
-def parse_pairs(prefix_path: Path, infix_path: Path) -> Split:
+def parse_pairs(prefix_path: Path, infix_path: Path) -> Formulas:
     """Both forms of the formulas of two files, checked against each other; ValueError as `read_split`."""
-    found = Split([], [], [])
+    found = Formulas([], [], [])
     forms = [line.split() for line in read_lines(infix_path)]
     for number, line in enumerate(read_lines(prefix_path), 1):
         symbols = line.split()

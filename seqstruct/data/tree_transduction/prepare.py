@@ -22,10 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Write the folder and print the lengths by depth."""
-    from seqstruct.data.tree_transduction.folder import Request, write_folder
+    from seqstruct.data.tree_transduction.folder import FormulasRequest, write_folder
     from seqstruct.data.tree_transduction.formula import Branching
 
-    request = Request(
+    request = FormulasRequest(
         train=args.train, valid=args.valid, test=args.test, depths=args.depths, test_depths=args.test_depths,
         branching=Branching(args.expressions, args.nesting), seed=args.seed, test_seed=args.test_seed,
     )  # fmt: skip

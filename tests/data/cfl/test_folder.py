@@ -6,7 +6,7 @@ import pytest
 
 from seqstruct.cli import main
 from seqstruct.data.cfl.chart import log_probabilities
-from seqstruct.data.cfl.folder import Request, read_meta, read_split, write_folder
+from seqstruct.data.cfl.folder import StringsRequest, read_meta, read_split, write_folder
 from seqstruct.data.cfl.languages import LANGUAGES, get_language
 from seqstruct.data.files import sha256
 
@@ -15,13 +15,14 @@ SMALL = {"train": 23, "valid": 13, "test_per_length": 3, "batch": 5, "lengths": 
 
 @pytest.fixture()
 def folder(tmp_path):
-    write_folder(Request("dyck", **SMALL), tmp_path / "dyck")
+    write_folder(StringsRequest("dyck", **SMALL), tmp_path / "dyck")
     return tmp_path / "dyck"
 
 
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_a_folder_read_back(name, tmp_path):
-    made = write_folder(Request(name, **{**SMALL, "lengths": (6, 15), "test_lengths": (6, 19)}), tmp_path / "out")
+    request = StringsRequest(name, **{**SMALL, "lengths": (6, 15), "test_lengths": (6, 19)})
+    made = write_folder(request, tmp_path / "out")
     meta, language = read_meta(tmp_path / "out"), get_language(name)
     assert meta == json.loads(json.dumps(made))
     lengths = language.valid_lengths(6, 15)
@@ -40,11 +41,11 @@ def test_a_folder_read_back(name, tmp_path):
 def test_seeds(tmp_path):
     """The test set has a seed of its own; the grammar changes what is drawn."""
     requests = {
-        "one": Request("dyck", **SMALL),
-        "again": Request("dyck", **SMALL),
-        "two": Request("dyck", **SMALL, seed=2),
-        "other": Request("dyck", **SMALL, test_seed=5),
-        "written": Request("dyck", **SMALL, grammar="as-written"),
+        "one": StringsRequest("dyck", **SMALL),
+        "again": StringsRequest("dyck", **SMALL),
+        "two": StringsRequest("dyck", **SMALL, seed=2),
+        "other": StringsRequest("dyck", **SMALL, test_seed=5),
+        "written": StringsRequest("dyck", **SMALL, grammar="as-written"),
     }
     sums = {name: write_folder(request, tmp_path / name)["sha256"] for name, request in requests.items()}
     assert sums["one"] == sums["again"]
@@ -55,7 +56,8 @@ def test_seeds(tmp_path):
 
 
 def test_training_and_validation_sets_differ(tmp_path):
-    write_folder(Request("marked-reversal", train=10, valid=10, test_per_length=1, lengths=(41, 41)), tmp_path / "out")
+    request = StringsRequest("marked-reversal", train=10, valid=10, test_per_length=1, lengths=(41, 41))
+    write_folder(request, tmp_path / "out")
     assert (tmp_path / "out/train.txt").read_text() != (tmp_path / "out/valid.txt").read_text()
 
 
@@ -73,17 +75,17 @@ def test_training_and_validation_sets_differ(tmp_path):
 )
 def test_a_request_that_cannot_be_met_leaves_nothing(change, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        write_folder(Request(**{"language": "dyck", **SMALL, **change}), tmp_path / "out")
+        write_folder(StringsRequest(**{"language": "dyck", **SMALL, **change}), tmp_path / "out")
     assert os.listdir(tmp_path) == []
 
 
 def test_an_empty_folder_is_filled_and_a_full_one_is_kept(folder, tmp_path):
     (tmp_path / "empty").mkdir()
-    write_folder(Request("dyck", **SMALL), tmp_path / "empty")
+    write_folder(StringsRequest("dyck", **SMALL), tmp_path / "empty")
     assert sha256(tmp_path / "empty/train.txt") == sha256(folder / "train.txt")
     before = {path.name: sha256(path) for path in folder.iterdir()}
     with pytest.raises(ValueError, match="exists and is not empty"):
-        write_folder(Request("dyck", **SMALL, seed=3), folder)
+        write_folder(StringsRequest("dyck", **SMALL, seed=3), folder)
     assert {path.name: sha256(path) for path in folder.iterdir()} == before
 
 
@@ -93,7 +95,7 @@ def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("seqstruct.data.cfl.folder.log_probabilities", full)
     with pytest.raises(OSError, match="No space left"):
-        write_folder(Request("dyck", **SMALL), tmp_path / "out")
+        write_folder(StringsRequest("dyck", **SMALL), tmp_path / "out")
     assert os.listdir(tmp_path) == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from seqstruct.data.corpora import language_modeling as corpora
-from seqstruct.data.corpora.language_modeling import NUMBER, Options, clean, read_lines
+from seqstruct.data.corpora.language_modeling import NUMBER, TextOptions, clean, read_lines
 from seqstruct.data.text.subwords import undo_bpe
 from tests.data import scripts
 from tests.data.scripts import pack_zip, prepared, refused, run
@@ -83,7 +83,7 @@ def test_brown_documents_are_dealt_out(tmp_path):
 
 
 def test_options(tmp_path):
-    assert list(clean(["The B-52 of 1961", "", "A"], Options(lowercase=True, skip_empty=True))) == [
+    assert list(clean(["The B-52 of 1961", "", "A"], TextOptions(lowercase=True, skip_empty=True))) == [
         "the b-52 of N", "a",
     ]  # fmt: skip
     write_brown(tmp_path)
@@ -94,7 +94,7 @@ def test_options(tmp_path):
     assert (tmp_path / "out/text/train.txt").read_text().startswith("document N km\\/h .\n")
     assert len(Dictionary.load(str(tmp_path / "out/bin/dict.txt"))) == 7
     with pytest.raises(ValueError, match="min_count: expected 1 or more, got 0"):
-        Options(min_count=0)
+        TextOptions(min_count=0)
 
 
 def test_subwords_and_a_second_test(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from seqstruct.data.corpora import aspec, word_pairs
-from seqstruct.data.corpora.word_pairs import Options, characters, prepare, segmented
+from seqstruct.data.corpora.word_pairs import WordPairOptions, characters, prepare, segmented
 from seqstruct.data.text.subwords import undo_sentencepiece
 from tests.data.scripts import prepare as prepare_by_name
 
@@ -37,7 +37,7 @@ def test_characters_there_and_back():
 
 def test_limits_hold_in_every_split_and_references_go_with_them(tmp_path):
     prefixes = write_text(tmp_path / "raw")
-    options = Options(("de", "en"), ("characters", "moses"), max_source=15, threshold=2)
+    options = WordPairOptions(("de", "en"), ("characters", "moses"), max_source=15, threshold=2)
     summary = prepare(prefixes, options, tmp_path / "out")
     assert summary["counts"] == {split: {"pairs": 8, "too_long": 4} for split in ("train", "valid", "test")}
     text = (tmp_path / "out" / "text" / "test.de").read_text().splitlines()
@@ -55,7 +55,7 @@ def test_a_sample_is_drawn_once_and_for_all(tmp_path, monkeypatch):
     prefixes = write_text(tmp_path / "raw")
     drawn = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        prepare(prefixes, Options(("de", "en"), sample=5, seed=seed), tmp_path / name)
+        prepare(prefixes, WordPairOptions(("de", "en"), sample=5, seed=seed), tmp_path / name)
         drawn.append((tmp_path / name / "text" / "train.de").read_text())
     assert drawn[0] == drawn[1] != drawn[2]
     assert len(drawn[0].splitlines()) == 5
@@ -99,15 +99,15 @@ def test_what_cannot_be_prepared_leaves_nothing(tmp_path, monkeypatch, changes, 
     monkeypatch.setenv("PATH", "")
     prefixes = write_text(tmp_path / "raw")
     with pytest.raises(ValueError, match=message):
-        prepare(prefixes, Options(("de", "en"), **changes), tmp_path / "out")
+        prepare(prefixes, WordPairOptions(("de", "en"), **changes), tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
 def test_options_out_of_range_and_missing_files(tmp_path, capsys):
     with pytest.raises(ValueError, match="units: expected some of .*, got 'syllables'"):
-        Options(("de", "en"), ("syllables", "moses"))
+        WordPairOptions(("de", "en"), ("syllables", "moses"))
     with pytest.raises(ValueError, match="threshold: expected 1 or more, got 0"):
-        Options(("de", "en"), threshold=0)
+        WordPairOptions(("de", "en"), threshold=0)
     words = ["--src", "de", "--trg", "en", "--out", str(tmp_path / "out")]
     assert prepare_by_name("word-pairs", *words, "--train", "no/x", "--valid", "no/y", "--test", "no/z") == 1
     assert "no/x.de: no such file" in capsys.readouterr().err

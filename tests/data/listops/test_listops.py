@@ -17,7 +17,7 @@ from seqstruct.data.listops.formulas import (
     END,
     OPERATORS,
     SYMBOLS,
-    Options,
+    FormulaOptions,
     check_cost,
     draw,
     draw_distinct,
@@ -48,7 +48,7 @@ def test_every_operation_on_few_digits():
 
 def test_the_drawn_value_is_the_value():
     generator = random.Random(3)
-    drawn = list(draw_distinct(Options((5, 60), max_depth=4, max_args=5), 300, generator, set()))
+    drawn = list(draw_distinct(FormulaOptions((5, 60), max_depth=4, max_args=5), 300, generator, set()))
     assert len({" ".join(tokens) for tokens, _ in drawn}) == 300
     for tokens, value in drawn:
         assert 5 <= len(tokens) <= 60 and set(tokens) <= set(SYMBOLS)
@@ -59,7 +59,7 @@ def test_the_drawn_value_is_the_value():
 def test_shares_of_what_is_drawn():
     """A quarter are operations where both may stand; operators, digits and numbers of arguments are uniform."""
     generator = random.Random(5)
-    drawn = [draw(Options((1, 99), max_depth=2, max_args=4), generator)[0] for _ in range(8000)]
+    drawn = [draw(FormulaOptions((1, 99), max_depth=2, max_args=4), generator)[0] for _ in range(8000)]
     nested = [tokens for tokens in drawn if len(tokens) > 1]
     assert 0.23 < len(nested) / 8000 < 0.27
     for arguments in (2, 3, 4):
@@ -77,14 +77,14 @@ def depth_of(tokens):
 
 
 def test_depth_and_arguments_are_bounded():
-    options = Options((20, 400), max_depth=4, max_args=3)
+    options = FormulaOptions((20, 400), max_depth=4, max_args=3)
     drawn = [tokens for tokens, _ in draw_distinct(options, 50, random.Random(1), set())]
     assert max(map(depth_of, drawn)) == 4
     assert max(map(len, drawn)) <= 2 + 3 * (2 + 3 * (2 + 3))
 
 
 def test_the_arena_lengths():
-    (tokens, value), = draw_distinct(Options(), 1, random.Random(2), set())
+    (tokens, value), = draw_distinct(FormulaOptions(), 1, random.Random(2), set())
     assert 501 <= len(tokens) <= 1999 and evaluate(tokens) == value
 
 
@@ -117,8 +117,9 @@ def test_what_is_no_formula(tokens, message):
 
 
 @pytest.mark.parametrize("options", [
-    Options((3, 12), max_depth=2, max_args=4), Options((5, 9), max_depth=3, max_args=2), Options((1, 1), max_depth=1),
-    Options((1, 40), max_depth=4, max_args=3),
+    FormulaOptions((3, 12), max_depth=2, max_args=4), FormulaOptions((5, 9), max_depth=3, max_args=2),
+    FormulaOptions((1, 1), max_depth=1),
+    FormulaOptions((1, 40), max_depth=4, max_args=3),
 ])
 def test_shares_of_lengths(options):
     """Against sums of products of shares, one depth after another."""
@@ -151,7 +152,7 @@ def test_what_cannot_be_drawn_is_refused_and_leaves_nothing(words, message, tmp_
 
 
 def test_the_arena_is_far_from_the_bounds():
-    check_cost(Options(), 50 * 100_000)
+    check_cost(FormulaOptions(), 50 * 100_000)
 
 
 def test_wrong_options(tmp_path, capsys, monkeypatch):
@@ -160,15 +161,15 @@ def test_wrong_options(tmp_path, capsys, monkeypatch):
         ({"max_args": 1}, "max_args: expected 2"),
     ):
         with pytest.raises(ValueError, match=message):
-            Options(**changed)
+            FormulaOptions(**changed)
     with pytest.raises(ValueError, match="expected an operator"):
         operate("[AVG", [1])
     counts = {"train": 4, "valid": 4, "test": 4}
     with pytest.raises(ValueError, match="valid: expected 1 formula or more, got 0"):
-        write_folder(tmp_path / "out", Options(), {**counts, "valid": 0}, 1)
+        write_folder(tmp_path / "out", FormulaOptions(), {**counts, "valid": 0}, 1)
     monkeypatch.setattr(formulas, "MOST_REJECTED", 500)
     with pytest.raises(ValueError, match="500 draws brought no new formula of 1 to 1 tokens"):
-        write_folder(tmp_path / "out", Options((1, 1), 1), counts, 1)
+        write_folder(tmp_path / "out", FormulaOptions((1, 1), 1), counts, 1)
     with pytest.raises(SystemExit):
         main(["prepare", "listops", "--lengths", "100-300", "--out", str(tmp_path / "out")])
     assert "expected LOW:HIGH, such as 40:80, not '100-300'" in capsys.readouterr().err

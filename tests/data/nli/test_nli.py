@@ -13,7 +13,7 @@ from seqstruct.cli import main
 from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import read_meta, read_split, write_folder
 from seqstruct.data.nli.parser_pretraining import is_projective, read_treebank
-from seqstruct.data.nli.read import Pair, read_rte, read_snli, words_of
+from seqstruct.data.nli.read import SentencePair, read_rte, read_snli, words_of
 
 ROOT = Path(__file__).resolve().parents[3]
 LABELS = ("entailment", "neutral", "contradiction")
@@ -39,7 +39,7 @@ def test_the_label_of_no_agreement_is_skipped_and_counted(snli):
     pairs, skipped = read_snli(snli / "snli_1.0_train.jsonl")
     assert skipped == 1
     assert [pair.label for pair in pairs] == ["entailment", "contradiction"]
-    assert pairs[0] == Pair(("A", "dog", "runs"), ("It", "sleeps"), "entailment")
+    assert pairs[0] == SentencePair(("A", "dog", "runs"), ("It", "sleeps"), "entailment")
 
 
 @pytest.mark.parametrize(("line", "message"), [

@@ -2,7 +2,7 @@
 
 import random
 
-from seqstruct.data.parsing.folder import Corpus
+from seqstruct.data.parsing.folder import Annotated
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 
 NOUNS, VERBS = ["dog", "cat", "bird", "tree"], ["sees", "likes", "finds"]
@@ -29,4 +29,4 @@ def corpus(kind, seed=1, sizes=(40, 7, 5)):
     """Training, validation and test sentences."""
     generator = random.Random(seed)
     counts = zip(("train", "valid", "test"), sizes, strict=True)
-    return Corpus(kind, {split: [sentence(generator, kind) for _ in range(n)] for split, n in counts})
+    return Annotated(kind, {split: [sentence(generator, kind) for _ in range(n)] for split, n in counts})

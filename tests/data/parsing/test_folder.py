@@ -8,8 +8,8 @@ import torch
 from fairseq.data import Dictionary
 
 from seqstruct.cli import main
-from seqstruct.data.parsing.dataset import Dictionaries, Union
-from seqstruct.data.parsing.folder import Corpus, Options, read_meta, read_split, write_folder
+from seqstruct.data.parsing.dataset import CorporaUnion, Dictionaries
+from seqstruct.data.parsing.folder import Annotated, ParsingOptions, read_meta, read_split, write_folder
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from tests.data.parsing.corpora import corpus
 
@@ -17,7 +17,7 @@ CROSSING = AnnotatedSentence(("a", "b", "c", "d"), heads=(3, 4, 0, 3))
 
 
 def written(tmp_path, corpora, **options):
-    meta = write_folder(corpora, tmp_path / "data", Options(**options))
+    meta = write_folder(corpora, tmp_path / "data", ParsingOptions(**options))
     assert read_meta(tmp_path / "data") == meta
     return meta
 
@@ -26,7 +26,7 @@ def union(folder, meta, split="train", **options):
     dictionaries = Dictionaries(*(Dictionary.load(str(folder / f"dict.{f}.txt")) for f in ("words", "lemmas", "tags")))
     corpora = {name: read_split(folder, name, split, meta) for name in meta["corpora"]}
     labels = {name: entry["labels"] for name, entry in meta["corpora"].items() if "labels" in entry}
-    return Union(corpora, dictionaries, labels, **options)
+    return CorporaUnion(corpora, dictionaries, labels, **options)
 
 
 def test_sentences_come_back(tmp_path):
@@ -49,7 +49,7 @@ def test_sentences_come_back(tmp_path):
 @pytest.mark.parametrize("how, heads", [("drop", []), ("lift", [(3, 3, 0, 3)]), ("keep", [(3, 4, 0, 3)])])
 def test_trees_with_crossing_arcs(tmp_path, how, heads):
     plain = AnnotatedSentence(("a",), heads=(0,))
-    given = Corpus("trees", {"train": [CROSSING, plain, AnnotatedSentence((), heads=())], "valid": [CROSSING]})
+    given = Annotated("trees", {"train": [CROSSING, plain, AnnotatedSentence((), heads=())], "valid": [CROSSING]})
     meta = written(tmp_path, {"trees": given}, non_projective=how)
     found = [s.heads for s in read_split(tmp_path / "data", "trees", "train", meta)]
     assert found == [*heads, (0,)]
@@ -68,18 +68,18 @@ def test_long_sentences_are_left_out_of_training_alone(tmp_path):
     "corpora, options, message",
     [
         ({}, {}, "expected one corpus or more, got none"),
-        ({"x": Corpus("forests", {"train": [CROSSING]})}, {}, "x: expected a kind of trees, graphs, classes"),
-        ({"x": Corpus("trees", {"valid": [CROSSING]})}, {}, "x: expected training sentences"),
-        ({"x": Corpus("graphs", {"train": [CROSSING]})}, {}, "x, train: sentence 1 has none of the graphs asked for"),
-        ({"x": Corpus("trees", {"train": [CROSSING], "dev": []})}, {}, "expected a split of train, valid, test, ood"),
-        ({"x": Corpus("trees", {"train": [CROSSING]})}, {}, "no training sentence is left of 1"),
-        ({"x": Corpus("trees", {"train": [CROSSING]})}, {"max_length": 0}, "max_length: expected 1 or more"),
-        ({"x": Corpus("trees", {"train": [CROSSING]})}, {"non_projective": "x"}, "one of drop, lift, keep, got 'x'"),
+        ({"x": Annotated("forests", {"train": [CROSSING]})}, {}, "x: expected a kind of trees, graphs, classes"),
+        ({"x": Annotated("trees", {"valid": [CROSSING]})}, {}, "x: expected training sentences"),
+        ({"x": Annotated("graphs", {"train": [CROSSING]})}, {}, "x, train: sentence 1 has none of the graphs"),
+        ({"x": Annotated("trees", {"train": [CROSSING], "dev": []})}, {}, "expected a split of train, valid, test"),
+        ({"x": Annotated("trees", {"train": [CROSSING]})}, {}, "no training sentence is left of 1"),
+        ({"x": Annotated("trees", {"train": [CROSSING]})}, {"max_length": 0}, "max_length: expected 1 or more"),
+        ({"x": Annotated("trees", {"train": [CROSSING]})}, {"non_projective": "x"}, "one of drop, lift, keep, got 'x'"),
     ],
 )
 def test_refused_and_nothing_is_left(tmp_path, corpora, options, message):
     with pytest.raises(ValueError, match=message):
-        write_folder(corpora, tmp_path / "data", Options(**options))
+        write_folder(corpora, tmp_path / "data", ParsingOptions(**options))
     assert not (tmp_path / "data").exists()
 
 
@@ -130,10 +130,10 @@ def test_an_unknown_class_and_an_arc_beyond_the_sentence_are_refused(tmp_path):
     data = union(tmp_path / "data", meta)
     strange = replace(data.entries[0][1], label="perhaps")
     with pytest.raises(ValueError, match="sst: expected a class of no, yes, got 'perhaps' for: the"):
-        Union({"sst": [strange]}, data.dictionaries, {"sst": ["no", "yes"]})
+        CorporaUnion({"sst": [strange]}, data.dictionaries, {"sst": ["no", "yes"]})
     beyond = AnnotatedSentence(("a",), arcs=((2, 1, "ARG1"),))
     with pytest.raises(ValueError, match="dm: arc 2 -> 1 in a sentence of 1 words"):
-        Union({"dm": [beyond]}, data.dictionaries, {"dm": [TOP]})
+        CorporaUnion({"dm": [beyond]}, data.dictionaries, {"dm": [TOP]})
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

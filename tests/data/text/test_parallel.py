@@ -7,7 +7,7 @@ import pytest
 
 from seqstruct.data.text import parallel, subwords
 from seqstruct.data.text.aligned import read_checksums
-from seqstruct.data.text.parallel import Options
+from seqstruct.data.text.parallel import SubwordOptions
 from tests.data.scripts import prepare
 
 NOUNS = [("Hund", "dog"), ("Mann", "man"), ("Ball", "ball"), ("Baum", "tree"), ("Vogel", "bird")]
@@ -44,7 +44,7 @@ def lines(path):
 
 @pytest.mark.parametrize("kind", ["bpe", "sentencepiece", "sentencepiece-bpe", "mixed", "characters"])
 def test_prepared_text_is_the_raw_text_in_subwords(corpus, tmp_path, kind):
-    summary = parallel.prepare(prefixes(corpus), Options(("de", "en"), kind, vocabulary=40), tmp_path / "out")
+    summary = parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en"), kind, vocabulary=40), tmp_path / "out")
     assert {s: summary["counts"][s]["pairs"] for s in parallel.SPLITS} == {"train": 25, "valid": 7, "test": 5}
     assert json.loads((tmp_path / "out" / "corpus.json").read_text())["counts"] == summary["counts"]
     for side, language in enumerate(("de", "en")):
@@ -64,7 +64,7 @@ def test_prepared_text_is_the_raw_text_in_subwords(corpus, tmp_path, kind):
 
 
 def test_each_side_may_have_its_own_kind(corpus, tmp_path):
-    options = Options(("de", "en"), ("words", "sentencepiece"), vocabulary=(6, 28))
+    options = SubwordOptions(("de", "en"), ("words", "sentencepiece"), vocabulary=(6, 28))
     parallel.prepare(prefixes(corpus), options, tmp_path / "out")
     assert sorted(p.name for p in (tmp_path / "out").glob("*.*")) == [
         "corpus.json", "sentencepiece.en.model", "words.de.txt"]
@@ -73,7 +73,7 @@ def test_each_side_may_have_its_own_kind(corpus, tmp_path):
     assert "<unk>" in source[0].split()
     assert subwords.undo_sentencepiece(target[0]) == next(toy_pairs(1))[1]
     with pytest.raises(ValueError, match="expected two sizes"):
-        Options(("de", "en"), ("words", "bpe"), vocabulary=50)
+        SubwordOptions(("de", "en"), ("words", "bpe"), vocabulary=50)
     with pytest.raises(ValueError, match="expected one or two of bpe, sentencepiece"):
         parallel.kinds("words,syllables")
 
@@ -81,7 +81,7 @@ def test_each_side_may_have_its_own_kind(corpus, tmp_path):
 def test_rare_pieces_are_cut_into_smaller_ones(corpus, tmp_path):
     used = {}
     for least in (1, 12):
-        options = Options(("de", "en"), "sentencepiece-bpe", vocabulary=60, min_frequency=least)
+        options = SubwordOptions(("de", "en"), "sentencepiece-bpe", vocabulary=60, min_frequency=least)
         out = tmp_path / str(least)
         parallel.prepare(prefixes(corpus), options, out)
         cut = [line for language in ("de", "en") for line in lines(out / "text" / f"train.{language}")]
@@ -90,12 +90,12 @@ def test_rare_pieces_are_cut_into_smaller_ones(corpus, tmp_path):
     rare = {piece for piece, count in used[1].items() if count < 12 and len(piece) > 1}
     assert rare and not rare & used[12].keys()
     with pytest.raises(ValueError, match="expected sentencepiece"):
-        Options(("de", "en"), min_frequency=2)
+        SubwordOptions(("de", "en"), min_frequency=2)
 
 
 def test_the_same_input_gives_the_same_bytes(corpus, tmp_path):
     for name in ("a", "b"):
-        parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=50), tmp_path / name)
+        parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en"), vocabulary=50), tmp_path / name)
     files = sorted(p.relative_to(tmp_path / "a") for p in (tmp_path / "a").rglob("*") if p.is_file())
     assert len(files) == 12
     for path in files:
@@ -103,7 +103,7 @@ def test_the_same_input_gives_the_same_bytes(corpus, tmp_path):
 
 
 def test_lowercase_spares_the_raw_references(corpus, tmp_path):
-    parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=50, lowercase=True), tmp_path / "out")
+    parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en"), vocabulary=50, lowercase=True), tmp_path / "out")
     assert not any(line != line.lower() for line in lines(tmp_path / "out" / "text" / "train.de"))
     assert lines(tmp_path / "out" / "raw" / "test.en")[0].startswith("The ")
 
@@ -113,7 +113,7 @@ def test_lowercase_spares_the_raw_references(corpus, tmp_path):
     ((13, 12), False), ((12, 13), False),
 ])
 def test_length_and_ratio(lengths, passes):
-    assert parallel.within(lengths, Options(("de", "en"), max_length=12, max_ratio=2.0)) is passes
+    assert parallel.within(lengths, SubwordOptions(("de", "en"), max_length=12, max_ratio=2.0)) is passes
 
 
 def test_training_pairs_out_of_proportion_are_dropped(corpus, tmp_path):
@@ -122,7 +122,7 @@ def test_training_pairs_out_of_proportion_are_dropped(corpus, tmp_path):
             kept = stream.read()
         (corpus / f"train.{language}.gz").unlink()
         (corpus / f"train.{language}").write_bytes(kept + f"{line}\n".encode())
-    summary = parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=40), tmp_path / "out")
+    summary = parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en"), vocabulary=40), tmp_path / "out")
     assert summary["counts"]["train"]["pairs"] == 7
     assert summary["counts"]["train"]["dropped"] == 1
     assert len(lines(tmp_path / "out" / "text" / "train.en")) == 7
@@ -226,7 +226,7 @@ def test_escapes_of_moses_are_undone(corpus, tmp_path):
     assert text == "the dog 's ball &apos; [ a & b ]"
     assert subwords.undo_bpe(lines(tmp_path / "out/text/test.en")[0]) == "the dog ' s ball & apos ; [ a & b ]"
     assert (tmp_path / "out/bin/test.de-en.en.bin").exists()
-    summary = parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=50), tmp_path / "kept")
+    summary = parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en"), vocabulary=50), tmp_path / "kept")
     assert summary["options"]["escapes"] == "keep" and lines(tmp_path / "kept/raw/test.en")[0] + "\n" == escaped
 
 
@@ -237,7 +237,7 @@ def test_what_html_left_is_no_escape(corpus, tmp_path):
 
 def test_checksums_are_of_the_unpacked_text(corpus, tmp_path, capsys):
     out = tmp_path / "out"
-    sums = parallel.prepare(prefixes(corpus), Options(("de", "en"), vocabulary=50), out)["sha256"]
+    sums = parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en"), vocabulary=50), out)["sha256"]
     listing = tmp_path / "sums"
     listing.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
     assert read_checksums(listing) == sums
@@ -255,7 +255,7 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path, capsys):
 
 def test_a_folder_with_files_is_not_written_over(corpus, tmp_path):
     with pytest.raises(ValueError, match="exists and is not empty"):
-        parallel.prepare(prefixes(corpus), Options(("de", "en")), corpus)
+        parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en")), corpus)
 
 
 @pytest.mark.parametrize(("changed", "match"), [
@@ -264,4 +264,4 @@ def test_a_folder_with_files_is_not_written_over(corpus, tmp_path):
 ])
 def test_options_out_of_range(changed, match):
     with pytest.raises(ValueError, match=match):
-        Options(**{"languages": ("de", "en"), **changed})
+        SubwordOptions(**{"languages": ("de", "en"), **changed})

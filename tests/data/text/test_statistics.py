@@ -4,12 +4,12 @@ from collections import Counter
 import pytest
 
 from seqstruct.data.text import statistics
-from seqstruct.data.text.statistics import SEGMENTATIONS, Options, count_words, line_of
+from seqstruct.data.text.statistics import SEGMENTATIONS, CutOptions, count_words, line_of
 
 TRAIN = ["low lower lowest low", "new newer newest new low"]
 TEST = ["low newst x", "slower neue"]
 OTHER = ["niedrig niedriger", "neu neuer"]
-OPTIONS = Options("en", vocabulary=25, joint_vocabulary=30, shortlist=2)
+OPTIONS = CutOptions("en", vocabulary=25, joint_vocabulary=30, shortlist=2)
 
 
 def line(name, options=OPTIONS, other=OTHER):
@@ -67,7 +67,7 @@ def test_the_shortlist_is_one_list_whatever_the_order_of_the_text():
     counts = Counter({"bb": 2, "aa": 2, "cc": 1})
     reversed_counts = Counter(dict(reversed(counts.items())))
     for found in (counts, reversed_counts):
-        cut = statistics.bigrams_with_shortlist(found, None, Options("en", shortlist=1))
+        cut = statistics.bigrams_with_shortlist(found, None, CutOptions("en", shortlist=1))
         assert cut("aa") == ["aa"]
         assert cut("bbb") == ["bb", "b"]
 
@@ -76,7 +76,7 @@ def test_refusals():
     with pytest.raises(ValueError, match="expected one of none, characters"):
         line("syllables")
     with pytest.raises(ValueError, match="shortlist: expected 1 or more, got 0"):
-        Options("en", shortlist=0)
+        CutOptions("en", shortlist=0)
 
 
 def test_multi30k_has_the_order_of_the_published_table(reference):
@@ -88,7 +88,7 @@ def test_multi30k_has_the_order_of_the_published_table(reference):
     lines = [tokenize(line) for line in read_lines(folder / "val.de.gz")]
     train, test = count_words(lines[:800]), count_words(lines[800:])
     names = ("none", "characters", "character bigrams", "character trigrams", "compound splitting", "BPE")
-    found = {n: line_of(n, train, test, None, Options("de", vocabulary=1000)) for n in names}
+    found = {n: line_of(n, train, test, None, CutOptions("de", vocabulary=1000)) for n in names}
     assert found["none"].tokens < found["compound splitting"].tokens < found["BPE"].tokens
     assert found["BPE"].tokens < found["character trigrams"].tokens < found["character bigrams"].tokens
     assert found["character bigrams"].tokens < found["characters"].tokens

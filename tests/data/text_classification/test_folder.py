@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from seqstruct.cli import main
 from seqstruct.data.files import sha256
-from seqstruct.data.text_classification.folder import Request, read_meta, read_raw, read_split, write_folder
+from seqstruct.data.text_classification.folder import CorpusRequest, read_meta, read_raw, read_split, write_folder
 
 
 def write_sst(folder):
@@ -22,7 +22,7 @@ def write_sst(folder):
 
 
 def test_folder_and_back(tmp_path):
-    request = Request("sst", min_count=2, checked=False)
+    request = CorpusRequest("sst", min_count=2, checked=False)
     meta = write_folder(request, write_sst(tmp_path / "raw"), tmp_path / "out")
     assert read_meta(tmp_path / "out") == meta
     assert meta["sentences"] == {"train": 3, "valid": 1, "test": 1} and meta["labels"] == ["0", "1"]
@@ -37,7 +37,7 @@ def test_folder_and_back(tmp_path):
 
 def test_vectors_choose_the_words(tmp_path):
     vectors = {"good": np.array([3.0, 4.0]), "bad": np.array([0.0, -2.0]), "new": np.array([1.0, 0.0])}
-    write_folder(Request("sst", checked=False), write_sst(tmp_path / "raw"), tmp_path / "out", vectors)
+    write_folder(CorpusRequest("sst", checked=False), write_sst(tmp_path / "raw"), tmp_path / "out", vectors)
     dictionary = Dictionary.load(str(tmp_path / "out/dict.txt"))
     rows = np.load(tmp_path / "out/vectors.npy")
     assert len(rows) == len(dictionary) == 7
@@ -46,13 +46,13 @@ def test_vectors_choose_the_words(tmp_path):
     assert not rows[dictionary.pad()].any()
     assert np.linalg.norm(rows[dictionary.unk()]) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="no word of the corpus has a vector"):
-        write_folder(Request("sst", checked=False), tmp_path / "raw", tmp_path / "other", {"x": np.ones(2)})
+        write_folder(CorpusRequest("sst", checked=False), tmp_path / "raw", tmp_path / "other", {"x": np.ones(2)})
 
 
 def test_random_splits(tmp_path):
     lines = [f"{i % 2} word{i}\n" for i in range(60)]
     (tmp_path / "subj.all").write_bytes("".join(lines).encode() + b"1 caf\xe9 \x85\n")
-    found = [read_raw(Request("subj", seed=seed, checked=False), tmp_path) for seed in (1, 1, 2)]
+    found = [read_raw(CorpusRequest("subj", seed=seed, checked=False), tmp_path) for seed in (1, 1, 2)]
     assert {split: len(of) for split, of in found[0].items()} == {"train": 49, "valid": 6, "test": 6}
     assert found[0] == found[1] != found[2]
     words = [" ".join(s.words) for split in found[0].values() for s in split]
@@ -63,31 +63,31 @@ def test_amazon(tmp_path):
     for name, count in (("elec-25k-train", 5010), ("elec-test", 3)):
         (tmp_path / f"{name}.tok.txt").write_text("".join(f"text {i}\n" for i in range(count)))
         (tmp_path / f"{name}.cat").write_text("".join(f"{1 + i % 2}\n" for i in range(count)))
-    splits = read_raw(Request("amazon"), tmp_path)
+    splits = read_raw(CorpusRequest("amazon"), tmp_path)
     assert {split: len(of) for split, of in splits.items()} == {"train": 10, "valid": 5000, "test": 3}
     assert all(int(s.words[1]) % 2 == int(s.label) - 1 for of in splits.values() for s in of)
     (tmp_path / "elec-test.cat").write_text("1\n2\n")
     with pytest.raises(ValueError, match="3 lines, .* 2"):
-        read_raw(Request("amazon"), tmp_path)
+        read_raw(CorpusRequest("amazon"), tmp_path)
     (tmp_path / "elec-test.cat").write_text("1\n\n2\n")
     with pytest.raises(ValueError, match="elec-test.cat, line 2: expected a label"):
-        read_raw(Request("amazon"), tmp_path)
+        read_raw(CorpusRequest("amazon"), tmp_path)
 
 
 def test_wrong_input(tmp_path, capsys):
     raw = write_sst(tmp_path / "raw")
     with pytest.raises(ValueError, match="stsa.binary.train: SHA-256"):
-        write_folder(Request("sst"), raw, tmp_path / "out")
+        write_folder(CorpusRequest("sst"), raw, tmp_path / "out")
     with pytest.raises(ValueError, match="expected a corpus of sst, subj, cr, amazon, got 'imdb'"):
-        Request("imdb")
+        CorpusRequest("imdb")
     with pytest.raises(ValueError, match="min_count: expected 1 or more, got 0"):
-        Request("sst", min_count=0)
+        CorpusRequest("sst", min_count=0)
     (raw / "stsa.binary.dev").write_text("0 bad\n\n")
     with pytest.raises(ValueError, match="stsa.binary.dev, line 2: expected a label and a sentence, got ''"):
-        write_folder(Request("sst", checked=False), raw, tmp_path / "out")
+        write_folder(CorpusRequest("sst", checked=False), raw, tmp_path / "out")
     (raw / "stsa.binary.dev").write_text("0\n")
     with pytest.raises(ValueError, match="no sentences in the valid set"):
-        write_folder(Request("sst", checked=False), raw, tmp_path / "out")
+        write_folder(CorpusRequest("sst", checked=False), raw, tmp_path / "out")
     (raw / "stsa.binary.dev").unlink()
     words = ["prepare", "sst", "--from", str(raw), "--out", str(tmp_path / "out")]
     assert main([*words, "--unchecked"]) == 1
@@ -96,7 +96,7 @@ def test_wrong_input(tmp_path, capsys):
 
 
 def test_altered_folders(tmp_path):
-    write_folder(Request("sst", checked=False), write_sst(tmp_path / "raw"), tmp_path / "out")
+    write_folder(CorpusRequest("sst", checked=False), write_sst(tmp_path / "raw"), tmp_path / "out")
     meta = read_meta(tmp_path / "out")
     with pytest.raises(ValueError, match="no split 'dev'"):
         read_split(tmp_path / "out", "dev", meta)
@@ -120,6 +120,6 @@ def test_real_corpora(reference):
     source = reference / "data/text-classification"
     sizes = {"sst": (6920, 872, 1821), "subj": (8000, 1000, 1000), "cr": (3017, 377, 377)}
     for corpus, expected in sizes.items():
-        splits = read_raw(Request(corpus), source)
+        splits = read_raw(CorpusRequest(corpus), source)
         assert tuple(len(splits[split]) for split in ("train", "valid", "test")) == expected
         assert {s.label for of in splits.values() for s in of} == {"0", "1"}

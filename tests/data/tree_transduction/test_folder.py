@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from seqstruct.data.files import sha256
-from seqstruct.data.tree_transduction.folder import SPLITS, Request, read_meta, read_split, write_folder
+from seqstruct.data.tree_transduction.folder import SPLITS, FormulasRequest, read_meta, read_split, write_folder
 from seqstruct.data.tree_transduction.formula import Branching, parse_prefix, prefix
 from tests.data.scripts import prepare
 
-SMALL = Request(train=20, valid=5, test=4)
+SMALL = FormulasRequest(train=20, valid=5, test=4)
 
 
 def test_what_a_folder_holds(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_what_a_folder_holds(tmp_path: Path) -> None:
 def test_seeds(tmp_path: Path) -> None:
     write_folder(SMALL, tmp_path / "a")
     write_folder(SMALL, tmp_path / "again")
-    write_folder(Request(train=20, valid=5, test=4, seed=2), tmp_path / "other")
+    write_folder(FormulasRequest(train=20, valid=5, test=4, seed=2), tmp_path / "other")
     for name in ("train.prefix", "valid.infix", "test.prefix", "meta.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
     assert (tmp_path / "a/test.prefix").read_bytes() == (tmp_path / "other/test.prefix").read_bytes()
@@ -92,17 +92,17 @@ def test_altered_and_missing_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "request_, message",
     [
-        (Request(train=0), "train is at least 1"),
-        (Request(depths=(4, 2)), "depths are from 1 to 50"),
-        (Request(branching=Branching(1, 0.2)), "2 or more expressions"),
-        (Request(branching=Branching(4, 1.5)), "nesting is a probability"),
-        (Request(train=10**9), "symbols together, expected 50,000,000 or fewer"),
-        (Request(test_depths=(2, 50), branching=Branching(4, 1.0)), "symbols together"),
-        (Request(depths=(2, 9), branching=Branching(10**6, 0.2)), "ask for fewer of them, less depth"),
-        (Request(train=2000, depths=(1, 1), branching=Branching(2, 0.0)), "depth 1 in a row were there already"),
+        (FormulasRequest(train=0), "train is at least 1"),
+        (FormulasRequest(depths=(4, 2)), "depths are from 1 to 50"),
+        (FormulasRequest(branching=Branching(1, 0.2)), "2 or more expressions"),
+        (FormulasRequest(branching=Branching(4, 1.5)), "nesting is a probability"),
+        (FormulasRequest(train=10**9), "symbols together, expected 50,000,000 or fewer"),
+        (FormulasRequest(test_depths=(2, 50), branching=Branching(4, 1.0)), "symbols together"),
+        (FormulasRequest(depths=(2, 9), branching=Branching(10**6, 0.2)), "ask for fewer of them, less depth"),
+        (FormulasRequest(train=2000, depths=(1, 1), branching=Branching(2, 0.0)), "depth 1 in a row were there"),
     ],
 )
-def test_requests_that_cannot_be_met(request_: Request, message: str, tmp_path: Path) -> None:
+def test_requests_that_cannot_be_met(request_: FormulasRequest, message: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=message):
         write_folder(request_, tmp_path / "a")
     assert not list(tmp_path.iterdir())

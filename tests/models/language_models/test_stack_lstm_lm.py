@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.data.cfl.folder import Request, write_folder
+from seqstruct.data.cfl.folder import StringsRequest, write_folder
 from seqstruct.models.language_models import stack_lstm_lm
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.ops.pushdown import PushdownTape
@@ -241,7 +241,8 @@ def test_options_that_do_not_fit() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("stack_lstm") / "dyck"
-    write_folder(Request("dyck", train=40, valid=10, test_per_length=2, lengths=(4, 10), test_lengths=(4, 12)), path)
+    lengths = {"lengths": (4, 10), "test_lengths": (4, 12)}
+    write_folder(StringsRequest("dyck", train=40, valid=10, test_per_length=2, **lengths), path)
     return path
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.passes import collect_readings
-from seqstruct.data.tree_transduction.folder import Request, read_meta, read_split, write_folder
+from seqstruct.data.tree_transduction.folder import FormulasRequest, read_meta, read_split, write_folder
 from seqstruct.data.tree_transduction.formula import INFIX_SYMBOLS, PREFIX_SYMBOLS
 from seqstruct.models.sentences import tree_transduction
 from seqstruct.models.sentences.tree_transduction import TreeTransductionModel, TreeTransductionModelConfig
@@ -122,7 +122,7 @@ def test_options_that_do_not_fit() -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("tree_transduction") / "formulas"
-    write_folder(Request(train=60, valid=8, test=4, depths=(1, 2), test_depths=(1, 3)), path)
+    write_folder(FormulasRequest(train=60, valid=8, test=4, depths=(1, 2), test_depths=(1, 3)), path)
     return path
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.data.text_classification.folder import Sentence, read_meta, write_sentences
+from seqstruct.data.text_classification.folder import Labelled, read_meta, write_sentences
 from seqstruct.models.transformer.classifier import (
     StructuredClassifier,
     StructuredClassifierConfig,
@@ -122,7 +122,7 @@ def data(tmp_path_factory):
             if i % 2:
                 for side in sides:
                     side[0] = "d"
-            yield Sentence("yn"[1 - i % 2], sides[0], sides[1])
+            yield Labelled("yn"[1 - i % 2], sides[0], sides[1])
 
     write_sentences(folder, {s: sentences(n) for s, n in (("train", 200), ("valid", 40), ("test", 20))}, ["n", "y"],
                     dict.fromkeys("abcd", 1), {"corpus": "made up"})  # fmt: skip
