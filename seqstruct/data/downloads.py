@@ -183,7 +183,7 @@ def collect(
     for number, archive in enumerate(archives):
         missing = {name: key for name, key in keys.items() if key not in found}
         if missing:
-            found |= _unpack(archive, missing, Path(scratch, str(number)))
+            found |= unpack(archive, missing, Path(scratch, str(number)))
     lost = [" or ".join(choices) for key, choices in wanted.items() if key not in found]
     if lost:
         advice = f"; {manual}" if manual else ""
@@ -196,8 +196,11 @@ def _key(path: PurePath, keys: Mapping[str, str]) -> str | None:
     return keys.get(path.name) or keys.get("/".join(path.parts[-2:]))
 
 
-def _unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path]:
-    """By key, the members of these names; regular files alone are taken, and written under their bare names."""
+def unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path]:
+    """By key, the members of these names; regular files alone are taken, and written under their bare names.
+
+    Raises ValueError if the archive is truncated or altered.
+    """
     found: dict[str, Path] = {}
     into.mkdir(parents=True)
     try:

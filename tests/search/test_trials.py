@@ -7,8 +7,8 @@ import json
 import pytest
 
 from seqstruct.bridge.logs import LogEntry
-from seqstruct.data.text_classification.folder import CorpusRequest, write_folder
 from seqstruct.search.trials import search
+from tests.data.scripts import prepared
 
 SETTINGS = {
     "metric": "accuracy", "direction": "max", "at": "best", "tie": "loss", "epochs": 2, "up_to": 16,
@@ -79,7 +79,7 @@ def test_the_command_tries_what_the_file_says_in_one_process(tmp_path, capfd):
 
     for split in ("train", "dev", "test"):
         (tmp_path / f"stsa.binary.{split}").write_text("1 good film\n0 bad film\n1 fine\n0 dull\n" * 5)
-    write_folder(CorpusRequest("sst", checked=False), tmp_path, tmp_path / "data")
+    prepared("sst", "--from", tmp_path, "--unchecked", "--out", tmp_path / "data")
     (tmp_path / "train.yaml").write_text(
         "common: {cpu: true, seed: 7}\ntask: {_name: text_classification, data: '???'}\n"
         "model: {_name: rnn_classifier, cell: B, hidden_size: 3, embed_dim: 4, vertical_dropout: 0.2}\n"

@@ -11,10 +11,10 @@ from fairseq import checkpoint_utils
 from torch import nn
 
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
-from seqstruct.data.text_classification.folder import CorpusRequest, write_folder
 from seqstruct.layers.rational import CELLS
 from seqstruct.models.sentences.rnn_classifier import RNNClassifier, RNNClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
+from tests.data.scripts import prepared
 from tests.models.front_door import PLUGIN, fairseq
 
 WORDS = {0: ("bad", "poor", "dull"), 1: ("good", "fine", "great")}
@@ -37,7 +37,7 @@ def raw(tmp_path_factory):
 @pytest.fixture(scope="module")
 def data(raw, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data") / "sst"
-    write_folder(CorpusRequest("sst", checked=False), raw, folder)
+    prepared("sst", "--from", raw, "--unchecked", "--out", folder)
     return folder
 
 
@@ -104,7 +104,10 @@ def test_batches_hold_like_lengths(task):
 def test_vectors_of_the_folder_are_fixed(raw, tmp_path):
     generator = np.random.default_rng(4)
     vectors = {word: generator.standard_normal(5) for words in WORDS.values() for word in words}
-    write_folder(CorpusRequest("sst", checked=False), raw, tmp_path / "data", vectors)
+    lines = (f"{word} {' '.join(map(repr, vector.tolist()))}\n" for word, vector in vectors.items())
+    (tmp_path / "vectors").write_text("".join(lines))
+    words = ["--from", raw, "--unchecked", "--vectors", tmp_path / "vectors", "--out", tmp_path / "data"]
+    prepared("sst", *words)
     train(tmp_path / "data", tmp_path / "out", "--cell", "B")
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(tmp_path / "out/checkpoint_last.pt")])
     assert torch.equal(model.embed_tokens.weight, task.word_vectors) and not model.embed_tokens.weight.requires_grad

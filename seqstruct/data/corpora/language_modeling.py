@@ -5,7 +5,7 @@
     wikitext103  wiki.{train,valid,test}.tokens, the same with rare words as <unk>: 268,000 types (Peng 2022, Table 4.2)
     brown        brown.zip of nltk: 500 documents, one sentence a line; 450, 25 and 25 documents, all genres in each
 
-A folder of raw files is read; files in an archive beside them (`ARCHIVES`) are read without unpacking it.  The result
+A folder of raw files is read, or an archive of them (`ARCHIVES`).  The result
 holds text/SPLIT.txt and bin/, for a stream (`stream_language_modeling`) and by sentence (fairseq's own task
 `language_modeling --sample-break-mode eos`) alike, and corpus.json with checksums and counts.
 """
@@ -15,16 +15,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import tarfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
-from seqstruct.data.downloads import DAMAGE, Remote, raw_folder
+from seqstruct.data.downloads import Remote, raw_folder, unpack
 from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json, write_text
 from seqstruct.data.text import aligned
 from seqstruct.data.text.binarise import preprocess
@@ -87,75 +84,39 @@ DEFAULTS = {"ptb": TextOptions(), "wikitext2": TextOptions(min_count=3), "wikite
             "brown": TextOptions(vocabulary=10000, lowercase=True)}
 
 
-def read_lines(corpus: str, folder: str | os.PathLike, checked: bool = True) -> dict[str, Iterable[str]]:
+class _Words:
+    """The lines of a file, words separated by single spaces; they can be read again and again."""
+
+    def __init__(self, path: Path):
+        self.path = path
+
+    def __iter__(self) -> Iterator[str]:
+        return (" ".join(line.split()) for line in aligned.read_lines(self.path))
+
+
+def read_lines(corpus: str, folder: Path, scratch: Path, checked: bool = True) -> dict[str, Iterable[str]]:
     """The raw lines of each split, words separated by spaces; they can be read again and again.
 
-    corpus: ptb, wikitext2, wikitext103 or brown.  folder: of raw files or the archive.  checked: whether the archive of
-    Brown must have its checksum.
+    corpus: ptb, wikitext2, wikitext103 or brown.  folder: of raw files or the archive.  scratch: to unpack it into.
+    checked: whether the archive of Brown must have its checksum.
     Raises ValueError if the corpus is unknown or a file is missing or altered; and on reading a line that is not UTF-8.
     """
-    folder = Path(folder)
     if corpus not in ARCHIVES:
         raise ValueError(f"expected a corpus of {', '.join(ARCHIVES)}, got {corpus!r}")
+    archive = folder / ARCHIVES[corpus]
     if corpus == "brown":
-        archive = folder / ARCHIVES["brown"]
         if not archive.is_file():
             raise ValueError(f"{archive}: no such file")
         if checked:
             verify(archive, BROWN_SHA256)
         return _read_brown(archive)
-    return {split: _find(corpus, folder, NAMES[corpus].format(split)) for split in SPLITS}
-
-
-@dataclass(frozen=True)
-class _Lines:
-    """The lines of a file or a member of an archive, opened anew each time they are read."""
-
-    name: str
-    opened: Callable[[], AbstractContextManager[IO[bytes]]]
-
-    def __iter__(self) -> Iterator[str]:
-        number = 0
-        try:
-            with self.opened() as stream:
-                for line in stream:
-                    number += 1
-                    yield " ".join(line.decode("utf-8").split())
-        except UnicodeDecodeError as error:
-            raise ValueError(f"{self.name}, line {number}: not UTF-8: {error.reason}") from None
-        except DAMAGE as error:
-            raise ValueError(f"{self.name}: truncated or altered: {error}") from None
-
-
-def _find(corpus: str, folder: Path, name: str) -> _Lines:
-    """The lines of a file in the folder, or in the archive in it."""
-    if (folder / name).is_file():
-        return _Lines(str(folder / name), lambda: open(folder / name, "rb"))
-    archive = folder / ARCHIVES[corpus]
-    if not archive.is_file():
-        raise ValueError(f"{folder / name}: no such file, nor is there {archive.name} beside it")
-    try:
-        if archive.suffix == ".zip":
-            with zipfile.ZipFile(archive) as opened:
-                members = [member for member in opened.namelist() if member.split("/")[-1] == name]
-        else:
-            with tarfile.open(archive) as opened:
-                members = [entry.name for entry in opened if entry.isfile() and entry.name.endswith(f"/data/{name}")]
-    except DAMAGE as error:
-        raise ValueError(f"{archive}: truncated or altered: {error}") from None
-    if not members:
-        raise ValueError(f"{archive}: {name} is not in it")
-    return _Lines(f"{archive}, {name}", lambda: _member(archive, members[0]))
-
-
-@contextmanager
-def _member(archive: Path, name: str) -> Iterator[IO[bytes]]:
-    if archive.suffix == ".zip":
-        with zipfile.ZipFile(archive) as opened, opened.open(name) as stream:
-            yield stream
-    else:
-        with tarfile.open(archive) as opened:
-            yield opened.extractfile(name)
+    paths = {split: folder / NAMES[corpus].format(split) for split in SPLITS}
+    if archive.is_file() and not all(path.is_file() for path in paths.values()):
+        paths |= unpack(archive, {path.name: split for split, path in paths.items()}, scratch)
+    for path in paths.values():
+        if not path.is_file():
+            raise ValueError(f"{path}: no such file, nor is it in {archive.name} beside it")
+    return {split: _Words(path) for split, path in paths.items()}
 
 
 def brown_documents(archive: str | os.PathLike) -> list[list[str]]:
@@ -305,10 +266,11 @@ def run(args: argparse.Namespace) -> None:
     corpus, checked = args.entry, not args.unchecked
     remotes = [REMOTES[corpus]] if corpus in REMOTES else []
     source = raw_folder(args, remotes, MANUAL.get(corpus, MANUAL_ARCHIVE).format(ARCHIVES[corpus]))
-    raw, options = read_lines(corpus, source, checked), chosen(args, DEFAULTS[corpus])
-    if checked:
-        _check_counts(corpus, raw)
+    options = chosen(args, DEFAULTS[corpus])
     with new_folder(args.out) as folder:
+        raw = read_lines(corpus, source, folder.parent / "unpacked", checked)
+        if checked:
+            _check_counts(corpus, raw)
         counts = write(folder, raw, options, subwords=bool(args.subwords), also_test=args.also_test)
         sums = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in counts}
         content = {"corpus": corpus, "options": asdict(options), "counts": counts, "sha256": sums}

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.data.text_classification.folder import CorpusRequest, read_raw
 
     raw, checked = raw_folder(args, manual=MANUAL), not args.unchecked
-    texts = corpora.read_lines("brown", raw, checked)
+    texts = corpora.read_lines("brown", raw, raw, checked)
     sentences = read_raw(CorpusRequest("sst", checked=checked), raw)
     parts = {
         "mlm": {split: list(corpora.clean(texts[split], corpora.DEFAULTS["brown"])) for split in SPLITS},

@@ -16,7 +16,6 @@ eos) and corpus.json.
 from __future__ import annotations
 
 import argparse
-import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -98,11 +97,11 @@ def cut_sentences(line: str) -> Iterator[list[str]]:
 
 
 def read_sentences(
-    corpus: str, source: str | os.PathLike, validation: int = 24, checked: bool = True
+    corpus: str, source: Path, scratch: Path, validation: int = 24, checked: bool = True
 ) -> dict[str, list[list[str]]]:
     """Sentences by split, words as they stand in the corpus.
 
-    source: of trees, a folder or .zip; else a folder as of `corpora.read_lines`.  checked: as there.
+    source: of trees, a folder or .zip; else a folder as of `corpora.read_lines`.  scratch, checked: as there.
     Raises ValueError if the corpus is unknown, or what its reader raises.
     """
     if corpus not in CORPORA:
@@ -113,7 +112,7 @@ def read_sentences(
         return full_sentences(read_sections(source, {**TRAINING, validation: "valid", 23: "test"}))
     if corpus == "treebank-sample":
         return full_sentences(read_sample(source))
-    lines = corpora.read_lines(corpus, source, checked)
+    lines = corpora.read_lines(corpus, source, scratch, checked)
     if corpus == "brown":
         return {split: [line.split() for line in lines[split] if line] for split in SPLITS}
     text = {split: [line for line in lines[split] if line and not line.startswith("=")] for split in SPLITS}
@@ -155,7 +154,8 @@ def run(args: argparse.Namespace) -> None:
     if args.train_sentences < 0:
         raise ValueError(f"train_sentences: expected 0 or more, got {args.train_sentences}")
     with new_folder(args.out) as folder:
-        splits = read_sentences(args.corpus, source, args.validation_section, not args.unchecked)
+        scratch, checked = folder.parent / "unpacked", not args.unchecked
+        splits = read_sentences(args.corpus, source, scratch, args.validation_section, checked)
         if args.train_sentences:
             splits["train"] = splits["train"][: args.train_sentences]
         types = write_text(splits, folder / "text")

@@ -76,25 +76,6 @@ def with_heads(pairs: Sequence[SentencePair], folder: str | os.PathLike, split: 
     return [replace(pair, heads=found) for pair, *found in zip(pairs, *sides, strict=True)]
 
 
-def write_folder(
-    corpus: str,
-    source: str | os.PathLike,
-    out: str | os.PathLike,
-    *,
-    vectors: str | os.PathLike | None = None,
-    heads: str | os.PathLike | None = None,
-    lowercase: bool = False,
-) -> dict:
-    """Write a folder; the contents of nli.json come back.
-
-    vectors: a file as `read_vectors` reads; words that it does not have share 100 Gaussian vectors.  heads: folder of
-    CoNLL-U files.  lowercase: whether words are.  Raises ValueError for what is missing, damaged or does not fit.
-    """
-    splits = read_corpus(corpus, source)
-    about = {"corpus": corpus}
-    return write_pairs(splits, CORPORA[corpus], out, about, vectors=vectors, heads=heads, lowercase=lowercase)
-
-
 def write_pairs(
     splits: Mapping[str, Pairs],
     labels: Sequence[str],
@@ -105,7 +86,12 @@ def write_pairs(
     heads: str | os.PathLike | None = None,
     lowercase: bool = False,
 ) -> dict:
-    """Write a folder of pairs, as `write_folder` does.  about: what else nli.json should tell."""
+    """Write a folder of pairs; the contents of nli.json come back.
+
+    about: what else nli.json should tell.  vectors: a file as `read_vectors` reads; words that it does not have share
+    100 Gaussian vectors.  heads: folder of CoNLL-U files.  lowercase: whether words are.
+    Raises ValueError for what does not fit, or if `out` holds files already.
+    """
     made: dict[str, list[SentencePair]] = {}
     for split, (pairs, _) in splits.items():
         found = with_heads(pairs, heads, split) if heads is not None else list(pairs)

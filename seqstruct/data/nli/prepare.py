@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.nli.folder import write_folder
+    from seqstruct.data.nli.folder import CORPORA, read_corpus, write_pairs
 
     if args.vectors and not Path(args.vectors).is_file():
         raise ValueError(f"{args.vectors} is not a file")
@@ -45,9 +45,9 @@ def run(args: argparse.Namespace) -> None:
     wanted = {split: [name] for split, name in names.items()}
     with TemporaryDirectory() as scratch:
         files = collect(raw, wanted | ({"vectors": [VECTORS]} if glove else {}), scratch, manual)
-        meta = write_folder(
-            args.corpus, files["train"].parent, args.out, heads=args.heads, lowercase=args.lowercase,
-            vectors=files["vectors"] if glove else args.vectors,
+        meta = write_pairs(
+            read_corpus(args.corpus, files["train"].parent), CORPORA[args.corpus], args.out, {"corpus": args.corpus},
+            heads=args.heads, lowercase=args.lowercase, vectors=files["vectors"] if glove else args.vectors,
         )  # fmt: skip
     counts = ", ".join(
         f"{count} {split} pairs ({meta['skipped'][split]} without a label skipped)"

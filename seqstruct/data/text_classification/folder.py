@@ -19,7 +19,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ import numpy as np
 from seqstruct.data.checked import SPLITS, check_file, check_split, write_meta
 from seqstruct.data.checked import read_meta as read_checked
 from seqstruct.data.files import new_folder, verify
+from seqstruct.data.text.word_vectors import read_vectors
 
 DICTIONARY, VECTORS = "dict.txt", "vectors.npy"
 SECOND = "second"  # SPLIT.second.txt
@@ -73,22 +74,15 @@ class CorpusRequest:
             raise ValueError(f"min_count: expected 1 or more, got {self.min_count}")
 
 
-def write_folder(
-    request: CorpusRequest,
-    source: str | os.PathLike,
-    folder: str | os.PathLike,
-    vectors: Mapping[str, np.ndarray] | None = None,
+def write_texts(
+    folder: str | os.PathLike, splits: Mapping[str, Sequence[Labelled]], labels: Sequence[str], info: Mapping[str, Any],
+    min_count: int, vectors: str | os.PathLike | None,
 ) -> dict[str, Any]:
-    """Make a folder from the raw files in `source`; the contents of meta.json come back.
-
-    vectors: of words; the dictionary then has all words of all splits that have one, and the unknown word's vector is
-    the mean of theirs.
-    Raises ValueError if a raw file is missing or altered, a line has no label, or the folder exists.
-    """
-    splits = read_raw(request, Path(source))
-    labels = sorted({sentence.label for sentences in splits.values() for sentence in sentences})
-    words = choose_words(splits, request.min_count, vectors)
-    return write_sentences(folder, splits, labels, words, asdict(request), vectors)
+    """`write_sentences` with a dictionary as of `choose_words`.  vectors: a file as `read_vectors` reads, or None."""
+    found = None
+    if vectors is not None:
+        found = read_vectors(vectors, {word for texts in splits.values() for text in texts for word in text.words})
+    return write_sentences(folder, splits, labels, choose_words(splits, min_count, found), info, found)
 
 
 def choose_words(
@@ -169,7 +163,10 @@ def _matrix(words: Sequence[str], vectors: Mapping[str, np.ndarray]) -> np.ndarr
 
 
 def read_raw(request: CorpusRequest, source: Path) -> dict[str, list[Labelled]]:
-    """The sentences of train, valid and test.  Raises ValueError as `write_folder` does."""
+    """The sentences of train, valid and test.
+
+    Raises ValueError if a file is missing or altered, a line has no label, or a split is empty.
+    """
     encoding = ENCODING[request.corpus]
     generator = np.random.default_rng(request.seed)
     if request.corpus == "amazon":

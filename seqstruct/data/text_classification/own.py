@@ -21,19 +21,15 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(args: argparse.Namespace) -> None:
     from collections import Counter
 
-    from seqstruct.data.text.word_vectors import read_vectors
-    from seqstruct.data.text_classification.folder import Labelled, choose_words, write_sentences
+    from seqstruct.data.text_classification.folder import Labelled, write_texts
 
     (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
     rows = {split: own.read_columns(paths, ("a label", "a text"), "a text") for split, paths in given.items()}
     dealt = own.deal(rows, args)
     splits = {split: [Labelled(label, cut(text)) for label, text in found] for split, found in dealt.items()}
     labels = own.check_labels({split: [sentence.label for sentence in found] for split, found in splits.items()})
-    vectors = None
-    if args.vectors is not None:
-        vectors = read_vectors(args.vectors, {word for found in splits.values() for s in found for word in s.words})
     about = own.description(args, [path for paths in given.values() for path in paths], drawn)
-    meta = write_sentences(args.out, splits, labels, choose_words(splits, args.min_count, vectors), about, vectors)
+    meta = write_texts(args.out, splits, labels, about, args.min_count, args.vectors)
     for split, count in meta["sentences"].items():
         found = Counter(sentence.label for sentence in splits[split])
         print(f"{split}: {count} texts, {', '.join(f'{label} {found[label]}' for label in labels)}")

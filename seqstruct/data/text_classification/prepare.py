@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 MANUAL = {
     "amazon": "get elec from http://riejohnson.com/cnn_data.html, unpack it, and name the folder that holds one file "
@@ -32,17 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from seqstruct.data.downloads import Remote, raw_folder
-    from seqstruct.data.text.word_vectors import read_vectors
-    from seqstruct.data.text_classification.folder import RAW, SHA256, CorpusRequest, read_raw, write_folder
+    from seqstruct.data.text_classification.folder import RAW, SHA256, CorpusRequest, read_raw, write_texts
 
     request = CorpusRequest(args.entry, args.min_count, args.seed, not args.unchecked)
     remotes = [Remote(f"{BASE}/{name}", SHA256[name]) for name in RAW.get(args.entry, {}).values()]
-    raw = raw_folder(args, remotes, MANUAL.get(args.entry, ""))
-    vectors = None
-    if args.vectors is not None:
-        splits = read_raw(request, raw)
-        words = {word for sentences in splits.values() for sentence in sentences for word in sentence.words}
-        vectors = read_vectors(args.vectors, words)
-    meta = write_folder(request, raw, args.out, vectors)
+    splits = read_raw(request, raw_folder(args, remotes, MANUAL.get(args.entry, "")))
+    labels = sorted({sentence.label for sentences in splits.values() for sentence in sentences})
+    meta = write_texts(args.out, splits, labels, asdict(request), args.min_count, args.vectors)
     counts = ", ".join(f"{count} {split}" for split, count in meta["sentences"].items())
     print(f"{args.out}: {request.corpus}, {counts} sentences, labels {' '.join(meta['labels'])}")

@@ -49,20 +49,20 @@ def test_folder_of_ptb(tmp_path):
         prepared("ptb", "--from", tmp_path / "raw", *out)
 
 
-def test_archives_are_read_where_they_lie(tmp_path):
+def test_archives_are_read(tmp_path):
     with tarfile.open(tmp_path / "simple-examples.tgz", "w:gz") as archive:
         for split, text in PTB.items():
             entry = tarfile.TarInfo(f"./simple-examples/data/ptb.{split}.txt")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
-    assert list(read_lines("ptb", tmp_path)["train"]) == ["the cat <unk> N", "the dog"]
+    assert list(read_lines("ptb", tmp_path, tmp_path / "a")["train"]) == ["the cat <unk> N", "the dog"]
     with zipfile.ZipFile(tmp_path / "wikitext-2-raw-v1.zip", "w") as archive:
         for split in corpora.SPLITS:
             archive.writestr(f"wikitext-2-raw/wiki.{split}.raw", " \n = Title = \n")
-    assert [*read_lines("wikitext2", tmp_path)["valid"]] == ["", "= Title ="]
+    assert [*read_lines("wikitext2", tmp_path, tmp_path / "b")["valid"]] == ["", "= Title ="]
     (tmp_path / "simple-examples.tgz").write_bytes((tmp_path / "simple-examples.tgz").read_bytes()[:60])
     with pytest.raises(ValueError, match="simple-examples.tgz: truncated or altered"):
-        read_lines("ptb", tmp_path)
+        read_lines("ptb", tmp_path, tmp_path / "c")
 
 
 def write_brown(folder):
@@ -74,12 +74,12 @@ def write_brown(folder):
 
 def test_brown_documents_are_dealt_out(tmp_path):
     write_brown(tmp_path)
-    lines = read_lines("brown", tmp_path, checked=False)
+    lines = read_lines("brown", tmp_path, tmp_path, checked=False)
     assert {split: len(of) for split, of in lines.items()} == {"train": 36, "valid": 2, "test": 2}
     assert lines["valid"] == ["Document 18 km\\/h .", "Document 38 km\\/h ."]
     assert lines["train"][:2] == ["Document 0 km\\/h .", "Document 20 km\\/h ."]
     with pytest.raises(ValueError, match="SHA-256"):
-        read_lines("brown", tmp_path)
+        read_lines("brown", tmp_path, tmp_path)
 
 
 def test_options(tmp_path):
@@ -113,21 +113,21 @@ def test_wrong_input(tmp_path, capsys):
     with pytest.raises(ValueError, match="train set has 2 lines and 6 words, expected 42068 and 887521"):
         prepared(*words)
     (raw / "ptb.valid.txt").write_bytes(b"the cat\nthe \xff\n")
-    with pytest.raises(ValueError, match="ptb.valid.txt, line 2: not UTF-8"):
+    with pytest.raises(ValueError, match="ptb.valid.txt: not UTF-8 after line 0"):
         prepared(*words, "--unchecked")
     (raw / "ptb.valid.txt").write_text("\n")
     with pytest.raises(ValueError, match="no words in the valid set"):
         prepared(*words, "--unchecked")
     (raw / "ptb.valid.txt").unlink()
     assert scripts.prepare("ptb", "--from", raw, "--out", tmp_path / "out") == 1
-    assert "ptb.valid.txt: no such file, nor is there simple-examples.tgz beside it" in capsys.readouterr().err
+    assert "ptb.valid.txt: no such file, nor is it in simple-examples.tgz beside it" in capsys.readouterr().err
     assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".*"))
     with pytest.raises(ValueError, match="expected a corpus of ptb, wikitext2, wikitext103, brown, got 'wiki'"):
-        read_lines("wiki", raw)
+        read_lines("wiki", raw, raw)
 
 
 def test_wikitext103_by_its_script(tmp_path):
-    """The member of the archive is streamed; <unk> of the text is the dictionary's unknown word."""
+    """<unk> of the text is the dictionary's unknown word."""
     members = {f"wikitext-103/wiki.{s}.tokens": f" \n = Title = \n \n the {s} <unk> @-@ \n" for s in corpora.SPLITS}
     pack_zip(tmp_path / "raw" / "wikitext-103-v1.zip", members)
     words = ["--from", tmp_path / "raw", "--out", tmp_path / "out"]
@@ -161,5 +161,5 @@ def test_real_files(reference):
     for split in ("valid", "test"):
         text = (reference / "data/wikitext-2-raw" / f"wiki.{split}.raw").read_text("utf-8")
         assert (text.count("\n"), len(text.split())) == corpora.COUNTS["wikitext2"][split]
-    lines = read_lines("brown", reference / "data/nltk")
+    lines = read_lines("brown", reference / "data/nltk", reference)
     assert {split: len(of) for split, of in lines.items()} == {"train": 51752, "valid": 2747, "test": 2841}

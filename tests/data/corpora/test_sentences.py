@@ -53,20 +53,20 @@ def write_treebank(folder, sections=SECTIONS):
 
 def test_sections_of_the_treebank(tmp_path):
     write_treebank(tmp_path)
-    found = sentences.read_sentences("ptb", tmp_path)
+    found = sentences.read_sentences("ptb", tmp_path, tmp_path)
     assert found["train"][:2] == [["The", "-LRB-", "s2x", "."], ["the", "odd", "s2y", "."]]
     marks = {split: [sentence[2] for sentence in found[split]] for split in found}
     assert marks["train"] == [f"s{section}{end}" for section in range(2, 22) for end in "xy"]
     assert marks["valid"] == ["s24x", "s24y"] and marks["test"] == ["s23x", "s23y"]
-    assert sentences.read_sentences("ptb", tmp_path, 22)["valid"][0][2] == "s22x"
+    assert sentences.read_sentences("ptb", tmp_path, tmp_path, 22)["valid"][0][2] == "s22x"
     with pytest.raises(ValueError, match="expected 24 or 22, got 23"):
-        sentences.read_sentences("ptb", tmp_path, 23)
+        sentences.read_sentences("ptb", tmp_path, tmp_path, 23)
 
 
 def test_a_missing_section_is_named(tmp_path):
     write_treebank(tmp_path, [s for s in SECTIONS if s not in (7, 24)])
     with pytest.raises(ValueError, match=r"no wsj_SSNN.mrg of the sections 07, 24"):
-        sentences.read_sentences("ptb", tmp_path)
+        sentences.read_sentences("ptb", tmp_path, tmp_path)
 
 
 def test_the_whole_way_from_trees_to_shards(tmp_path, monkeypatch):
@@ -120,19 +120,19 @@ def test_stand_ins(tmp_path):
     (tmp_path / "wiki.train.raw").write_text(" = A title = \n\n One a . Two b ! \n")
     for split in ("valid", "test"):
         (tmp_path / f"wiki.{split}.raw").write_text(" Three . \n")
-    found = sentences.read_sentences("wikitext2", tmp_path)
+    found = sentences.read_sentences("wikitext2", tmp_path, tmp_path)
     assert found["train"] == [["One", "a", "."], ["Two", "b", "!"]] and found["test"] == [["Three", "."]]
     with zipfile.ZipFile(tmp_path / "brown.zip", "w") as archive:
         for number in range(1, 41):
             archive.writestr(f"brown/ca{number:02}", f"\tThe/at w{number}/nn ./.\n\n")
-    found = sentences.read_sentences("brown", tmp_path, checked=False)
+    found = sentences.read_sentences("brown", tmp_path, tmp_path, checked=False)
     assert [len(found[split]) for split in shards.SPLITS] == [36, 2, 2] and found["train"][0] == ["The", "w1", "."]
     with pytest.raises(ValueError, match="expected a corpus of"):
-        sentences.read_sentences("bnc", tmp_path)
+        sentences.read_sentences("bnc", tmp_path, tmp_path)
 
 
 def test_the_sample_of_nltk(reference):
-    found = sentences.read_sentences("treebank-sample", reference / "data" / "nltk" / "treebank.zip")
+    found = sentences.read_sentences("treebank-sample", reference / "data" / "nltk" / "treebank.zip", reference)
     assert {split: len(found[split]) for split in found} == {"train": 3396, "valid": 273, "test": 245}
     assert " ".join(found["train"][0]) == (
         "Pierre Vinken , 61 years old , will join the board as a nonexecutive director Nov. 29 ."

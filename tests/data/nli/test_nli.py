@@ -11,7 +11,7 @@ import pytest
 
 from seqstruct.cli import main
 from seqstruct.data.nli.dataset import PairsDataset
-from seqstruct.data.nli.folder import read_meta, read_split, write_folder
+from seqstruct.data.nli.folder import CORPORA, read_corpus, read_meta, read_split, write_pairs
 from seqstruct.data.nli.parser_pretraining import is_projective, read_treebank
 from seqstruct.data.nli.read import SentencePair, read_rte, read_snli, words_of
 
@@ -86,15 +86,19 @@ def test_rte(tmp_path):
         read_rte(path, "rte/rte1_dev.xml")
 
 
+def made(corpus, source, out, **options):
+    return write_pairs(read_corpus(corpus, source), CORPORA[corpus], out, {"corpus": corpus}, **options)
+
+
 def test_all_of_rte(reference, tmp_path):
-    meta = write_folder("rte", reference / "data" / "nltk", tmp_path / "rte")
+    meta = made("rte", reference / "data" / "nltk", tmp_path / "rte")
     assert meta["pairs"] == {"train": 1591, "valid": 176, "test": 2400}
 
 
 def test_the_folder_has_vectors_for_all_words(snli, tmp_path):
     vectors = tmp_path / "vectors.txt"
     vectors.write_text("dog 3 4\nA 1 0\n", encoding="utf-8")
-    meta = write_folder("snli", snli, tmp_path / "out", vectors=vectors)
+    meta = made("snli", snli, tmp_path / "out", vectors=vectors)
     assert meta["pairs"] == {"train": 2, "valid": 2, "test": 2} and meta["skipped"]["train"] == 1
     assert (meta["words"], meta["words_with_vector"]) == (7, 2)
     words = (tmp_path / "out" / "vocabulary.txt").read_text().splitlines()
@@ -120,7 +124,7 @@ def test_heads_come_with_the_pairs(snli, tmp_path):
     for split in ("train", "valid", "test"):
         (heads / f"{split}.premise.conllu").write_text(conllu([first, first]), encoding="utf-8")
         (heads / f"{split}.hypothesis.conllu").write_text(conllu(seconds), encoding="utf-8")
-    write_folder("snli", snli, tmp_path / "out", heads=heads)
+    made("snli", snli, tmp_path / "out", heads=heads)
     words = (tmp_path / "out" / "vocabulary.txt").read_text().splitlines()
     ids = {word: number for number, word in enumerate(words, 1)}
     pairs = read_split(tmp_path / "out", "valid", LABELS, ids)
@@ -131,10 +135,10 @@ def test_heads_come_with_the_pairs(snli, tmp_path):
     assert batch["target"].tolist() == [0, 2]
     (heads / "test.premise.conllu").write_text(conllu([first]), encoding="utf-8")
     with pytest.raises(ValueError, match="test.premise.conllu: expected 2 sentences, found 1"):
-        write_folder("snli", snli, tmp_path / "new", heads=heads)
+        made("snli", snli, tmp_path / "new", heads=heads)
     (heads / "train.premise.conllu").write_text(conllu([first, [("A", 0)]]), encoding="utf-8")
     with pytest.raises(ValueError, match="train.premise.conllu: line 5: expected 'A dog runs'"):
-        write_folder("snli", snli, tmp_path / "new", heads=heads)
+        made("snli", snli, tmp_path / "new", heads=heads)
     assert not (tmp_path / "new").exists()
 
 

@@ -10,7 +10,8 @@ from fairseq.data import Dictionary
 
 from seqstruct.cli import main
 from seqstruct.data.files import sha256
-from seqstruct.data.text_classification.folder import CorpusRequest, read_meta, read_raw, read_split, write_folder
+from seqstruct.data.text_classification.folder import CorpusRequest, read_meta, read_raw, read_split
+from tests.data.scripts import prepared
 
 
 def write_sst(folder):
@@ -22,8 +23,8 @@ def write_sst(folder):
 
 
 def test_folder_and_back(tmp_path):
-    request = CorpusRequest("sst", min_count=2, checked=False)
-    meta = write_folder(request, write_sst(tmp_path / "raw"), tmp_path / "out")
+    words = ["--from", write_sst(tmp_path / "raw"), "--unchecked", "--min-count", 2, "--out", tmp_path / "out"]
+    meta = prepared("sst", *words)
     assert read_meta(tmp_path / "out") == meta
     assert meta["sentences"] == {"train": 3, "valid": 1, "test": 1} and meta["labels"] == ["0", "1"]
     assert read_split(tmp_path / "out", "train", meta) == (
@@ -32,12 +33,13 @@ def test_folder_and_back(tmp_path):
     dictionary = Dictionary.load(str(tmp_path / "out/dict.txt"))
     assert set(dictionary.symbols[4:]) == {"good", "film"}
     with pytest.raises(ValueError, match="not empty"):
-        write_folder(request, tmp_path / "raw", tmp_path / "out")
+        prepared("sst", *words)
 
 
 def test_vectors_choose_the_words(tmp_path):
-    vectors = {"good": np.array([3.0, 4.0]), "bad": np.array([0.0, -2.0]), "new": np.array([1.0, 0.0])}
-    write_folder(CorpusRequest("sst", checked=False), write_sst(tmp_path / "raw"), tmp_path / "out", vectors)
+    (tmp_path / "vectors").write_text("good 3 4\nbad 0 -2\nnew 1 0\n")
+    words = ["--from", write_sst(tmp_path / "raw"), "--unchecked", "--vectors", tmp_path / "vectors"]
+    prepared("sst", *words, "--out", tmp_path / "out")
     dictionary = Dictionary.load(str(tmp_path / "out/dict.txt"))
     rows = np.load(tmp_path / "out/vectors.npy")
     assert len(rows) == len(dictionary) == 7
@@ -46,7 +48,8 @@ def test_vectors_choose_the_words(tmp_path):
     assert not rows[dictionary.pad()].any()
     assert np.linalg.norm(rows[dictionary.unk()]) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="no word of the corpus has a vector"):
-        write_folder(CorpusRequest("sst", checked=False), tmp_path / "raw", tmp_path / "other", {"x": np.ones(2)})
+        (tmp_path / "vectors").write_text("x 1 1\n")
+        prepared("sst", *words, "--out", tmp_path / "other")
 
 
 def test_random_splits(tmp_path):
@@ -76,18 +79,19 @@ def test_amazon(tmp_path):
 
 def test_wrong_input(tmp_path, capsys):
     raw = write_sst(tmp_path / "raw")
+    given = ["--from", raw, "--out", tmp_path / "out"]
     with pytest.raises(ValueError, match="stsa.binary.train: SHA-256"):
-        write_folder(CorpusRequest("sst"), raw, tmp_path / "out")
+        prepared("sst", *given)
     with pytest.raises(ValueError, match="expected a corpus of sst, subj, cr, amazon, got 'imdb'"):
         CorpusRequest("imdb")
     with pytest.raises(ValueError, match="min_count: expected 1 or more, got 0"):
         CorpusRequest("sst", min_count=0)
     (raw / "stsa.binary.dev").write_text("0 bad\n\n")
     with pytest.raises(ValueError, match="stsa.binary.dev, line 2: expected a label and a sentence, got ''"):
-        write_folder(CorpusRequest("sst", checked=False), raw, tmp_path / "out")
+        prepared("sst", *given, "--unchecked")
     (raw / "stsa.binary.dev").write_text("0\n")
     with pytest.raises(ValueError, match="no sentences in the valid set"):
-        write_folder(CorpusRequest("sst", checked=False), raw, tmp_path / "out")
+        prepared("sst", *given, "--unchecked")
     (raw / "stsa.binary.dev").unlink()
     words = ["prepare", "sst", "--from", str(raw), "--out", str(tmp_path / "out")]
     assert main([*words, "--unchecked"]) == 1
@@ -96,7 +100,7 @@ def test_wrong_input(tmp_path, capsys):
 
 
 def test_altered_folders(tmp_path):
-    write_folder(CorpusRequest("sst", checked=False), write_sst(tmp_path / "raw"), tmp_path / "out")
+    prepared("sst", "--from", write_sst(tmp_path / "raw"), "--unchecked", "--out", tmp_path / "out")
     meta = read_meta(tmp_path / "out")
     with pytest.raises(ValueError, match="no split 'dev'"):
         read_split(tmp_path / "out", "dev", meta)
