@@ -7,9 +7,7 @@ same names and shapes, as those of softmax and linear, differ in the options alo
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -27,23 +25,13 @@ WITHOUT_FINE_TUNING = (
     "development set; Peng 2022, Table 4.6)"
 )
 
-_said: ContextVar[list[str]] = ContextVar("said")
+SWAPPED = "attention_swapped"  # an attribute of models that a warning was given of
 
 
-@contextmanager
-def warnings_of_swaps() -> Iterator[list[str]]:
-    """What is said inside of swapped attention."""
-    said: list[str] = []
-    token = _said.set(said)
-    try:
-        yield said
-    finally:
-        _said.reset(token)
-
-
-def warn(what: str) -> None:
-    """Say what of a checkpoint's attention was swapped, and what comes of it without fine-tuning."""
-    _said.get([]).append(what)
+def warn(what: str, *models: nn.Module) -> None:
+    """Say what of the attention of a checkpoint's models was swapped, and what comes of it without fine-tuning."""
+    for model in models:
+        setattr(model, SWAPPED, True)
     logger.warning("%s, and the model needs fine-tuning; %s", what, WITHOUT_FINE_TUNING)
 
 
@@ -75,7 +63,8 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
     if swapped:
         warn(
             f"the checkpoint has other attention at {', '.join(swapped)}: what the two share is taken over, the rest "
-            "starts from initial values"
+            "starts from initial values",
+            model,
         )
 
 

@@ -13,11 +13,9 @@ from typing import Any, Callable
 
 import numpy
 import torch
-from fairseq import models
 from fairseq.data import BucketPadLengthDataset, data_utils
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
-from omegaconf import OmegaConf, open_dict
 
 from seqstruct.bridge.patches import (
     dictionaries,
@@ -85,21 +83,6 @@ def train_step(
     if hasattr(criterion, "set_num_updates"):
         criterion.set_num_updates(update_num)
     return original(self, sample, model, criterion, optimizer, update_num, *rest, **named)
-
-
-@patch(models, "build_model")
-def build_model(original: Callable, cfg: Any, task: Any, from_checkpoint: bool = False) -> Any:
-    """A preset's checkpoint lacks options that its model has gained since; they have their defaults."""
-    name = models.ARCH_MODEL_NAME_REGISTRY.get(getattr(cfg, "_name", None))
-    config = models.MODEL_DATACLASS_REGISTRY.get(name)
-    own = config is not None and config.__module__.startswith("seqstruct.")
-    if own and from_checkpoint and OmegaConf.is_config(cfg):
-        defaults = OmegaConf.to_container(OmegaConf.structured(config), resolve=False)
-        with open_dict(cfg):
-            for option, default in defaults.items():
-                if option not in cfg:
-                    cfg[option] = default
-    return original(cfg, task, from_checkpoint)
 
 
 @patch(BucketPadLengthDataset, "__init__")

@@ -11,7 +11,6 @@ import hashlib
 from pathlib import Path
 from typing import Any, Callable, Sequence
 
-from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.tasks.translation import TranslationTask
@@ -41,16 +40,6 @@ def save_checkpoint(save: Callable, self: Trainer, filename: str, extra_state: d
     """A checkpoint does not say of which words its indices are."""
     found = digests(self.task)
     return save(self, filename, extra_state if found is None else {**extra_state, KEY: found})
-
-
-@patch(checkpoint_utils, "load_model_ensemble_and_task")
-def load_model_ensemble_and_task(
-    load: Callable, filenames: Sequence[str], arg_overrides: dict | None = None, task: Any = None, *rest: Any,
-    **named: Any,
-) -> Any:
-    """Models are loaded into whatever dictionaries the task has."""
-    check_ensemble(filenames, task)
-    return load(filenames, arg_overrides, task, *rest, **named)
 
 
 def check_ensemble(filenames: Sequence[str], task: Any = None) -> None:

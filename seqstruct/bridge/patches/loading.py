@@ -16,8 +16,9 @@ from torch import Tensor
 
 from seqstruct.bridge import checkpoints
 from seqstruct.bridge.earlier_plans import keep_meaning
+from seqstruct.bridge.patches.dictionaries import check_ensemble
 from seqstruct.bridge.patches.patch import patch
-from seqstruct.bridge.swapped_attention import changed, warn, warnings_of_swaps
+from seqstruct.bridge.swapped_attention import SWAPPED, changed, warn
 
 logger = logging.getLogger(__name__)
 
@@ -49,19 +50,22 @@ def load_checkpoint(load: Callable, cfg: Any, trainer: Trainer, *rest: Any, **na
 
 @patch(checkpoint_utils, "load_model_ensemble_and_task")
 def load_model_ensemble_and_task(
-    load: Callable, filenames: Sequence[str], arg_overrides: dict | None = None, *rest: Any, **named: Any
+    load: Callable, filenames: Sequence[str], arg_overrides: dict | None = None, task: Any = None, *rest: Any,
+    **named: Any,
 ) -> Any:
-    """Another architecture fails without the file's name, and overrides swap attention without a word."""
-    with warnings_of_swaps() as said:
-        try:
-            loaded = load(filenames, arg_overrides, *rest, **named)
-        except checkpoints.OtherArchitecture as error:
-            raise ValueError(f"{' or '.join(map(str, filenames))}: {error}") from error
-    for filename in () if said else map(str, filenames):
-        changes = changed(filename, arg_overrides or {})
-        if changes:
-            warn(f"{filename} was trained with other attention ({'; '.join(changes)})")
-    return loaded
+    """Models are loaded into whatever dictionaries the task has, another architecture fails without the file's name,
+    and overrides swap attention without a word.
+    """
+    check_ensemble(filenames, task)
+    try:
+        models, *loaded = load(filenames, arg_overrides, task, *rest, **named)
+    except checkpoints.OtherArchitecture as error:
+        raise ValueError(f"{' or '.join(map(str, filenames))}: {error}") from error
+    if not any(hasattr(model, SWAPPED) for model in models):
+        for filename in map(str, filenames):
+            if changes := changed(filename, arg_overrides or {}):
+                warn(f"{filename} was trained with other attention ({'; '.join(changes)})", *models)
+    return models, *loaded
 
 
 @patch(Trainer, "load_checkpoint")

@@ -14,6 +14,7 @@ from fairseq import criterions, models, tasks
 from fairseq.tasks import TASK_REGISTRY
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.tasks.language_modeling import LanguageModelingTask
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from seqstruct.bridge.patches.patch import patch
 
@@ -57,7 +58,9 @@ def _items(config: Any) -> Mapping[str, Any]:
 
 @patch(models, "build_model")
 def build_model(build: Callable, cfg: Any, task: Any, from_checkpoint: bool = False) -> Any:
-    """A model of another plugin, for another task or of senseless sizes fails somewhere inside."""
+    """A model of another plugin, for another task or of senseless sizes fails somewhere inside, and so does a preset's
+    checkpoint that lacks options which its model has gained since: they have their defaults.
+    """
     name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
     cls = models.ARCH_MODEL_REGISTRY.get(name) or models.MODEL_REGISTRY.get(name)
     if name is not None and cls is None:
@@ -65,9 +68,19 @@ def build_model(build: Callable, cfg: Any, task: Any, from_checkpoint: bool = Fa
     if cls is not None and cls.__module__.startswith("seqstruct."):
         check_task("model", name, cls, task)
         check_options(_items(cfg))
+        if from_checkpoint and OmegaConf.is_config(cfg):
+            _complete(cfg, models.MODEL_DATACLASS_REGISTRY.get(models.ARCH_MODEL_NAME_REGISTRY.get(name)))
     if isinstance(task, LanguageModelingTask) and not hasattr(cls, "supported_targets"):
         raise ValueError(f"the task needs a language model, such as structured_transformer_lm; {name} is none")
     return build(cfg, task, from_checkpoint)
+
+
+def _complete(cfg: DictConfig, options: type | None) -> None:
+    defaults = {} if options is None else OmegaConf.to_container(OmegaConf.structured(options), resolve=False)
+    with open_dict(cfg):
+        for option, default in defaults.items():
+            if option not in cfg:
+                cfg[option] = default
 
 
 @patch(criterions, "build_criterion")

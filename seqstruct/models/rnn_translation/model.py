@@ -187,7 +187,8 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         state_dict.update({key: own[key] for key in new})
         if new or found - expected:
             has, starts = ", ".join(sorted(found - expected)), ", ".join(sorted(new))
-            warn(f"the checkpoint has other attention ({has or 'less'}): initial values for {starts or 'nothing'}")
+            said = f"the checkpoint has other attention ({has or 'less'}): initial values for {starts or 'nothing'}"
+            warn(said, self)
 
 
 def initialize_orthogonal(model: nn.Module, deviation: float) -> None:
