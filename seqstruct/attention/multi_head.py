@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -16,11 +16,7 @@ class MultiHeadAttention(Attention):
     as they do there: Xavier uniform, with gain 1/sqrt(2) where queries, keys and values are of one size.
     """
 
-    @dataclass(frozen=True)
-    class Config:
-        """No options."""
-
-    def __init__(self, config: Config, shape: Shape):
+    def __init__(self, config: Any, shape: Shape):
         """Raises ValueError if embed_dim is not a multiple of num_heads."""
         super().__init__(config, shape)
         if shape.embed_dim % shape.num_heads:

@@ -10,12 +10,13 @@ literal keywords; `*` and a count repeats it; `+` joins layers from the lowest u
 from __future__ import annotations
 
 import ast
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from torch import nn
 
 from seqstruct.attention.base import Attention, Shape, Site, check_site
+from seqstruct.attention.option import default_of
 from seqstruct.attention.registry import get_attention, make_config
 
 
@@ -34,12 +35,8 @@ class Choice:
         return attention
 
     def __str__(self) -> str:
-        default = type(self.config)
-        try:
-            plain = asdict(default())
-        except TypeError:
-            plain = {}
-        options = [f"{k}={v!r}" for k, v in asdict(self.config).items() if k not in plain or plain[k] != v]
+        chosen = [(field, getattr(self.config, field.name)) for field in fields(self.config)]
+        options = [f"{field.name}={value!r}" for field, value in chosen if value != default_of(field)]
         return f"{self.name}({', '.join(options)})" if options else self.name
 
 

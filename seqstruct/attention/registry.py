@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any, Callable, Iterable, TypeVar
 
 from seqstruct.attention.base import Attention, Site
@@ -53,9 +53,9 @@ ATTENTIONS = Register()
 
 
 def import_all(package: str, path: Iterable[str]) -> None:
-    """Imports every module and folder of a package, for what they register."""
-    for found in iter_modules(path):
-        import_module(f"{package}.{found.name}")
+    """Imports every module of a package and its folders, for what they register."""
+    for found in walk_packages(path, f"{package}."):
+        import_module(found.name)
 
 
 def register_attention(name: str, sites: Iterable[Site]) -> Callable[[T], T]:

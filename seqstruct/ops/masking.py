@@ -16,6 +16,11 @@ def check_padding_mask(padding_mask: Tensor | None, batch: int, length: int) -> 
         raise ValueError(f"padding_mask: expected {batch} x {length}, got {' x '.join(map(str, padding_mask.shape))}")
 
 
+def mask_of(padding_mask: Tensor | None, x: Tensor) -> Tensor:
+    """The mask; where there is none, B S False for x: B S C."""
+    return torch.zeros(x.shape[:2], dtype=torch.bool, device=x.device) if padding_mask is None else padding_mask
+
+
 def clear_padding(padding_mask: Tensor | None, *inputs: Tensor) -> tuple[Tensor, ...]:
     """Inputs B S C with zeros at padding; one tensor given twice stays one.  Raises as `check_padding_mask`."""
     check_padding_mask(padding_mask, *inputs[0].shape[:2])

@@ -21,8 +21,6 @@ class AdditiveAttention(AlignmentAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         size: int = option(0, least=0)  # K, of the hidden layer; 0 for the queries' size
 
     def __init__(self, config: Config, shape: Shape):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Reading, Shape
-from seqstruct.ops.masking import clear_padding
+from seqstruct.ops.masking import clear_padding, mask_of
 from seqstruct.ops.softmax import additive_scores, masked_softmax, weighted_values
 
 
@@ -42,14 +42,13 @@ class DotScore(nn.Module):
 
 
 class GeneralScore(DotScore):
-    """query . W key."""
+    """query . W key, W a bilinear map."""
 
     def __init__(self, query_size: int, key_size: int):
         super().__init__(query_size, query_size)
         self.key_proj = nn.Linear(key_size, query_size, bias=False)
 
     def prepare(self, key: Tensor) -> Tensor:
-        """B S query_size."""
         return self.key_proj(key)
 
 
@@ -64,7 +63,6 @@ class AdditiveScore(nn.Module):
         self.weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
 
     def prepare(self, key: Tensor) -> Tensor:
-        """B S size."""
         return self.key_proj(key)
 
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
@@ -118,7 +116,7 @@ class AlignmentAttention(Attention):
         return self.score(query, state.key)
 
     def initial_state(self, batch_size: int) -> AlignmentMemory:
-        """No keys."""
+        """A memory without keys."""
         like = next(self.parameters(), torch.zeros(()))
         return AlignmentMemory(
             like.new_zeros(batch_size, 0, self.key_size()),
@@ -131,9 +129,7 @@ class AlignmentAttention(Attention):
     ) -> AlignmentMemory:
         """Append keys and values."""
         key, value = clear_padding(padding_mask, key, value)
-        if padding_mask is None:
-            padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
-        added = AlignmentMemory(self.prepare(key), value, padding_mask)
+        added = AlignmentMemory(self.prepare(key), value, mask_of(padding_mask, key))
         if state.padding.size(1) == 0:
             return added
         return AlignmentMemory(*(torch.cat(parts, 1) for parts in zip(state, added, strict=True)))

@@ -28,8 +28,6 @@ class LocalAttention(AlignmentAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         score: str = option("general", among=SCORES)  # of a query and a key
         half_width: int = option(10, least=1)  # D, source positions on each side of the centre
 
@@ -49,7 +47,6 @@ class LocalMonotonicAttention(LocalAttention):
     """The window moves by one with each query."""
 
     def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
-        """B T S."""
         return self._in_window(state, query, position)
 
 
@@ -58,7 +55,6 @@ class LocalPredictiveAttention(LocalAttention):
     """The query says where the window lies."""
 
     def __init__(self, config: LocalAttention.Config, shape: Shape):
-        """Raises ValueError as `LocalAttention`."""
         super().__init__(config, shape)
         size = shape.embed_dim
         self.position_hidden = nn.Linear(size, size, bias=False)

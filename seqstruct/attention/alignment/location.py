@@ -25,8 +25,6 @@ class LocationAttention(AlignmentAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         length: int = option(128, least=1)  # source positions that have a score
 
     def __init__(self, config: Config, shape: Shape):
@@ -38,7 +36,6 @@ class LocationAttention(AlignmentAttention):
         return 0
 
     def prepare(self, key: Tensor) -> Tensor:
-        """B S 0."""
         return key[..., :0]
 
     def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
@@ -46,7 +43,6 @@ class LocationAttention(AlignmentAttention):
         return self.position_proj(query)
 
     def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
-        """B T S."""
         index = positions(state.padding)
         unseen = state.padding | (index >= self.config.length)
         rows = index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)

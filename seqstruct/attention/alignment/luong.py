@@ -21,8 +21,6 @@ class LuongAttention(AlignmentAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         score: str = option("general", among=SCORES)  # of a query and a key
 
     def __init__(self, config: Config, shape: Shape):

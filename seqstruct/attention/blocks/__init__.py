@@ -1,8 +1,1 @@
-"""Softmax over blocks of the keys, chosen by place or by sorting; and scores that are no products.
-
-Importing this package registers them.
-"""
-
-from seqstruct.attention.registry import import_all
-
-import_all(__name__, __path__)
+"""Softmax over blocks of the keys, chosen by place or by sorting; and scores that are no products."""

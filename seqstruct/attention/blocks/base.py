@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.ops.masking import mask_of
 from seqstruct.ops.memory import Layout, from_blocks, layout, to_blocks
 
 
@@ -26,10 +26,7 @@ class BlockAttention(MultiHeadAttention):
     def parallel(self, inputs: Inputs, state: None) -> tuple[Reading, None]:
         """All tokens at once."""
         query, key, value, padding_mask, *_ = inputs
-        pad = padding_mask
-        if pad is None:
-            pad = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
-        place = layout(pad, self.config.size)
+        place = layout(mask_of(padding_mask, key), self.config.size)
         projected = [self._heads(self.q_proj(query)), self._heads(self.k_proj(key)), self._heads(self.v_proj(value))]
         blocks = [to_blocks(x, place) for x in projected]
         context = from_blocks(self.attend(*blocks, place, to_blocks(query.unsqueeze(1), place)), place)

@@ -28,8 +28,6 @@ class BigBirdAttention(BlockAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         size: int = option(64, least=1)  # tokens of a block
         window: int = option(1, least=0)  # neighbouring blocks seen on either side
         global_blocks: int = option(1, least=0)  # blocks that see and are seen by all, from the first on

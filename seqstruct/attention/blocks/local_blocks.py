@@ -23,8 +23,6 @@ class LocalBlockAttention(BlockAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         size: int = option(64, least=1)  # tokens of a block
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:

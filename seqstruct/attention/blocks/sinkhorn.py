@@ -28,8 +28,6 @@ class SinkhornAttention(BlockAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         size: int = option(64, least=1)  # tokens of a block
         rounds: int = option(8, least=1)  # of normalising rows and columns
         temperature: float = option(0.75, above=0)  # of the logits, smaller is closer to a permutation
@@ -40,7 +38,6 @@ class SinkhornAttention(BlockAttention):
         self.sort_key = nn.Linear(shape.embed_dim, shape.embed_dim)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:
-        """Sort, then attend."""
         tokens = place.real.sum(2).clamp(min=1).unsqueeze(2)  # B J 1
         means = x.squeeze(1).sum(2) / tokens  # B J C
         first, second = self._heads(self.sort_query(means)), self._heads(self.sort_key(means))

@@ -17,7 +17,7 @@ from seqstruct.attention.memory.base import check_length
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.masking import positions
+from seqstruct.ops.masking import mask_of, positions
 from seqstruct.ops.softmax import masked_softmax, weighted_values
 
 KINDS = ("dense", "random")
@@ -32,8 +32,6 @@ class SynthesizerAttention(MultiHeadAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         kind: str = option("dense", among=KINDS)  # whether logits come from each query, or are parameters
         length: int = option(1024, least=1)  # tokens of the longest sequence
 
@@ -50,9 +48,8 @@ class SynthesizerAttention(MultiHeadAttention):
 
     def parallel(self, inputs: Inputs, state: None) -> tuple[Reading, None]:
         """All tokens at once.  Raises ValueError past the last position."""
-        query, key, value, pad, need_weights, _ = inputs
-        if pad is None:
-            pad = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+        query, key, value, padding_mask, need_weights, _ = inputs
+        pad = mask_of(padding_mask, key)
         place = positions(pad).masked_fill(pad, 0)
         check_length(self.name, place, self.config.length)
         logits = self._logits(query, place)

@@ -29,25 +29,22 @@ class Keys(NamedTuple):
 class KernelAttention(MultiHeadAttention):
     """Multi-head attention with weights proportional to products of features of queries and keys.
 
-    A subclass gives the number of features and the map; queries and keys share it.  Projections bear the names of
-    softmax attention's, so that its parameters can be taken over.  There are no weights to show or to drop:
-    `dropout` of the shape is not used.  Readings have the extra `denominator`, B T H without gradient and relative to
-    the largest scale of a key: where it is close to 0 or negative, estimates by random features mean little.
+    A subclass gives the map, which queries and keys share, and the number of features, if that is no option.
+    Projections bear the names of softmax attention's, so that its parameters can be taken over.  There are no weights
+    to show or to drop: `dropout` of the shape is not used.  Readings have the extra `denominator`, B T H without
+    gradient and relative to the largest scale of a key: where it is close to 0 or negative, estimates by random
+    features mean little.
     O((T + S) N C) time, O(N C) state.
     Everything between the projections is computed in float32 at least.
     """
 
     State = Memory
-
-    @property
-    def floor(self) -> float:
-        """What stands in the place of smaller denominators; 0: nothing does."""
-        return 0.0
+    floor: float = 0.0  # what stands in the place of smaller denominators; 0: nothing does
 
     @property
     def num_features(self) -> int:
-        """N, the size of the feature map of one head."""
-        raise TypeError(f"{type(self).__name__} defines no features")
+        """N, the size of the feature map of one head: the option `features`."""
+        return self.config.features
 
     def feature_map(self, fixed: bool) -> FeatureMap:
         """The map of one pass, from D to N.

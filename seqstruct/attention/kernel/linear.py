@@ -18,7 +18,7 @@ class LinearAttention(KernelAttention):
 
     @property
     def num_features(self) -> int:
-        """D."""
+        """D, the size of a head."""
         return self.shape.embed_dim // self.shape.num_heads
 
     def feature_map(self, fixed: bool) -> FeatureMap:

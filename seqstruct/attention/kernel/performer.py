@@ -31,8 +31,6 @@ class PerformerAttention(KernelAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         features: int = option(64, least=1)  # N, size of a head's feature map; even for hyperbolic
         hyperbolic: bool = False  # whether features come in pairs, of w and -w
         orthogonal: bool = True  # whether random vectors are orthogonal in blocks; False draws them independently
@@ -47,11 +45,6 @@ class PerformerAttention(KernelAttention):
         self.register_buffer("seed", torch.randint(2**31, ()))
         self.register_buffer("passes", torch.zeros((), dtype=torch.long))  # in training, without a memory handed in
         self.register_buffer("projection", self._draw(0))
-
-    @property
-    def num_features(self) -> int:
-        """The option of that name."""
-        return self.config.features
 
     def feature_map(self, fixed: bool) -> FeatureMap:
         """Positive features; counts a pass in training and redraws when it is time."""

@@ -43,8 +43,6 @@ class RandomFeatureAttention(KernelAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         features: int = option(64, least=1)  # N, size of a head's feature map; even for gaussian (half are sines)
         kernel: str = option("gaussian", among=KERNELS)  # the kernel that the features approximate
         sigma: float = option(1.0, above=0)  # initial value of the learned sigma; larger is sharper
@@ -70,13 +68,8 @@ class RandomFeatureAttention(KernelAttention):
 
     @property
     def floor(self) -> float:
-        """The option of that name; 0 without unit_norm, where weights have no common scale."""
+        """0 without unit_norm, where weights have no common scale."""
         return self.config.floor if self.config.unit_norm else 0.0
-
-    @property
-    def num_features(self) -> int:
-        """The option of that name."""
-        return self.config.features
 
     def feature_map(self, fixed: bool) -> FeatureMap:
         """Random features, with the heads' fixed matrices or freshly drawn ones."""

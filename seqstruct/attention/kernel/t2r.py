@@ -22,12 +22,10 @@ from seqstruct.ops.memory import FeatureMap, LearnedMap
 
 @register_attention("t2r", sites=Site)
 class T2RAttention(KernelAttention):
-    """Learned features."""
+    """Features of a learned layer."""
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         features: int = option(32, least=1)  # N, size of a head's feature map
 
     def __init__(self, config: Config, shape: Shape):
@@ -37,11 +35,6 @@ class T2RAttention(KernelAttention):
         weight = torch.empty(shape.num_heads, config.features, dim).uniform_(-bound, bound)
         self.feature_weight = nn.Parameter(weight)
         self.feature_bias = nn.Parameter(torch.zeros(shape.num_heads, 1, config.features))
-
-    @property
-    def num_features(self) -> int:
-        """The option of that name."""
-        return self.config.features
 
     def feature_map(self, fixed: bool) -> FeatureMap:
         """relu(W x + b); no scale."""

@@ -34,8 +34,6 @@ class LearnedControlAttention(BoundedMemoryAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, size of the memory
         activation: str = option("exp", among=ACTIVATIONS)  # what makes a weight of a token's score for a slot
         gate: bool = False  # whether a learned gate decays the memory (eq. 4.8)

@@ -26,8 +26,6 @@ class RandomControlAttention(BoundedMemoryAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, size of the memory
         period: int = option(1024, least=1)  # positions that slots are drawn for
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax
@@ -37,6 +35,5 @@ class RandomControlAttention(BoundedMemoryAttention):
         self.register_buffer("draw", torch.randint(config.slots, (shape.num_heads, config.period)))
 
     def control(self, key: Tensor, heads: Tensor, position: Tensor | None) -> Tensor:
-        """One-hot."""
         slots = self.draw[:, position % self.config.period]  # H B S
         return one_hot(slots.transpose(0, 1), self.config.slots, heads.dtype)

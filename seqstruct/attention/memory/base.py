@@ -12,7 +12,7 @@ from torch import Tensor
 from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.ops.masking import clear_padding, positions
+from seqstruct.ops.masking import clear_padding, mask_of, positions
 from seqstruct.ops.memory import (
     BoundedMemory,
     anything_written,
@@ -66,7 +66,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         return None
 
     def initial_state(self, batch_size: int) -> SlotState:
-        """Empty slots."""
+        """Slots that nothing was written to."""
         dim, like = self.shape.embed_dim // self.shape.num_heads, self.k_proj.weight
         memory = empty_bounded_memory(batch_size, self.shape.num_heads, self.config.slots, dim, dim, like)
         return SlotState(memory, torch.zeros(batch_size, dtype=torch.long, device=like.device))
@@ -126,9 +126,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
         place, count = None, state.position
         if self.positional:
-            pads = padding_mask
-            if pads is None:
-                pads = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+            pads = mask_of(padding_mask, key)
             place = (count.unsqueeze(1) + positions(pads)).masked_fill(pads, 0)
             count = count + (~pads).sum(1)
         with torch.autocast(key.device.type, enabled=False):

@@ -36,8 +36,6 @@ class ClusteringAttention(BoundedMemoryAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, clusters
         allow_short: bool = False  # whether an encoder may read fewer tokens than there are clusters
         empty_slots: bool = False  # whether empty clusters take part in the softmax, with key and value 0

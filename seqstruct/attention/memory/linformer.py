@@ -20,7 +20,7 @@ from seqstruct.attention.registry import register_attention
 
 
 class PositionControl(nn.Module):
-    """W: length x slots."""
+    """Holds W, a row of n controls for each position."""
 
     def __init__(self, length: int, slots: int):
         super().__init__()
@@ -35,8 +35,6 @@ class LinformerAttention(BoundedMemoryAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, size of the memory
         length: int = option(1024, least=1)  # N, tokens of the longest sequence
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax

@@ -25,8 +25,6 @@ class LocalToGlobalAttention(BoundedMemoryAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, global tokens
         stride: int = option(16, least=1)  # tokens from one global token to the next
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax

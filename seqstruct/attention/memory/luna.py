@@ -30,8 +30,6 @@ class LunaAttention(MultiHeadAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(16, least=1)  # n, size of the memory
 
     def __init__(self, config: Config, shape: Shape):

@@ -27,8 +27,6 @@ class MeanPoolAttention(BoundedMemoryAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, size of the memory
         stride: int = option(16, least=1)  # c, tokens that share a slot
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax

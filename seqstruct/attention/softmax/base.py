@@ -9,7 +9,7 @@ from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.ops.masking import causal_mask, clear_padding, left_to_right_visible
+from seqstruct.ops.masking import causal_mask, clear_padding, left_to_right_visible, mask_of
 from seqstruct.ops.softmax import weighted_values
 
 
@@ -57,8 +57,7 @@ class DotProductAttention(MultiHeadAttention):
         """Append keys and values B S C; in place beyond `length` where no gradient is recorded."""
         key, value = clear_padding(padding_mask, key, value)
         new_key, new_value = self._keys_and_values(key, value, padding_mask, state)
-        if padding_mask is None:
-            padding_mask = torch.zeros(key.shape[:2], dtype=torch.bool, device=key.device)
+        padding_mask = mask_of(padding_mask, key)
         used = self._used(state)
         length = state.length + key.size(1)
         if torch.is_grad_enabled() and (new_key.requires_grad or state.key.requires_grad):

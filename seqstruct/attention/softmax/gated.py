@@ -14,9 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.gate import Gate
-from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import Cache, DotProductAttention
 from seqstruct.ops.masking import causal_mask
@@ -31,7 +30,7 @@ class GatedSoftmaxAttention(DotProductAttention):
     of keys and L_i of values, in float32 at least.
     """
 
-    def __init__(self, config: MultiHeadAttention.Config, shape: Shape):
+    def __init__(self, config: Attention.Config, shape: Shape):
         super().__init__(config, shape)
         self.gate_layer = Gate(shape.key_dim, shape.num_heads)
 

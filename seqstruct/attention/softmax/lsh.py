@@ -23,7 +23,7 @@ from seqstruct.attention.base import Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import Cache, DotProductAttention
-from seqstruct.ops.masking import reordered
+from seqstruct.ops.masking import mask_of, reordered
 from seqstruct.ops.memory import bucket_attention, hash_codes, limits, meetings, met_weights
 
 HALVINGS = 16  # times that buckets can be halved
@@ -35,8 +35,6 @@ class LSHAttention(DotProductAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         rounds: int = option(4, least=1)  # independent hashes
         buckets: int = option(16, least=2)  # of each hash, at the fewest; even
         chunk: int = option(64, least=1)  # how far a query sees within a bucket, and twice the tokens for each bucket
@@ -63,9 +61,7 @@ class LSHAttention(DotProductAttention):
         self, query: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None, need_weights: bool
     ) -> Reading:
         """In chunks where there are more than `chunk` queries and no weights to show."""
-        padding = padding_mask
-        if padding is None:
-            padding = torch.zeros(query.shape[:2], dtype=torch.bool, device=query.device)
+        padding = mask_of(padding_mask, query)
         if need_weights or query.size(1) <= self.config.chunk:
             return self._compare(query, keys, values, padding, self.shape.causal, need_weights)
         context = self._in_chunks(keys, values, padding)

@@ -26,8 +26,6 @@ class NormalizedSoftmaxAttention(SoftmaxAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         sigma: float = option(1.0, above=0)  # initial value of the learned sigma; larger is sharper
 
     def __init__(self, config: Config, shape: Shape):

@@ -15,7 +15,8 @@ it is put on W.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,22 +38,13 @@ class Potentials(NamedTuple):
     padding_mask: Tensor | None
 
 
-class Structures(Mapping[str, Tensor]):
+class Structures(UserDict):
     """Tensors by name, each calculated when it is looked at: decoding asks for weights, which these come with, at every
     step, and looks at none.
     """
 
-    def __init__(self, **calculations: Callable[[], Tensor]):
-        self.calculations = calculations
-
     def __getitem__(self, name: str) -> Tensor:
-        return self.calculations[name]()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.calculations)
-
-    def __len__(self) -> int:
-        return len(self.calculations)
+        return self.data[name]()
 
 
 @register_attention("segmentation", sites={Site.CROSS})
@@ -65,8 +57,6 @@ class SegmentationAttention(AlignmentAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         normalize: bool = True  # divide the marginals by gamma, so that a query's weights sum to `total`
         total: float = option(2.0, above=0)  # sum of a query's weights where they are normalised, the paper's lambda
         pairwise: bool = True  # potentials of neighbours; without them keys are selected independently
@@ -132,7 +122,7 @@ class SegmentationAttention(AlignmentAttention):
         )
 
     def _marginals(self, score: Tensor, padding: Tensor) -> Tensor:
-        """B T S, p(z_s = 1), float64."""
+        """B T S, the probabilities that keys are selected, float64."""
         real = score.isfinite() | padding[:, None]
         if self.pairwise is None and bool(real.all()):
             return score.double().sigmoid().masked_fill(padding[:, None], 0.0)

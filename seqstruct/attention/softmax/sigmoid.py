@@ -26,10 +26,8 @@ class SigmoidAttention(DotProductAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         bias: float = option(0.0)  # added to each score, in nats (log-odds); any finite number
 
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
-        """B H T S, each in [0, 1]."""
+        """B H T S, each from 0 to 1, with any sum."""
         return sigmoid_weights(query, key, visible, self.config.bias)

@@ -44,8 +44,6 @@ class NondeterministicStackAttention(Attention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         states: int = option(2, least=1)  # |Q|, states of the automaton
         symbols: int = option(3, least=1)  # |Gamma|, stack symbols, the bottom's among them
         size: int = option(5, least=1)  # m, the size of a stack vector

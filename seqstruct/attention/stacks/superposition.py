@@ -31,8 +31,6 @@ class SuperpositionStackAttention(Attention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         size: int = option(32, least=1)  # m, the size of a stack element
         sigmoid: bool = False  # whether pushed vectors pass through the logistic function (eq. 17)
 

@@ -84,7 +84,6 @@ class TreeAttention(ArcAttention):
     root_has_value = True
 
     def __init__(self, config: Any, shape: Shape):
-        """As `ArcAttention`."""
         super().__init__(config, shape)
         learned = self.root_has_value and not config.root_token
         self.root_value = nn.Parameter(torch.zeros(shape.value_dim)) if learned else None
@@ -96,7 +95,6 @@ class TreeAttention(ArcAttention):
     def attend(
         self, key: Tensor, value: Tensor, rows: Rows, given: Any, need_heads: bool
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """As `ArcAttention`."""
         tree = self.trees(key, rows, given, need_heads)
         parents = tree.parents.transpose(1, 2)  # B n+1 n+1, [b, word, head]
         own_root = not self.config.root_token

@@ -30,8 +30,6 @@ class HardParentsAttention(TreeAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         without_heads: str = option("refuse", among=WITHOUT_HEADS)  # chain: where no heads are given, the token before
         root_token: bool = False  # the first token of each sentence is the root symbol
 

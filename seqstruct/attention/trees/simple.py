@@ -26,8 +26,6 @@ class SimpleAttention(ArcAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
         score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
         bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1

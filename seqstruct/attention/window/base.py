@@ -10,7 +10,7 @@ from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.ops.masking import clear_padding, positions, reordered
+from seqstruct.ops.masking import clear_padding, mask_of, positions, reordered
 from seqstruct.ops.memory import ring_positions, ring_unrolled, ring_write, window_attention
 from seqstruct.ops.softmax import softmax_attention
 
@@ -50,7 +50,7 @@ class WindowAttention(MultiHeadAttention):
 
     @property
     def cells(self) -> int:
-        """L."""
+        """L, the cells of a ring."""
         return (self.config.slots - 1) * self.dilation + 1
 
     @property
@@ -130,9 +130,7 @@ class WindowAttention(MultiHeadAttention):
     def _forward_around(self, queries: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None) -> Reading:
         """Each token B H T D with those on both sides."""
         length = queries.size(2)
-        padding = padding_mask
-        if padding is None:
-            padding = torch.zeros(queries.size(0), length, dtype=torch.bool, device=queries.device)
+        padding = mask_of(padding_mask, queries[:, 0])
         order = padding.long().argsort(dim=1, stable=True)
         before, after = self.behind * self.dilation, (self.config.slots - 1 - self.behind) * self.dilation
         place = torch.arange(-before, length + after, device=queries.device)
@@ -166,12 +164,10 @@ class WindowAttention(MultiHeadAttention):
 
     @staticmethod
     def _append(state: Tokens, keys: Tensor, values: Tensor, padding_mask: Tensor | None) -> Tokens:
-        if padding_mask is None:
-            padding_mask = state.padding.new_zeros(keys.size(0), keys.size(2))
         return Tokens(
             torch.cat([state.key.to(keys.dtype), keys], 2),
             torch.cat([state.value.to(values.dtype), values], 2),
-            torch.cat([state.padding, padding_mask], 1),
+            torch.cat([state.padding, mask_of(padding_mask, keys[:, 0])], 1),
         )
 
     @staticmethod

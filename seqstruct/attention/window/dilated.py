@@ -21,13 +21,11 @@ class DilatedWindowAttention(WindowAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, tokens in the window
         dilation: int = option(2, least=1)  # d, steps from one token of the window to the next
         empty_slots: bool = False  # whether slots beyond either end take part in the softmax
 
     @property
     def dilation(self) -> int:
-        """The option of that name."""
+        """Tokens from one slot to the next."""
         return self.config.dilation

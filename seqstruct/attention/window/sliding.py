@@ -17,11 +17,9 @@ from seqstruct.attention.window.base import WindowAttention
 
 @register_attention("sliding_window", sites={Site.ENCODER_SELF, Site.DECODER_SELF})
 class SlidingWindowAttention(WindowAttention):
-    """Adjacent tokens."""
+    """Tokens next to each other."""
 
     @dataclass(frozen=True)
     class Config:
-        """Options."""
-
         slots: int = option(32, least=1)  # n, tokens in the window
         empty_slots: bool = False  # whether slots beyond either end take part in the softmax
