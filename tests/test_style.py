@@ -1,5 +1,6 @@
-"""What a file of this project may not have: undue length, and paths of the machine it was written on."""
+"""What a file of this project may not have: undue length, paths of the machine, docstrings that say nothing."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -30,3 +31,34 @@ def test_no_path_of_a_machine():
         if path.suffix in {".py", ".sh", ".md", ".yaml", ".jsonl", ".cff", ".txt"} and "golden" not in path.parts:
             found = MACHINE_PATH.search(path.read_text("utf-8"))
             assert path == Path(__file__) or not found, f"{path.relative_to(ROOT)}: {found.group()}"
+
+
+def says_something(name, docstring):
+    """Whether a docstring has three words beside those of the name that it stands under."""
+    own = set(re.findall("[a-z0-9]+", re.sub("([A-Z])", r" \1", name).lower()))
+    words = re.findall(r"\w+", docstring)
+    return sum(word.lower() not in own for word in words) >= 3 and "option of that name" not in docstring
+
+
+@pytest.mark.parametrize(
+    "name, docstring, said",
+    [
+        ("size", "The size.", False),
+        ("num_features", "The option of that name.", False),
+        ("MeanPool", "Mean pool of N.", False),
+        ("bound", "d.", False),
+        ("bound", "d, the largest value.", True),
+        ("scores", "B T S.", True),
+    ],
+)
+def test_what_says_something(name, docstring, said):
+    assert says_something(name, docstring) == said
+
+
+def test_public_docstrings_say_something():
+    for path in sorted((ROOT / "seqstruct").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                name = getattr(node, "name", path.stem)
+                docstring = None if re.match(r"_(?!_)", name) else ast.get_docstring(node)
+                assert docstring is None or says_something(name, docstring), f"{path}: {name}: {docstring!r}"

@@ -40,7 +40,7 @@ class Idle(MultiHeadAttention):
         last: Tensor
 
     def initial_state(self, batch_size: int) -> State:
-        """Zeros."""
+        """Zeros in the place of the last value."""
         return self.State(self.k_proj.weight.new_zeros(batch_size, self.shape.embed_dim))
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:

@@ -69,7 +69,7 @@ def writing(mechanism: str, length: int) -> Contestant:
 
 
 def reading(mechanism: str, length: int) -> Contestant:
-    """One query."""
+    """One query to a memory of so many keys."""
     module, x = _module(mechanism, "causal"), _inputs(length)
     with torch.no_grad():
         state = module.write(module.initial_state(BATCH), x, x)

@@ -23,7 +23,7 @@ BATCH, WORDS, TAGS, LABELS = 32, 5000, 40, 40
 
 
 def run(lengths: Sequence[int], repeats: int) -> str:
-    """The table."""
+    """The table in markdown, and notes on peers."""
     rows, notes = [], []
     supar = peer("supar.models.dep")
     if supar is None:

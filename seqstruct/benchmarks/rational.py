@@ -19,7 +19,7 @@ LSTM = "torch.nn.LSTM"
 
 
 def run(lengths: Sequence[int], repeats: int) -> str:
-    """The table."""
+    """The table in markdown."""
     rows = []
     for length in lengths:
         batch = max(1, min(BATCH, MOST_WORDS // length))

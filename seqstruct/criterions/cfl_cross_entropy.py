@@ -99,7 +99,7 @@ class CFLCrossEntropy(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Yes."""
+        """Yes: what workers log is added up."""
         return True
 
 

@@ -52,7 +52,7 @@ class ClassificationCrossEntropy(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Yes."""
+        """Yes: what workers log is added up."""
         return True
 
 

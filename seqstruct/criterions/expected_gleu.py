@@ -150,7 +150,7 @@ class ExpectedGleu(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Yes."""
+        """Yes: what workers log is added up."""
         return True
 
 

@@ -120,7 +120,7 @@ class RegularizedCrossEntropy(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Yes."""
+        """Yes: what workers log is added up."""
         return True
 
 

@@ -33,7 +33,7 @@ class Entry:
     made_up: str = ""
 
     def load(self) -> ModuleType:
-        """The module."""
+        """The module that makes the corpus, imported."""
         return import_module(f"seqstruct.data.{self.module}")
 
     def write_made_up(self, folder: Path) -> None:

@@ -56,7 +56,7 @@ class GatedLayer(nn.Module):
         return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
 
     def initial_state(self, batch_size: int) -> CellState:
-        """Zeros."""
+        """Zeros for each row, the hidden state first."""
         zeros = self.weight_hh.new_zeros(batch_size, self.hidden_size)
         return CellState(zeros, zeros)
 
@@ -102,7 +102,7 @@ class RecurrentLayer(GatedLayer):
             self.bias_hn = self.drawn(hidden_size)
 
     def initial_state(self, batch_size: int) -> CellState:
-        """Zeros."""
+        """Zeros for each row, the hidden state first."""
         hidden, cell = super().initial_state(batch_size)
         return CellState(hidden, cell if self.kind == "lstm" else cell[:, :0])
 

@@ -57,7 +57,7 @@ class Rows(NamedTuple):
         return x if self.first is None else _roll(x, self.first, dims, root)
 
     def back(self, x: Tensor, *dims: int, root: bool = False) -> Tensor:
-        """Undo `to_front`."""
+        """Undo `to_front` along those axes."""
         return x if self.first is None else _roll(x, -self.first, dims, root)
 
 

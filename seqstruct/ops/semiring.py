@@ -60,11 +60,11 @@ class RealSemiring(LogSemiring):
         return log_potentials.exp().unsqueeze(0)
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
-        """The product."""
+        """Elementwise product of weights."""
         return left * right
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
-        """The sum."""
+        """The sum of weights along an axis."""
         return terms.sum(dim)
 
 
@@ -126,7 +126,7 @@ class EntropySemiring(ExactLogSemiring):
         return torch.cat([super().lift(log_potentials), torch.zeros_like(log_potentials).unsqueeze(0)])
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
-        """The product."""
+        """Elementwise product of weights."""
         return torch.cat([super().times(left, right), (left[2] + right[2]).unsqueeze(0)])
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
@@ -140,7 +140,7 @@ class EntropySemiring(ExactLogSemiring):
         return torch.stack([*self._pair(whole, total), entropy])
 
     def value(self, total: Tensor) -> Tensor:
-        """The entropy."""
+        """The entropy, in nats, of a total."""
         return total[2]
 
 

@@ -29,7 +29,7 @@ class FolderTask(FairseqTask):
         return cls(cfg)
 
     def max_positions(self) -> Any:
-        """No limit."""
+        """None: examples may be of any length."""
         return None
 
     @property

@@ -86,5 +86,5 @@ class TextClassificationTask(FolderTask):
 
     @property
     def source_dictionary(self) -> Dictionary:
-        """The words."""
+        """The dictionary of the words of texts."""
         return self.dictionary

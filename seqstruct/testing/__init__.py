@@ -12,7 +12,7 @@ import torch
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --attention."""
+    """Add --attention, which chooses mechanisms."""
     parser.addoption(
         "--attention", action="append", default=[], metavar="PLAN", help="hold laws against these mechanisms alone"
     )

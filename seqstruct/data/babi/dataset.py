@@ -106,11 +106,11 @@ class StackedQuestions(FairseqDataset):
         return int(index)
 
     def num_tokens(self, index: int) -> int:
-        """One answer."""
+        """One: an example has a single answer."""
         return 1
 
     def size(self, index: int) -> int:
-        """One answer."""
+        """One: an example has a single answer."""
         return 1
 
     def ordered_indices(self) -> np.ndarray:

@@ -23,7 +23,7 @@ NAMES = {"train": "kyoto-train", "valid": "kyoto-dev", "test": "kyoto-test"}
 
 
 def read(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
-    """The splits."""
+    """Pairs of sentences by the name of their split."""
     def pairs(name: str) -> Iterator[Pair]:
         return full(read_pairs(files[f"{name}.ja"], files[f"{name}.en"], empty=True))
 

@@ -1,4 +1,4 @@
-"""Images as arrays."""
+"""Made-up raw corpora of images, as arrays."""
 
 from __future__ import annotations
 

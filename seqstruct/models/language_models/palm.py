@@ -206,7 +206,7 @@ class PaLM(FairseqLanguageModel):
 
 @register_model_architecture("palm", "palm_right_branching")
 def palm_right_branching(cfg: Any) -> None:
-    """PaLM-RB."""
+    """PaLM-RB: a span's score is its number of words."""
     set_default(cfg, right_branching=True)
 
 

@@ -36,7 +36,7 @@ class Clipping(nn.Module):
 
     @property
     def bound(self) -> float:
-        """d."""
+        """d, the largest absolute value at this update."""
         if not self.training or not self.updates:
             return self.final
         done = min(self.num_updates / self.updates, 1.0)

@@ -54,7 +54,7 @@ class PlainOutput(Output):
         self.size = hidden_size + context_size
 
     def forward(self, context: Tensor, hidden: Tensor, embedded: Tensor) -> Tensor:
-        """... (h + c)."""
+        """Hidden state and context side by side, ... (h + c)."""
         return torch.cat([hidden, context], -1) if context.size(-1) else hidden
 
 

@@ -288,7 +288,7 @@ class MemoryNetworkModel(BaseFairseqModel):
 
 @register_model_architecture("memory_network", "memn2n")
 def memn2n(cfg: Any) -> None:
-    """MemN2N."""
+    """MemN2N: a softmax over the facts at each step alone."""
     set_default(cfg, inference="memn2n")
 
 

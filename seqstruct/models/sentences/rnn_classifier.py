@@ -95,7 +95,7 @@ class RNNClassifier(BaseFairseqModel):
         return self.output_layer(self.hidden_layer(last).tanh())
 
     def max_positions(self) -> None:
-        """No limit."""
+        """None: texts may be of any length."""
         return None
 
 

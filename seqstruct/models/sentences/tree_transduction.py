@@ -66,7 +66,7 @@ class BilinearAttention(AlignmentAttention):
         self.key_layer = nn.Linear(shape.key_dim, shape.embed_dim, bias=False)
 
     def key_size(self) -> int:
-        """C."""
+        """C, the size of the output."""
         return self.shape.embed_dim
 
     def prepare(self, key: Tensor) -> Tensor:

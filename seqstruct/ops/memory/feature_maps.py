@@ -211,7 +211,7 @@ class GaussianMap(ProjectedMap):
         return None if self.normed else (x * self.sigma.unsqueeze(1)).square().sum(-1) / 2
 
     def chunk(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Sines first."""
+        """Features with the sines first, and what the backward pass needs."""
         angles, saved = self.projected(x, rows)
         size = angles.size(2)
         features = angles.new_empty(*angles.shape[:2], 2 * size)
@@ -244,7 +244,7 @@ class ArccosMap(ProjectedMap):
         return arccos_features(unit_norm(x) if self.normed else x, self.projection), None
 
     def chunk(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Positive parts."""
+        """Positive parts of products, and what the backward pass needs."""
         features, saved = self.projected(x, rows)
         return features.relu_(), saved
 
@@ -266,7 +266,7 @@ class LearnedMap(ProjectedMap):
         self.bias = bias
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """No scale."""
+        """The features, and no scale."""
         return (project(x, self.projection) + self.bias).relu(), None
 
     def by_head(self) -> tuple[Tensor, ...]:
@@ -274,7 +274,7 @@ class LearnedMap(ProjectedMap):
         return self.projection, self.bias
 
     def chunk(self, x: Tensor, rows: Tensor, bias: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Positive parts."""
+        """Positive parts of products, and what the backward pass needs."""
         features, saved = self.projected(x, rows)
         return features.add_(bias).relu_(), saved
 

@@ -47,7 +47,7 @@ GIVEN, EXP, SIGMOID = range(3)  # what a pushed vector is of its controls, as in
 def compiled_step(
     columns: Columns, table: Tensor, controls: Tensor, totals: Tensor, scaled: Tensor, done: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `step._step`."""
+    """As `step._step`, in one pass of the kernel."""
     B, top, size = len(controls), columns.states * columns.symbols, columns.narrow - 1
     kept = *(totals.new_empty(B, n) for n in (controls.size(1) - size, columns.narrow, top)), None
     results = torch.empty_like(totals), totals.new_empty(B, top * size), torch.empty_like(scaled)

@@ -64,7 +64,7 @@ class SuperpositionTape:
         return self.start[0], self.reading_size, self.buffer.size(2), *self.heights[time : time + 2]
 
     def in_range(self) -> None:
-        """Any."""
+        """Numbers of any size are in range."""
 
     def begin_backward(self) -> None:
         """Adjoints lie in slabs [0, 0, dV_t, 0] and go the other way."""
