@@ -12,6 +12,7 @@ from torch import Tensor
 
 from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.trees.layout import banned_arcs
 
 
 def project_simplex(values: Tensor, radius: float = 1.0) -> Tensor:
@@ -38,11 +39,7 @@ def project_dependencies(arcs: Tensor, padding_mask: Tensor | None = None) -> Te
     if arcs.dim() != 3 or arcs.size(1) != arcs.size(2):
         raise ValueError(f"expected arcs of shape B n+1 n+1, got {tuple(arcs.shape)}")
     check_padding_mask(padding_mask, arcs.size(0), arcs.size(1) - 1)
-    impossible = torch.eye(arcs.size(1), dtype=torch.bool, device=arcs.device).expand_as(arcs).clone()
-    impossible[:, :, 0] = True
-    if padding_mask is not None:
-        impossible[:, 1:] |= padding_mask.unsqueeze(2)
-        impossible[:, :, 1:] |= padding_mask.unsqueeze(1)
+    impossible = banned_arcs(arcs, None if padding_mask is None else ~padding_mask)
     columns = arcs.masked_fill(impossible, -torch.inf).transpose(1, 2)  # B m h
     return project_simplex(columns).transpose(1, 2)
 

@@ -73,11 +73,13 @@ def spanning_best_tree(arcs: Tensor, padding_mask: Tensor | None = None, *, sing
     totals = []
     lengths = rows.lengths(B, n, arcs.device).tolist()
     for b, (row, length) in enumerate(zip(scores.tolist(), lengths, strict=True)):
-        found = _best_heads([heads_row[: length + 1] for heads_row in row[: length + 1]], single_root)
-        totals.append(-torch.inf if found is None else sum(row[h][m] for m, h in enumerate(found, 1)))
-        if found:
-            first = 0 if rows.first is None else int(rows.first[b])
-            heads[b, :length] = torch.tensor([h + first if h else 0 for h in found])
+        found = _best_heads(_weights([heads_row[: length + 1] for heads_row in row[: length + 1]], single_root))
+        if found is None or (single_root and list(found.values()).count(0) > 1):
+            totals.append(-torch.inf)
+            continue
+        totals.append(sum(row[found[m]][m] for m in range(1, length + 1)))
+        first = 0 if rows.first is None else int(rows.first[b])
+        heads[b, :length] = torch.tensor([found[m] + first if found[m] else 0 for m in range(1, length + 1)])
     return BestTree(rows.back(heads.to(arcs.device), 1), arcs.new_tensor(totals))
 
 
@@ -225,61 +227,62 @@ def _add(semiring: ExactLogSemiring, x: Tensor, y: Tensor) -> Tensor:
     return semiring.sum(torch.stack([x, y], -1), -1)
 
 
-class _Contraction(NamedTuple):
-    """A cycle that became one node.
-
-    heads: of the nodes of the cycle; enters: by head outside, the node of the cycle that its best arc goes to;
-    leaves: by dependent outside, the node of the cycle that its best arc comes from.
-    """
-
-    node: int
-    heads: dict[int, int]
-    enters: dict[int, int]
-    leaves: dict[int, int]
-
-
-def _best_heads(scores: Sequence[Sequence[float]], single_root: bool) -> list[int] | None:
-    """Heads of the words 1 .. n under scores[head][dependent], -inf where there is no arc; None if there is no tree.
+def _weights(scores: Sequence[Sequence[float]], single_root: bool) -> Arcs:
+    """Of scores[head][dependent], -inf where there is no arc.
 
     A weight is a pair, compared first by its integer, then by its number; pairs are added and subtracted part by part,
     which is all that the algorithm asks of weights.  With -1 in the arcs of the root and 0 in all others, a tree of one
     root arc beats every tree of several, exactly, however large the numbers are.  Numbers are floats, or fractions
     where some are so large that digits of others would be lost.
-    O(n^3) time at worst, O(n^2) where no cycle arises.
     """
-    n = len(scores) - 1
-    great = any(abs(x) > LARGEST_POTENTIAL for row in scores for x in row if x > -float("inf"))
+    words = range(len(scores))
+    great = any(abs(x) > LARGEST_POTENTIAL for row in scores for x in row if x > -torch.inf)
     number = Fraction if great else float
-    arcs: Arcs = {
+    return {
         m: {
             h: (-int(single_root and h == 0), number(scores[h][m]))
-            for h in range(n + 1)
-            if h != m and scores[h][m] > -float("inf")
+            for h in words
+            if h != m and scores[h][m] > -torch.inf
         }
-        for m in range(1, n + 1)
+        for m in words[1:]
     }
-    contractions: list[_Contraction] = []
-    while True:
-        if not all(arcs.values()):
-            return None
-        heads = {m: max(row, key=row.__getitem__) for m, row in arcs.items()}
-        cycle = _cycle(heads)
-        if not cycle:
-            break
-        contractions.append(_contract(arcs, {m: heads[m] for m in cycle}, n + 1 + len(contractions)))
-    for step in reversed(contractions):
-        head = heads.pop(step.node)
-        for m, u in step.leaves.items():
-            if heads.get(m) == step.node:
-                heads[m] = u
-        heads |= step.heads
-        heads[step.enters[head]] = head
-    found = [heads[m] for m in range(1, n + 1)]
-    return None if single_root and found.count(0) > 1 else found
 
 
-def _cycle(heads: dict[int, int]) -> list[int]:
-    """The nodes of some cycle; none if every node reaches the root."""
+def _best_heads(arcs: Arcs) -> dict[int, int] | None:
+    """The head of each dependent in the tree of the greatest weight, None if there is no tree; the arcs are used up.
+
+    O(n^3) time at worst, O(n^2) where no cycle arises.
+    """
+    if not all(arcs.values()):
+        return None
+    heads = {m: max(row, key=row.__getitem__) for m, row in arcs.items()}
+    cycle = _cycle(heads)
+    if not cycle:
+        return heads
+    # The cycle becomes one node; an arc into it is worth its gain over the arc that it replaces.
+    node, into, enters, leaves = max(arcs) + 1, {}, {}, {}
+    for m in cycle:
+        row = arcs.pop(m)
+        number, score = row[heads[m]]
+        for h, weight in row.items():
+            gain = (weight[0] - number, weight[1] - score)
+            if h not in cycle and (h not in into or gain > into[h]):
+                into[h], enters[h] = gain, m
+    for m, row in arcs.items():
+        choices = {u: row.pop(u) for u in cycle if u in row}
+        if choices:
+            leaves[m] = max(choices, key=choices.__getitem__)
+            row[node] = choices[leaves[m]]
+    found = _best_heads(arcs | {node: into})
+    if found is None:
+        return None
+    head = found.pop(node)
+    outside = {m: leaves[m] if h == node else h for m, h in found.items()}
+    return outside | {m: heads[m] for m in cycle} | {enters[head]: head}
+
+
+def _cycle(heads: dict[int, int]) -> dict[int, int]:
+    """The nodes of some cycle, in order; none if every node reaches the root."""
     done = {0}
     for start in heads:
         path, node = {}, start
@@ -287,27 +290,6 @@ def _cycle(heads: dict[int, int]) -> list[int]:
             path[node] = len(path)
             node = heads[node]
         if node in path:
-            return list(path)[path[node] :]
+            return {m: i for m, i in path.items() if i >= path[node]}
         done |= path.keys()
-    return []
-
-
-def _contract(arcs: Arcs, heads: dict[int, int], node: int) -> _Contraction:
-    """Make one node of a cycle, in place; an arc into it is worth its gain over the arc that it replaces."""
-    into: dict[int, Weight] = {}
-    enters: dict[int, int] = {}
-    leaves: dict[int, int] = {}
-    for m, inside in heads.items():
-        row = arcs.pop(m)
-        number, score = row[inside]
-        for h, weight in row.items():
-            gain = (weight[0] - number, weight[1] - score)
-            if h not in heads and (h not in into or gain > into[h]):
-                into[h], enters[h] = gain, m
-    for m, row in arcs.items():
-        choices = {u: row.pop(u) for u in heads if u in row}
-        if choices:
-            leaves[m] = max(choices, key=choices.__getitem__)
-            row[node] = choices[leaves[m]]
-    arcs[node] = into
-    return _Contraction(node, heads, enters, leaves)
+    return {}
