@@ -20,6 +20,7 @@
 #   shards FOLDER            prints the word for all shards of prepared data, read when the command runs
 #   shared NAME COMMAND      a training or a search that several cells take: sets $shared, the folder that it writes
 #   fairseq-... seqstruct python ...     steps, run from the root of the repository; ${cpu[@]} is --cpu but at paper
+#   translate, prepare_strings, validate_strings, baseline     commands that several recipes have, see below
 #   score_translation, record_translation FILE.json ...   the score of $out/generate-test.txt, and the record of a translation
 #   record METRIC[UNIT]=FILE:KEY ... FILE.json ...       (see `seqstruct record --help`)
 
@@ -87,6 +88,25 @@ record() { _emit record "$@"; }
 baseline() {
     seqstruct baseline "$1" "$data" "${@:2}" --out "$out/baseline.json"
     record baseline.json
+}
+
+# NAME LANGUAGE: strings to train on, to validate on and of each test length, as many as $counts says, of $lengths
+prepare_strings() {
+    prepare "$1" seqstruct prepare cfl "$2" --train "${counts[0]}" --valid "${counts[1]}" \
+        --test-per-length "${counts[2]}" --lengths "${lengths[0]}" --test-lengths "${lengths[1]}" --seed "$seed"
+}
+
+# SUBSETS: the cross-entropy of strings above the true distribution, by length, in validate.log
+validate_strings() {
+    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
+        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset "$1" --batch-size 100 \
+        --log-format json "${cpu[@]}"
+}
+
+# SUBSET FOLDER CHECKPOINT OPTION ...: the subset of a prepared pair of languages, translated
+translate() {
+    fairseq-generate "$data/bin" --user-dir seqstruct --path "$3" --gen-subset "$1" "${@:4}" --max-len-a 1.5 \
+        --max-len-b 10 --max-tokens 4000 --results-path "$2" "${cpu[@]}"
 }
 
 # $out/generate-test.txt by the corpus's own references; then that, the perplexity, size and speeds, and what is named

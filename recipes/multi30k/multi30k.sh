@@ -26,8 +26,7 @@ cell() {
     fairseq-hydra-train --config-dir configs/multi30k --config-name train row="$group" scale="$scale" \
         task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
     # --lenpen 1 divides a hypothesis's log-probability by its length, as appendix G.4 does
-    fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/checkpoints/checkpoint_best.pt" --gen-subset test \
-        --beam 4 --lenpen 1 --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    translate test "$out" "$out/checkpoints/checkpoint_best.pt" --beam 4 --lenpen 1
     seqstruct score --from-generate "$out/generate-test.txt" --subwords bpe --detokenize en \
         --references "$data/raw/test.en" --record "$out/score.json"
     record "validation_perplexity[perplexity]=train.log:valid_ppl@best" score.json

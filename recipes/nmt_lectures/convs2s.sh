@@ -31,8 +31,7 @@ cell() {
     if [[ "$row" == *copy ]]; then baseline copy --languages en "$target" --metrics tokenized_bleu bleu chrf; return; fi
     fairseq-hydra-train --config-dir configs/nmt_lectures --config-name published row="convs2s_en_$target" \
         training=convs2s "${tiny[@]}" task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
-    fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/checkpoints/checkpoint_best.pt" --gen-subset test \
-        --beam 5 --lenpen 1 --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    translate test "$out" "$out/checkpoints/checkpoint_best.pt" --beam 5 --lenpen 1
     score_translation
     record_translation score.json
 }

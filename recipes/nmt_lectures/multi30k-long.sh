@@ -29,8 +29,7 @@ at most $epochs epochs"
         fairseq-hydra-train --config-dir configs/nmt_lectures --config-name long scale="long_$scale" \
             task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
         seqstruct average "$out/checkpoints" --last "$last" --out "$out/averaged.pt"
-        fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/averaged.pt" --gen-subset test --beam 5 \
-            --lenpen 1 --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+        translate test "$out" "$out/averaged.pt" --beam 5 --lenpen 1
         text=(--from-generate "$out/generate-test.txt")
     fi
     seqstruct score "${text[@]}" --data "$data" --metrics tokenized_bleu bleu --lowercase \

@@ -81,8 +81,7 @@ cell() {
     done
     read -ra search <<<"${decode:+--task translation_gnmt $decode}"
     [[ -n "$decode" ]] || search=(--lenpen 1)
-    fairseq-generate "$data/bin" --user-dir seqstruct --path "$path" --gen-subset test "${search[@]}" --beam 5 \
-        --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    translate test "$out" "$path" "${search[@]}" --beam 5
     seqstruct score --from-generate "$out/generate-test.txt" --data "$data" --record "$out/score.json"
     case "$row" in
         Sutskever* | RNN\ enc* | ConvS2S | GNMT,* | *ensemble*) ;;

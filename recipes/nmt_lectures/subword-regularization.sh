@@ -39,9 +39,8 @@ cell() {
     if [[ "$row" == copy ]]; then baseline copy --languages en de --metrics tokenized_bleu bleu chrf; return; fi
     fairseq-hydra-train --config-dir configs/nmt_lectures --config-name published row="$group" training=gnmt \
         "${tiny[@]}" task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
-    fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/checkpoints/checkpoint_best.pt" --gen-subset test \
-        --task translation_gnmt --length-alpha 0.2 --coverage-beta 0.2 --beam 8 --max-len-a 1.5 --max-len-b 10 \
-        --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    translate test "$out" "$out/checkpoints/checkpoint_best.pt" --task translation_gnmt --length-alpha 0.2 \
+        --coverage-beta 0.2 --beam 8
     score_translation
     record_translation score.json
 }

@@ -42,8 +42,7 @@ cell() {
             row="$group" training=sutskever "${tiny[@]}" task.data="$data/bin" common.seed="$member"
         path="${path:+$path:}$shared/checkpoint_best.pt" logs="${logs:+$logs+}$shared/train.log"
     done
-    fairseq-generate "$data/bin" --user-dir seqstruct --path "$path" --gen-subset test --beam "$beam" --lenpen 0 \
-        --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    translate test "$out" "$path" --beam "$beam" --lenpen 0
     seqstruct score --from-generate "$out/generate-test.txt" --data "$data" --metrics tokenized_bleu bleu chrf \
         --record "$out/score.json"
     measured=("parameters[parameters]=$logs:parameters"

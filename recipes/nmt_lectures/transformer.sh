@@ -31,8 +31,7 @@ cell() {
     fairseq-hydra-train --config-dir configs/nmt_lectures --config-name published row="$group" training="$training" \
         "${tiny[@]}" task.data="$data/bin" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
     seqstruct average "$out/checkpoints" --last "$last" --out "$out/averaged.pt"
-    fairseq-generate "$data/bin" --user-dir seqstruct --path "$out/averaged.pt" --gen-subset test --beam 4 --lenpen 0.6 \
-        --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out" "${cpu[@]}"
+    translate test "$out" "$out/averaged.pt" --beam 4 --lenpen 0.6
     score_translation
     record_translation score.json
 }

@@ -28,8 +28,7 @@ copied() {
 
 # BLEU of a checkpoint on a subset, under the names given
 scored() {
-    log="$1.log" fairseq-generate "$data/bin" --user-dir seqstruct --path "$3" --gen-subset "$2" --beam "$beam" \
-        --lenpen 0.6 --max-len-a 1.5 --max-len-b 10 --max-tokens 4000 --results-path "$out/$1" "${cpu[@]}"
+    log="$1.log" translate "$2" "$out/$1" "$3" --beam "$beam" --lenpen 0.6
     seqstruct score --from-generate "$out/$1/generate-$2.txt" --data "$data" --subset "$2" --metrics bleu \
         --record "$out/$1.json" "${@:4}"
     measured+=("$1.json")

@@ -6,14 +6,11 @@ paper=stack_attention table=demo family="stack attention language models" licenc
 rows=("dyck Tf" "dyck Tf+Nd" "dyck Tf+Sup") # the longest of the stacks does not start last
 
 cell() {
-    dataset="dyck, 5000 strings of length 5 to 20" minutes=2 disk=5
-    prepare "demo-seed$seed" seqstruct prepare cfl dyck --train 5000 --valid 500 --test-per-length 100 \
-        --lengths 5:20 --test-lengths 5:20 --seed "$seed"
+    dataset="dyck, 5000 strings of length 5 to 20" minutes=2 disk=5 counts=(5000 500 100) lengths=(5:20 5:20)
+    prepare_strings "demo-seed$seed" dyck
     fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$(slug "${row#* }")" \
         scale=demo schedule=demo task.data="$data" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
-    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
-        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset test --batch-size 100 \
-        --log-format json "${cpu[@]}"
+    validate_strings test
     record "test_cross_entropy_difference[nats per symbol]=validate.log:test_difference/string length"
 }
 

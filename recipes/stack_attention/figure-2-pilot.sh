@@ -17,16 +17,12 @@ cell() {
     case "$model" in Tf+Nd) slower=1.9 ;; LSTM) slower=0.4 ;; LSTM+Nd) slower=3 ;; *) slower=1 ;; esac
     minutes="$(times "$minutes" "$slower")"
     dataset="marked-reversal, ${counts[0]} strings of length ${lengths[0]/:/ to }, test to ${lengths[1]#*:}, 2 epochs"
-    prepare "marked-reversal-$scale-seed$seed" seqstruct prepare cfl marked-reversal --train "${counts[0]}" \
-        --valid "${counts[1]}" --test-per-length "${counts[2]}" --lengths "${lengths[0]}" \
-        --test-lengths "${lengths[1]}" --seed "$seed"
+    prepare_strings "marked-reversal-$scale-seed$seed" marked-reversal
     [[ "$row" != 5-gram ]] || { baseline 5-gram; return; }
     fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$(slug "$model")" \
         scale="$scale" epochs=pilot "optimization.lr=[${row#*=}]" task.data="$data" common.seed="$seed" \
         checkpoint.save_dir="$out/checkpoints"
-    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
-        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset valid --batch-size 100 \
-        --log-format json "${cpu[@]}"
+    validate_strings valid
     record "validation_cross_entropy_difference[nats per symbol]=validate.log:valid_difference/string length"
 }
 

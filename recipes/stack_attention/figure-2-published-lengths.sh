@@ -19,17 +19,13 @@ cell() {
     [[ "$model" != Tf+Nd ]] || minutes="$(times "$minutes" 1.9)"
     dataset="$language, ${counts[0]} strings of length ${lengths[0]/:/ to }, test to ${lengths[1]#*:}"
     [[ "$scale" != small ]] || dataset+=", at most 12 epochs (published: 200, learning rate drawn for each run)"
-    prepare "$language-lengths-$scale-seed$seed" seqstruct prepare cfl "$language" --train "${counts[0]}" \
-        --valid "${counts[1]}" --test-per-length "${counts[2]}" --lengths "${lengths[0]}" \
-        --test-lengths "${lengths[1]}" --seed "$seed"
+    prepare_strings "$language-lengths-$scale-seed$seed" "$language"
     [[ "$model" != 5-gram ]] || { baseline 5-gram; return; }
     group="$(slug "$model")"
     [[ "$row" != "hardest-cfl Tf+Nd" ]] || group+=3
     fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$group" "${limits[@]}" \
         task.data="$data" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
-    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
-        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset valid,test --batch-size 100 \
-        --log-format json "${cpu[@]}"
+    validate_strings valid,test
     record "validation_cross_entropy_difference[nats per symbol]=validate.log:valid_difference/string length" \
         "test_cross_entropy_difference[nats per symbol]=validate.log:test_difference/string length"
 }

@@ -26,9 +26,7 @@ cell() {
     [[ "$scale" == paper ]] || dataset+=" (published: 10000 of length 40 to 80, test to 100, 200 epochs)"
     case "$model" in Tf+Nd) slower=1.9 ;; LSTM) slower=0.4 ;; LSTM+Nd) slower=3 ;; *) slower=1 ;; esac
     minutes="$(times "$minutes" "$slower")"
-    prepare "$language-$scale-seed$seed" seqstruct prepare cfl "$language" --train "${counts[0]}" \
-        --valid "${counts[1]}" --test-per-length "${counts[2]}" --lengths "${lengths[0]}" \
-        --test-lengths "${lengths[1]}" --seed "$seed"
+    prepare_strings "$language-$scale-seed$seed" "$language"
     [[ "$model" != 5-gram ]] || { baseline 5-gram; return; }
     group="$(slug "$model")"
     case "$model $language" in *Nd\ padded-reversal | *Nd\ hardest-cfl) group+=3 ;; esac
@@ -36,9 +34,7 @@ cell() {
     [[ "$scale" != paper ]] || rate=("optimization.lr=[$(log_uniform lr 0.0005 0.01)]")
     fairseq-hydra-train --config-dir configs/stack_attention/cfl --config-name train row="$group" scale="$scale" \
         "${rate[@]}" task.data="$data" common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
-    fairseq-validate "$data" --user-dir seqstruct --task cfl_language_modeling --criterion cfl_cross_entropy \
-        --report-by-length --path "$out/checkpoints/checkpoint_best.pt" --valid-subset valid,test --batch-size 100 \
-        --log-format json "${cpu[@]}"
+    validate_strings valid,test
     case "$language" in
         marked-reversal) string="0 1 1 0 1 0 0 1 1 1 # 1 1 1 0 0 1 0 1 1 0" ;;
         dyck) string="[ ( ( ) [ ] ) ] ( [ ( ) ] ) [ ( [ ] ) ]" ;;
