@@ -62,3 +62,13 @@ def test_public_docstrings_say_something():
                 name = getattr(node, "name", path.stem)
                 docstring = None if re.match(r"_(?!_)", name) else ast.get_docstring(node)
                 assert docstring is None or says_something(name, docstring), f"{path}: {name}: {docstring!r}"
+
+
+def test_no_two_classes_have_one_name():
+    found = {}
+    for path in tracked():
+        if path.suffix == ".py" and ROOT / "seqstruct" in path.parents:
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}

@@ -23,7 +23,7 @@ from seqstruct.ops.workspace import Loan
 Parts = tuple[Tensor, ...]  # one tensor for each kind of log potentials, the batch first
 
 
-class Pass(NamedTuple):
+class FirstPass(NamedTuple):
     """What the first pass finds, float64.
 
     marginals: in the shapes of the potentials; log_partition: B; exact: B bool, the rows for which both are right.
@@ -46,7 +46,7 @@ class Family(Protocol):
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         """What the semiring says of all structures, B, from log potentials in float64; differentiable."""
 
-    def first_pass(self, potentials: Parts, need_total: bool) -> Pass:
+    def first_pass(self, potentials: Parts, need_total: bool) -> FirstPass:
         """From potentials of any floating type; without need_total the log-partition may say nothing."""
 
     def second_pass(self, kept: Any, loan: Loan | None, direction: tuple[Tensor | None, ...]) -> Parts:
@@ -117,7 +117,7 @@ def by_autograd(total: Callable[..., Tensor], *potentials: Tensor) -> tuple[Tens
     return (found, derivatives) if wanted else (found.detach(), derivatives)
 
 
-def _scaled(family: Family, potentials: Parts, need_total: bool) -> tuple[Pass, Tensor | None]:
+def _scaled(family: Family, potentials: Parts, need_total: bool) -> tuple[FirstPass, Tensor | None]:
     """The first pass, and the rows that it does not do, R long, where marginals are 0; None if it does all."""
     with torch.no_grad():
         done = family.first_pass(potentials, need_total)
@@ -139,7 +139,7 @@ def _check(total: Tensor, family: Family, potentials: Parts) -> None:
 
 class _Marginals(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, family: Family, done: Pass, rows: Tensor | None, *potentials: Tensor) -> Parts:
+    def forward(ctx, family: Family, done: FirstPass, rows: Tensor | None, *potentials: Tensor) -> Parts:
         ctx.family, ctx.loan, ctx.kept = family, done.loan, type(done.kept)
         ctx.save_for_backward(rows, *done.kept)
         ctx.set_materialize_grads(False)
@@ -162,7 +162,7 @@ class _LogPartition(torch.autograd.Function):
     """Its gradient is the marginals, as a function of the potentials where a second derivative is wanted."""
 
     @staticmethod
-    def forward(ctx, family: Family, done: Pass, rows: Tensor | None, *potentials: Tensor) -> Tensor:
+    def forward(ctx, family: Family, done: FirstPass, rows: Tensor | None, *potentials: Tensor) -> Tensor:
         ctx.family, dtype = family, potentials[0].dtype
         ctx.save_for_backward(*potentials, *(x.to(dtype) for x in done.marginals))
         return done.log_partition.to(dtype)

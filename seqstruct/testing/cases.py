@@ -126,7 +126,7 @@ def build(case: Case, generator: torch.Generator, dtype: torch.dtype = torch.flo
     return attention
 
 
-class Inputs(NamedTuple):
+class DrawnInputs(NamedTuple):
     """query B T C and memory B S C; one tensor at self-attention sites."""
 
     query: Tensor
@@ -135,20 +135,20 @@ class Inputs(NamedTuple):
 
 def inputs(
     case: Case, generator: torch.Generator, batch: int = BATCH, length: int = LENGTH, source: int = SOURCE
-) -> Inputs:
+) -> DrawnInputs:
     """Random float64 inputs that require gradients."""
     query = torch.randn(batch, length, DIM, generator=generator, dtype=torch.float64).requires_grad_()
     if case.site is not Site.CROSS:
-        return Inputs(query, query)
+        return DrawnInputs(query, query)
     memory = torch.randn(batch, source, MEMORY_DIM, generator=generator, dtype=torch.float64)
-    return Inputs(query, memory.requires_grad_())
+    return DrawnInputs(query, memory.requires_grad_())
 
 
-def in_type(case: Case, generator: torch.Generator, dtype: torch.dtype, times: float = 1.0) -> Inputs:
+def in_type(case: Case, generator: torch.Generator, dtype: torch.dtype, times: float = 1.0) -> DrawnInputs:
     """Inputs of a type, which require gradients."""
     query, memory = inputs(case, generator)
     scaled = (times * query.detach()).to(dtype).requires_grad_()
-    return Inputs(scaled, scaled if memory is query else (times * memory.detach()).to(dtype).requires_grad_())
+    return DrawnInputs(scaled, scaled if memory is query else (times * memory.detach()).to(dtype).requires_grad_())
 
 
 def stepwise(

@@ -13,7 +13,7 @@ from seqstruct.testing.cases import (
     LONG,
     TOLERANCE,
     Case,
-    Inputs,
+    DrawnInputs,
     build,
     distinct,
     gradients,
@@ -34,7 +34,7 @@ def smaller_still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bigbird, "PERIOD", 8)
 
 
-def long_inputs(case: Case, generator: torch.Generator) -> Inputs:
+def long_inputs(case: Case, generator: torch.Generator) -> DrawnInputs:
     return inputs(case, generator, BATCH, LENGTH if case.site is Site.CROSS else LONG, LONG)
 
 

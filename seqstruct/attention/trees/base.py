@@ -17,7 +17,7 @@ from seqstruct.ops.rows import Rows
 from seqstruct.ops.softmax import weighted_values
 
 
-class Tree(NamedTuple):
+class RowTrees(NamedTuple):
     """One distribution over trees, or one tree, for each row, padding last.
 
     parents: B n+1 n+1, the probability that word m (axis 2) has the head h (axis 1); zero at padding.
@@ -88,7 +88,7 @@ class TreeAttention(ArcAttention):
         learned = self.root_has_value and not config.root_token
         self.root_value = nn.Parameter(torch.zeros(shape.value_dim)) if learned else None
 
-    def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> Tree:
+    def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> RowTrees:
         """The trees of `attend`'s arguments."""
         raise TypeError(f"{type(self).__name__} defines no trees")
 

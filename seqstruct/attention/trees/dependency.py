@@ -21,7 +21,7 @@ from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer
-from seqstruct.attention.trees.base import Tree, TreeAttention
+from seqstruct.attention.trees.base import RowTrees, TreeAttention
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.trees import GRADIENTS, dependency_argmax, projective_best_tree, projective_log_partition
 
@@ -47,14 +47,14 @@ class DependencyAttention(TreeAttention):
             shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=not config.root_token
         )
 
-    def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> Tree:
+    def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> RowTrees:
         """The distribution.  Raises ValueError on a score that is NaN; its place counts real tokens, the root is 0."""
         arcs, padding_mask, single_root = self.scorer(key, rows), self.words(rows), self.config.single_root
         heads = projective_best_tree(arcs, padding_mask, single_root=single_root).heads if need_heads else None
         parents = dependency_argmax(
             arcs, padding_mask, gradient=self.config.gradient, step_size=self.config.step_size, single_root=single_root
         )
-        return Tree(parents, heads)
+        return RowTrees(parents, heads)
 
     def log_likelihood(self, key: Tensor, heads: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         """Log-probability of one tree for each row, B, in nats, to train the scorer on a parser's trees.

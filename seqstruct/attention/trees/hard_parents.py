@@ -17,7 +17,7 @@ from torch.nn.functional import one_hot, pad
 from seqstruct.attention.base import Site
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.attention.trees.base import Tree, TreeAttention
+from seqstruct.attention.trees.base import RowTrees, TreeAttention
 from seqstruct.attention.trees.dependency import word_heads
 from seqstruct.ops.rows import Rows
 
@@ -33,7 +33,7 @@ class HardParentsAttention(TreeAttention):
         without_heads: str = option("refuse", among=WITHOUT_HEADS)  # chain: where no heads are given, the token before
         root_token: bool = False  # the first token of each sentence is the root symbol
 
-    def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> Tree:
+    def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> RowTrees:
         """The given trees.  Raises ValueError without heads, or if one is not a word of its row."""
         n = key.size(1) - self.config.root_token
         if given is not None:
@@ -47,4 +47,4 @@ class HardParentsAttention(TreeAttention):
         if padding_mask is not None:
             parents = parents.masked_fill(pad(padding_mask, (1, 0)).unsqueeze(1), 0.0)
             heads = heads.masked_fill(padding_mask, -1)
-        return Tree(parents, heads if need_heads else None)
+        return RowTrees(parents, heads if need_heads else None)

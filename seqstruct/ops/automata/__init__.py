@@ -10,7 +10,7 @@ Axis letters: B batch, T positions, Q states, V symbols, d features; `*` leading
 """
 
 from seqstruct.ops.automata.families import (
-    Gate,
+    GateWeights,
     affine_automaton,
     elman_automaton,
     interpolated_automaton,
@@ -32,7 +32,7 @@ __all__ = [
     "MAX_PLUS",
     "PATTERNS",
     "Arc",
-    "Gate",
+    "GateWeights",
     "Path",
     "Prefixes",
     "Rational",

@@ -100,7 +100,7 @@ def affine_automaton(matrices: Tensor, offsets: Tensor, initial: Tensor | None =
     return wfsa(2 * d, arcs, initial=starts, final={j: chosen[j] for j in range(d)}, semiring=RealSemiring())
 
 
-class Gate(NamedTuple):
+class GateWeights(NamedTuple):
     """What a gate or an input reads: weight d C of the word vector, bias d, previous d C of the word vector before.
 
     state: d d, of the state before.  No rational recurrence has it.
@@ -112,19 +112,19 @@ class Gate(NamedTuple):
     state: Tensor | None = None
 
 
-def sru_automaton(vectors: Tensor, candidate: Gate, forget: Gate) -> Wfsa:
+def sru_automaton(vectors: Tensor, candidate: GateWeights, forget: GateWeights) -> Wfsa:
     """Simple recurrent unit in its first version, and T-RNN: c_t = f c_{t-1} + (1 - f) W x_t.  vectors: V C."""
     gates = _of_symbol("SRU", vectors, forget).sigmoid()
     inputs = (1 - gates) * _of_symbol("SRU", vectors, candidate)
     return pattern_automaton([inputs], [gates], RealSemiring())
 
 
-def scrn_automaton(vectors: Tensor, candidate: Gate, alpha: float) -> Wfsa:
+def scrn_automaton(vectors: Tensor, candidate: GateWeights, alpha: float) -> Wfsa:
     """Context units of the structurally constrained network: c_t = alpha c_{t-1} + (1 - alpha) W x_t."""
     return pattern_automaton([(1 - alpha) * _of_symbol("SCRN", vectors, candidate)], [alpha], RealSemiring())
 
 
-def rcnn_automaton(vectors: Tensor, candidates: Sequence[Gate], decay: Gate | float) -> Wfsa:
+def rcnn_automaton(vectors: Tensor, candidates: Sequence[GateWeights], decay: GateWeights | float) -> Wfsa:
     """Recurrent convolution over n-grams: cj_t = l cj_{t-1} + c(j-1)_{t-1} (1 - l) W_j x_t, l a constant or a gate.
 
     Raises ValueError where the gate reads the state (proposition 14 does not hold then, section 6.4.3).
@@ -134,25 +134,25 @@ def rcnn_automaton(vectors: Tensor, candidates: Sequence[Gate], decay: Gate | fl
     return pattern_automaton(inputs, [gates] * len(inputs), RealSemiring())
 
 
-def qrnn_automaton(vectors: Tensor, candidate: Gate, forget: Gate) -> Wfsa:
+def qrnn_automaton(vectors: Tensor, candidate: GateWeights, forget: GateWeights) -> Wfsa:
     """Quasi-recurrent network of window 2: c_t = f c_{t-1} + (1 - f) tanh(z), gate and z of two words."""
     gates = _of_pair("QRNN", vectors, forget).sigmoid()
     return window_automaton((1 - gates) * _of_pair("QRNN", vectors, candidate).tanh(), gates, RealSemiring())
 
 
-def t_lstm_automaton(vectors: Tensor, candidate: Gate, enter: Gate, forget: Gate) -> Wfsa:
+def t_lstm_automaton(vectors: Tensor, candidate: GateWeights, enter: GateWeights, forget: GateWeights) -> Wfsa:
     """Strongly typed LSTM: c_t = f c_{t-1} + i W x_t, gates of two words."""
     inputs = _of_pair("T-LSTM", vectors, enter).sigmoid() * _of_pair("T-LSTM", vectors, candidate)
     return window_automaton(inputs, _of_pair("T-LSTM", vectors, forget).sigmoid(), RealSemiring())
 
 
-def t_gru_automaton(vectors: Tensor, candidate: Gate, output: Gate, forget: Gate) -> Wfsa:
+def t_gru_automaton(vectors: Tensor, candidate: GateWeights, output: GateWeights, forget: GateWeights) -> Wfsa:
     """Strongly typed GRU: c_t = f c_{t-1} + tanh(o) W x_t, f a sigmoid, both of two words."""
     inputs = _of_pair("T-GRU", vectors, output).tanh() * _of_pair("T-GRU", vectors, candidate)
     return window_automaton(inputs, _of_pair("T-GRU", vectors, forget).sigmoid(), RealSemiring())
 
 
-def elman_automaton(vectors: Tensor, recurrent: Tensor, candidate: Gate, initial: Tensor | None = None) -> Wfsa:
+def elman_automaton(vectors: Tensor, recurrent: Tensor, candidate: GateWeights, initial: Tensor | None = None) -> Wfsa:
     """Elman network without a nonlinearity: c_t = W_c c_{t-1} + W x_t + b (corollary 16).  recurrent: d d."""
     offsets = _of_symbol("Elman", vectors, candidate).T
     return affine_automaton(recurrent.expand(len(vectors), -1, -1), offsets, initial)
@@ -169,7 +169,7 @@ def _one(semiring: LogSemiring, like: Tensor) -> Tensor:
     return semiring.one((), like)[0]
 
 
-def _of_symbol(model: str, vectors: Tensor, gate: Gate) -> Tensor:
+def _of_symbol(model: str, vectors: Tensor, gate: GateWeights) -> Tensor:
     """d V."""
     _refuse_state(model, gate)
     if gate.previous is not None:
@@ -178,7 +178,7 @@ def _of_symbol(model: str, vectors: Tensor, gate: Gate) -> Tensor:
     return found if gate.bias is None else found + gate.bias.unsqueeze(-1)
 
 
-def _of_pair(model: str, vectors: Tensor, gate: Gate) -> Tensor:
+def _of_pair(model: str, vectors: Tensor, gate: GateWeights) -> Tensor:
     """d V V, [a, b] of word b after a."""
     _refuse_state(model, gate)
     found = (gate.weight @ vectors.T).unsqueeze(-2)
@@ -189,6 +189,6 @@ def _of_pair(model: str, vectors: Tensor, gate: Gate) -> Tensor:
     return found.expand(-1, len(vectors), -1)
 
 
-def _refuse_state(model: str, gate: Gate) -> None:
+def _refuse_state(model: str, gate: GateWeights) -> None:
     if gate.state is not None:
         raise ValueError(f"{model}: a gate that reads the state makes a recurrence that is not rational; no automaton")

@@ -28,7 +28,7 @@ from torch import Tensor
 from seqstruct.ops.chains.naive import chain_total
 from seqstruct.ops.chains.scaled import scaled_chain, scaled_chain_tangent
 from seqstruct.ops.log_potentials import leveled, refuse_what_is_no_number
-from seqstruct.ops.marginals import Pass, copies, log_partition, marginals, structure
+from seqstruct.ops.marginals import FirstPass, copies, log_partition, marginals, structure
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
 
@@ -115,7 +115,7 @@ class _Paths(NamedTuple):
         scale = semiring.lift(of_states.sum(1) + of_steps.sum(1))
         return semiring.value(semiring.times(chain_total(unary, edge, semiring), scale))
 
-    def first_pass(self, potentials: tuple[Tensor, ...], need_total: bool) -> Pass:
+    def first_pass(self, potentials: tuple[Tensor, ...], need_total: bool) -> FirstPass:
         """In scaled probability space."""
         real = self.rows.real
         done = scaled_chain(*_idle(*potentials, real), need_total)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from seqstruct.ops.chains.scan import KeptOfScan, ScanSpace, scan, scan_tangent
 from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, level_
-from seqstruct.ops.marginals import Pass
+from seqstruct.ops.marginals import FirstPass
 from seqstruct.ops.workspace import Loan
 
 RANGE_OF_SWEEP = 1e140
@@ -35,7 +35,7 @@ class KeptOfSweep(NamedTuple):
     node: Tensor
 
 
-def scaled_chain(unary: Tensor, edge: Tensor, need_total: bool = True) -> Pass:
+def scaled_chain(unary: Tensor, edge: Tensor, need_total: bool = True) -> FirstPass:
     """The first pass, from log potentials unary B N C and edge B N-1 C C, N >= 1, of any floating type.
 
     need_total: whether the log-partition is wanted; without it, that field may say nothing.
@@ -59,7 +59,7 @@ def _centred(direction: Tensor, marginals: Tensor, dims: tuple[int, ...]) -> Ten
     return direction - (direction * marginals).sum(dims, keepdim=True)
 
 
-def _sweep(unary: Tensor, edge: Tensor) -> Pass:
+def _sweep(unary: Tensor, edge: Tensor) -> FirstPass:
     """Forward, then backward, a batched product a step."""
     M = edge.size(1)
     first, matrices, states = (x.to(torch.float64, copy=True) for x in (unary[:, 0], edge, unary[:, 1:]))
@@ -83,7 +83,7 @@ def _sweep(unary: Tensor, edge: Tensor) -> Pass:
     log_partition = sums.log().sum(1) + of_both.sum(1) + scale
     exact = (beta.amax((1, 2)) <= RANGE_OF_SWEEP) & (sums.amin(1) >= 1 / RANGE_OF_SWEEP)
     exact &= (of_both >= -LARGEST_POTENTIAL).all(1)
-    return Pass((node, step), log_partition, exact, KeptOfSweep(matrices, alpha, beta, step, node), None)
+    return FirstPass((node, step), log_partition, exact, KeptOfSweep(matrices, alpha, beta, step, node), None)
 
 
 def _sweep_tangent(kept: KeptOfSweep, unary: Tensor | None, edge: Tensor) -> tuple[Tensor, Tensor]:

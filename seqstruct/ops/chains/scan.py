@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, level_
-from seqstruct.ops.marginals import Pass
+from seqstruct.ops.marginals import FirstPass
 from seqstruct.ops.workspace import Loan, Pool
 
 SMALLEST_TOTAL = 1e-285
@@ -171,7 +171,7 @@ class KeptOfScan(NamedTuple):
     inverse: Tensor
 
 
-def scan(unary: Tensor, edge: Tensor, need_total: bool) -> Pass:
+def scan(unary: Tensor, edge: Tensor, need_total: bool) -> FirstPass:
     """From log potentials unary B N C and edge B N-1 C C, N >= 2, of any floating type.
 
     O(B N C^3) time, O(B N C^2) memory.
@@ -201,7 +201,7 @@ def scan(unary: Tensor, edge: Tensor, need_total: bool) -> Pass:
     inverse = around.clamp_(min=SMALLEST_TOTAL).reciprocal_()
     step.mul_(inverse)
     kept = KeptOfScan(space.buffer, step, alpha, beta, inverse)
-    return Pass(_batch_first(step), log_partition, exact, kept, loan)
+    return FirstPass(_batch_first(step), log_partition, exact, kept, loan)
 
 
 def _fill(tree: _Tree, states: int) -> None:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.log_potentials import leveled
-from seqstruct.ops.marginals import Pass, copies, entropy, log_partition, marginals, structure
+from seqstruct.ops.marginals import FirstPass, copies, entropy, log_partition, marginals, structure
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
 from seqstruct.ops.trees.layout import BestTree, aligned_arcs, heads_of, level_root, masked_arcs, refuse_arcs
@@ -93,7 +93,7 @@ class _Trees(NamedTuple):
         found = projective_total(elements, lengths, self.single_root, semiring)
         return semiring.value(semiring.times(found, semiring.lift(scale + levels.sum(1))))
 
-    def first_pass(self, potentials: tuple[Tensor, ...], need_total: bool) -> Pass:
+    def first_pass(self, potentials: tuple[Tensor, ...], need_total: bool) -> FirstPass:
         """In scaled probability space."""
         arcs, lengths, scale = self._masked(*potentials)
         done = scaled_trees(arcs, lengths, self.single_root)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.marginals import Pass
+from seqstruct.ops.marginals import FirstPass
 from seqstruct.ops.trees.layout import by_arc, windows_of_adjoints, windows_of_arcs, windows_of_values
 from seqstruct.ops.workspace import Loan, Pool
 
@@ -112,7 +112,7 @@ class KeptOfTrees(NamedTuple):
     top: Tensor
 
 
-def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> Pass:
+def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> FirstPass:
     """The first pass: inside and outside.
 
     arcs: B N N log potentials, float64, -inf where there is no arc; lengths: B, the words of each row.
@@ -142,7 +142,7 @@ def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> Pass:
         scale = scale - lengths * factor
     marginals = by_arc(values[1, 0] * adjoint[0, 0], values[0, 2] * adjoint[1, 2])
     kept = KeptOfTrees(space.buffer, inverse, marginals, top)
-    return Pass((marginals,), partition.log() + scale, exact, kept, loan)
+    return FirstPass((marginals,), partition.log() + scale, exact, kept, loan)
 
 
 def scaled_trees_tangent(kept: KeptOfTrees, loan: Loan[TreeSpace], direction: Tensor, single_root: bool) -> Tensor:

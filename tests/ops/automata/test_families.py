@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from seqstruct.ops.automata import (
-    Gate,
+    GateWeights,
     affine_automaton,
     best_path,
     elman_automaton,
@@ -36,7 +36,7 @@ def draw(generator):
 
 @pytest.fixture()
 def gate(draw):
-    return lambda previous=False: Gate(draw(D, C), draw(D), draw(D, C) if previous else None)
+    return lambda previous=False: GateWeights(draw(D, C), draw(D), draw(D, C) if previous else None)
 
 
 @pytest.fixture()
@@ -157,7 +157,7 @@ def test_isan_and_linear_elman(draw, gate, symbols, carried):
 
 
 def test_a_gate_that_reads_the_state_is_refused(draw, gate):
-    vectors, reading = draw(V, C), Gate(draw(D, C), draw(D), None, draw(D, D))
+    vectors, reading = draw(V, C), GateWeights(draw(D, C), draw(D), None, draw(D, D))
     for model, build in {
         "RCNN": lambda: rcnn_automaton(vectors, [gate(), gate()], reading),
         "SRU": lambda: sru_automaton(vectors, gate(), reading),
