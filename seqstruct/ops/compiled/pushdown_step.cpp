@@ -22,10 +22,10 @@ struct Table {
 
   Table(Index batch, Index states, Index symbols, Index size, Index chunk, Index times, Index room, Index after)
       : batch(batch), states(states), symbols(symbols), size(size), times(times), room(room) {
-    Index at = 0;
-    for (Index t = 0; t < after; ++t, at += states * strides.back()) {
-      offsets.push_back(at);
-      strides.push_back(lined(width(std::min((t / chunk + 1) * chunk, times) - 1)));
+    offsets.reserve(after), strides.reserve(after);
+    for (Index t = 0, at = 0; t < after;) {
+      const Index stop = std::min(t + chunk, times), wide = lined(width(stop - 1));
+      for (; t < std::min(stop, after); ++t, at += states * wide) offsets.push_back(at), strides.push_back(wide);
     }
   }
   Index top() const { return states * symbols; }
@@ -36,7 +36,8 @@ struct Table {
   Index wide(Index t) const { return lined(width(t)); }
   Index stride(Index t) const { return strides[t]; }
   bool shared(Index t) const { return batch * top() * t * width(t) / 2 >= SHARED; }
-  Real* row(Real* table, Index b, Index y, Index t) const { return table + (b * symbols + y) * room + offsets[t]; }
+  Real* of(Real* table, Index b) const { return table + b * symbols * room; }
+  Real* row(Real* table, Index b, Index y, Index t) const { return of(table, b) + y * room + offsets[t]; }
 
   // Of a tape: what row (t, q) of the table is multiplied by for later times, from t + 2 on, states x states numbers.
   Real* link(Real* links, Index b, Index y, Index t) const {
@@ -45,10 +46,11 @@ struct Table {
   }
 };
 
-// A row of some table, as far as it has been filled, and the numbers that it is multiplied by for each result.
+// A row of some table, as far as it has been filled and as there are zeros behind that, and the numbers that it is
+// multiplied by for each result.
 struct Row {
   const Real *data, *factors;
-  Index columns;
+  Index columns, readable;
 };
 
 // to[r] += sum over rows of factors[r] data, for columns from `begin` to `end`.
@@ -78,8 +80,10 @@ template <int R>
 void add_rows_to(Index begin, const std::vector<Row>& rows, Real* const* to) {
   std::size_t i = 0;
   for (; i + PANEL <= rows.size(); i += PANEL) {
-    add_panel<PANEL, R>(begin, rows[i].columns, &rows[i], to);
-    for (int n = 1; n < PANEL; ++n) add_panel<1, R>(rows[i].columns, rows[i + n].columns, &rows[i + n], to);
+    const Index common = std::min(rows[i].readable, rows[i + PANEL - 1].columns);
+    add_panel<PANEL, R>(begin, common, &rows[i], to);
+    for (int n = 1; n < PANEL; ++n)
+      if (rows[i + n].columns > common) add_panel<1, R>(common, rows[i + n].columns, &rows[i + n], to);
   }
   for (; i < rows.size(); ++i) add_panel<1, R>(begin, rows[i].columns, &rows[i], to);
 }
@@ -127,116 +131,135 @@ void inner_all(Index columns, Index rows, const Real* const* a, Index results, c
     }
 }
 
-// What a step is given, of which without controls weights and vectors are known, and what it gives.
+// What a step is given and what it gives.  order: where the controls stand that steps need one after the other, and
+// readings go by state first; null where they stand so, and readings go by symbol first.  weights .. links: what a tape
+// keeps; null in decoding.  Without controls weights and vectors are those of the step already.
 struct Step {
   Index done, kind;
   Real* table;
   const Real* controls;
+  const Index* order;
   Real *weights, *vectors, *landed, *links;
   const Real* totals;
   const bool* scaled;
   Real smallest, largest;
   Real *new_totals, *readings;
   bool* new_scaled;
+  std::vector<Index> before = {}, after = {};  // where the rows of the last column and of the new one begin
 };
 
-// For one sequence: the product of replace and pop with the last column, and gp for each symbol.
+// For one sequence: the product of replace and pop with the last column, gp for each symbol, and what a tape keeps.
 struct Scratch {
-  Real *moved, *gates;
+  Real *moved, *gates, *weights, *vector, *landed;
 
-  static Index gates_of(const Table& s, Index done) { return s.symbols * done * s.states * s.states; }
-  static Index count(const Table& s, Index done) { return s.kept() * s.wide(done) + lined(gates_of(s, done)); }
-  Scratch(const Table& s, Index done, Real* from, Index b)
-      : moved(from + b * count(s, done)), gates(moved + s.kept() * s.wide(done)) {}
+  static Index moved_of(const Table& s, Index done) { return s.kept() * s.wide(done); }
+  static Index gates_of(const Table& s, Index done) { return lined(s.symbols * done * s.states * s.states); }
+  static Index count(const Table& s, Index done) {
+    return moved_of(s, done) + gates_of(s, done) + lined(s.count() + s.narrow() + s.top());
+  }
+  Scratch(const Table& s, const Step& step, Real* from, Index b)
+      : moved(from + b * count(s, step.done)), gates(moved + moved_of(s, step.done)),
+        weights(gates + gates_of(s, step.done)), vector(weights + s.count()), landed(vector + s.narrow()) {
+    if (!step.weights) return;
+    weights = step.weights + b * s.count(), vector = step.vectors + b * s.narrow(), landed = step.landed + b * s.top();
+  }
 };
 
 // Weights of one step, which sum to 1 / total, and the pushed vector behind a 1.
-void weigh(const Table& s, const Real* controls, Real total, Index kind, Real* weights, Real* vector) {
+void weigh(const Table& s, const Step& step, Index b, const Scratch& x) {
   const Index count = s.count();
-  const Real largest = *std::max_element(controls, controls + count);
+  const Real *controls = step.controls + b * (count + s.size), *pushed = controls + count;
+  const Real largest = *std::max_element(controls, pushed);
   Real all = 0;
-  for (Index i = 0; i < count; ++i) all += weights[i] = std::exp(controls[i] - largest);
-  for (Index i = 0; i < count; ++i) weights[i] /= all * total;
-  vector[0] = 1;
-  for (Index j = 0; j < s.size; ++j) {
-    const Real x = controls[count + j];
-    vector[1 + j] = kind == GIVEN ? x : kind == SIGMOID ? 1 / (1 + std::exp(-x)) : std::exp(std::min(x, LARGEST_EXPONENT));
-  }
+  for (Index i = 0; i < count; ++i) all += x.weights[i] = std::exp(controls[step.order ? step.order[i] : i] - largest);
+  for (Index i = 0; i < count; ++i) x.weights[i] /= all * step.totals[b];
+  x.vector[0] = 1;
+  for (Index j = 0; j < s.size; ++j)
+    x.vector[1 + j] = step.kind == GIVEN     ? pushed[j]
+                      : step.kind == SIGMOID ? 1 / (1 + std::exp(-pushed[j]))
+                                             : std::exp(std::min(pushed[j], LARGEST_EXPONENT));
 }
 
 void move(const Table& s, const Step& step, Index b, const Scratch& x) {
   const Index Q = s.states, top = s.top(), now = step.done, wide = s.wide(now);
-  std::vector<Index> rows;
-  for (Index i = 0; i < top; ++i) rows.push_back(i / Q * s.room + i % Q * s.stride(now));
-  product(s.kept(), wide, top, Plain{step.weights + b * s.count(), top}, Rows{s.row(step.table, b, 0, now), rows.data()},
-          x.moved, wide, false);
+  product(s.kept(), wide, top, Plain{x.weights, top}, Rows{s.of(step.table, b), step.before.data()}, x.moved, wide,
+          false);
+  Real* gate = x.gates;  // [q][r] for each symbol and time
   for (Index y = 0; y < s.symbols; ++y)
-    for (Index k = 0; k < now; ++k) {
+    for (Index k = 0; k < now; ++k, gate += Q * Q) {
       const Real* popped = x.moved + top * wide + s.narrow() + k * top + y * Q;
-      Real *gate = x.gates + (y * now + k) * Q * Q;  // [q][r]
-      Real* link = step.links ? s.link(step.links, b, y, k) + (now - 1 - k) * Q * Q : nullptr;  // [r][q]
-      for (Index r = 0; r < Q; ++r)
-        for (Index q = 0; q < Q; ++q) {
-          gate[q * Q + r] = popped[r * wide + q];
-          if (link) link[r * Q + q] = popped[r * wide + q];
-        }
+      for (Index q = 0; q < Q; ++q)
+        for (Index r = 0; r < Q; ++r) gate[q * Q + r] = popped[r * wide + q];
+      if (!step.links) continue;
+      Real* link = s.link(step.links, b, y, k) + (now - 1 - k) * Q * Q;
+      for (Index r = 0; r < Q; ++r) std::copy_n(popped + r * wide, Q, link + r * Q);
     }
 }
 
 // Columns `begin` to `end` of one symbol's product of gp with the rows of all times but the last.
-void add_table(const Table& s, const Step& step, Index b, Index y, Index begin, Index end, const Scratch& x) {
+void add_table(const Table& s, const Step& step, Index b, Index y, Index begin, Index end, const Scratch& x,
+               std::vector<Row>& rows, std::vector<Real*>& to) {
   const Index Q = s.states, now = step.done, wide = s.wide(now);
-  std::vector<Real*> to;
-  std::vector<Row> rows;
+  const Real *symbol = s.row(step.table, b, y, 0), *gate = x.gates + y * now * Q * Q;
+  rows.clear(), to.clear();
   for (Index r = 0; r < Q; ++r) to.push_back(x.moved + (y * Q + r) * wide);
-  for (Index k = 0; k < now; ++k)
-    for (Index q = 0; q < Q && s.wide(k) > begin; ++q)
-      rows.push_back({s.row(step.table, b, y, k) + q * s.stride(k), x.gates + ((y * now + k) * Q + q) * Q,
-                      std::min(s.wide(k), end)});
+  for (Index k = 0; k < now; ++k, gate += Q * Q) {
+    const Index columns = std::min(s.wide(k), end), stride = s.stride(k);
+    for (Index q = 0; q < Q && columns > begin; ++q)
+      rows.push_back({symbol + s.offsets[k] + q * stride, gate + q * Q, columns, stride});
+  }
   add_rows_to(begin, rows, Q, to.data());
 }
 
 // The new column into the table, its total and the readings; zeros where it is out of range.
 void finish(const Table& s, const Step& step, Index b, const Scratch& x) {
-  const Index Q = s.states, top = s.top(), now = step.done, wide = s.wide(now), width = s.width(now);
-  const Real *push = step.weights + b * s.count() + s.kept() * top, *vector = step.vectors + b * s.narrow();
-  Real total = 0, *landed = step.landed + b * top, *reading = step.readings + b * top * s.size;
-  const auto place = [&](Index i) { return s.row(step.table, b, i / Q, now + 1) + i % Q * s.stride(now + 1); };
+  const Index Q = s.states, top = s.top(), wide = s.wide(step.done), width = s.width(step.done);
+  const Real* push = x.weights + s.kept() * top;
+  Real total = 0, *table = s.of(step.table, b), *reading = step.readings + b * top * s.size;
   Index outside = 0;
   for (Index i = 0; i < top; ++i, push += top) {
     Real* row = x.moved + i * wide;
-    landed[i] = 0;
-    for (Index k = 0; k < top; ++k) landed[i] += push[k] * s.row(step.table, b, k / Q, now)[k % Q * s.stride(now)];
-    for (Index j = 0; j < s.narrow(); ++j) row[j] += landed[i] * vector[j];
+    x.landed[i] = 0;
+    for (Index k = 0; k < top; ++k) x.landed[i] += push[k] * table[step.before[k]];
+    for (Index j = 0; j < s.narrow(); ++j) row[j] += x.landed[i] * x.vector[j];
     total += row[0];
     for (Index j = s.narrow(); j < width; ++j) outside += !(row[j] <= step.largest);
     for (Index k = 0; k < top; ++k) outside += !(push[k] <= step.largest);
-    std::copy_n(row, width, place(i));
-    std::copy_n(push, top, place(i) + width);
+    std::copy_n(row, width, table + step.after[i]);
+    std::copy_n(push, top, table + step.after[i] + width);
   }
   const bool in_range = step.scaled[b] && !outside && total >= step.smallest;
   if (!in_range) {
     total = 1;
-    for (Index i = 0; i < top; ++i) std::fill_n(place(i), width + top, Real(0));
+    for (Index i = 0; i < top; ++i) std::fill_n(table + step.after[i], width + top, Real(0));
   }
-  for (Index i = 0; i < top; ++i)
-    for (Index j = 0; j < s.size; ++j) reading[i * s.size + j] = place(i)[1 + j] / total;
+  for (Index i = 0; i < top; ++i) {
+    const Index at = step.order ? i % Q * s.symbols + i / Q : i;
+    for (Index j = 0; j < s.size; ++j) reading[at * s.size + j] = table[step.after[i] + 1 + j] / total;
+  }
   step.new_totals[b] = total;
   step.new_scaled[b] = in_range;
 }
 
-void advance(Index threads, const Table& s, const Step& step) {
+void advance(Index threads, const Table& s, Step step) {
+  for (Index y = 0; y < s.symbols; ++y)
+    for (Index q = 0; q < s.states; ++q) {
+      step.before.push_back(y * s.room + s.offsets[step.done] + q * s.stride(step.done));
+      step.after.push_back(y * s.room + s.offsets[step.done + 1] + q * s.stride(step.done + 1));
+    }
   const Index wide = s.wide(step.done), pieces = threads > 1 ? (wide + PIECE - 1) / PIECE : 1;
   Buffer<Real> room(s.batch * Scratch::count(s, step.done));
 #pragma omp parallel num_threads(threads) if (s.shared(step.done))
   {
+    std::vector<Row> rows;
+    std::vector<Real*> to;
+    rows.reserve(step.done * s.states);
 #pragma omp for schedule(static)
     for (Index b = 0; b < s.batch; ++b) {
       if (!step.scaled[b]) continue;
-      if (step.controls)
-        weigh(s, step.controls + b * (s.count() + s.size), step.totals[b], step.kind, step.weights + b * s.count(),
-              step.vectors + b * s.narrow());
-      move(s, step, b, {s, step.done, room.get(), b});
+      const Scratch x(s, step, room.get(), b);
+      if (step.controls) weigh(s, step, b, x);
+      move(s, step, b, x);
     }
 #pragma omp for schedule(dynamic)
     for (Index i = 0; i < s.batch * s.symbols * pieces; ++i) {
@@ -244,10 +267,10 @@ void advance(Index threads, const Table& s, const Step& step) {
       const Index group = i % (s.batch * s.symbols), piece = i / (s.batch * s.symbols), b = group / s.symbols;
       if (step.scaled[b])
         add_table(s, step, b, group % s.symbols, piece * PIECE, pieces == 1 ? wide : std::min(wide, (piece + 1) * PIECE),
-                  {s, step.done, room.get(), b});
+                  {s, step, room.get(), b}, rows, to);
     }
 #pragma omp for schedule(static)
-    for (Index b = 0; b < s.batch; ++b) finish(s, step, b, {s, step.done, room.get(), b});
+    for (Index b = 0; b < s.batch; ++b) finish(s, step, b, {s, step, room.get(), b});
   }
 }
 
@@ -296,7 +319,7 @@ void retreat(const Table& s, Index b, Index now, const Real* grad, const Real* w
   std::vector<Real*> to(top);
   std::vector<Row> rows;
   for (Index i = 0; i < top; ++i) to[i] = adjoint + i * across;
-  for (Index i = 0; i < kept; ++i) rows.push_back({moved[i], weights + i * top, wide});
+  for (Index i = 0; i < kept; ++i) rows.push_back({moved[i], weights + i * top, wide, wide});
   add_rows_to(0, rows, top, to.data());
   for (Index i = 0; i < top; ++i)
     for (Index k = 0; k < top; ++k) adjoint[k * across] += push[i * top + k] * into.get()[i];
@@ -305,7 +328,7 @@ void retreat(const Table& s, Index b, Index now, const Real* grad, const Real* w
     const Real* link = s.link(links, b, y, now);
     for (Index t = now + 2; t < s.times; ++t)
       for (Index r = 0; r < Q; ++r, link += Q)
-        rows.push_back({s.row(table, b, y, t) + r * s.stride(t), link, wide});
+        rows.push_back({s.row(table, b, y, t) + r * s.stride(t), link, wide, wide});
     add_rows_to(0, rows, Q, to.data() + y * Q);
   }
   // what stands beyond the column's end came from rows that are wider
@@ -320,12 +343,13 @@ using seqstruct::Table;
 
 extern "C" void pushdown_step_f64(Index threads, Index batch, Index states, Index symbols, Index size, Index chunk,
                                   Index times, Index room, Index done, Index kind, double* table,
-                                  const double* controls, double* weights, double* vectors, double* landed,
-                                  double* links, const double* totals, const bool* scaled, double smallest,
-                                  double largest, double* new_totals, double* readings, bool* new_scaled) {
+                                  const double* controls, const Index* order, double* weights, double* vectors,
+                                  double* landed, double* links, const double* totals, const bool* scaled,
+                                  double smallest, double largest, double* new_totals, double* readings,
+                                  bool* new_scaled) {
   seqstruct::advance(threads, {batch, states, symbols, size, chunk, times, room, done + 2},
-                     {done, kind, table, controls, weights, vectors, landed, links, totals, scaled, smallest, largest,
-                      new_totals, readings, new_scaled});
+                     {done, kind, table, controls, order, weights, vectors, landed, links, totals, scaled, smallest,
+                      largest, new_totals, readings, new_scaled});
 }
 
 extern "C" void pushdown_step_back_f64(Index threads, Index batch, Index states, Index symbols, Index size, Index times,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import call
 from seqstruct.ops.first_derivatives import first_derivatives_only
-from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns
+from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, step_order
 from seqstruct.ops.pushdown.layout import LARGEST_READING
 from seqstruct.ops.pushdown.tape import PushdownTape
 
@@ -45,35 +45,23 @@ GIVEN, EXP, SIGMOID = range(3)  # what a pushed vector is of its controls, as in
 
 
 def compiled_step(
-    columns: Columns, table: Tensor, controls: Tensor, totals: Tensor, scaled: Tensor, done: int
+    columns: Columns, table: Tensor, inputs: Tensor, totals: Tensor, scaled: Tensor, done: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """As `step._step`, in one pass of the kernel."""
-    B, top, size = len(controls), columns.states * columns.symbols, columns.narrow - 1
-    kept = *(totals.new_empty(B, n) for n in (controls.size(1) - size, columns.narrow, top)), None
-    results = torch.empty_like(totals), totals.new_empty(B, top * size), torch.empty_like(scaled)
-    call_step(columns, table, controls, kept, totals.contiguous(), scaled.contiguous(), results, done, GIVEN)
+    states, symbols, size = columns.states, columns.symbols, columns.narrow - 1
+    order = step_order(states, symbols, size, table.device)
+    results = torch.empty_like(totals), totals.new_empty(len(totals), states * symbols * size), torch.empty_like(scaled)
+    kept = None, None, None, None
+    _call_step(columns, done, GIVEN, table, inputs, order, *kept, totals.contiguous(), scaled.contiguous(), results)
     return results
 
 
-def call_step(
-    columns: Columns,
-    table: Tensor,
-    controls: Tensor | None,
-    kept: tuple[Tensor | None, ...],
-    totals: Tensor,
-    scaled: Tensor,
-    results: tuple[Tensor, ...],
-    done: int,
-    kind: int,
-) -> None:
-    """Write the column of time `done` + 1 into a table.
-
-    kept: what a tape keeps of the step: weights B A, vectors B 1+m and landed B SQ, and its links or None.  Without
-    controls weights and vectors are those of the step already.  results: as of `step._step`.
-    """
+def _call_step(columns: Columns, done: int, kind: int, table: Tensor, *arguments: Tensor | None) -> None:
+    """arguments: those of the kernel, up to the two limits, then the results."""
     states, symbols, narrow, chunk, times = columns
-    sizes = table.size(0), states, symbols, narrow - 1, chunk, times, table.size(2), done
-    call("pushdown_step", *sizes, kind, table, controls, *kept, totals, scaled, SMALLEST_TOTAL, LARGEST_INNER, *results)
+    sizes = len(table), states, symbols, narrow - 1, chunk, times, table.size(2), done, kind
+    *given, results = arguments
+    call("pushdown_step", *sizes, table, *given, SMALLEST_TOTAL, LARGEST_INNER, *results)
 
 
 class CompiledPushdownTape(PushdownTape):
@@ -101,8 +89,8 @@ class CompiledPushdownTape(PushdownTape):
         now = self.length
         kept = self.weights[now], self.vectors[now], self.landed[now], self.gates
         results = self.totals[now + 1], self.readings[now], self.scaled
-        kind = SIGMOID if self.sigmoid else EXP
-        call_step(self.columns, self.table, controls, kept, self.totals[now], self.scaled, results, now, kind)
+        given = controls, None, *kept, self.totals[now], self.scaled
+        _call_step(self.columns, now, SIGMOID if self.sigmoid else EXP, self.table, *given, results)
         self.length = now + 1
 
     def in_range(self) -> Tensor:

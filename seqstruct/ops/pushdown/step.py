@@ -104,7 +104,7 @@ def pushdown_step(state: PushdownState, logits: Tensor, pushed: Tensor, *, state
     Stored after t steps: about 8 B S^2 Q^2 t^2 / 2 bytes, and room for a quarter more steps.
     """
     done = _length(state)
-    _check(state, done, logits.unsqueeze(1), pushed.unsqueeze(1), transition_count(states, symbols))
+    _check(state, done, logits, pushed, transition_count(states, symbols))
     if _recorded(state, logits, pushed):
         return _recorded_steps(state, done, logits.unsqueeze(1), pushed.unsqueeze(1))
     with torch.no_grad():
@@ -120,7 +120,7 @@ def pushdown_steps(
     read in one pass over the whole history.
     """
     done = _length(state)
-    _check(state, done, logits, pushed, transition_count(states, symbols))
+    _check(state, done, logits, pushed, transition_count(states, symbols), logits.size(1))
     if logits.size(1) and _recorded(state, logits, pushed):
         state = _recorded_steps(state, done, logits, pushed)
         return _all_readings(state)[:, done:], state
@@ -172,15 +172,15 @@ def _limit(state: PushdownState) -> int:
     return int(state.limit[0]) if state.limit.numel() else -1
 
 
-def _check(state: PushdownState, done: int, logits: Tensor, pushed: Tensor, count: int) -> None:
-    """logits: B T A; pushed: B T m."""
+def _check(state: PushdownState, done: int, logits: Tensor, pushed: Tensor, count: int, *steps: int) -> None:
+    """logits: B A; pushed: B m; with `steps` between both axes if that is given."""
     B, size = state.bottom.shape
-    if logits.shape[::2] != (B, count) or pushed.shape[::2] != (B, size):
-        raise ValueError(
-            f"expected logits {B} {count} and pushed {B} {size}, got {tuple(logits.shape)} and {tuple(pushed.shape)}"
-        )
+    expected = (B, *steps, count), (B, *steps, size)
+    if (logits.shape, pushed.shape) != expected:
+        wanted = " and pushed ".join(" ".join(map(str, shape)) for shape in expected)
+        raise ValueError(f"expected logits {wanted}, got {tuple(logits.shape)} and {tuple(pushed.shape)}")
     limit = _limit(state)
-    if 0 <= limit < done + logits.size(1):
+    if 0 <= limit < done + sum(steps or (1,)):
         raise ValueError(f"the stack has taken {done} steps and was made for at most {limit} (max_length)")
 
 
@@ -202,7 +202,7 @@ def _written_step(
     state: PushdownState, done: int, logits: Tensor, pushed: Tensor, states: int, symbols: int
 ) -> PushdownState:
     """A step that is written into the state's own table."""
-    bottom, size = state.bottom.detach(), pushed.size(1)
+    bottom = state.bottom.detach()
     if state.table.size(2) == 0:
         earlier = _since_the_start(state)[:2]
         state = _begun(bottom, state.history[:, :0], state.limit, states, symbols)
@@ -212,25 +212,25 @@ def _written_step(
     table, history = columns.opened(state.table, done + 1), state.history
     if history.size(1) == done:
         history = pad(history, (0, 0, 0, max(CHUNK, done)))
-    torch.cat([logits, pushed], 1, out=history.select(1, done))
-    controls = history.select(1, done).index_select(1, step_order(states, symbols, size, table.device))
-    into = compiled_step if usable(table, controls) else _step
-    totals, reading, scaled = into(columns, table, controls, state.total, state.scaled, done)
-    reading = reading.view(-1, symbols, states, size).transpose(1, 2).flatten(1)
+    inputs = torch.cat([logits.double(), pushed.double()], 1)
+    history.select(1, done).copy_(inputs)
+    into = compiled_step if usable(table, inputs) else _step
+    totals, reading, scaled = into(columns, table, inputs, state.total, state.scaled, done)
     return PushdownState(table, totals, reading, history, bottom, scaled, state.length + 1, state.limit)
 
 
 def _step(
-    columns: Columns, table: Tensor, controls: Tensor, totals: Tensor, scaled: Tensor, done: int
+    columns: Columns, table: Tensor, inputs: Tensor, totals: Tensor, scaled: Tensor, done: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Write the column of time `done` + 1 into the table.
 
-    controls: B A+m, log-weights in the order of steps and the pushed vector; totals: B, of the last column; scaled: B
-    bool, whether the row of the batch has been in range so far.
-    Returns the column's totals, 1 where out of range; readings B (S Q m), 0 there; and `scaled` anew.
+    inputs: B A+m, log-weights and the pushed vector; totals: B, of the last column; scaled: B bool, whether the row of
+    the batch has been in range so far.
+    Returns the column's totals, 1 where out of range; readings B (Q S m), 0 there; and `scaled` anew.
     """
     states, symbols, top = columns.states, columns.symbols, columns.states * columns.symbols
-    B, size = len(controls), columns.narrow - 1
+    B, size = len(inputs), columns.narrow - 1
+    controls = inputs.index_select(1, step_order(states, symbols, size, inputs.device))
     logits, pushed = controls.split([controls.size(1) - size, size], 1)
     weights = torch.softmax(logits, 1).div_(totals.unsqueeze(1)).unflatten(1, (-1, top))
     kept, push = weights.split([top + states, top], 1)
@@ -250,4 +250,5 @@ def _step(
         column.masked_fill_(~scaled[:, None, None], 0.0)
         totals = totals.masked_fill(~scaled, 1.0)
     columns.put(chunks, done + 1, column)
-    return totals, (column[:, :, 1 : columns.narrow] / totals[:, None, None]).flatten(1), scaled
+    reading = column[:, :, 1 : columns.narrow] / totals[:, None, None]
+    return totals, reading.unflatten(1, (symbols, states)).transpose(1, 2).flatten(1), scaled

@@ -35,8 +35,7 @@ def in_segments(logits, pushed, bottom, *, states, symbols):
     return torch.cat(readings, 1)
 
 
-@pytest.mark.parametrize("form", [by_steps, in_segments])
-@pytest.mark.parametrize("T", [1, 2, 3, 5])
+@pytest.mark.parametrize(("form", "T"), [(by_steps, 1), (by_steps, 3), (in_segments, 2), (in_segments, 4)])
 def test_gradcheck(generator, form, T):
     inputs = [x.requires_grad_() for x in draw(generator, 2, T, 2, 2, 2)]
     assert torch.autograd.gradcheck(lambda *inputs: form(*inputs, states=2, symbols=2), inputs)
