@@ -129,6 +129,16 @@ def test_no_modules_import_each_other_in_a_circle():
         pytest.fail("a circle of imports: " + ", ".join(arrows))
 
 
+def test_structures_import_each_other_by_their_faces():
+    for module, targets in graph().items():
+        own = place_of(module) or ""
+        for target in targets if own.startswith("ops/") else ():
+            other = place_of(target)
+            if other.startswith("ops/") and other not in (own, "ops/compiled"):
+                face = f"seqstruct.{other.replace('/', '.')}"
+                assert target == face, f"{module} imports {target}: expected what it needs in the face, {face}"
+
+
 def drawn():
     """Of each folder in the table of docs/architecture.md those that it imports."""
     rows = re.findall(r"^\| `([\w/]+)` \| (.*) \|$", DRAWING.read_text("utf-8"), re.MULTILINE)

@@ -56,3 +56,14 @@ def check_split(folder: str | os.PathLike, split: str) -> None:
     """Raise ValueError unless there is such a split."""
     if split not in SPLITS:
         raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+
+
+def check_counts(
+    name: str, found: Mapping[str, int], published: Mapping[str, int], what: str, tolerance: float = 0.0
+) -> None:
+    """Raise ValueError, naming the first split, unless the numbers of `what` are the published ones, up to a part of
+    them."""
+    for split, expected in published.items():
+        if abs(found[split] - expected) > tolerance * expected:
+            raise ValueError(f"{name}: the {split} set has {found[split]} {what}, expected {expected}: "
+                             "truncated or altered (see --unchecked)")

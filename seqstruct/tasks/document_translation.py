@@ -1,6 +1,6 @@
 """Translation of documents: windows of sentences, and in decoding one's own translations as the target's context.
 
-Data are those of fairseq's `translation`, one by one, with SPLIT.docs (see `seqstruct.data.corpora.documents`).
+Data are those of fairseq's `translation`, one by one, with SPLIT.docs (see `seqstruct.data.documents.dataset`).
 In training and validation a window's target is all of its sentences.  In decoding the documents go on side by side,
 sentence by sentence: the translations of the sentences before it in the window, a separator after each, are the prefix
 of the target (Peng 2022, section 5.5.2), and only what follows them counts, up to a separator if one comes.
@@ -27,7 +27,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from seqstruct.data.corpora.documents import DocumentPairs, SentenceWindows, read_documents
+from seqstruct.data.documents.dataset import DocumentPairs, SentenceWindows, read_documents
 
 SEPARATOR = "<sep>"
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from seqstruct.data.corpora.parsed_text import read_bits
-from seqstruct.data.text.stream import StreamDataset, StreamSegments
+from seqstruct.data.streams.dataset import StreamDataset, StreamSegments
 from seqstruct.tasks.stream_language_modeling import StreamLanguageModelingConfig, StreamLanguageModelingTask
 
 READ_BEFORE = 2  # the step that predicts token k has read token k - 1 and attends to spans that end at token k - 2

@@ -1,6 +1,6 @@
 """Language modeling of one long stream by truncated backpropagation through time, the state carried on.
 
-The text of a split is read as `seqstruct.data.text.stream` says, `--batch-size` rows side by side, in segments of
+The text of a split is read as `seqstruct.data.streams.dataset` says, `--batch-size` rows side by side, in segments of
 `--tokens-per-sample` tokens.  A segment starts from the state that the one before it ended with, without a gradient
 through it; the first one of a pass over the text starts from the initial state.  A model takes that state by the
 argument `carried`, a `seqstruct.bridge.passes.CarriedState`.  Training, fairseq-validate and fairseq-eval-lm carry it
@@ -24,7 +24,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 
 from seqstruct.bridge.passes import CarriedState
-from seqstruct.data.text.stream import StreamDataset, StreamSegments, even_segments, random_segments
+from seqstruct.data.streams.dataset import StreamDataset, StreamSegments, even_segments, random_segments
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 
-from seqstruct.data.corpora.documents import read_documents
+from seqstruct.data.documents.dataset import read_documents
 from seqstruct.tasks.document_translation import SEPARATOR, DocumentTranslationConfig, DocumentTranslationTask
 from tests.models.building import small_translation_model
 from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus

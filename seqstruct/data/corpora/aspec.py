@@ -12,9 +12,9 @@ import os
 from pathlib import Path
 
 from seqstruct.data.arguments import add_numbers
-from seqstruct.data.corpora import word_pairs
 from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import new_folder
+from seqstruct.data.text import word_pairs
 from seqstruct.data.text.aligned import pair_writer, read_lines
 
 LANGUAGES = ("ja", "en")

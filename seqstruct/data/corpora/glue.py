@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from seqstruct.data.counts import check_counts
+from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_json
 from seqstruct.data.text.aligned import read_lines

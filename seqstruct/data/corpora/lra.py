@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data.arguments import add_numbers
-from seqstruct.data.counts import check_counts
+from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
 from seqstruct.data.text.byte_symbols import SYMBOLS, spell
 from seqstruct.data.text_classification.folder import SPLITS, Labelled, write_sentences

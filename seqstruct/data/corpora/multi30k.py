@@ -13,10 +13,9 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from seqstruct.data.corpora import word_pairs
 from seqstruct.data.downloads import Remote, raw_folder
 from seqstruct.data.files import new_folder, write_text
-from seqstruct.data.text import parallel
+from seqstruct.data.text import parallel, word_pairs
 from seqstruct.data.text.aligned import check_content, find_text, read_lines
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from seqstruct.data.counts import check_counts
+from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import parallel

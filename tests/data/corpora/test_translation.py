@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from fairseq.data import Dictionary, data_utils
 
+from seqstruct.data.checked import check_counts
 from seqstruct.data.corpora import iwslt, kftt, translation, wmt
 from seqstruct.data.corpora.translation import chosen_options, write_raw
-from seqstruct.data.counts import check_counts
 from seqstruct.data.downloads import collect
 from seqstruct.data.text.subwords import undo_bpe
 from tests.data.scripts import pack_tar, pack_zip, prepare, prepared, read, refused, run

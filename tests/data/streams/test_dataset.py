@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.data.text.stream import StreamDataset, StreamSegments, even_segments, random_segments
+from seqstruct.data.streams.dataset import StreamDataset, StreamSegments, even_segments, random_segments
 
 PAD, EOS = 1, 2
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.data.corpora import aspec, word_pairs
-from seqstruct.data.corpora.word_pairs import WordPairOptions, characters, prepare, segmented
+from seqstruct.data.corpora import aspec
+from seqstruct.data.text import word_pairs
 from seqstruct.data.text.subwords import undo_sentencepiece
+from seqstruct.data.text.word_pairs import WordPairOptions, characters, prepare, segmented
 from tests.data.scripts import prepare as prepare_by_name
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -1,0 +1,1 @@
+"""Sentences with those before them in their documents."""

@@ -1,0 +1,1 @@
+"""A text as one long stream of tokens."""
