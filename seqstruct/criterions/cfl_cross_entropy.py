@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
 
 import torch
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
-from seqstruct.criterions.logs import summed
+from seqstruct.criterions.logs import SummedCriterion, summed
 
 BY_LENGTH = "length_"
 
@@ -42,7 +42,7 @@ class CFLCrossEntropyConfig(FairseqDataclass):
 
 
 @register_criterion("cfl_cross_entropy", dataclass=CFLCrossEntropyConfig)
-class CFLCrossEntropy(FairseqCriterion):
+class CFLCrossEntropy(SummedCriterion):
     """Negative log-likelihood of whole strings; one update divides by its number of strings, however it is split."""
 
     made_for = ("cfl_language_modeling",)
@@ -96,11 +96,6 @@ class CFLCrossEntropy(FairseqCriterion):
             suffix = f"_{key[len(BY_LENGTH) : -1]}"
             metrics.log_scalar(f"cross_entropy{suffix}", sums[f"{key}loss"] / sums[name], sums[name])
             _log_difference(suffix, sums[f"{key}loss"], sums[f"{key}bound"], sums[name])
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Yes: what workers log is added up."""
-        return True
 
 
 def _several_workers() -> bool:

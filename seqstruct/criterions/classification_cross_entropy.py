@@ -6,15 +6,17 @@
 import math
 from typing import Any, Dict, List, Sequence, Tuple
 
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqstruct.criterions.logs import SummedCriterion
+
 
 @register_criterion("classification_cross_entropy", dataclass=FairseqDataclass)
-class ClassificationCrossEntropy(FairseqCriterion):
+class ClassificationCrossEntropy(SummedCriterion):
     """The loss of an update is the mean over its sentences; logged are loss, accuracy and `most_predicted`."""
 
     made_for = ("text_classification", "nli")
@@ -49,11 +51,6 @@ class ClassificationCrossEntropy(FairseqCriterion):
         for name, count in zip(names, counts, strict=True):
             metrics.log_scalar_sum(name, count)
         metrics.log_derived("most_predicted", lambda meters: most_predicted([meters[name].sum for name in names]))
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Yes: what workers log is added up."""
-        return True
 
 
 def most_predicted(counts: Sequence[float]) -> float:

@@ -32,7 +32,7 @@ from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import torch
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.data.data_utils import collate_tokens
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
@@ -40,7 +40,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from omegaconf import II
 from torch import Tensor
 
-from seqstruct.criterions.logs import summed
+from seqstruct.criterions.logs import SummedCriterion, summed
 from seqstruct.scoring.gleu import sentence_gleu
 
 LONGEST = (2, 10)  # a draw of a reference of n symbols, its end included, has at most 2 n + 10
@@ -58,7 +58,7 @@ class ExpectedGleuConfig(FairseqDataclass):
 
 
 @register_criterion("expected_gleu", dataclass=ExpectedGleuConfig)
-class ExpectedGleu(FairseqCriterion):
+class ExpectedGleu(SummedCriterion):
     """See the module's docstring."""
 
     def __init__(self, task: Any, likelihood_weight: float, samples: int, seed: int):
@@ -147,11 +147,6 @@ class ExpectedGleu(FairseqCriterion):
         metrics.log_scalar("gleu", sums["gleu"] / sentences, sentences, round=5)
         metrics.log_scalar("nll_loss", sums["nll_loss"] / tokens / math.log(2), tokens, round=5)
         metrics.log_derived("ppl", lambda meters: 2 ** min(meters["nll_loss"].avg, 1000.0))
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Yes: what workers log is added up."""
-        return True
 
 
 @torch.no_grad()

@@ -2,6 +2,17 @@
 
 from typing import Any, Dict, List
 
+from fairseq.criterions import FairseqCriterion
+
+
+class SummedCriterion(FairseqCriterion):
+    """A criterion whose logs are numbers or tensors of one shape, in the same places in all workers."""
+
+    @staticmethod
+    def logging_outputs_can_be_summed() -> bool:
+        """Yes: what workers log is added up."""
+        return True
+
 
 def summed(logging_outputs: List[Dict[str, Any]]) -> Dict[str, float]:
     """The sum of each figure over all logs that have it."""

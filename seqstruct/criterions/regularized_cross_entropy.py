@@ -20,13 +20,13 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
 
 import torch
-from fairseq.criterions import FairseqCriterion, register_criterion
+from fairseq.criterions import register_criterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
-from seqstruct.criterions.logs import summed
+from seqstruct.criterions.logs import SummedCriterion, summed
 from seqstruct.data.corpora.parsed_text import MOST_WORDS
 
 
@@ -46,7 +46,7 @@ class RegularizedCrossEntropyConfig(FairseqDataclass):
 
 
 @register_criterion("regularized_cross_entropy", dataclass=RegularizedCrossEntropyConfig)
-class RegularizedCrossEntropy(FairseqCriterion):
+class RegularizedCrossEntropy(SummedCriterion):
     """See the module's docstring."""
 
     def __init__(
@@ -117,11 +117,6 @@ class RegularizedCrossEntropy(FairseqCriterion):
         for name in ("activation_penalty", "span_loss"):
             if name in sums:
                 metrics.log_scalar(name, sums[name] / tokens, tokens, round=5)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Yes: what workers log is added up."""
-        return True
 
 
 def span_cross_entropy(scores: Tensor, there: Tensor, gold: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Checkpoints written before the package had its folders load through fairseq and give the same numbers."""
+"""Checkpoints of an earlier commit, one of each model, load through fairseq and give the same numbers."""
 
 from __future__ import annotations
 
