@@ -87,6 +87,7 @@ class Attention(nn.Module):
     A mechanism with `streaming = False` needs the whole sequence at once and defines `parallel` alone.
     With `unidirectional = True` it reads left to right at every site: output t depends on keys s <= t alone.
     With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use.
+    With `queried = False` queries play no part: all that is read comes from keys and values.
     With `carries = True` it takes what the reading of the layer below carries.
     """
 
@@ -95,6 +96,7 @@ class Attention(nn.Module):
     streaming: ClassVar[bool] = True
     unidirectional: ClassVar[bool] = False
     drops_weights: ClassVar[bool] = False
+    queried: ClassVar[bool] = True
     carries: ClassVar[bool] = False
 
     @dataclass(frozen=True)
@@ -238,7 +240,8 @@ class Attention(nn.Module):
     ) -> Inputs:
         """Keys and values zero at padding and, where they are the same tokens, queries finite."""
         key, value = clear_padding(padding_mask, key, value)
-        if self.shape.site is not Site.CROSS and padding_mask is not None and query.shape[:2] == key.shape[:2]:
+        same = self.shape.site is not Site.CROSS and query.shape[:2] == key.shape[:2]
+        if padding_mask is not None and same and self.queried:
             query = bound_padding(padding_mask, query)
         return Inputs(query, key, value, padding_mask, *asked)
 

@@ -17,12 +17,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Limits:
-    """What an option may be: from `least` to `most`, greater than `above`, one of `among`; None where it is free."""
+    """What an option may be: from `least` to `most`, above `above`, `even`, one of `among`; None where it is free."""
 
     least: float | None = None
     above: float | None = None
     most: float | None = None
     among: tuple[Any, ...] | None = None
+    even: bool = False
 
     def hold(self, value: Any) -> bool:
         """Whether a value of the option's type lies within; NaN and infinite numbers never do."""
@@ -35,13 +36,14 @@ class Limits:
             and (self.least is None or value >= self.least)
             and (self.above is None or value > self.above)
             and (self.most is None or value <= self.most)
+            and not (self.even and value % 2)
         )
 
     def __str__(self) -> str:
         """The limits in words, "" if there are none."""
         if self.among is not None:
             return "one of " + ", ".join(map(str, self.among))
-        low = f"above {self.above}" if self.above is not None else f"{self.least} or more"
+        low = f"above {self.above}" if self.above is not None else f"{self.least} or more" + ", even" * self.even
         if self.most is None:
             return low if (self.above, self.least) != (None, None) else ""
         if self.above is not None:
@@ -56,9 +58,10 @@ def option(
     above: float | None = None,
     most: float | None = None,
     among: tuple[Any, ...] | None = None,
+    even: bool = False,
 ) -> Any:
     """A field of a frozen dataclass `Config` with a default and `Limits`."""
-    return dataclasses.field(default=default, metadata={"limits": Limits(least, above, most, among)})
+    return dataclasses.field(default=default, metadata={"limits": Limits(least, above, most, among, even)})
 
 
 def default_of(field: dataclasses.Field) -> Any:

@@ -38,6 +38,7 @@ def beyond(field: dataclasses.Field) -> list[Any]:
     outside += [] if limits.least is None else [limits.least - step]
     outside += [] if limits.above is None else [limits.above]
     outside += [] if limits.most is None else [limits.most + step]
+    outside += [default + 1] if limits.even else []
     return outside
 
 
@@ -72,12 +73,26 @@ def test_a_value_beyond_its_limits_is_refused_by_the_parser(name: str, field: da
         (Limits(most=3), "3 at most", [3, -2], [4]),
         (Limits(least=0, most=1), "from 0 to 1", [0, 0.5, 1], [-0.1, 1.1]),
         (Limits(above=0, most=1), "above 0, 1 at most", [1, 0.1], [0, 2]),
+        (Limits(least=2, even=True), "2 or more, even", [2, 8], [0, 3]),
         (Limits(among=("dot", "concat")), "one of dot, concat", ["dot"], ["", "do", 1]),
     ],
 )
 def test_limits_in_words_and_numbers(limits: Limits, words: str, inside: list, outside: list) -> None:
     assert str(limits) == words
     assert [value for value in inside + outside if limits.hold(value)] == inside
+
+
+@pytest.mark.parametrize(
+    "choice, message",
+    [
+        ("rfa(features=5)", "rfa: gaussian features are sines and cosines, an even number, not 5"),
+        ("rfa(floor=2.0, unit_norm=False)", "rfa: a floor of 2.0 needs unit_norm; without it there is none"),
+        ("performer(features=5, hyperbolic=True)", "performer: hyperbolic features come in pairs, not 5"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_by_the_parser(choice: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^decoder_self attention, layer 2: {message}$"):
+        parse_choices(f"softmax*2 + {choice}", 3, Site.DECODER_SELF)
 
 
 def test_what_is_no_number_is_named() -> None:

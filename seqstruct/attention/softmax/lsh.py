@@ -36,12 +36,8 @@ class LSHAttention(DotProductAttention):
     @dataclass(frozen=True)
     class Config:
         rounds: int = option(4, least=1)  # independent hashes
-        buckets: int = option(16, least=2)  # of each hash, at the fewest; even
+        buckets: int = option(16, least=2, even=True)  # of each hash, at the fewest
         chunk: int = option(64, least=1)  # how far a query sees within a bucket, and twice the tokens for each bucket
-
-        def __post_init__(self) -> None:
-            if self.buckets % 2:
-                raise ValueError(f"lsh: buckets is even, not {self.buckets}")
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -41,6 +41,7 @@ class NondeterministicStackAttention(Attention):
     """A pushdown automaton whose runs are summed."""
 
     unidirectional = True
+    queried = False
 
     @dataclass(frozen=True)
     class Config:

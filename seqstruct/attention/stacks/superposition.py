@@ -28,6 +28,7 @@ class SuperpositionStackAttention(Attention):
     """A stack of vectors whose actions are mixed."""
 
     unidirectional = True
+    queried = False
 
     @dataclass(frozen=True)
     class Config:

@@ -31,10 +31,11 @@ class RowTrees(NamedTuple):
 class ArcAttention(Attention):
     """Self-attention whose weights come from the keys and whose values are summed as they are.
 
-    The query plays no part.  Needs the whole sequence at once.
+    Needs the whole sequence at once.
     """
 
     streaming = False
+    queried = False
     drops_weights = True
     carries = True
 

@@ -244,16 +244,3 @@ def test_random_matrices_are_in_checkpoints(generator) -> None:
     assert not torch.equal(other.projections, attention.projections)
     other.load_state_dict(attention.state_dict())
     assert torch.equal(output(other, x), output(attention, x))
-
-
-@pytest.mark.parametrize(
-    "name, options, message",
-    [
-        ("rfa", {"features": 5}, "an even number"),
-        ("rfa", {"floor": 2.0, "unit_norm": False}, "a floor of 2.0 needs unit_norm"),
-        ("performer", {"features": 5, "hyperbolic": True}, "come in pairs"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(name: str, options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=f"{name}: .*{message}"):
-        make_config(name, options)

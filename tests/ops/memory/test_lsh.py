@@ -135,8 +135,3 @@ def test_later_tokens_change_nothing(options: dict, generator: torch.Generator) 
     torch.testing.assert_close(whole[:, :512], changed[:, :512], rtol=0, atol=1e-14)
     torch.testing.assert_close(whole[:, :512], short, rtol=1e-9, atol=1e-10)
     torch.testing.assert_close(whole[:, 500:], reading.output, rtol=1e-9, atol=1e-10)
-
-
-def test_an_odd_number_of_buckets_is_refused() -> None:
-    with pytest.raises(ValueError, match="lsh: buckets is even, not 3"):
-        make_config("lsh", {"buckets": 3})
