@@ -6,7 +6,6 @@ import argparse
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `automaton` to the subcommands."""
     parser = commands.add_parser(
         "automaton", help="draw the automaton behind a rational recurrence, with its best path", description=__doc__
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `average` to the subcommands."""
     parser = commands.add_parser(
         "average",
         help="average the parameters of several checkpoints",

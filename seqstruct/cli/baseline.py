@@ -15,7 +15,6 @@ import json
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `baseline` to the subcommands."""
     parser = commands.add_parser("baseline", help="what data give without a model: n-grams, majority, copy ...",
                                  description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", metavar="NAME", help="one of those above")

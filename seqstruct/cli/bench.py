@@ -36,7 +36,6 @@ BENCHMARKS = {
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `bench` to the subcommands."""
     parser = commands.add_parser("bench", help="time operators beside their rivals", description=__doc__)
     parser.add_argument("name", choices=sorted(BENCHMARKS), metavar="NAME",
                         help="; ".join(f"{name}: {benchmark.text}" for name, benchmark in BENCHMARKS.items()))

@@ -256,7 +256,6 @@ def examine() -> list[Check]:
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `doctor` to the subcommands."""
     parser = commands.add_parser(
         "doctor",
         help="check Python, torch, fairseq and the rest, and name the fix for each mismatch",

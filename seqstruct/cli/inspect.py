@@ -189,7 +189,6 @@ def sections_of(state: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `inspect` to the subcommands."""
     parser = commands.add_parser(
         "inspect",
         help="show a checkpoint's plan, parameters by part, data, training and versions",

@@ -166,7 +166,6 @@ def corpora() -> str:
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `list` to the subcommands."""
     parser = commands.add_parser(
         "list",
         help="list mechanisms with options and paper, architectures, tasks and criterions",

@@ -17,7 +17,6 @@ from typing import Any
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `parse` to the subcommands."""
     parser = commands.add_parser(
         "parse", help="trees of sentences from a trained PaLM, ON-LSTM or PRPN, drawn or scored", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -19,7 +19,6 @@ EXTENSION = ".conllu"
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `parse-dependencies` to the subcommands."""
     parser = commands.add_parser(
         "parse-dependencies", help="dependency trees of sentences from a trained parser, as CoNLL-U",
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,

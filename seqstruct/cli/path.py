@@ -13,7 +13,6 @@ import seqstruct
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `path` to the subcommands."""
     parser = commands.add_parser(
         "path", help="print the folder for fairseq's --user-dir, or that of the configs",
         description=__doc__.partition(": ")[2], formatter_class=argparse.RawDescriptionHelpFormatter,

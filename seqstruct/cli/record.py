@@ -10,7 +10,6 @@ import argparse
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `record` to the subcommands."""
     parser = commands.add_parser("record", help="append a finished cell's numbers to the records",
                                  description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cell", metavar="CELL", help="the folder of the cell")

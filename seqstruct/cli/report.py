@@ -7,7 +7,6 @@ from pathlib import Path
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `report` to the subcommands."""
     parser = commands.add_parser("report", help="a paper's table, ours beside it", description=__doc__)
     parser.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
     parser.add_argument("table", metavar="TABLE", nargs="?", help="one table, as the source numbers it (default: all)")

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `rescore` to the subcommands."""
     parser = commands.add_parser(
         "rescore", help="rescore an n-best list by one model or an ensemble", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

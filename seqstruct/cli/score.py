@@ -21,7 +21,6 @@ from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, sco
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `score` to the subcommands."""
     parser = commands.add_parser(
         "score", help="scores of translations and word alignments, with a test between systems", description=__doc__)
     system = parser.add_mutually_exclusive_group(required=True)

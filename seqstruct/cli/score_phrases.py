@@ -11,7 +11,6 @@ import argparse
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `score-phrases` to the subcommands."""
     parser = commands.add_parser(
         "score-phrases", help="add a model's score to a Moses phrase table", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,

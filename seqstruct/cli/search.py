@@ -15,7 +15,6 @@ import argparse
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `search` to the subcommands."""
     parser = commands.add_parser("search", help="try settings of a training on the validation set, keep the best",
                                  description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("overrides", nargs="*", metavar="GROUP=NAME", help="as of fairseq-hydra-train")

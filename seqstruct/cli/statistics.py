@@ -13,7 +13,6 @@ from dataclasses import asdict
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `statistics` to the subcommands."""
     parser = commands.add_parser(
         "statistics", help="tokens, types and unknowns of a text in words, characters, subwords", description=__doc__)
     parser.add_argument("--train", required=True, metavar="FILE", help="training text, UTF-8, plain or .gz")
