@@ -1,6 +1,6 @@
 // Causal attention to a memory of slots, chunk by chunk, with everything of a chunk in the cache.
 //
-// The same recurrences as seqstruct/ops/bounded_memory.py, whose docstrings define every tensor; letters as there, G
+// The recurrences of seqstruct/ops/memory/bounded_memory.py, whose docstrings define every tensor; letters as there, G
 // for batch and heads merged.  Memories are stored every SPAN steps for the backward pass, which writes those between
 // again.
 

@@ -1,10 +1,10 @@
 // One key into the slots of a bounded memory, and one reading from them, in one pass: what decoding does at each step.
 //
-// Tensors as in seqstruct/ops/bounded_memory.py, with batch and heads merged in groups.
+// Tensors as in seqstruct/ops/memory/bounded_memory.py, with batch and heads merged in groups.
 
 #include <vector>
 
-#include "tile.h"
+#include "bounded_memory.h"
 
 namespace seqstruct {
 namespace {
@@ -15,8 +15,6 @@ struct BoundedStep {
   const T *key, *value, *control, *query, *old_keys, *old_values, *old_totals;
   T *keys, *values, *totals, *output;
   const Index* order;  // rows of the old memories' batch; none: each its own, written in place
-
-  static constexpr T LOWEST = T(-1e30);
 
   // A slot's new log-total and what its old contents and the new vector are multiplied by.
   void weigh(T old, T control, T& total, T& left, T& share) const {
@@ -46,7 +44,7 @@ struct BoundedStep {
           weigh(old_totals[from * slots + n], control[g * slots + n], total, left[n], share[n]);
           totals[g * slots + n] = total;
           const T logit = scale * written(dim, left[n], K + n * dim, share[n], k, q, K_new + n * dim);
-          weight[n] = total == LOWEST && !empty_slots ? LOWEST : logit;
+          weight[n] = total == T(LOWEST) && !empty_slots ? T(LOWEST) : logit;
         }
         const T most = *std::max_element(weight.begin(), weight.end());
         T sum = 0;

@@ -1,6 +1,6 @@
 // Causal attention through a memory of fixed size, chunk by chunk, with everything of a chunk in the cache.
 //
-// The same recurrences as seqstruct/ops/linear_attention.py, whose docstrings define every tensor; letters as there, G
+// The recurrences of seqstruct/ops/memory/linear_attention.py, whose docstrings define every tensor; letters as there, G
 // for batch and heads merged.  Memories are stored every SPAN steps for the backward pass, which writes those between
 // again.
 

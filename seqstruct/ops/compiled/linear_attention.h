@@ -6,7 +6,7 @@
 
 namespace seqstruct {
 
-// Feature maps, as in seqstruct/ops/feature_maps.py.
+// Feature maps, as in seqstruct/ops/memory/feature_maps.py.
 enum Kind : Index { GIVEN = 0, ELU = 1, SINUSOIDS = 2, RELU = 3 };
 
 // x, and 0 where it has lost digits.

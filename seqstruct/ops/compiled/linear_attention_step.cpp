@@ -1,7 +1,7 @@
 // One key into a memory of fixed size, and one reading from it, in one pass: what decoding does at each step.
 //
-// Tensors as in seqstruct/ops/linear_attention.py, with batch and heads merged in groups; the map's parameters are one
-// set a head.
+// Tensors as in seqstruct/ops/memory/linear_attention.py, with batch and heads merged in groups; the map has one
+// set of parameters a head.
 
 #include <vector>
 

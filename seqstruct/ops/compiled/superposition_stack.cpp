@@ -1,7 +1,7 @@
 // The superposition stack, several columns of the stack vectors of one sequence at a time, so that two stacks lie in
 // the first-level cache.
 //
-// The same recurrences as in seqstruct/ops/superposition_stack.py.  As there, slab t is [v_{t+1}, V_t, 0, 0], rows of
+// The same recurrences as in seqstruct/ops/superposition/stack.py.  As there, slab t is [v_{t+1}, V_t, 0, 0], rows of
 // `width` numbers one after the other, so that row i of V_{t+1} is the sum of rows i, i+1 and i+2 of slab t, times
 // push, no-op and pop.  Adjoints lie in slabs [0, dV_t, 0, 0], those of single steps in [0, 0, dV_t, 0].
 

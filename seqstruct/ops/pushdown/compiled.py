@@ -69,15 +69,17 @@ class CompiledPushdownTape(PushdownTape):
 
     CHUNK = 1
 
+    def _make_tables(self) -> None:
+        """gates: for each row of the table gp of all later times, Q Q each, one after the other."""
+        times = self.steps * (self.steps - 1) // 2
+        self.table = self._room(self.batch, self.symbols, self.columns.room(self.steps + 1))
+        self.chunks = self.columns.chunks(self.table, 1)
+        self.gates = self.bottom.new_zeros(self.batch, self.symbols, times, self.states, self.states)
+
     def _begin(self) -> None:
         self.scaled = self.bottom.new_ones(self.batch, dtype=torch.bool)
         self.table.zero_()  # where rows are filled up to whole cache lines
         super()._begin()
-
-    def _gates(self) -> Tensor:
-        """gp as the kernel keeps it: for each row of the table one number for every state of each later time."""
-        times = self.steps * (self.steps - 1) // 2
-        return self.bottom.new_zeros(self.batch, self.symbols, times, self.states, self.states)
 
     def step(self, controls: Tensor, reading: Tensor) -> None:
         """Weights of the step sum to 1 over the last total; readings do not depend on what they sum to."""

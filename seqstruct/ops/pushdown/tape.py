@@ -29,8 +29,8 @@ def reading_order(states: int, symbols: int, size: int) -> Tensor:
 class PushdownTape:
     """A `StackTape`; readings B (S Q m), controls B A+m.  `CompiledPushdownTape` is the same in compiled form.
 
-    table: the columns; adjoints replace them.  gates: for every CHUNK times one tensor BS (times Q) columns of gp, as
-    wide as its last time needs; zero where a narrower time ends.
+    chunks, gates: for every CHUNK times one tensor BS (times Q) columns each, of the columns, which adjoints replace,
+    and of gp, as wide as the last time needs; zero where a narrower time ends.
     O(B T^3 S^2 Q^3) time, O(B T^2 S^2 Q^2) memory.
     """
 
@@ -57,18 +57,17 @@ class PushdownTape:
         self.all_totals = self._room(steps + 1, B)
         self.totals = self.all_totals.unbind(0)
         self.columns = Columns(states, symbols, self.narrow, self.CHUNK, steps + 1)
-        self.table = self._room(B, symbols, self.columns.room(steps + 1))
-        self.chunks = self.columns.chunks(self.table, steps + 1)
-        self.gates = self._gates()
+        self._make_tables()
         self.whole = True  # whether the table still has its columns
         self._begin()
 
     def _room(self, *shape: int) -> Tensor:
         return self.bottom.new_empty(*shape)
 
-    def _gates(self) -> list[Tensor]:
-        shapes = [(*chunk.shape[:2], (chunk.size(2) - self.narrow) // self.symbols) for chunk in self.chunks]
-        return [self.bottom.new_zeros(shape) for shape in shapes]
+    def _make_tables(self) -> None:
+        groups, sizes = self.batch * self.symbols, list(self.columns.sizes(self.steps + 1))
+        self.chunks = [self._room(groups, rows, self.columns.width(last)) for last, rows, _ in sizes]
+        self.gates = [self.bottom.new_zeros(groups, rows, last * self.states) for last, rows, _ in sizes]
 
     def _begin(self) -> None:
         """The column of time 0."""
@@ -77,8 +76,7 @@ class PushdownTape:
         self.column[:, 0, 0] = 1.0
         self.column[:, 0, 1:] = self.bottom
         self.totals[0].fill_(1.0)
-        self.columns.opened(self.table, 0)
-        self.columns.put(self.chunks, 0, self.column)
+        self._put_column()
 
     def first_reading(self, reading: Tensor) -> None:
         """The bottom vector in state 0 and symbol 0."""
@@ -106,14 +104,20 @@ class PushdownTape:
         """From the column of time `length` and the step's weights to the next column and its total."""
         now = self.length
         place, at = divmod(now + 1, self.CHUNK)
-        self.columns.opened(self.table, now + 1)
         gates = self.gates[place].narrow(1, at * self.states, self.states).narrow(2, 0, now * self.states)
         parts = self.columns.parts(self.chunks, now)
         step = self.kept[now], self.push[now], self.vectors[now]
         self.column, self.landed[now] = next_column(self.column, parts, *step, gates)
         torch.sum(self.column.select(2, 0), 1, out=self.totals[now + 1])
-        self.columns.put(self.chunks, now + 1, self.column)
         self.length = now + 1
+        self._put_column()
+
+    def _put_column(self) -> None:
+        """The last column into the table; where its chunk begins with it narrower rows than others end in zeros."""
+        place, at = divmod(self.length, self.CHUNK)
+        if at == 0:
+            self.chunks[place][:, :, self.column.size(2) :].zero_()
+        self.columns.put(self.chunks, self.length, self.column)
 
     def begin_backward(self) -> None:
         """A second pass finds adjoints in the table, so it fills that anew."""
