@@ -219,7 +219,11 @@ class Attention(nn.Module):
             pad = None if padding_mask is None else padding_mask[:, now]
             state = self.write(state, key[:, now], value[:, now], pad)
             readings.append(self.read(state, query[:, now], need_weights=need_weights))
-        return self._concatenate(readings, query), state
+        if not readings:
+            return Reading(query.new_zeros(query.size(0), 0, self.shape.embed_dim)), state
+        # no weights: each step saw another S
+        extra = {name: torch.cat([r.extra[name] for r in readings], 1) for name in readings[0].extra}
+        return Reading(torch.cat([r.output for r in readings], 1), None, extra), state
 
     def advance(self, inputs: Inputs, state: Any, order: Tensor | None) -> tuple[Reading, Any]:
         """The reading and the state of `step`; overridden where one pass over the memory can select, write and read."""
@@ -244,13 +248,6 @@ class Attention(nn.Module):
         if padding_mask is not None and same and self.queried:
             query = bound_padding(padding_mask, query)
         return Inputs(query, key, value, padding_mask, *asked)
-
-    def _concatenate(self, readings: list[Reading], query: Tensor) -> Reading:
-        """Readings of single steps, joined along T; weights are dropped since each step saw another S."""
-        if not readings:
-            return Reading(query.new_zeros(query.size(0), 0, self.shape.embed_dim))
-        extra = {name: torch.cat([r.extra[name] for r in readings], 1) for name in readings[0].extra}
-        return Reading(torch.cat([r.output for r in readings], 1), None, extra)
 
 
 def check_site(mechanism: Attention | type[Attention], site: Site) -> None:

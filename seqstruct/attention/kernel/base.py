@@ -96,8 +96,7 @@ class KernelAttention(MultiHeadAttention):
         """All queries at once; left to right in chunks."""
         query, key, value, padding_mask, *_ = inputs
         feature_map = self.feature_map(state is not None)
-        if state is None:
-            state = self.initial_state(query.size(0))
+        state = self.initial_state(query.size(0)) if state is None else state
         keys = self._keys(state, key, value, padding_mask, feature_map, self.left_to_right)
         if not self.left_to_right:
             state = self._write(state, keys, feature_map)

@@ -104,12 +104,10 @@ class BoundedMemoryAttention(MultiHeadAttention):
 
     def parallel(self, inputs: Inputs, state: SlotState | None) -> tuple[Reading, SlotState]:
         """All queries at once; left to right in chunks."""
-        query, key, value, padding_mask, *_ = inputs
-        if state is None:
-            state = self.initial_state(query.size(0))
         if not self.left_to_right:
-            state = self.write(state, key, value, padding_mask)
-            return self.read(state, query), state
+            return super().parallel(inputs, state)
+        query, key, value, padding_mask, *_ = inputs
+        state = self.initial_state(query.size(0)) if state is None else state
         written, count = self._written(state, key, value, padding_mask)
         seen = self._seen(state.memory, written.control)
         queries = self._heads(self.q_proj(query))
