@@ -97,7 +97,7 @@ class _Trees(NamedTuple):
         """In scaled probability space."""
         arcs, lengths, scale = self._masked(*potentials)
         done = scaled_trees(arcs, lengths, self.single_root)
-        return done._replace(log_partition=done.log_partition + scale)
+        return done._replace(log_partition=done.log_partition + scale) if self.single_root else done
 
     def second_pass(self, kept, loan, direction: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
         """Along a direction, in float64."""
@@ -107,12 +107,10 @@ class _Trees(NamedTuple):
         """Look where there are arcs."""
         refuse_arcs(masked_arcs(*potentials, self.rows), self.rows)
 
-    def _masked(self, arcs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """`masked_arcs`, the words of each row, B, and what was taken from all trees, B."""
-        arcs = masked_arcs(arcs, self.rows)
-        lengths, scale = self.rows.lengths(len(arcs), arcs.size(1) - 1, arcs.device), arcs.new_zeros(len(arcs))
-        if self.single_root:
-            arcs, scale = level_root(arcs)
+    def _masked(self, arcs: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
+        """`masked_arcs`, the words of each row, B, and what was taken from all trees, B or 0."""
+        arcs, lengths = masked_arcs(arcs, self.rows), self.rows.lengths(len(arcs), arcs.size(1) - 1, arcs.device)
+        arcs, scale = level_root(arcs) if self.single_root else (arcs, 0.0)
         return arcs, lengths, scale
 
 
