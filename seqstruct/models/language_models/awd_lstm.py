@@ -11,7 +11,7 @@ fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
@@ -21,6 +21,7 @@ from torch.nn import functional as F
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, variational_dropout
 from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
 from seqstruct.models.presets import set_default
+from seqstruct.ops.trees import Split, split_by_distances
 
 EMBEDDING_BOUND = 0.1
 
@@ -83,6 +84,19 @@ class RegularizedDecoder(RecurrentLMDecoder):
             kept = F.dropout(vectors.new_ones(self.embed_tokens.num_embeddings), self.rates.embedding)
             vectors = vectors * kept[tokens].unsqueeze(2)
         return variational_dropout(vectors, self.rates.input, self.training)
+
+
+class DistanceDecoder(RegularizedDecoder):
+    """With syntactic distances as extra output, under the name `distances`, and trees from them."""
+
+    distances = "distances"
+
+    def splits(self, tokens: Tensor, add_left: bool = False) -> List[Split]:
+        """The tree over the words of a sentence: N ids, without EOS.  Raises ValueError with add_left."""
+        if add_left:
+            raise ValueError("a tree from distances has no score of a left span")
+        _, extra = self.extract_features(F.pad(tokens, (1, 0), value=self.dictionary.eos()).unsqueeze(0))
+        return split_by_distances(extra[self.distances][0, 1:])
 
 
 def layer_sizes(cfg: Any) -> list:

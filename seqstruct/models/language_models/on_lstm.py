@@ -6,7 +6,7 @@ fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Tuple
 
 from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor
@@ -15,12 +15,11 @@ from torch.nn import functional as F
 from seqstruct.layers.recurrent import CellState, GatedLayer, RecurrentStack
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
+    DistanceDecoder,
     Regularization,
-    RegularizedDecoder,
     layer_sizes,
 )
 from seqstruct.ops.cells import ordered_lstm
-from seqstruct.ops.trees import Split, split_by_distances
 
 
 @dataclass
@@ -53,21 +52,14 @@ class ONLSTMLayer(GatedLayer):
         return hidden, CellState(*last), {"distances": distances}
 
 
-class ONLSTMDecoder(RegularizedDecoder):
-    """With distances as extra output, and trees from them."""
+class ONLSTMDecoder(DistanceDecoder):
+    """With the distances of one layer."""
 
     def __init__(self, *args: Any, distance_layer: int):
         super().__init__(*args)
         if not 1 <= distance_layer <= len(self.rnn.layers):
             raise ValueError(f"distance_layer: expected 1 to {len(self.rnn.layers)}, got {distance_layer}")
-        self.distance_layer = distance_layer
-
-    def splits(self, tokens: Tensor, add_left: bool = False) -> List[Split]:
-        """The tree over the words of a sentence: N ids, without EOS.  Raises ValueError with add_left."""
-        if add_left:
-            raise ValueError("a tree from distances has no score of a left span")
-        _, extra = self.extract_features(F.pad(tokens, (1, 0), value=self.dictionary.eos()).unsqueeze(0))
-        return split_by_distances(extra[f"{self.distance_layer - 1}.distances"][0, 1:])
+        self.distances = f"{distance_layer - 1}.distances"
 
 
 @register_model("on_lstm", dataclass=ONLSTMConfig)

@@ -13,7 +13,7 @@ fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, NamedTuple, Tuple
 
 import torch
 from fairseq.models import FairseqLanguageModel, register_model
@@ -21,9 +21,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.layers.recurrent import GatedLayer, variational_dropout
-from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, Regularization, RegularizedDecoder, layer_sizes
+from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, DistanceDecoder, Regularization, layer_sizes
 from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
-from seqstruct.ops.trees import Split, split_by_distances
 
 
 @dataclass
@@ -169,20 +168,9 @@ class PRPNStack(nn.Module):
         return self.features_layer(self.combine_layer(both).relu()).tanh()
 
 
-class PRPNDecoder(RegularizedDecoder):
-    """With distances as extra output, and trees from them."""
-
-    def splits(self, tokens: Tensor, add_left: bool = False) -> List[Split]:
-        """The tree over the words of a sentence: N ids, without EOS.  Raises ValueError with add_left."""
-        if add_left:
-            raise ValueError("a tree from distances has no score of a left span")
-        _, extra = self.extract_features(F.pad(tokens, (1, 0), value=self.dictionary.eos()).unsqueeze(0))
-        return split_by_distances(extra["distances"][0, 1:])
-
-
 @register_model("prpn", dataclass=PRPNConfig)
 class PRPN(FairseqLanguageModel):
-    """A language model on `PRPNDecoder`."""
+    """A language model on `DistanceDecoder`."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "PRPN":
@@ -196,4 +184,4 @@ class PRPN(FairseqLanguageModel):
             lookback=cfg.lookback, inverse_temperature=cfg.inverse_temperature, hidden_dropout=rates.hidden,
             weight_dropout=rates.weight,
         )
-        return cls(PRPNDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))
+        return cls(DistanceDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))

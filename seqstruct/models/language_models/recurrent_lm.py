@@ -14,7 +14,6 @@ from typing import Any, Dict, Optional, Tuple
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import (
-    FairseqIncrementalDecoder,
     FairseqLanguageModel,
     register_model,
     register_model_architecture,
@@ -22,8 +21,8 @@ from fairseq.models import (
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.passes import CarriedState
+from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import check_rate, variational_dropout
 from seqstruct.models.presets import set_default
@@ -77,7 +76,7 @@ def hidden_size_within(budget: int, cell: str, layers: int, vocabulary: int, out
     return low
 
 
-class RecurrentLMDecoder(FairseqIncrementalDecoder):
+class RecurrentLMDecoder(StatefulDecoder):
     """Logits of the next token; word vectors start uniform with variance 1 / size, the output bias from 0."""
 
     def __init__(self, dictionary: Any, rnn: nn.Module, size: int, dropout: float):
@@ -94,19 +93,6 @@ class RecurrentLMDecoder(FairseqIncrementalDecoder):
         """Of each layer, at the start of a text."""
         return self.rnn.initial_state(batch_size)
 
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Any = None,
-        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
-        carried: Optional[CarriedState] = None,
-        features_only: bool = False,
-        **_: Any,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
-        """Logits B T V for tokens B T long; step by step those of the positions since the last call alone."""
-        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state, carried)
-        return features if features_only else self.output_layer(features), extra
-
     def extract_features(
         self,
         prev_output_tokens: Tensor,
@@ -117,7 +103,7 @@ class RecurrentLMDecoder(FairseqIncrementalDecoder):
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Hidden states B T d; carried: where the state comes from and goes to, for a segment of a stream."""
         B = prev_output_tokens.size(0)
-        saved = None if incremental_state is None else incremental_state.get(self._key)
+        saved = self.saved(incremental_state)
         taken = 0 if saved is None else saved["length"]
         if saved is not None:
             state = saved["state"]
@@ -126,8 +112,7 @@ class RecurrentLMDecoder(FairseqIncrementalDecoder):
         features, state, extra = self.encode(self.embed(prev_output_tokens[:, taken:]), state)
         if carried is not None:
             carried.put(self, state)
-        if incremental_state is not None:
-            incremental_state[self._key] = {"state": state, "length": prev_output_tokens.size(1)}
+        self.save(incremental_state, state=state, length=prev_output_tokens.size(1))
         return features, {"attn": [None], **extra}
 
     def embed(self, tokens: Tensor) -> Tensor:
@@ -143,19 +128,9 @@ class RecurrentLMDecoder(FairseqIncrementalDecoder):
         """Logits B T V."""
         return F.linear(features, self.embed_tokens.weight, self.output_bias)
 
-    def reorder_incremental_state(self, incremental_state: Dict[str, Dict[str, Any]], new_order: Tensor) -> None:
-        """Select the rows new_order of the saved state."""
-        saved = incremental_state.get(self._key)
-        if saved is not None:
-            incremental_state[self._key] = {**saved, "state": reorder_state(saved["state"], new_order)}
-
     def max_positions(self) -> int:
         """No limit of its own."""
         return 1_000_000
-
-    @property
-    def _key(self) -> str:
-        return f"seqstruct.recurrent.{id(self)}"
 
 
 @register_model("recurrent_lm", dataclass=RecurrentLanguageModelConfig)

@@ -8,7 +8,6 @@ from typing import Any, Dict, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import (
-    FairseqIncrementalDecoder,
     FairseqLanguageModel,
     register_model,
     register_model_architecture,
@@ -17,8 +16,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqstruct.attention import Choice, Site, parse_choices
-from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.bridge.vocabulary import TerminalProjection, terminal_rows
 from seqstruct.layers.stack_lstm import StackLSTM
 from seqstruct.models.presets import set_default
@@ -48,7 +47,7 @@ class StackLSTMLanguageModelConfig(FairseqDataclass):
     )
 
 
-class StackLSTMDecoder(FairseqIncrementalDecoder):
+class StackLSTMDecoder(StatefulDecoder):
     """Logits of the next symbol from the hidden state; the first position, BOS, is no input and has the hidden state 0.
 
     Symbols of the dictionary beyond the special ones are one-hot inputs; special ones after the first position (padding
@@ -61,18 +60,6 @@ class StackLSTMDecoder(FairseqIncrementalDecoder):
         self.output_projection = TerminalProjection(dictionary, hidden_size)
         self.register_buffer("rows", terminal_rows(dictionary), persistent=False)
 
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Any = None,
-        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
-        features_only: bool = False,
-        **_: Any,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
-        """Logits B T N for tokens B T; step by step those of the positions since the last call alone."""
-        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
-        return features if features_only else self.output_layer(features), extra
-
     def extract_features(
         self,
         prev_output_tokens: Tensor,
@@ -81,7 +68,7 @@ class StackLSTMDecoder(FairseqIncrementalDecoder):
         **_: Any,
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Hidden states B T h, the first 0."""
-        saved = None if incremental_state is None else incremental_state.get(self._key)
+        saved = self.saved(incremental_state)
         if saved is None:
             inputs, state = prev_output_tokens[:, 1:], None
         else:
@@ -90,27 +77,16 @@ class StackLSTMDecoder(FairseqIncrementalDecoder):
         features, state = self.lstm(self.rows[inputs], state, need_state=incremental_state is not None)
         if saved is None:
             features = pad(features, (0, 0, 1, 0))
-        if incremental_state is not None:
-            incremental_state[self._key] = {"state": state}
+        self.save(incremental_state, state=state)
         return features, {"attn": [None]}
 
     def output_layer(self, features: Tensor, **_: Any) -> Tensor:
         """Logits of terminals and EOS; -inf for all other symbols."""
         return self.output_projection(features)
 
-    def reorder_incremental_state(self, incremental_state: Dict[str, Dict[str, Any]], new_order: Tensor) -> None:
-        """Select the rows new_order of the saved state."""
-        saved = incremental_state.get(self._key)
-        if saved is not None:
-            incremental_state[self._key] = {"state": reorder_state(saved["state"], new_order)}
-
     def max_positions(self) -> int:
         """No limit of its own."""
         return 100_000
-
-    @property
-    def _key(self) -> str:
-        return f"seqstruct.stack_lstm.{id(self)}"
 
 
 @register_model("stack_lstm_lm", dataclass=StackLSTMLanguageModelConfig)

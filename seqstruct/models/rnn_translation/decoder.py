@@ -11,13 +11,13 @@ fairseq's types are read at run time: no postponed annotations here.
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
-from fairseq.models import FairseqIncrementalDecoder
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from seqstruct.attention import Choice, Reading, Shape, Site
 from seqstruct.bridge.adapter import reorder_source, reorder_state
 from seqstruct.bridge.passes import current_pass
+from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.recurrent import CellState, RecurrentLayer, Step, joined, separated
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
@@ -59,7 +59,7 @@ class Decoded(NamedTuple):
     last: Tensor
 
 
-class RecurrentDecoder(FairseqIncrementalDecoder):
+class RecurrentDecoder(StatefulDecoder):
     """Layers of LSTMs or GRUs, an attention, and the layer of the vocabulary."""
 
     def __init__(
@@ -137,18 +137,6 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         self.initial = nn.Linear(summary_size, layers * hidden_size) if initial_state == "projected" else None
         self.output_projection = nn.Linear(self.output.size, len(dictionary))
 
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Optional[EncoderOutput] = None,
-        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
-        features_only: bool = False,
-        **_: Any,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
-        """Logits B T N for tokens B T; step by step those of the positions since the last call alone."""
-        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
-        return features if features_only else self.output_layer(features), extra
-
     def extract_features(
         self,
         prev_output_tokens: Tensor,
@@ -157,7 +145,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         **_: Any,
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Features B T F, and {"attn": [weights B T S, the mean over heads, or None]}; weights in decoding alone."""
-        saved = None if incremental_state is None else incremental_state.get(self._key)
+        saved = self.saved(incremental_state)
         state = self.begin(encoder_out) if saved is None else saved["state"]
         tokens = prev_output_tokens if saved is None else prev_output_tokens[:, int(state.length[0]) :]
         need_weights = incremental_state is not None or current_pass().collects
@@ -166,7 +154,7 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         if incremental_state is not None:
             length = state.length + tokens.size(1)
             state = DecoderState(joined(decoded.states), decoded.last, state.memory, length)
-            incremental_state[self._key] = {"state": state, "steppers": steppers}
+            self.save(incremental_state, state=state, steppers=steppers)
         weights = None
         if decoded.readings and need_weights:
             reading = _joined_in_time(decoded.readings)
@@ -317,22 +305,15 @@ class RecurrentDecoder(FairseqIncrementalDecoder):
         logits = self.output_projection(features)
         return logits.clamp(-self.logit_clip, self.logit_clip) if self.logit_clip else logits
 
-    def reorder_incremental_state(self, incremental_state: Dict[str, Dict[str, Any]], new_order: Tensor) -> None:
-        """Select the rows new_order of the saved state."""
-        saved = incremental_state.get(self._key)
-        if saved is not None:
-            *steps, memory, length = saved["state"]
-            steps = (reorder_state(part, new_order) for part in steps)
-            state = DecoderState(*steps, reorder_source(memory, new_order), length.index_select(0, new_order))
-            incremental_state[self._key] = {**saved, "state": state}
+    def reordered(self, state: DecoderState, new_order: Tensor) -> DecoderState:
+        """The rows new_order; the memory's too, unless sources stay in place."""
+        *steps, memory, length = state
+        steps = (reorder_state(part, new_order) for part in steps)
+        return DecoderState(*steps, reorder_source(memory, new_order), length.index_select(0, new_order))
 
     def max_positions(self) -> int:
         """The longest target, in tokens."""
         return self.positions
-
-    @property
-    def _key(self) -> str:
-        return f"seqstruct.rnn_decoder.{id(self)}"
 
 
 class _Reader:
