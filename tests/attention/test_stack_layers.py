@@ -138,3 +138,14 @@ def test_second_derivatives_are_refused(mechanism: str, generator: torch.Generat
     output = attention(x, x, x)[0].output
     with pytest.raises(RuntimeError, match="first derivatives only: no create_graph=True"):
         torch.autograd.grad(output.square().sum(), x, create_graph=True)
+
+
+def test_actions_are_computed_where_they_are_asked_for(generator: torch.Generator) -> None:
+    attention = get_attention("nondeterministic_stack")(
+        make_config("nondeterministic_stack", {"states": 2, "symbols": 2, "size": 3}), Shape.of(Site.DECODER_SELF, 6)
+    )
+    x = torch.randn(2, 5, 6, generator=generator)
+    for state in (None, attention.initial_state(2)):
+        assert not attention(x, x, x, state=state)[0].extra
+        actions = attention(x, x, x, state=state, need_weights=True)[0].extra["actions"]
+        torch.testing.assert_close(actions.sum(2), torch.ones(2, 5))

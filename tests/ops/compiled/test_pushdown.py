@@ -8,7 +8,10 @@ import torch
 from seqstruct.ops.pushdown import pushdown_stack, transition_count
 from seqstruct.ops.pushdown.compiled import CompiledRuns
 from seqstruct.ops.pushdown.layout import arrange, scale
+from seqstruct.ops.pushdown.naive import naive_readings
 from seqstruct.ops.pushdown.scaled import ScaledRuns
+from tests.ops.pushdown.test_naive import SIZES as RECURRENCE
+from tests.ops.pushdown.test_step import by_steps
 
 # B T Q S m: block limits, one column or row of vectors, more states than fit a block
 SIZES = [
@@ -39,6 +42,19 @@ def test_readings_and_gradients(compiled, generator, sizes):
     expected = with_gradients(inputs, *sizes[2:4])
     compiled(True)
     torch.testing.assert_close(with_gradients(inputs, *sizes[2:4]), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("T", "Q", "S"), RECURRENCE)
+def test_equal_to_the_recurrence(T, Q, S, compiled, generator):
+    """All steps at once, and one by one without gradients."""
+    compiled(True)
+    inputs = draw(generator, 2, T, Q, S, 2)
+    readings = naive_readings(*inputs, states=Q, symbols=S)
+    weights = torch.linspace(-1, 1, readings.numel(), dtype=readings.dtype).view_as(readings)
+    expected = [readings, *torch.autograd.grad((readings * weights).sum(), inputs)]
+    torch.testing.assert_close(with_gradients(inputs, Q, S), expected, rtol=0, atol=1e-11)
+    with torch.no_grad():
+        torch.testing.assert_close(by_steps(*inputs, states=Q, symbols=S), readings, rtol=0, atol=1e-12)
 
 
 def test_single_precision(compiled, generator):

@@ -11,6 +11,7 @@ import torch
 from seqstruct.ops.cells.stack_lstm import stack_lstm
 from seqstruct.ops.superposition import SuperpositionTape, superposition_stack
 from seqstruct.ops.superposition.compiled import SLICE
+from seqstruct.ops.superposition.naive import naive_stack
 
 GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
 
@@ -22,9 +23,14 @@ def draw(generator, B, T, m, height, dtype=torch.float64):
     return [x.to(dtype).requires_grad_() for x in (actions, pushed, start)]
 
 
-def with_gradients(inputs, need_final):
+def by_recurrence(actions, pushed, stack, *, need_final):
+    readings, final = naive_stack(actions, pushed, stack)
+    return readings, final if need_final else None
+
+
+def with_gradients(inputs, need_final, form=superposition_stack):
     """Readings, the last stack if any, and gradients of a weighted sum of these."""
-    results = [x for x in superposition_stack(*inputs, need_final=need_final) if x is not None]
+    results = [x for x in form(*inputs, need_final=need_final) if x is not None]
     loss = sum((x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).view_as(x)).sum() for x in results)
     return [*results, *torch.autograd.grad(loss, inputs)]
 
@@ -39,6 +45,8 @@ def test_values_and_gradients_are_those_of_pytorch(m, T, height, need_final, com
     expected = with_gradients(inputs, need_final)
     compiled(True)
     torch.testing.assert_close(with_gradients(inputs, need_final), expected, rtol=1e-10, atol=1e-12)
+    truth = with_gradients(inputs, need_final, by_recurrence)
+    torch.testing.assert_close(expected, truth, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("m", [5, 32])
