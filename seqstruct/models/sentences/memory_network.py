@@ -106,52 +106,41 @@ def bags_of_words(sentences: Tensor, vocabulary: int, dtype: torch.dtype) -> Ten
 class MemoryNetwork(nn.Module):
     """S models of one shape.
 
-    vocabulary: V words.  memory: most facts.  steps: K.  generators: one for each seed; they draw its parameters.
+    vocabulary: V words.  memory: most facts.  generators: one for each seed; they draw its parameters.
     words: S V (K+1) C, the embeddings of step 1 to K + 1 side by side.  ages: S M (K+1) C, or None without temporal
     encoding.  update: S C C, the CRFs' Q, or None where there is none.
     Raises ValueError unless inference is one of INFERENCE and query_update one of QUERY_UPDATES (in MemN2N the first),
     sizes are 1 or more, and only the binary CRF has end_potentials.
     """
 
-    def __init__(
-        self,
-        *,
-        vocabulary: int,
-        memory: int,
-        inference: str,
-        steps: int,
-        embed_dim: int,
-        deviation: float,
-        generators: List[torch.Generator],
-        query_update: str = "linear",
-        temporal_encoding: bool = True,
-        end_potentials: bool = False,
-    ):
+    def __init__(self, cfg: MemoryNetworkConfig, vocabulary: int, memory: int, generators: List[torch.Generator]):
         super().__init__()
-        if inference not in INFERENCE:
-            raise ValueError(f"inference: expected one of {', '.join(INFERENCE)}, got {inference!r}")
-        if query_update not in QUERY_UPDATES:
-            raise ValueError(f"query_update: expected one of {', '.join(QUERY_UPDATES)}, got {query_update!r}")
-        if end_potentials and inference != "binary_crf":
-            raise ValueError(f"end_potentials: only the binary CRF has them, got inference {inference}")
-        if inference == "memn2n" and query_update != "linear":
+        self.inference, query_update = str(cfg.inference), str(cfg.query_update)
+        self.steps, self.end_potentials = cfg.steps, cfg.end_potentials
+        for name, value, known in (
+            ("inference", self.inference, INFERENCE), ("query_update", query_update, QUERY_UPDATES)
+        ):  # fmt: skip
+            if value not in known:
+                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
+        if cfg.end_potentials and self.inference != "binary_crf":
+            raise ValueError(f"end_potentials: only the binary CRF has them, got inference {self.inference}")
+        if self.inference == "memn2n" and query_update != "linear":
             raise ValueError(f"query_update: {query_update} is for the CRFs, memn2n has its own")
-        for name, size in (("vocabulary", vocabulary), ("memory", memory), ("steps", steps), ("embed_dim", embed_dim)):
+        sizes = {"vocabulary": vocabulary, "memory": memory, "steps": cfg.steps, "embed_dim": cfg.embed_dim}
+        for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"{name}: expected 1 or more, got {size}")
+        deviation = cfg.initialization_deviation
         if deviation <= 0:
-            raise ValueError(f"deviation: expected more than 0, got {deviation:g}")
-        self.inference = inference
-        self.steps = steps
-        self.end_potentials = end_potentials
+            raise ValueError(f"initialization_deviation: expected more than 0, got {deviation:g}")
 
         def drawn(*shape: int) -> nn.Parameter:
             return nn.Parameter(torch.stack([torch.randn(shape, generator=g) * deviation for g in generators]))
 
-        self.words = drawn(vocabulary, steps + 1, embed_dim)
-        self.ages = drawn(memory, steps + 1, embed_dim) if temporal_encoding else None
-        linear = inference != "memn2n" and query_update == "linear"
-        self.update = drawn(embed_dim, embed_dim) if linear else None
+        self.words = drawn(vocabulary, cfg.steps + 1, cfg.embed_dim)
+        self.ages = None if cfg.no_temporal_encoding else drawn(memory, cfg.steps + 1, cfg.embed_dim)
+        linear = self.inference != "memn2n" and query_update == "linear"
+        self.update = drawn(cfg.embed_dim, cfg.embed_dim) if linear else None
 
     def forward(self, sentences: Tensor, facts: Tensor, question: Tensor, linear: bool) -> Facts:
         """Answer S B questions; sentences U L, facts S B M and question S B as `EncodedQuestions` has them.
@@ -248,21 +237,8 @@ class MemoryNetworkModel(BaseFairseqModel):
         """Raises ValueError for a size or deviation out of range."""
         if cfg.linear_start < 0:
             raise ValueError(f"linear_start: expected 0 or more epochs, got {cfg.linear_start}")
-        return cls(
-            MemoryNetwork(
-                vocabulary=len(task.vocabulary),
-                memory=task.cfg.memory,
-                inference=str(cfg.inference),
-                steps=cfg.steps,
-                embed_dim=cfg.embed_dim,
-                deviation=cfg.initialization_deviation,
-                query_update=str(cfg.query_update),
-                temporal_encoding=not cfg.no_temporal_encoding,
-                end_potentials=cfg.end_potentials,
-                generators=[torch.Generator().manual_seed(seed) for seed in task.seeds],
-            ),
-            cfg.linear_start,
-        )
+        generators = [torch.Generator().manual_seed(seed) for seed in task.seeds]
+        return cls(MemoryNetwork(cfg, len(task.vocabulary), task.cfg.memory, generators), cfg.linear_start)
 
     def forward(self, sentences: Tensor, facts: Tensor, question: Tensor, epoch: int) -> Facts:
         """As `MemoryNetwork.forward`; epoch: counted from 1."""

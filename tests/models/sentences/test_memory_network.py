@@ -10,7 +10,7 @@ import torch
 
 from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS
-from seqstruct.models.sentences.memory_network import INFERENCE, MemoryNetwork, bags_of_words
+from seqstruct.models.sentences.memory_network import INFERENCE, MemoryNetwork, MemoryNetworkConfig, bags_of_words
 from tests.data.babi.stories_text import STORY
 from tests.models.front_door import PLUGIN, fairseq
 
@@ -19,11 +19,10 @@ V, C = 11, 5
 
 def network(inference, steps, seeds=(1, 2), deviation=0.7, **options):
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-    made = MemoryNetwork(
-        vocabulary=V, memory=6, inference=inference, steps=steps, embed_dim=C, deviation=deviation,
-        generators=generators, **options,
-    )  # fmt: skip
-    return made.double()
+    cfg = MemoryNetworkConfig(
+        inference=inference, steps=steps, embed_dim=C, initialization_deviation=deviation, **options
+    )
+    return MemoryNetwork(cfg, V, 6, generators).double()
 
 
 def batch(generator, S=2, B=3, M=4):
@@ -91,10 +90,10 @@ def plain(net, s, sentences, facts, question, linear):
 @pytest.mark.parametrize("steps", [1, 2, 3])
 @pytest.mark.parametrize(("inference", "options"), [
     *((inference, {}) for inference in INFERENCE),
-    ("memn2n", {"temporal_encoding": False}),
+    ("memn2n", {"no_temporal_encoding": True}),
     ("binary_crf", {"query_update": "facts"}),
     ("binary_crf", {"end_potentials": True}),
-    ("unary_crf", {"query_update": "facts", "temporal_encoding": False}),
+    ("unary_crf", {"query_update": "facts", "no_temporal_encoding": True}),
 ])
 def test_the_equations_over_all_sequences_of_facts(inference, options, steps, linear, generator):
     net = network(inference, steps, **options)
@@ -156,15 +155,14 @@ def test_position_encoding_averages_to_one(generator):
 @pytest.mark.parametrize(("change", "message"), [
     ({"inference": "crf"}, "inference: expected one of memn2n"),
     ({"steps": 0}, "steps: expected 1 or more, got 0"),
-    ({"deviation": 0.0}, "deviation: expected more than 0"),
+    ({"initialization_deviation": 0.0}, "initialization_deviation: expected more than 0"),
     ({"inference": "unary_crf", "query_update": "quadratic"}, "query_update: expected one of linear, facts"),
     ({"query_update": "facts"}, "query_update: facts is for the CRFs"),
     ({"inference": "unary_crf", "end_potentials": True}, "end_potentials: only the binary CRF has them"),
 ])
 def test_what_is_out_of_range_is_refused(change, message):
-    options = {"vocabulary": V, "memory": 6, "inference": "memn2n", "steps": 2, "embed_dim": C, "deviation": 0.1}
     with pytest.raises(ValueError, match=message):
-        MemoryNetwork(**{**options, **change}, generators=[torch.Generator()])
+        MemoryNetwork(MemoryNetworkConfig(**change), V, 6, [torch.Generator()])
 
 
 @pytest.fixture(scope="module")
