@@ -26,6 +26,7 @@ VARIABLE = "SEQSTRUCT_COMPILED"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 ESTIMATES = ("minutes", "disk", "download")
 KEPT = ("table", "also", "dataset", "threads", *ESTIMATES)  # of what a cell sets
+LIMITS = ("optimization.stop_time_hours=", "--max-minutes")  # as recipes/common.sh gives them to what trains
 SHARED = "finished"  # the file in a shared step's folder
 # words that the shell makes when the command runs: what a search chose, the shards of prepared data
 TABLE = re.compile(r"([\w.-]+):[a-z]")
@@ -242,11 +243,11 @@ class Script:
 
         runs: where runs and data are kept.  source: the folder of raw data, or None: that of the reference, else
         downloads.  records: where they go (default: beside the script; a smoke run's are no results and stay among the
-        paper's runs).  max_minutes: of each training, or None.  compiled: whether kernels are; None: as the environment
-        has it.
+        paper's runs).  max_minutes: of each training, which makes it another configuration; or None.  compiled: whether
+        kernels are; None: as the environment has it.
         """
         folder = _from(self.root, Path(runs).resolve() / self.paper)
-        said = self._cell(cell, Path("OUT"), Path("RUNS"), source=None, reference=False)
+        said = self._cell(cell, Path("OUT"), Path("RUNS"), source=None, reference=False, max_minutes=max_minutes)
         head = {kind: words[0] for kind, words in said if kind in KEPT}
         whole = [self.paper, head["table"], cell.row, cell.scale, self._decisive(said)]
         configuration = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
@@ -264,9 +265,11 @@ class Script:
                 numbers[name] = float(head[name] or 0)
             except ValueError:
                 raise ValueError(f"{self.path}: {cell}: {name}={head[name]!r} is no number") from None
+        limited = max_minutes is not None and any(word.startswith(LIMITS) for _, words in said for word in words)
+        limit = f", trainings of at most {max_minutes:g} minutes" if limited else ""
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
-            head["table"], head["also"], head["dataset"], **numbers, threads=head["threads"],
+            head["table"], head["also"], head["dataset"] + limit, **numbers, threads=head["threads"],
             compiled=os.environ.get(VARIABLE) == "1" if compiled is None else compiled,
         )  # fmt: skip
 

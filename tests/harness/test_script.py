@@ -59,13 +59,23 @@ def test_a_plan_says_everything_in_plain_lines(script, tmp_path, monkeypatch):
 
 def test_a_configuration_is_all_that_decides_and_nothing_else(script, tmp_path, monkeypatch):
     plan = script.plan(Cell("plain", 1, "small"))
-    same = script.plan(Cell("plain", 2, "small"), runs=tmp_path, source=tmp_path, records=tmp_path, max_minutes=3)
+    same = script.plan(Cell("plain", 2, "small"), runs=tmp_path, source=tmp_path, records=tmp_path)
     assert plan.configuration == same.configuration
     others = [script.plan(Cell("stack + gate", 1, "small")), script.plan(Cell("plain", 1, "paper"))]
     changed = Script(make_repository(tmp_path / "b", TEXT.replace("seven 8", "seven 9")))
     others.append(changed.plan(Cell("plain", 1, "small")))
     assert len({plan.configuration, *(o.configuration for o in others)}) == 4
     assert changed.plan(Cell("plain", 1, "small")).steps[1].target != plan.steps[1].target
+
+
+def test_limited_trainings_are_another_configuration(tmp_path):
+    text = TEXT.replace("    log=counted", '    shared lm fairseq-hydra-train first\n    log=counted')
+    script = Script(make_repository(tmp_path, text))
+    whole, limited = (script.plan(Cell("plain", 1, "small"), max_minutes=minutes) for minutes in (None, 3))
+    assert limited.dataset == f"{whole.dataset}, trainings of at most 3 minutes"
+    assert limited.configuration != whole.configuration and limited.out != whole.out
+    whole, copied = (script.plan(Cell("copy", 1, "small"), max_minutes=minutes) for minutes in (None, 3))
+    assert (copied.dataset, copied.configuration) == (whole.dataset, whole.configuration)
 
 
 def test_the_reference_s_corpora_are_taken_where_they_are(script, tmp_path, monkeypatch):
