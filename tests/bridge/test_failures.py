@@ -83,6 +83,7 @@ def test_sentences(
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(logging.root.manager, "loggerDict", {})  # earlier commands left log files open
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
     error = raised(code, path)
     failures.report(type(error), error, error.__traceback__)
     (kept,) = list(tmp_path.iterdir()) or [""]
