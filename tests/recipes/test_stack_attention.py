@@ -153,17 +153,20 @@ def test_the_demo_s_words_are_those_of_its_cells():
 
 def test_a_cut_training_goes_on_to_the_same_numbers(tmp_path):
     words = [str(FOLDER / "figure-2.sh"), "--scale", "smoke", "--row", "dyck Tf+Nd", "--seeds", "1", "--runs"]
-    whole = subprocess.run([*words, str(tmp_path / "whole")], capture_output=True, text=True, check=False)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def run(*command, **options):
+        return subprocess.run(command, text=True, check=False, env={**os.environ, "PATH": path}, **options)
+
+    whole = run(*words, str(tmp_path / "whole"), capture_output=True)
     assert whole.returncode == 0, whole.stderr
     # the same training, ended after its first epoch
     plan = Script(FOLDER / "figure-2.sh").plan(Cell("dyck Tf+Nd", 1, "smoke"), runs=tmp_path / "cut")
     prepare, train = plan.steps[:2]
     first = plan.line(prepare) + " && " + plan.line(train).replace(" 2>&1", " optimization.max_epoch=1 2>&1")
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["bash", "-o", "pipefail", "-c", f"mkdir -p {plan.out} && {first}"]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "PATH": path}, check=False)
+    done = run("bash", "-o", "pipefail", "-c", f"mkdir -p {plan.out} && {first}", cwd=ROOT)
     assert done.returncode == 0
-    again = subprocess.run([*words, str(tmp_path / "cut")], capture_output=True, text=True, check=False)
+    again = run(*words, str(tmp_path / "cut"), capture_output=True)
     assert again.returncode == 0, again.stderr
     found = [read_folder(tmp_path / name / "stack_attention" / "records") for name in ("whole", "cut")]
     assert [r.metrics for r in found[0]] == [r.metrics for r in found[1]] and len(found[0]) == 2
