@@ -1,0 +1,31 @@
+"""Memories of fixed size that decay and are corrected by what is written: the delta rule's family.
+
+    gated_delta_rule    S <- diag(e^g) S, S <- S + beta k (v - S^T k)^T; also without gate, without beta, many steps
+    gated_slots         slots that decay, read by a softmax
+    exponential_gates   exponential input gates, with a normaliser
+    write, write_...    the memory alone, and single tokens; read_... what a query gets of it
+
+`naive` has the recurrences.  Letters: B batch, H heads, T tokens, K and V sizes of a key and a value, N slots, R rows
+of a chunk, n chunks.  Everything is differentiable by autograd, as often as wanted.
+"""
+
+from seqstruct.ops.delta.exponential import (
+    ExponentialMemory,
+    empty_exponential,
+    exponential_gates,
+    read_exponential,
+    write_exponential,
+)
+from seqstruct.ops.delta.rule import gated_delta_rule, write
+from seqstruct.ops.delta.slots import gated_slots
+
+__all__ = [
+    "ExponentialMemory",
+    "empty_exponential",
+    "exponential_gates",
+    "gated_delta_rule",
+    "gated_slots",
+    "read_exponential",
+    "write",
+    "write_exponential",
+]
