@@ -35,8 +35,7 @@ class Decays(NamedTuple):
 def in_chunks(x: Tensor, rows: int) -> Tensor:
     """B H n R ... for x: B H T ..., filled up with zeros to a multiple of `rows`."""
     missing = -x.size(2) % rows
-    if missing:
-        x = F.pad(x, [0, 0] * (x.dim() - 3) + [0, missing])
+    x = F.pad(x, [0, 0] * (x.dim() - 3) + [0, missing]) if missing else x.contiguous()
     return x.unflatten(2, (-1, rows))
 
 

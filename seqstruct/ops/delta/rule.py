@@ -86,12 +86,13 @@ def _write_token(
     memory = memory.flatten(0, 1)
     recorded = torch.is_grad_enabled()
     if log_decay is not None:
-        decay = log_decay.exp().view(memory.size(0), -1, 1)
+        decay = log_decay.exp().flatten(0, 1)
+        decay = decay.unsqueeze(-1) if decay.dim() == 2 else decay.mT  # G 1 1 or G K 1
         memory = memory * decay if recorded else memory.mul_(decay)
     for row in range(key.size(2)):
         k, new = key[:, :, row, None].flatten(0, 1), value[:, :, row, None].flatten(0, 1)
         if beta is not None:
-            new = (new - k @ memory) * beta[:, :, row].reshape(-1, 1, 1)
+            new = (new - k @ memory) * beta[:, :, row].flatten()[:, None, None]
         memory = torch.baddbmm(memory, k.mT, new) if recorded else memory.baddbmm_(k.mT, new)
     return memory.view(shape)
 

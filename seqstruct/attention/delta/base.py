@@ -1,0 +1,203 @@
+"""What the delta rule's family shares: projections, a memory that is written left to right, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.kernel.base import wide
+from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.ops.delta import gated_delta_rule, write
+from seqstruct.ops.masking import clear_padding
+from seqstruct.ops.memory.random_features import unit_norm
+
+EPSILON = 1e-5  # in the norm of readings
+
+
+class Memory(NamedTuple):
+    """memory: B H D D, from keys to values."""
+
+    memory: Tensor
+
+
+class Written(NamedTuple):
+    """Keys ready to be written: key and value B H S D (of several steps a token, all its keys in a row);
+
+    log_decay B H S or B H S D, 0 at padding, or None; strength B H S, how much of a key is written, or None.
+    """
+
+    key: Tensor
+    value: Tensor
+    log_decay: Tensor | None = None
+    strength: Tensor | None = None
+
+
+class DeltaAttention(MultiHeadAttention):
+    """Multi-head attention to a memory of one matrix a head, in whose order of writing the positions are.
+
+    A subclass says how keys, values and queries are made, what decays, and how much is written; by default all three
+    are SiLU of projections and keys and queries have norm 1, as in the papers on the delta rule.  Readings are divided
+    by their root mean square in each head, times a learned vector, and where `output_gate` is a function, times that
+    function of a projection of the query's input.  No projection has a bias, so an empty memory reads zeros.
+    At self-attention memories are written and read left to right.  With `bidirectional` an encoder runs from both ends
+    with the same parameters and adds the two readings, each token being in both.  At cross-attention the whole source
+    is written, left to right, and every query reads what is left of it at its end: a product with the query, so that
+    what is addressed is a key, never a position, and what was overwritten or has decayed is out of reach.
+    There are no weights to show or to drop: `dropout` of the shape is not used.
+    O((T + S) C D) time, O(C D) state.  Everything between the projections is computed in float32 at least.
+    Deviations of all: no short convolutions before the projections.
+    """
+
+    State = Memory
+    biases = False
+    output_gate: ClassVar[Callable[[Tensor], Tensor] | None] = None
+    steps = 1  # keys that a token writes
+
+    @dataclass(frozen=True)
+    class Config:
+        """Options of all."""
+
+        bidirectional: bool = False  # whether an encoder reads from both ends; the readings are summed
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError also on `bidirectional` elsewhere than at an encoder's self-attention."""
+        super().__init__(config, shape)
+        if config.bidirectional and shape.site is not Site.ENCODER_SELF:
+            raise ValueError(f"{self.name}: bidirectional is for encoder_self, not {shape.site.value}")
+        self.streaming = not config.bidirectional
+        self.head_norm = nn.RMSNorm(shape.embed_dim // shape.num_heads, EPSILON)
+        if self.output_gate is not None:
+            self.gate_proj = nn.Linear(shape.embed_dim, shape.embed_dim, bias=False)
+            nn.init.xavier_uniform_(self.gate_proj.weight)
+
+    @property
+    def left_to_right(self) -> bool:
+        """At self-attention, but for encoders that read from both ends."""
+        return self.shape.site is not Site.CROSS and not self.config.bidirectional
+
+    def features(self, x: Tensor) -> Tensor:
+        """Queries and keys B H T D of their projections, in float32 at least."""
+        return unit_norm(F.silu(x))
+
+    def values(self, x: Tensor) -> Tensor:
+        """Values B H S D of their projections."""
+        return F.silu(x)
+
+    def gates(self, key: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Log-decays B S H or B S H D, and strengths B S steps*H, in float32 at least, for inputs B S C."""
+        return None, None
+
+    def empty(self, batch_size: int) -> Any:
+        """The memory that nothing was written to."""
+        dim, like = self.shape.embed_dim // self.shape.num_heads, self.k_proj.weight
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        return self.State(like.new_zeros(batch_size, self.shape.num_heads, dim, dim, dtype=dtype))
+
+    def written_to(self, state: Any, written: Written) -> Any:
+        """The memory after all keys."""
+        return self.State(write(state.memory, *written, self.steps))
+
+    def read_from(self, state: Any, query: Tensor) -> Tensor:
+        """Readings B H T D of one memory for queries B H T D."""
+        return query @ state.memory
+
+    def in_turn(self, state: Any, query: Tensor, written: Written) -> tuple[Tensor, Any]:
+        """Readings B H T D, each after its token was written, and the memory after the last."""
+        readings, memory = gated_delta_rule(query, *written, state.memory, self.steps)
+        return readings, self.State(memory)
+
+    def initial_state(self, batch_size: int) -> Any:
+        """The memory that nothing was written to.  Raises TypeError where sequences are read from both ends."""
+        if self.config.bidirectional:
+            raise TypeError(f"{self.name}: read from both ends a sequence is needed whole; there is no step form")
+        return self.empty(batch_size)
+
+    def write(self, state: Any, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Any:
+        """Write keys and values B S C, left to right; padding changes nothing."""
+        key, value = clear_padding(padding_mask, key, value)
+        written = self._written(key, value, padding_mask)
+        with torch.autocast(key.device.type, enabled=False):
+            return self.written_to(state, written)
+
+    def read(
+        self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        """What the memory holds for queries B T C."""
+        queries = self._queries(query)
+        with torch.autocast(query.device.type, enabled=False):
+            readings = self.read_from(state, queries)
+        return self._join(readings, query)
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        padding_mask: Tensor | None = None,
+        state: Any = None,
+        *,
+        position: Tensor | None = None,
+        need_weights: bool = False,
+        carry: object = None,
+    ) -> tuple[Reading, Any]:
+        """All queries at once; left to right in chunks."""
+        query, key, value = self.cleared(padding_mask, query, key, value)
+        resumed, state = state is not None, self.empty(query.size(0)) if state is None else state
+        if self.shape.site is Site.CROSS:
+            state = self.write(state, key, value, padding_mask)
+            return self.read(state, query), state if resumed else None
+        if query.size(1) != key.size(1):
+            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
+        written, queries = self._written(key, value, padding_mask), self._queries(query)
+        with torch.autocast(query.device.type, enabled=False):
+            readings, state = self.in_turn(state, queries, written)
+            if self.config.bidirectional:
+                turned = Written(*(None if x is None else self._turned(x, query.size(1)) for x in written))
+                back, _ = self.in_turn(self.empty(query.size(0)), queries.flip(2), turned)
+                readings = readings + back.flip(2)
+        return self._join(readings, query), state if resumed else None
+
+    def _queries(self, query: Tensor) -> Tensor:
+        """B H T D, divided by the root of D."""
+        with_heads = wide(self._heads(self.q_proj(query)))
+        with torch.autocast(query.device.type, enabled=False):
+            return self.features(with_heads) * with_heads.size(-1) ** -0.5
+
+    def _written(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> Written:
+        """Cleared inputs make keys and values of 0 at padding, so that what else is 0 there does not matter."""
+        keys, values = wide(self._rows(self.k_proj(key))), wide(self._rows(self.v_proj(value)))
+        with torch.autocast(key.device.type, enabled=False):
+            log_decay, strength = self.gates(key)
+            if log_decay is not None:
+                log_decay = log_decay.transpose(1, 2)
+                if padding_mask is not None:
+                    pad = padding_mask.unsqueeze(1)  # B 1 S
+                    log_decay = log_decay.masked_fill(pad if log_decay.dim() == 3 else pad.unsqueeze(-1), 0.0)
+            if strength is not None:
+                strength = self._rows(strength).squeeze(-1)
+            return Written(self.features(keys), self.values(values), log_decay, strength)
+
+    def _rows(self, x: Tensor) -> Tensor:
+        """B H S*steps D, for x: B S steps*H*D."""
+        if self.steps == 1:
+            return self._heads(x)
+        return x.unflatten(-1, (self.steps, self.shape.num_heads, -1)).permute(0, 3, 1, 2, 4).flatten(2, 3)
+
+    def _turned(self, x: Tensor, length: int) -> Tensor:
+        """The tokens of x, B H S*steps ..., from the last to the first, each with its rows in their order."""
+        return x.unflatten(2, (length, x.size(2) // max(length, 1))).flip(2).flatten(2, 3)
+
+    def _join(self, readings: Tensor, query: Tensor) -> Reading:
+        """B T C from readings B H T D."""
+        with torch.autocast(query.device.type, enabled=False):
+            normed = F.rms_norm(readings, readings.shape[-1:], wide(self.head_norm.weight), EPSILON)
+        joined = normed.transpose(1, 2).flatten(2)
+        if self.output_gate is not None:
+            joined = joined * self.output_gate(wide(self.gate_proj(query)))
+        return Reading(self.out_proj(joined.to(query.dtype)))
