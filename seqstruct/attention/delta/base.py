@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.base import Inputs, Reading, Shape, Site
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.attention.states import select_rows
 from seqstruct.ops.delta import gated_delta_rule, write
 from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.memory.random_features import unit_norm
@@ -121,67 +122,70 @@ class DeltaAttention(MultiHeadAttention):
     def write(self, state: Any, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Any:
         """Write keys and values B S C, left to right; padding changes nothing."""
         key, value = clear_padding(padding_mask, key, value)
-        written = self._written(key, value, padding_mask)
+        projected = self.k_proj(key), self.v_proj(value)
         with torch.autocast(key.device.type, enabled=False):
-            return self.written_to(state, written)
+            return self.written_to(state, self._written(key, *projected, padding_mask))
 
     def read(
         self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
         """What the memory holds for queries B T C."""
-        queries = self._queries(query)
+        projected, gate = self._asked(query)
         with torch.autocast(query.device.type, enabled=False):
-            readings = self.read_from(state, queries)
-        return self._join(readings, query)
+            joined = self._joined(self.read_from(state, self._queries(projected)), gate)
+        return Reading(self.out_proj(joined.to(query.dtype)))
 
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        padding_mask: Tensor | None = None,
-        state: Any = None,
-        *,
-        position: Tensor | None = None,
-        need_weights: bool = False,
-        carry: object = None,
-    ) -> tuple[Reading, Any]:
-        """All queries at once; left to right in chunks."""
-        query, key, value = self.cleared(padding_mask, query, key, value)
-        resumed, state = state is not None, self.empty(query.size(0)) if state is None else state
-        if self.shape.site is Site.CROSS:
-            state = self.write(state, key, value, padding_mask)
-            return self.read(state, query), state if resumed else None
-        if query.size(1) != key.size(1):
-            raise ValueError(f"{self.name}: {query.size(1)} queries for {key.size(1)} keys; left to right they pair up")
-        written, queries = self._written(key, value, padding_mask), self._queries(query)
+    def advance(self, inputs: Inputs, state: Any, order: Tensor | None) -> tuple[Reading, Any]:
+        """Write one token, then read."""
+        return self._pass(inputs, state if order is None else select_rows(state, order), False)
+
+    def parallel(self, inputs: Inputs, state: Any) -> tuple[Reading, Any]:
+        """All queries at once; at self-attention in chunks."""
+        state = self.empty(inputs.query.size(0)) if state is None else state
+        return self._pass(inputs, state, self.shape.site is not Site.CROSS)
+
+    def _pass(self, inputs: Inputs, state: Any, in_turn: bool) -> tuple[Reading, Any]:
+        """in_turn: whether each token is read after it was written, or all when all are."""
+        query, key, value, padding_mask, *_ = inputs
+        asked, gate = self._asked(query)
+        projected = self.k_proj(key), self.v_proj(value)
         with torch.autocast(query.device.type, enabled=False):
-            readings, state = self.in_turn(state, queries, written)
+            written, queries = self._written(key, *projected, padding_mask), self._queries(asked)
+            if in_turn:
+                readings, state = self.in_turn(state, queries, written)
+            else:
+                state = self.written_to(state, written)
+                readings = self.read_from(state, queries)
             if self.config.bidirectional:
                 turned = Written(*(None if x is None else self._turned(x, query.size(1)) for x in written))
                 back, _ = self.in_turn(self.empty(query.size(0)), queries.flip(2), turned)
                 readings = readings + back.flip(2)
-        return self._join(readings, query), state if resumed else None
+            joined = self._joined(readings, gate)
+        return Reading(self.out_proj(joined.to(query.dtype))), state
 
-    def _queries(self, query: Tensor) -> Tensor:
+    def _asked(self, query: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Projections B T C of a query's input: the query, and what the output gate is made of."""
+        return self.q_proj(query), None if self.output_gate is None else self.gate_proj(query)
+
+    def _queries(self, projected: Tensor) -> Tensor:
         """B H T D, divided by the root of D."""
-        with_heads = wide(self._heads(self.q_proj(query)))
-        with torch.autocast(query.device.type, enabled=False):
-            return self.features(with_heads) * with_heads.size(-1) ** -0.5
+        queries = self.features(wide(self._heads(projected)))
+        return queries * queries.size(-1) ** -0.5
 
-    def _written(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> Written:
-        """Cleared inputs make keys and values of 0 at padding, so that what else is 0 there does not matter."""
-        keys, values = wide(self._rows(self.k_proj(key))), wide(self._rows(self.v_proj(value)))
-        with torch.autocast(key.device.type, enabled=False):
-            log_decay, strength = self.gates(key)
-            if log_decay is not None:
-                log_decay = log_decay.transpose(1, 2)
-                if padding_mask is not None:
-                    pad = padding_mask.unsqueeze(1)  # B 1 S
-                    log_decay = log_decay.masked_fill(pad if log_decay.dim() == 3 else pad.unsqueeze(-1), 0.0)
-            if strength is not None:
-                strength = self._rows(strength).squeeze(-1)
-            return Written(self.features(keys), self.values(values), log_decay, strength)
+    def _written(
+        self, key: Tensor, projected_key: Tensor, projected_value: Tensor, padding_mask: Tensor | None
+    ) -> Written:
+        """At padding, where inputs are 0, keys and values are so too, and what else is written does not matter."""
+        log_decay, strength = self.gates(key)
+        if log_decay is not None:
+            log_decay = log_decay.transpose(1, 2)
+            if padding_mask is not None:
+                pad = padding_mask.unsqueeze(1)  # B 1 S
+                log_decay = log_decay.masked_fill(pad if log_decay.dim() == 3 else pad.unsqueeze(-1), 0.0)
+        if strength is not None:
+            strength = self._rows(strength).squeeze(-1)
+        keys, values = wide(self._rows(projected_key)), wide(self._rows(projected_value))
+        return Written(self.features(keys), self.values(values), log_decay, strength)
 
     def _rows(self, x: Tensor) -> Tensor:
         """B H S*steps D, for x: B S steps*H*D."""
@@ -193,11 +197,8 @@ class DeltaAttention(MultiHeadAttention):
         """The tokens of x, B H S*steps ..., from the last to the first, each with its rows in their order."""
         return x.unflatten(2, (length, x.size(2) // max(length, 1))).flip(2).flatten(2, 3)
 
-    def _join(self, readings: Tensor, query: Tensor) -> Reading:
-        """B T C from readings B H T D."""
-        with torch.autocast(query.device.type, enabled=False):
-            normed = F.rms_norm(readings, readings.shape[-1:], wide(self.head_norm.weight), EPSILON)
+    def _joined(self, readings: Tensor, gate: Tensor | None) -> Tensor:
+        """B T C from readings B H T D, normed and gated."""
+        normed = F.rms_norm(readings, readings.shape[-1:], wide(self.head_norm.weight), EPSILON)
         joined = normed.transpose(1, 2).flatten(2)
-        if self.output_gate is not None:
-            joined = joined * self.output_gate(wide(self.gate_proj(query)))
-        return Reading(self.out_proj(joined.to(query.dtype)))
+        return joined if gate is None else joined * self.output_gate(wide(gate))

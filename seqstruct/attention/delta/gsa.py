@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqstruct.attention.base import Reading, Shape, Site
+from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.delta.base import DeltaAttention, Written
 from seqstruct.attention.delta.gates import wide_layers
 from seqstruct.attention.option import option
@@ -83,5 +83,5 @@ class GatedSlotAttention(DeltaAttention):
         readings, memory = gated_slots(query, key, value, -torch.expm1(log_decay), log_decay, state.memory)
         return readings, Slots(memory)
 
-    def _join(self, readings: Tensor, query: Tensor) -> Reading:
-        return super()._join(F.silu(readings), query)
+    def _joined(self, readings: Tensor, gate: Tensor | None) -> Tensor:
+        return super()._joined(F.silu(readings), gate)

@@ -39,6 +39,6 @@ class StateSpaceAttention(DeltaAttention):
         """log a and delta."""
         return self.step_size(key)
 
-    def _written(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> Written:
-        keys, values, log_decay, size = super()._written(key, value, padding_mask)
+    def _written(self, *inputs: Tensor | None) -> Written:
+        keys, values, log_decay, size = super()._written(*inputs)
         return Written(keys * size.unsqueeze(-1), values, log_decay)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from seqstruct.attention import ATTENTIONS, Shape, Site, get_attention, make_config
 from seqstruct.attention.delta.base import DeltaAttention, Written
@@ -23,7 +24,8 @@ def test_both_directions_are_two_passes_summed(name: str, generator: torch.Gener
     query, _ = inputs(Case(name, {}, Site.ENCODER_SELF), generator, length=40)
     readings = []
     for attention in (one, both):
-        attention._join = lambda found, _: readings.append(found)
+        joined = attention._joined
+        attention._joined = lambda found, gate, joined=joined: readings.append(found) or joined(found, gate)
     one(query, query, query)
     one(query.flip(1), query.flip(1), query.flip(1))
     both(query, query, query)
@@ -55,6 +57,10 @@ def test_cross_reads_what_the_last_token_left(name: str, generator: torch.Genera
     torch.testing.assert_close(cross(x[:, -1:], x, x)[0].output, own(x, x, x)[0].output[:, -1:], **EXACT)
 
 
+def written_of(attention: DeltaAttention, x: Tensor) -> Written:
+    return attention._written(x, attention.k_proj(x), attention.v_proj(x), None)
+
+
 def build_as_published(name: str, **options) -> DeltaAttention:
     with torch.random.fork_rng():
         torch.manual_seed(5)
@@ -65,21 +71,23 @@ def build_as_published(name: str, **options) -> DeltaAttention:
 def test_readings_are_the_published_recurrence_of_what_is_written(name: str, generator: torch.Generator) -> None:
     attention = build_as_published(name)
     x = torch.randn(2, 40, 6, generator=generator, dtype=torch.float64)
-    written: Written = attention._written(x, x, None)
-    wanted, _ = naive.gated_delta_rule(attention._queries(x), *written, None, attention.steps)
-    torch.testing.assert_close(attention(x, x, x)[0].output, attention._join(wanted, x).output, **EXACT)
+    written: Written = written_of(attention, x)
+    asked, gate = attention._asked(x)
+    readings, _ = naive.gated_delta_rule(attention._queries(asked), *written, None, attention.steps)
+    wanted = attention.out_proj(attention._joined(readings, gate))
+    torch.testing.assert_close(attention(x, x, x)[0].output, wanted, **EXACT)
 
 
 def test_strengths_and_decays_begin_in_their_ranges(generator: torch.Generator) -> None:
     x = torch.randn(2, 300, 6, generator=generator, dtype=torch.float64)
     for negative, most in ((False, 1.0), (True, 2.0)):
-        beta = build_as_published("delta", negative_eigenvalues=negative)._written(x, x, None).strength
+        beta = written_of(build_as_published("delta", negative_eigenvalues=negative), x).strength
         assert 0 < beta.min() < 0.4 * most < 0.6 * most < beta.max() < most
     for name in ("gated_delta", "kda", "ssd", "gla", "gsa", "mlstm", "retention"):
-        log_decay = build_as_published(name)._written(x, x, None).log_decay
+        log_decay = written_of(build_as_published(name), x).log_decay
         assert log_decay.max() < 0
         assert log_decay.exp().mean() > 0.5
-    fixed = build_as_published("retention")._written(x, x, None).log_decay[0, :, 0].exp()
+    fixed = written_of(build_as_published("retention"), x).log_decay[0, :, 0].exp()
     torch.testing.assert_close(1 - fixed, torch.tensor([1 / 32, 1 / 64], dtype=torch.float64), **EXACT)
 
 
@@ -97,14 +105,14 @@ def test_a_key_written_again_has_its_last_value() -> None:
 def test_two_steps_of_one_token_are_two_tokens(generator: torch.Generator) -> None:
     """delta_product without a gate writes what delta writes for twice as many tokens."""
     twice, x = build_as_published("delta_product"), torch.randn(2, 40, 6, generator=generator, dtype=torch.float64)
-    written = twice._written(x, x, None)
+    written = written_of(twice, x)
     once = build_as_published("delta").written_to(twice.initial_state(2), written)
     torch.testing.assert_close(twice.written_to(twice.initial_state(2), written).memory, once.memory, **EXACT)
 
 
-def test_reflections_track_parity() -> None:
+def test_reflections_track_parity(generator: torch.Generator) -> None:
     """beta 2 for ones and 0 for zeros: what was written at first changes its sign with each one, however long."""
-    bits = torch.randint(2, (1, 1, 200), generator=torch.Generator().manual_seed(3)).double()
+    bits = torch.randint(2, (1, 1, 200), generator=generator).double()
     attention = build_as_published("delta", negative_eigenvalues=True)
     key = torch.zeros(1, 1, 200, 4, dtype=torch.float64)
     key[..., 0] = 1
