@@ -1,8 +1,8 @@
-"""Products of keys under decays inside of chunks: what a memory's recurrence becomes when a chunk is taken at once.
+"""A chunk of tokens at once: the decays inside of it, products under them, and what goes on from chunk to chunk.
 
-Rows of a chunk are R; the decay of row j is exp(g_j), g <= 0, one number for a row or one for each channel.  With
-F_t = g_1 + ... + g_t from the chunk's beginning, row s reaches row t >= s with exp(F_t - F_s).  No exponent is
-positive, so nothing overflows, however strong the decays are.
+Rows of a chunk are R; the decay of row j is exp(g_j), g <= 0, one number for a row or one for each channel.  Row s
+reaches row t >= s with exp(g_{s+1} + ... + g_t).  No exponent is positive, so nothing overflows, however strong the
+decays are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seqstruct.ops.delta.channels import Levels, after, levels, products, sums
+
 CHUNK = 32  # rows at most; a power of two
 STRONGEST = -1e4  # exp of it is 0; sums of it keep their digits in float64
 
@@ -22,14 +24,15 @@ class Decays(NamedTuple):
     """begin: ... R 1 or K, from the chunk's beginning to each row; end: from each row to the chunk's end;
 
     whole: ... K or 1, 1, of the whole chunk; pair: ... R R for decays that are one number a row, 0 for s > t;
-    gates: ... R K, logarithms, for decays that are one for each channel.
+    gates, factors: logarithms ... R K and their `levels`, for decays that are one for each channel.
     """
 
     begin: Tensor
     end: Tensor
     whole: Tensor
     pair: Tensor | None
-    gates: Tensor | None
+    gates: Tensor | None = None
+    factors: Levels | None = None
 
 
 def in_chunks(x: Tensor, rows: int) -> Tensor:
@@ -53,51 +56,22 @@ def scalar_decays(log_decay: Tensor) -> Decays:
     pair = (total.unsqueeze(-1) - total.unsqueeze(-2)).masked_fill(future, -math.inf).to(log_decay.dtype).exp()
     begin = total.to(log_decay.dtype).exp().unsqueeze(-1)
     end = (total[..., -1:] - total).to(log_decay.dtype).exp().unsqueeze(-1)
-    return Decays(begin, end, begin[..., -1:, :], pair, None)
+    return Decays(begin, end, begin[..., -1:, :], pair)
 
 
 def channel_decays(log_decay: Tensor) -> Decays:
     """For log_decay: ... R K, R a power of two."""
-    begin, end = log_decay, torch.zeros_like(log_decay)
-    for half in halves(log_decay.size(-2)):
-        begin, end = joined(begin, end, half)
-    begin = begin.exp()
-    return Decays(begin, end.exp(), begin[..., -1:, :].transpose(-1, -2), None, log_decay)
-
-
-def halves(rows: int) -> list[int]:
-    """1, 2, 4, ... below `rows`."""
-    return [2**i for i in range(rows.bit_length() - 1)]
-
-
-def joined(begin: Tensor, end: Tensor, half: int) -> tuple[Tensor, Tensor]:
-    """Sums of logarithms from the beginning and to the end of blocks of 2 * half rows, from those of half.
-
-    Sums of numbers of one sign, without a difference in which digits would be lost.
-    """
-    first, second = begin.unflatten(-2, (-1, 2, half)).unbind(-3)
-    begin = torch.stack([first, second + first[..., -1:, :]], -3).flatten(-4, -2)
-    whole = second[..., -1:, :]
-    first, second = end.unflatten(-2, (-1, 2, half)).unbind(-3)
-    return begin, torch.stack([first + whole, second], -3).flatten(-4, -2)
+    begin = log_decay.cumsum(-2).exp()
+    return Decays(begin, after(log_decay).exp(), begin[..., -1:, :].mT, None, log_decay, levels(log_decay))
 
 
 def decayed_products(query: Tensor, key: Tensor, decays: Decays | None) -> Tensor:
     """... R R: q_t . k_s decayed from s to t, 0 for s > t; for query, key: ... R K."""
     if decays is None:
-        return (query @ key.transpose(-1, -2)).tril()
+        return (query @ key.mT).tril()
     if decays.pair is not None:
-        return query @ key.transpose(-1, -2) * decays.pair
-    products = (query * key).sum(-1)[..., None, None]  # ... R 1 1, blocks of one row
-    begin, end = decays.gates, torch.zeros_like(decays.gates)
-    for half in halves(query.size(-2)):
-        later = (query * begin.exp()).unflatten(-2, (-1, 2, half))[..., 1, :, :]
-        earlier = (key * end.exp()).unflatten(-2, (-1, 2, half))[..., 0, :, :]
-        first, second = products.unflatten(-3, (-1, 2)).unbind(-3)
-        below = torch.cat([later @ earlier.transpose(-1, -2), second], -1)
-        products = torch.cat([F.pad(first, (0, half)), below], -2)
-        begin, end = joined(begin, end, half)
-    return products.squeeze(-3)
+        return query @ key.mT * decays.pair
+    return products(query, key, decays.gates, decays.factors)
 
 
 def decayed_sums(weights: Tensor, value: Tensor, decays: Decays) -> Tensor:
@@ -105,17 +79,7 @@ def decayed_sums(weights: Tensor, value: Tensor, decays: Decays) -> Tensor:
 
     weights: ... R R; value: ... R K; decays of channels.
     """
-    diagonal = weights.diagonal(dim1=-2, dim2=-1).unsqueeze(-1) * value
-    sums = diagonal
-    begin, end = decays.gates, torch.zeros_like(decays.gates)
-    for half in halves(value.size(-2)):
-        blocks = weights.unflatten(-1, (-1, 2, half))[..., 0, :].unflatten(-3, (-1, 2, half))[..., 1, :, :, :]
-        below = blocks.diagonal(dim1=-4, dim2=-2).movedim(-1, -3)  # ... blocks half half
-        earlier = (value * end.exp()).unflatten(-2, (-1, 2, half))[..., 0, :, :]
-        later = begin.exp().unflatten(-2, (-1, 2, half))[..., 1, :, :] * (below @ earlier)
-        sums = sums + F.pad(later, (0, 0, half, 0)).flatten(-3, -2)
-        begin, end = joined(begin, end, half)
-    return sums
+    return sums(weights, value, decays.gates, decays.factors)
 
 
 def pass_on(
