@@ -44,6 +44,7 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "gla": [{}, {"bidirectional": True}],
     "gsa": [{"slots": 3}, {"slots": 5, "bidirectional": True}],
     "kda": [{}, {"bidirectional": True}],
+    "log_linear": [{"levels": 5}, {"levels": 3}, {"bidirectional": True}],
     "mlstm": [{}, {"bidirectional": True}],
     "retention": [{}, {"bidirectional": True}],
     "ssd": [{}, {"bidirectional": True}],

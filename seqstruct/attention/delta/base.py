@@ -96,9 +96,8 @@ class DeltaAttention(MultiHeadAttention):
 
     def empty(self, batch_size: int) -> Any:
         """The memory that nothing was written to."""
-        dim, like = self.shape.embed_dim // self.shape.num_heads, self.k_proj.weight
-        dtype = torch.promote_types(like.dtype, torch.float32)
-        return self.State(like.new_zeros(batch_size, self.shape.num_heads, dim, dim, dtype=dtype))
+        dim = self.shape.embed_dim // self.shape.num_heads
+        return self.State(self._zeros(batch_size, dim, dim))
 
     def written_to(self, state: Any, written: Written) -> Any:
         """The memory after all keys."""
@@ -162,6 +161,12 @@ class DeltaAttention(MultiHeadAttention):
                 readings = readings + back.flip(2)
             joined = self._joined(readings, gate)
         return Reading(self.out_proj(joined.to(query.dtype))), state
+
+    def _zeros(self, batch_size: int, *sizes: int) -> Tensor:
+        """B H and the sizes, in float32 at least."""
+        like = self.k_proj.weight
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        return like.new_zeros(batch_size, self.shape.num_heads, *sizes, dtype=dtype)
 
     def _asked(self, query: Tensor) -> tuple[Tensor, Tensor | None]:
         """Projections B T C of a query's input: the query, and what the output gate is made of."""

@@ -64,8 +64,8 @@ class GatedSlotAttention(DeltaAttention):
 
     def empty(self, batch_size: int) -> Slots:
         """Slots of zeros."""
-        memory = super().empty(batch_size).memory
-        return Slots(memory.new_zeros(*memory.shape[:2], self.config.slots, 2 * memory.size(-1)))
+        dim = self.shape.embed_dim // self.shape.num_heads
+        return Slots(self._zeros(batch_size, self.config.slots, 2 * dim))
 
     def written_to(self, state: Slots, written: Written) -> Slots:
         """The slots after all tokens."""

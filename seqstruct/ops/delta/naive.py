@@ -73,12 +73,13 @@ def exponential_gates(
     return torch.stack(readings, 2)
 
 
-def log_linear(query: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, scales: Tensor) -> Tensor:
-    """Log-linear attention (Guo et al. 2025, eq. 8 to 10) from its sum over keys, B H T V.
+def log_linear(query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor) -> Tensor:
+    """Log-linear attention (Guo et al. 2025, sec. 3) as its sum over keys, B H T V.
 
         o_t = sum_{s <= t} scales[t, level(t, s)] exp(g_{s+1} + ... + g_t) (q_t . k_s) v_s
 
-    level(t, s) is 0 for s = t and otherwise 1 + the exponent of the bucket of a Fenwick tree before t that holds s.
+    level(t, s) is 0 for s = t and otherwise l where the bucket of a Fenwick tree before t that holds s has 2^(l-1)
+    tokens; levels beyond the last of B H T L scales are the last.
     """
     readings = []
     for t in range(query.size(2)):
@@ -89,6 +90,7 @@ def log_linear(query: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, sca
                 size = end & -end
                 end, level = end - size, size.bit_length()
             decay = log_decay[:, :, s + 1 : t + 1].sum(-1).exp()
+            level = min(level, scales.size(-1) - 1)
             weights.append(scales[:, :, t, level] * decay * (query[:, :, t] * key[:, :, s]).sum(-1))
         readings.append((torch.stack(weights, -1).unsqueeze(-1) * value[:, :, : t + 1]).sum(2))
     return torch.stack(readings, 2)
