@@ -9,7 +9,7 @@ from torch import Tensor
 from seqstruct.attention import ATTENTIONS, Shape, Site, get_attention, make_config
 from seqstruct.attention.delta.base import DeltaAttention, Written
 from seqstruct.ops.delta import naive
-from tests.attention.cases import Case, build, inputs
+from seqstruct.testing.cases import Case, build, inputs
 
 EXACT = {"rtol": 1e-9, "atol": 1e-10}
 NAMES = sorted(name for name, cls in ATTENTIONS.items() if issubclass(cls, DeltaAttention))
