@@ -125,9 +125,7 @@ class DeltaAttention(MultiHeadAttention):
         with torch.autocast(key.device.type, enabled=False):
             return self.written_to(state, self._written(key, *projected, padding_mask))
 
-    def read(
-        self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
-    ) -> Reading:
+    def read(self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False) -> Reading:
         """What the memory holds for queries B T C."""
         projected, gate = self._asked(query)
         with torch.autocast(query.device.type, enabled=False):

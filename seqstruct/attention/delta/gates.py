@@ -1,5 +1,4 @@
-"""How much of a memory stays and how much of a key enters: layers on the key's input, with results in float32 at least.
-"""
+"""How much of a memory stays and how much of a key enters: layers on the key's input, in float32 at least."""
 
 from __future__ import annotations
 
@@ -45,8 +44,7 @@ class StepSize(nn.Module):
 
 
 class ChannelStepSize(nn.Module):
-    """The same with a delta for each channel, through two layers of which the first is narrow (Kimi Team 2025, sec. 3).
-    """
+    """The same with a delta for each channel, through two layers, the first of them narrow (Kimi Team 2025, sec. 3)."""
 
     def __init__(self, input_dim: int, heads: int, dim: int):
         super().__init__()

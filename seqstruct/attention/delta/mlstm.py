@@ -71,9 +71,7 @@ class MatrixLSTMAttention(DeltaAttention):
         """Readings divided by their normaliser."""
         return read_exponential(state, query)
 
-    def in_turn(
-        self, state: ExponentialMemory, query: Tensor, written: Written
-    ) -> tuple[Tensor, ExponentialMemory]:
+    def in_turn(self, state: ExponentialMemory, query: Tensor, written: Written) -> tuple[Tensor, ExponentialMemory]:
         """All readings, and the memory after the last key."""
         keys, values, log_forget, log_input = written
         return exponential_gates(state, query, keys, values, log_input, log_forget)

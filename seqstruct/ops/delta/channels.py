@@ -47,8 +47,7 @@ def products(x: Tensor, y: Tensor, log_decay: Tensor, factors: Levels) -> Tensor
 
 
 def sums(weights: Tensor, y: Tensor, log_decay: Tensor, factors: Levels) -> Tensor:
-    """... R K for weights: ... R R, of which those with s > t do not count, and y, log_decay: ... R K.  As `products`.
-    """
+    """... R K for weights: ... R R, of which those with s > t do not count, and y, log_decay: ... R K; as above."""
     return _Sums.apply(weights, y, log_decay, factors)
 
 

@@ -17,9 +17,9 @@ def gated_delta_rule(
 ) -> tuple[Tensor, Tensor]:
     """As `seqstruct.ops.delta.gated_delta_rule`, by the recurrence:
 
-        S <- diag(exp(g_t)) S             (g_t one number or one for each channel of the keys)
-        S <- S + beta k (v - S^T k)^T     (without beta: S + k v^T), for each of the `steps` keys of a token
-        o_t = S^T q_t
+    S <- diag(exp(g_t)) S             (g_t one number or one for each channel of the keys)
+    S <- S + beta k (v - S^T k)^T     (without beta: S + k v^T), for each of the `steps` keys of a token
+    o_t = S^T q_t
     """
     memory = key.new_zeros(*key.shape[:2], key.size(-1), value.size(-1)) if memory is None else memory  # B H K V
     readings = []
@@ -53,12 +53,10 @@ def gated_slots(
     return torch.cat(readings, 2) if readings else value[:, :, :0], memory
 
 
-def exponential_gates(
-    query: Tensor, key: Tensor, value: Tensor, log_input: Tensor, log_forget: Tensor
-) -> Tensor:
+def exponential_gates(query: Tensor, key: Tensor, value: Tensor, log_input: Tensor, log_forget: Tensor) -> Tensor:
     """mLSTM (Beck et al. 2024, eq. 19 to 27) from the empty memory, without a running maximum: for small gates alone.
 
-        C <- f_t C + i_t k_t v_t^T,   n <- f_t n + i_t k_t,   o_t = C^T q_t / max(|n . q_t|, 1)
+    C <- f_t C + i_t k_t v_t^T,   n <- f_t n + i_t k_t,   o_t = C^T q_t / max(|n . q_t|, 1)
     """
     memory, total = key.new_zeros(*key.shape[:2], key.size(-1), value.size(-1)), torch.zeros_like(key[:, :, 0])
     readings = []

@@ -79,9 +79,7 @@ def write(
     return memory if not key.size(2) else _pass_on(memory, _chunks(key, value, log_decay, beta, steps))[1]
 
 
-def _write_token(
-    memory: Tensor, key: Tensor, value: Tensor, log_decay: Tensor | None, beta: Tensor | None
-) -> Tensor:
+def _write_token(memory: Tensor, key: Tensor, value: Tensor, log_decay: Tensor | None, beta: Tensor | None) -> Tensor:
     shape = memory.shape
     memory = memory.flatten(0, 1)
     recorded = torch.is_grad_enabled()

@@ -119,3 +119,24 @@ def test_reflections_track_parity(generator: torch.Generator) -> None:
     start = attention.State(torch.eye(4, dtype=torch.float64)[None, None, :, :1])
     readings, _ = attention.in_turn(start, key, Written(key, 0 * key[..., :1], None, 2 * bits))
     torch.testing.assert_close(readings[0, 0, :, 0], (-1) ** bits[0, 0].cumsum(0), **EXACT)
+
+
+def test_two_steps_of_a_token_track_permutations_of_three(generator: torch.Generator) -> None:
+    """delta_product: each permutation is at most two swaps, and each swap a reflection, a step with beta 2."""
+    swaps = [[], [(0, 1)], [(0, 2)], [(1, 2)], [(0, 1), (1, 2)], [(1, 2), (0, 1)]]
+    word = torch.randint(len(swaps), (200,), generator=generator).tolist()
+    key, beta = torch.zeros(1, 1, 400, 3, dtype=torch.float64), torch.zeros(1, 1, 400, dtype=torch.float64)
+    order, wanted = [0, 1, 2], []
+    for token, letter in enumerate(word):
+        for step, (a, b) in enumerate(swaps[letter]):
+            row = 2 * token + step
+            key[..., row, a], key[..., row, b], beta[..., row] = 0.5**0.5, -(0.5**0.5), 2
+            order[a], order[b] = order[b], order[a]
+        wanted.append(list(order))
+    attention = build_as_published("delta_product", negative_eigenvalues=True)
+    start = attention.State(torch.tensor([0.0, 1, 2], dtype=torch.float64).view(1, 1, 3, 1))
+    for place in range(3):  # what stands there after each token
+        query = torch.eye(3, dtype=torch.float64)[place].expand(1, 1, 200, 3)
+        readings, _ = attention.in_turn(start, query, Written(key, 0 * key[..., :1], None, beta))
+        expected = torch.tensor([now[place] for now in wanted], dtype=torch.float64)
+        torch.testing.assert_close(readings[0, 0, :, 0], expected, **EXACT)
