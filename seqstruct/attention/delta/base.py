@@ -16,7 +16,7 @@ from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.states import select_rows
 from seqstruct.ops.delta import gated_delta_rule, write
 from seqstruct.ops.masking import clear_padding
-from seqstruct.ops.memory.feature_maps import unit_norm
+from seqstruct.ops.memory import unit_norm
 
 EPSILON = 1e-5  # in the norm of readings
 
@@ -62,7 +62,7 @@ class DeltaAttention(MultiHeadAttention):
 
     @dataclass(frozen=True)
     class Config:
-        """Options of all."""
+        """Options of the whole family."""
 
         bidirectional: bool = False  # whether an encoder reads from both ends; the readings are summed
 

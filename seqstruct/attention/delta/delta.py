@@ -28,8 +28,6 @@ class DeltaRuleAttention(DeltaAttention):
 
     @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
-        """Options."""
-
         negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)
 
     def __init__(self, config: Config, shape: Shape):
@@ -37,5 +35,5 @@ class DeltaRuleAttention(DeltaAttention):
         self.strength = Strength(shape.key_dim, shape.num_heads, config.negative_eigenvalues)
 
     def gates(self, key: Tensor) -> tuple[None, Tensor]:
-        """beta."""
+        """No decay, and beta of each head."""
         return None, self.strength(key)

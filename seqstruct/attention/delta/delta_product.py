@@ -29,8 +29,6 @@ class DeltaProductAttention(DeltaAttention):
 
     @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
-        """Options."""
-
         steps: int = option(2, least=1)  # n, keys and values that a token writes
         negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)
         gate: bool = False  # whether the memory decays before each token

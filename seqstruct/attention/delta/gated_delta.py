@@ -29,8 +29,6 @@ class GatedDeltaAttention(DeltaAttention):
 
     @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
-        """Options."""
-
         negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)
 
     def __init__(self, config: Config, shape: Shape):
@@ -39,5 +37,5 @@ class GatedDeltaAttention(DeltaAttention):
         self.step_size = StepSize(shape.key_dim, shape.num_heads)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """log a and beta."""
+        """log a and beta, as above."""
         return self.step_size(key)[0], self.strength(key)

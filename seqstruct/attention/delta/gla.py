@@ -34,11 +34,11 @@ class GatedLinearAttention(DeltaAttention):
         self.decay_layer = low_rank(shape.key_dim, RANK, shape.embed_dim, bias=True)
 
     def features(self, x: Tensor) -> Tensor:
-        """x."""
+        """The projections as they are."""
         return x
 
     def values(self, x: Tensor) -> Tensor:
-        """x."""
+        """The projections as they are."""
         return x
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:

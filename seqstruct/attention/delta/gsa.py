@@ -44,8 +44,6 @@ class GatedSlotAttention(DeltaAttention):
 
     @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
-        """Options."""
-
         slots: int = option(64, least=1)  # n, size of the memory
 
     def __init__(self, config: Config, shape: Shape):
@@ -54,16 +52,16 @@ class GatedSlotAttention(DeltaAttention):
         nn.init.xavier_uniform_(self.slot_layer.weight)
 
     def features(self, x: Tensor) -> Tensor:
-        """SiLU."""
+        """SiLU of the projections, of any norm."""
         return F.silu(x)
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:
-        """log a, B S H n."""
+        """log a, B S H n; the share written follows from it."""
         log_decay = F.logsigmoid(wide_layers(self.slot_layer, key)) / ROOT
         return log_decay.unflatten(-1, (self.shape.num_heads, -1)), None
 
     def empty(self, batch_size: int) -> Slots:
-        """Slots of zeros."""
+        """Slots that hold zeros alone."""
         dim = self.shape.embed_dim // self.shape.num_heads
         return Slots(self._zeros(batch_size, self.config.slots, 2 * dim))
 

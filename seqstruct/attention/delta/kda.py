@@ -30,8 +30,6 @@ class ChannelDeltaAttention(DeltaAttention):
 
     @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
-        """Options."""
-
         negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)
 
     def __init__(self, config: Config, shape: Shape):
@@ -41,5 +39,5 @@ class ChannelDeltaAttention(DeltaAttention):
         self.step_size = ChannelStepSize(shape.key_dim, heads, shape.embed_dim // heads)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """log a and beta."""
+        """log a and beta, as above."""
         return self.step_size(key), self.strength(key)

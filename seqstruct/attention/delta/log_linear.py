@@ -36,8 +36,6 @@ class LogLinearAttention(StateSpaceAttention):
 
     @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
-        """Options."""
-
         levels: int = option(12, least=2, most=60)  # parts of the memory
 
     def __init__(self, config: Config, shape: Shape):
@@ -47,7 +45,7 @@ class LogLinearAttention(StateSpaceAttention):
         nn.init.constant_(self.scale_layer.bias, math.log(math.e - 1))  # softplus of it is 1
 
     def empty(self, batch_size: int) -> Buckets:
-        """No tokens."""
+        """Buckets of zeros, before the first token."""
         dim = self.shape.embed_dim // self.shape.num_heads
         memory = self._zeros(batch_size, self.config.levels, dim, dim)
         return Buckets(memory, torch.zeros(batch_size, dtype=torch.long, device=memory.device))

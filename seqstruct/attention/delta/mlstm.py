@@ -46,19 +46,19 @@ class MatrixLSTMAttention(DeltaAttention):
             self.forget_layer.bias.copy_(torch.linspace(3, 6, shape.num_heads))
 
     def features(self, x: Tensor) -> Tensor:
-        """x."""
+        """The projections as they are."""
         return x
 
     def values(self, x: Tensor) -> Tensor:
-        """x."""
+        """The projections as they are."""
         return x
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """log f and log i."""
+        """log f and log i, both B S H."""
         return F.logsigmoid(self.forget_layer(key)), self.input_layer(key)
 
     def empty(self, batch_size: int) -> ExponentialMemory:
-        """Nothing written."""
+        """A memory of zeros at the lowest level."""
         heads, dim = self.shape.num_heads, self.shape.embed_dim // self.shape.num_heads
         return empty_exponential(batch_size, heads, dim, dim, self.k_proj.weight)
 

@@ -26,11 +26,11 @@ class RetentionAttention(DeltaAttention):
     output_gate = staticmethod(F.silu)
 
     def features(self, x: Tensor) -> Tensor:
-        """x."""
+        """The projections as they are."""
         return x
 
     def values(self, x: Tensor) -> Tensor:
-        """x."""
+        """The projections as they are."""
         return x
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:

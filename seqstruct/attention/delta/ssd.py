@@ -32,11 +32,11 @@ class StateSpaceAttention(DeltaAttention):
         self.step_size = StepSize(shape.key_dim, shape.num_heads)
 
     def features(self, x: Tensor) -> Tensor:
-        """SiLU."""
+        """SiLU of the projections, of any norm."""
         return F.silu(x)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """log a and delta."""
+        """log a and delta, both B S H."""
         return self.step_size(key)
 
     def _written(self, *inputs: Tensor | None) -> Written:
