@@ -21,13 +21,13 @@ from seqstruct.ops.memory import unit_norm
 EPSILON = 1e-5  # in the norm of readings
 
 
-class Memory(NamedTuple):
+class FastWeights(NamedTuple):
     """memory: B H D D, from keys to values."""
 
     memory: Tensor
 
 
-class Written(NamedTuple):
+class Entries(NamedTuple):
     """Keys ready to be written: key and value B H S D (of several steps a token, all its keys in a row);
 
     log_decay B H S or B H S D, 0 at padding, or None; strength B H S, how much of a key is written, or None.
@@ -55,7 +55,7 @@ class DeltaAttention(MultiHeadAttention):
     Deviations of all: no short convolutions before the projections.
     """
 
-    State = Memory
+    State = FastWeights
     biases = False
     output_gate: ClassVar[Callable[[Tensor], Tensor] | None] = None
     steps = 1  # keys that a token writes
@@ -99,7 +99,7 @@ class DeltaAttention(MultiHeadAttention):
         dim = self.shape.embed_dim // self.shape.num_heads
         return self.State(self._zeros(batch_size, dim, dim))
 
-    def written_to(self, state: Any, written: Written) -> Any:
+    def written_to(self, state: Any, written: Entries) -> Any:
         """The memory after all keys."""
         return self.State(write(state.memory, *written, self.steps))
 
@@ -107,7 +107,7 @@ class DeltaAttention(MultiHeadAttention):
         """Readings B H T D of one memory for queries B H T D."""
         return query @ state.memory
 
-    def in_turn(self, state: Any, query: Tensor, written: Written) -> tuple[Tensor, Any]:
+    def in_turn(self, state: Any, query: Tensor, written: Entries) -> tuple[Tensor, Any]:
         """Readings B H T D, each after its token was written, and the memory after the last."""
         readings, memory = gated_delta_rule(query, *written, state.memory, self.steps)
         return readings, self.State(memory)
@@ -154,7 +154,7 @@ class DeltaAttention(MultiHeadAttention):
                 state = self.written_to(state, written)
                 readings = self.read_from(state, queries)
             if self.config.bidirectional:
-                turned = Written(*(None if x is None else self._turned(x, query.size(1)) for x in written))
+                turned = Entries(*(None if x is None else self._turned(x, query.size(1)) for x in written))
                 back, _ = self.in_turn(self.empty(query.size(0)), queries.flip(2), turned)
                 readings = readings + back.flip(2)
             joined = self._joined(readings, gate)
@@ -177,7 +177,7 @@ class DeltaAttention(MultiHeadAttention):
 
     def _written(
         self, key: Tensor, projected_key: Tensor, projected_value: Tensor, padding_mask: Tensor | None
-    ) -> Written:
+    ) -> Entries:
         """At padding, where inputs are 0, keys and values are so too, and what else is written does not matter."""
         log_decay, strength = self.gates(key)
         if log_decay is not None:
@@ -188,7 +188,7 @@ class DeltaAttention(MultiHeadAttention):
         if strength is not None:
             strength = self._rows(strength).squeeze(-1)
         keys, values = wide(self._rows(projected_key)), wide(self._rows(projected_value))
-        return Written(self.features(keys), self.values(values), log_decay, strength)
+        return Entries(self.features(keys), self.values(values), log_decay, strength)
 
     def _rows(self, x: Tensor) -> Tensor:
         """B H S*steps D, for x: B S steps*H*D."""

@@ -21,7 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.delta.base import DeltaAttention, Written
+from seqstruct.attention.delta.base import DeltaAttention, Entries
 from seqstruct.attention.delta.gates import wide_layers
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
@@ -65,7 +65,7 @@ class GatedSlotAttention(DeltaAttention):
         dim = self.shape.embed_dim // self.shape.num_heads
         return Slots(self._zeros(batch_size, self.config.slots, 2 * dim))
 
-    def written_to(self, state: Slots, written: Written) -> Slots:
+    def written_to(self, state: Slots, written: Entries) -> Slots:
         """The slots after all tokens."""
         key, value, log_decay, _ = written
         return Slots(write(state.memory, -torch.expm1(log_decay), torch.cat([key, value], -1), log_decay))
@@ -75,7 +75,7 @@ class GatedSlotAttention(DeltaAttention):
         keys, values = state.memory.chunk(2, -1)
         return (query @ keys.mT).softmax(-1) @ values
 
-    def in_turn(self, state: Slots, query: Tensor, written: Written) -> tuple[Tensor, Slots]:
+    def in_turn(self, state: Slots, query: Tensor, written: Entries) -> tuple[Tensor, Slots]:
         """All readings, and the slots after the last token."""
         key, value, log_decay, _ = written
         readings, memory = gated_slots(query, key, value, -torch.expm1(log_decay), log_decay, state.memory)

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.delta.base import DeltaAttention, Written
+from seqstruct.attention.delta.base import DeltaAttention, Entries
 from seqstruct.attention.delta.ssd import StateSpaceAttention
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.option import option
@@ -50,7 +50,7 @@ class LogLinearAttention(StateSpaceAttention):
         memory = self._zeros(batch_size, self.config.levels, dim, dim)
         return Buckets(memory, torch.zeros(batch_size, dtype=torch.long, device=memory.device))
 
-    def written_to(self, state: Buckets, written: Written) -> Buckets:
+    def written_to(self, state: Buckets, written: Entries) -> Buckets:
         """The buckets after all tokens."""
         return write_buckets(state, *written)
 
@@ -58,7 +58,7 @@ class LogLinearAttention(StateSpaceAttention):
         """The levels' readings, each times its scale."""
         return read_buckets(state, *self._split(query))
 
-    def in_turn(self, state: Buckets, query: Tensor, written: Written) -> tuple[Tensor, Buckets]:
+    def in_turn(self, state: Buckets, query: Tensor, written: Entries) -> tuple[Tensor, Buckets]:
         """All readings, and the buckets after the last token."""
         return log_linear(state, *self._split(query), *written)
 
@@ -75,7 +75,7 @@ class LogLinearAttention(StateSpaceAttention):
 
     def _written(
         self, key: Tensor, projected_key: Tensor, projected_value: Tensor, padding_mask: Tensor | None
-    ) -> Written:
+    ) -> Entries:
         """strength: B 1 S long, 1 for a token and 0 for padding."""
         written = super()._written(key, projected_key, projected_value, padding_mask)
         real = torch.ones(key.shape[:2], dtype=torch.long, device=key.device)

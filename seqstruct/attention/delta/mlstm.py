@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.delta.base import DeltaAttention, Written
+from seqstruct.attention.delta.base import DeltaAttention, Entries
 from seqstruct.attention.gate import Gate
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.delta import (
@@ -62,7 +62,7 @@ class MatrixLSTMAttention(DeltaAttention):
         heads, dim = self.shape.num_heads, self.shape.embed_dim // self.shape.num_heads
         return empty_exponential(batch_size, heads, dim, dim, self.k_proj.weight)
 
-    def written_to(self, state: ExponentialMemory, written: Written) -> ExponentialMemory:
+    def written_to(self, state: ExponentialMemory, written: Entries) -> ExponentialMemory:
         """The memory after all keys."""
         keys, values, log_forget, log_input = written
         return write_exponential(state, keys, values, log_input, log_forget)
@@ -71,7 +71,7 @@ class MatrixLSTMAttention(DeltaAttention):
         """Readings divided by their normaliser."""
         return read_exponential(state, query)
 
-    def in_turn(self, state: ExponentialMemory, query: Tensor, written: Written) -> tuple[Tensor, ExponentialMemory]:
+    def in_turn(self, state: ExponentialMemory, query: Tensor, written: Entries) -> tuple[Tensor, ExponentialMemory]:
         """All readings, and the memory after the last key."""
         keys, values, log_forget, log_input = written
         return exponential_gates(state, query, keys, values, log_input, log_forget)

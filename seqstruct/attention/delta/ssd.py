@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.delta.base import DeltaAttention, Written
+from seqstruct.attention.delta.base import DeltaAttention, Entries
 from seqstruct.attention.delta.gates import StepSize
 from seqstruct.attention.registry import register_attention
 
@@ -39,6 +39,6 @@ class StateSpaceAttention(DeltaAttention):
         """log a and delta, both B S H."""
         return self.step_size(key)
 
-    def _written(self, *inputs: Tensor | None) -> Written:
+    def _written(self, *inputs: Tensor | None) -> Entries:
         keys, values, log_decay, size = super()._written(*inputs)
-        return Written(keys * size.unsqueeze(-1), values, log_decay)
+        return Entries(keys * size.unsqueeze(-1), values, log_decay)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention import ATTENTIONS, Shape, Site, get_attention, make_config
-from seqstruct.attention.delta.base import DeltaAttention, Written
+from seqstruct.attention.delta.base import DeltaAttention, Entries
 from seqstruct.ops.delta import naive
 from seqstruct.testing.cases import Case, build, inputs
 
@@ -57,7 +57,7 @@ def test_cross_reads_what_the_last_token_left(name: str, generator: torch.Genera
     torch.testing.assert_close(cross(x[:, -1:], x, x)[0].output, own(x, x, x)[0].output[:, -1:], **EXACT)
 
 
-def written_of(attention: DeltaAttention, x: Tensor) -> Written:
+def written_of(attention: DeltaAttention, x: Tensor) -> Entries:
     return attention._written(x, attention.k_proj(x), attention.v_proj(x), None)
 
 
@@ -71,7 +71,7 @@ def build_as_published(name: str, **options) -> DeltaAttention:
 def test_readings_are_the_published_recurrence_of_what_is_written(name: str, generator: torch.Generator) -> None:
     attention = build_as_published(name)
     x = torch.randn(2, 40, 6, generator=generator, dtype=torch.float64)
-    written: Written = written_of(attention, x)
+    written: Entries = written_of(attention, x)
     asked, gate = attention._asked(x)
     readings, _ = naive.gated_delta_rule(attention._queries(asked), *written, None, attention.steps)
     wanted = attention.out_proj(attention._joined(readings, gate))
@@ -98,7 +98,7 @@ def test_a_key_written_again_has_its_last_value() -> None:
     attention = build_as_published("delta")
     ones = torch.ones(1, 1, 5, dtype=torch.float64)
     empty = attention.State(torch.zeros(1, 1, 4, 1, dtype=torch.float64))
-    memory = attention.written_to(empty, Written(key, value, None, ones)).memory
+    memory = attention.written_to(empty, Entries(key, value, None, ones)).memory
     assert memory.flatten().tolist() == [3.0, 5.0, 4.0, 0.0]
 
 
@@ -117,7 +117,7 @@ def test_reflections_track_parity(generator: torch.Generator) -> None:
     key = torch.zeros(1, 1, 200, 4, dtype=torch.float64)
     key[..., 0] = 1
     start = attention.State(torch.eye(4, dtype=torch.float64)[None, None, :, :1])
-    readings, _ = attention.in_turn(start, key, Written(key, 0 * key[..., :1], None, 2 * bits))
+    readings, _ = attention.in_turn(start, key, Entries(key, 0 * key[..., :1], None, 2 * bits))
     torch.testing.assert_close(readings[0, 0, :, 0], (-1) ** bits[0, 0].cumsum(0), **EXACT)
 
 
@@ -137,6 +137,6 @@ def test_two_steps_of_a_token_track_permutations_of_three(generator: torch.Gener
     start = attention.State(torch.tensor([0.0, 1, 2], dtype=torch.float64).view(1, 1, 3, 1))
     for place in range(3):  # what stands there after each token
         query = torch.eye(3, dtype=torch.float64)[place].expand(1, 1, 200, 3)
-        readings, _ = attention.in_turn(start, query, Written(key, 0 * key[..., :1], None, beta))
+        readings, _ = attention.in_turn(start, query, Entries(key, 0 * key[..., :1], None, beta))
         expected = torch.tensor([now[place] for now in wanted], dtype=torch.float64)
         torch.testing.assert_close(readings[0, 0, :, 0], expected, **EXACT)
