@@ -44,18 +44,21 @@ class Mechanism(NamedTuple):
 
 
 def comments(cls: type) -> dict[str, str]:
-    """The comment on the line of each annotated field of a class; {} where the source is not at hand."""
+    """The comment on the line of each annotated field of a class and of its bases, where the source is at hand."""
+    inherited: dict[str, str] = {}
+    for base in reversed(cls.__bases__):
+        inherited |= {} if base is object else comments(base)
     try:
         source = textwrap.dedent(inspect.getsource(cls))
     except (OSError, TypeError):
-        return {}
+        return inherited
     at_line = {
         token.start[0]: token.string.lstrip("# ")
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type == tokenize.COMMENT
     }
     fields = [node for node in ast.parse(source).body[0].body if isinstance(node, ast.AnnAssign)]
-    return {node.target.id: at_line[node.end_lineno] for node in fields if node.end_lineno in at_line}
+    return inherited | {node.target.id: at_line[node.end_lineno] for node in fields if node.end_lineno in at_line}
 
 
 def options(config: type) -> tuple[Option, ...]:

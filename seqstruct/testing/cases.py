@@ -38,6 +38,16 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "luong": [{}, {"score": "concat"}],
     "mean_pool": [{"slots": 5, "stride": 3}, {"slots": 7, "stride": 2, "empty_slots": True}],
     "sigmoid": [{"bias": -0.7}],
+    "delta": [{}, {"negative_eigenvalues": True}, {"bidirectional": True}],
+    "delta_product": [{}, {"steps": 3, "negative_eigenvalues": True, "gate": True}, {"bidirectional": True}],
+    "gated_delta": [{}, {"negative_eigenvalues": True, "bidirectional": True}],
+    "gla": [{}, {"bidirectional": True}],
+    "gsa": [{"slots": 3}, {"slots": 5, "bidirectional": True}],
+    "kda": [{}, {"bidirectional": True}],
+    "log_linear": [{"levels": 5}, {"levels": 3}, {"bidirectional": True}],
+    "mlstm": [{}, {"bidirectional": True}],
+    "retention": [{}, {"bidirectional": True}],
+    "ssd": [{}, {"bidirectional": True}],
     "dependency": [
         {"hidden_size": 3, "score_size": 4},
         {"hidden_size": 3, "score_size": 5, "bounded": False, "root_token": True, "single_root": True},
@@ -92,6 +102,11 @@ class Case(NamedTuple):
         return f"{self.name}({options})@{self.site.value}"
 
 
+def both_ways(options: dict[str, Any]) -> bool:
+    """Whether a sequence is read from both ends, which is for encoders and has no step form."""
+    return options.get("bidirectional", False)
+
+
 def cases(plans: Sequence[str] = (), *, streaming: bool = False, long: bool = False) -> list[Case]:
     """The cases of a law: of all mechanisms, or of those that plans such as "rfa(features=8) + linear" have.
 
@@ -103,8 +118,8 @@ def cases(plans: Sequence[str] = (), *, streaming: bool = False, long: bool = Fa
         Case(name, options, site)
         for name, given in sorted(asked, key=lambda item: item[0])
         for options in ([given] if given else table.get(name, [{}]))
-        for site in sorted(get_attention(name).sites)
-        if get_attention(name).streaming or not streaming
+        for site in (Site.ENCODER_SELF,) * both_ways(options) or sorted(get_attention(name).sites)
+        if (get_attention(name).streaming and not both_ways(options)) or not streaming
     ]
 
 

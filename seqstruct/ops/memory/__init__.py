@@ -39,6 +39,7 @@ from seqstruct.ops.memory.feature_maps import (
     PositiveMap,
     gaussian_features,
     orthogonal_projection,
+    unit_norm,
 )
 from seqstruct.ops.memory.linear_attention import Memory, Schedule, causal_linear_attention, empty_memory, schedule
 from seqstruct.ops.memory.lsh import bucket_attention, hash_codes, limits, meetings, met_weights
@@ -80,5 +81,6 @@ __all__ = [
     "schedule",
     "sinkhorn",
     "to_blocks",
+    "unit_norm",
     "window_attention",
 ]

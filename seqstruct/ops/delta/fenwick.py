@@ -1,0 +1,105 @@
+"""Log-linear attention (Guo et al. 2025, sec. 3): a decaying memory kept in O(log T) parts, the older the coarser.
+
+    o_t = sum_{s <= t} scale_t[level(t, s)] e^(g_{s+1} + ... + g_t) (q_t . k_s) v_s
+
+Seen from token t the past falls into the buckets of a Fenwick tree, one for each 1 among the binary digits of t.  The
+bucket of s has level 0 for s = t and otherwise the number of digits of t XOR s.  Buckets only ever merge, so that each
+is one matrix, and its level from anywhere later is that of any of its tokens, say the first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from seqstruct.ops.delta.chunks import CHUNK, Decays, scalar_decays
+
+
+class Buckets(NamedTuple):
+    """memory: B H L K V, what each level holds as seen from the last token; count: B long, tokens so far."""
+
+    memory: Tensor
+    count: Tensor
+
+
+def log_linear(
+    state: Buckets, query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, real: Tensor
+) -> tuple[Tensor, Buckets]:
+    """Readings B H T V after each token, and the last state.
+
+    query, key: B H T K; scales: B H T L; value: B H T V; log_decay: B H T, logarithms, 0 at most; real: B 1 T long, 1
+    for a token and 0 for padding, where key and log_decay are 0, too.  Levels beyond the last are the last.
+    O(T (CHUNK (K + V) + L K V)) time, O(L K V) state.
+    """
+    readings = [value[:, :, :0]]
+    for start in range(0, query.size(2), CHUNK):
+        now = slice(start, start + CHUNK)
+        k, v, g, one = (x[:, :, now] for x in (key, value, log_decay, real))
+        decays = scalar_decays(g)
+        readings.append(_read_chunk(state, query[:, :, now], scales[:, :, now], k, v, decays, one))
+        state = _write_chunk(state, k, v, decays, one)
+    return torch.cat(readings, 2), state
+
+
+def write_buckets(state: Buckets, key: Tensor, value: Tensor, log_decay: Tensor, real: Tensor) -> Buckets:
+    """The state after all tokens, arguments as above."""
+    for start in range(0, key.size(2), CHUNK):
+        k, v, g, one = (x[:, :, start : start + CHUNK] for x in (key, value, log_decay, real))
+        state = _write_chunk(state, k, v, scalar_decays(g), one)
+    return state
+
+
+def read_buckets(state: Buckets, query: Tensor, scales: Tensor) -> Tensor:
+    """Readings B H T V of one state for queries B H T K with scales B H T L."""
+    return _scaled(query, scales) @ state.memory.flatten(2, 3)
+
+
+def _read_chunk(
+    state: Buckets, query: Tensor, scales: Tensor, key: Tensor, value: Tensor, decays: Decays, real: Tensor
+) -> Tensor:
+    last = scales.size(-1) - 1
+    place = _places(state, real)
+    inside = _level(place.unsqueeze(-1), place.unsqueeze(-2), last)  # B 1 T S
+    outside = _level_of_buckets(place, state.count, last)  # B 1 T L
+    inside, outside = (scales.gather(-1, x.expand(-1, scales.size(1), -1, -1)) for x in (inside, outside))
+    held = read_buckets(state, query, outside * decays.begin)
+    return (query @ key.mT * decays.pair * inside) @ value + held
+
+
+def _write_chunk(state: Buckets, key: Tensor, value: Tensor, decays: Decays, real: Tensor) -> Buckets:
+    size = state.memory.size(2)
+    count = state.count + real.sum((1, 2))
+    end = (count - 1).clamp_min(0)[:, None, None]
+    kept = F.one_hot(_level_of_buckets(end, state.count, size - 1)[:, 0, 0], size).to(key.dtype)  # B L L
+    memory = torch.einsum("bjl,bhjkv->bhlkv", kept, state.memory) * decays.whole.unsqueeze(2)
+    levels = F.one_hot(_level(end, _places(state, real), size - 1), size).to(key.dtype)  # B 1 T L
+    entering = _scaled(key * decays.end, levels)  # B H T L*K
+    return Buckets(memory + (entering.mT @ value).unflatten(2, (size, -1)), count)
+
+
+def _places(state: Buckets, real: Tensor) -> Tensor:
+    """B 1 T: which token each is, from 0, or at padding the last token was."""
+    return (state.count[:, None, None] + real.cumsum(-1) - 1).clamp_min(0)
+
+
+def _scaled(query: Tensor, scales: Tensor) -> Tensor:
+    """B H T L*K."""
+    return (scales.unsqueeze(-1) * query.unsqueeze(-2)).flatten(-2)
+
+
+def _level(token: Tensor, other: Tensor, last: int) -> Tensor:
+    """The level of one token as seen from another, in either order: the digits of their XOR, `last` at most."""
+    return torch.frexp((token ^ other).double()).exponent.long().clamp_max(last)
+
+
+def _level_of_buckets(place: Tensor, count: Tensor, last: int) -> Tensor:
+    """B 1 T L: what the buckets of a state of `count` tokens are to later tokens `place`, B 1 T.
+
+    The last level, of whatever age, stays the last.
+    """
+    level = torch.arange(last, device=count.device)
+    first = ((count - 1).clamp_min(0).unsqueeze(1) >> level) << level  # B L, of each bucket
+    return F.pad(_level(place.unsqueeze(-1), first[:, None, None], last), (0, 1), value=last)

@@ -1,0 +1,50 @@
+"""Gated slots (Zhang et al. 2024, sec. 3.2): a memory of keys and values in slots that decay, read by a softmax.
+
+Two passes of decaying linear attention, a chunk at a time: from the queries to the slots' scores, where the slots are
+what comes out, and from their softmax to the values, where the slots are what goes in.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from seqstruct.ops.delta.chunks import (
+    channel_decays,
+    chunk_tokens,
+    decayed_products,
+    decayed_sums,
+    in_chunks,
+    pass_on,
+)
+
+
+def gated_slots(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    control: Tensor,
+    log_decay: Tensor,
+    memory: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """Readings B H T V after each token, and the last memory B H N K+V, keys and values side by side.
+
+    query, key: B H T K; value: B H T V; control: B H T N, how much of a token enters each slot; log_decay: B H T N,
+    logarithms, 0 at most.  memory: B H N K+V; slots that nothing was written to take part, with key and value 0.
+        memory <- exp(g_t) memory + s_t [k_t, v_t]^T,   o_t = softmax_n(memory_K q_t)^T memory_V
+    A token with log_decay 0 and control 0 changes nothing.
+    O(T (CHUNK (K + V + N) + N (K + V))) time.
+    """
+    length = query.size(2)
+    if not length:
+        return value[:, :, :0], memory
+    rows, sizes = chunk_tokens(length), [key.size(-1), value.size(-1)]
+    query, key, value, control, log_decay = (in_chunks(x, rows) for x in (query, key, value, control, log_decay))
+    decays = channel_decays(log_decay)
+    both = torch.cat([key, value], -1)
+    before, memory, _ = pass_on(memory, control * decays.end, both, None, decays.whole)
+    keys, values = before.split(sizes, -1)
+    scores = decayed_sums(query @ key.mT, control, decays) + decays.begin * (query @ keys.mT)
+    weights = scores.softmax(-1)
+    readings = decayed_products(weights, control, decays) @ value + (weights * decays.begin) @ values
+    return readings.flatten(2, 3)[:, :, :length], memory
