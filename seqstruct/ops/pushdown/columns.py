@@ -23,6 +23,7 @@ from torch import Tensor
 SMALLEST_TOTAL = 1e-280
 LARGEST_INNER = 1e280
 LINE = 8  # numbers of a cache line
+FEW, LONG = 4, 1024  # matrices, and columns, from which on sums in place cost less than products that are then added
 
 Part = tuple[int, int, Tensor]  # first time, how many, BS (times Q) columns
 
@@ -131,8 +132,11 @@ def next_column(
         gates.view(inner.shape).copy_(inner)  # (B y) r (k u)
         new = column.view(B * symbols, states, width + top)
         for first, count, part in parts:
-            gate = gates.narrow(2, first * states, count * states)
-            new.narrow(2, 0, part.size(2)).add_(torch.bmm(gate, part))
+            gate, sums = gates.narrow(2, first * states, count * states), new.narrow(2, 0, part.size(2))
+            if part.size(0) <= FEW and part.size(2) >= LONG:
+                sums.baddbmm_(gate, part)
+            else:
+                sums.add_(torch.bmm(gate, part))
     landed = torch.bmm(push, last.narrow(2, 0, 1))
     column.narrow(2, 0, narrow).addcmul_(landed, vectors)
     return column, landed

@@ -7,6 +7,7 @@ import torch
 
 from seqstruct.ops.pushdown import (
     PushdownState,
+    columns,
     pad_pushdown_logits,
     pushdown_initial,
     pushdown_reading,
@@ -49,6 +50,16 @@ def test_steps_equal_the_parallel_form(generator, T):
     torch.testing.assert_close(readings, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-11)
     with torch.no_grad():
+        torch.testing.assert_close(by_steps(*inputs, **SIZES), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("T", [13, 37])
+def test_sums_in_place_are_the_same(generator, T, monkeypatch):
+    inputs = draw(generator, 2, T, 2, 3, 2)
+    monkeypatch.setattr(columns, "FEW", 6)
+    monkeypatch.setattr(columns, "LONG", 1)
+    with torch.no_grad():
+        expected = pushdown_stack(*inputs, **SIZES)
         torch.testing.assert_close(by_steps(*inputs, **SIZES), expected, rtol=0, atol=1e-12)
 
 
