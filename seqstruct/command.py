@@ -18,11 +18,30 @@ def module_parser(name: str, doc: str | None) -> argparse.ArgumentParser:
     )
 
 
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments, the process's own if None; exits as argparse does, also where nobody reads the help to its end."""
+    try:
+        return parser.parse_args(argv)
+    except SystemExit:
+        _flush()
+        raise
+
+
+def _flush() -> bool:
+    """Write what is held back, and say whether somebody reads it; else it goes nowhere, or Python would complain."""
+    try:
+        sys.stdout.flush()
+        return True
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+
+
 def run_module(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None, work: Callable[[argparse.Namespace], Any]
 ) -> int:
     """Read the arguments, the process's own if None, and do the work; the exit status comes back, as of `answer`."""
-    args = parser.parse_args(argv)
+    args = parse(parser, argv)
     return answer(parser.prog.rpartition(" ")[2], lambda: work(args))
 
 
@@ -37,8 +56,7 @@ def answer(name: str, work: Callable[[], Any]) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except BrokenPipeError:
-        # what is still held back goes nowhere, or Python would complain when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _flush()
         return BROKEN_PIPE
     except (ValueError, OSError) as error:
         named = isinstance(error, OSError) and error.filename is not None and error.strerror

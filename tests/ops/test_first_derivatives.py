@@ -15,6 +15,7 @@ from seqstruct.ops import scan, softmax
 from seqstruct.ops.automata import rational_recurrence
 from seqstruct.ops.cells import stack_lstm
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
+from seqstruct.ops.delta import gated_delta_rule, gated_slots
 from seqstruct.ops.memory import feature_maps
 from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
 from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory
@@ -84,6 +85,17 @@ def of_linear_attention(draw):
     return causal_linear_attention(empty_memory(1, 2, 3, 3, query), query, key, value)[0]
 
 
+def of_decaying_channels(draw):
+    """Values and the memory are in plain products, which are right twice."""
+    query, key, value, memory = draw(1, 2, 5, 3), draw(1, 2, 5, 3), draw(1, 2, 5, 3).detach(), draw(1, 2, 3, 3).detach()
+    return gated_delta_rule(query, key, value, -draw(1, 2, 5, 3).exp(), None, memory)[0]
+
+
+def of_decaying_slots(draw):
+    query, key, value = draw(1, 2, 5, 3), draw(1, 2, 5, 3), draw(1, 2, 5, 3).detach()
+    return gated_slots(query, key, value, draw(1, 2, 5, 4), -draw(1, 2, 5, 4).exp(), draw(1, 2, 4, 6))[0]
+
+
 def of_samples(draw):
     return SamplingSemiring(torch.Generator().manual_seed(1)).sum(draw(1, 5), -1)
 
@@ -111,6 +123,8 @@ CASES = {
     "rational_recurrence B_max_plus": lambda draw: rational_recurrence("B_max_plus", draw(2, 3, 3, 4)).hidden,
     "causal_bounded_memory": of_bounded_memory,
     "causal_linear_attention": of_linear_attention,
+    "gated_delta_rule": of_decaying_channels,
+    "gated_slots": of_decaying_slots,
     "SamplingSemiring": of_samples,
 }
 
