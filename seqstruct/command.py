@@ -18,7 +18,7 @@ def module_parser(name: str, doc: str | None) -> argparse.ArgumentParser:
     )
 
 
-def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+def arguments_of(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
     """The arguments, the process's own if None; exits as argparse does, also where nobody reads the help to its end."""
     try:
         return parser.parse_args(argv)
@@ -41,7 +41,7 @@ def run_module(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None, work: Callable[[argparse.Namespace], Any]
 ) -> int:
     """Read the arguments, the process's own if None, and do the work; the exit status comes back, as of `answer`."""
-    args = parse(parser, argv)
+    args = arguments_of(parser, argv)
     return answer(parser.prog.rpartition(" ")[2], lambda: work(args))
 
 

@@ -13,7 +13,7 @@ from typing import Sequence
 
 import seqstruct
 from seqstruct.bridge.quiet import quiet
-from seqstruct.command import answer, parse
+from seqstruct.command import answer, arguments_of
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -29,7 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status comes back."""
-    args = parse(build_parser(), argv)
+    args = arguments_of(build_parser(), argv)
 
     def work() -> int | None:
         with quiet():
