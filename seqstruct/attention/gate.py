@@ -17,5 +17,13 @@ class Gate(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits of g, B S H in float32 at least, for inputs B S C."""
-        dtype = torch.promote_types(x.dtype, torch.float32)
-        return F.linear(x.to(dtype), self.weight.to(dtype), self.bias.to(dtype))
+        return wide_layers(self, x)
+
+
+def wide_layers(layer: nn.Linear | nn.Sequential, x: Tensor) -> Tensor:
+    """A linear layer, or several in a row, in float32 at least: .. outputs, for inputs .. C."""
+    dtype = torch.promote_types(x.dtype, torch.float32)
+    x = x.to(dtype)
+    for linear in layer if isinstance(layer, nn.Sequential) else (layer,):
+        x = F.linear(x, linear.weight.to(dtype), None if linear.bias is None else linear.bias.to(dtype))
+    return x

@@ -55,6 +55,26 @@ def test_no_row_of_listops_is_discussed_unless_it_is_ahead_of_the_first_token():
     assert timed or "times as fast" not in item
 
 
+def test_speeds_on_long_texts_are_those_of_the_records():
+    table = lines("peng_thesis", "4.5-stand-in")
+    found = {(line.row.removeprefix("ListOps "), line.metric): line.mean for line in table}
+    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
+    (item,) = [item for item in held if item.startswith("*ListOps*")]
+    speed, memory, before = (
+        [found[row, metric] for row in ("RFA-Gaussian", "Linear", "ABC-MLP", "Local attention")]
+        for metric in ("speed_4k", "memory_4k", "speed_1k")
+    )
+    assert f"RFA {speed[0]:.1f} times as fast in {memory[0]:.1f} times the memory" in item
+    assert "elu {:.1f} in {:.1f}, `ABC-MLP` {:.1f} in {:.1f}, windows {:.1f} in {:.1f}".format(
+        *(value for pair in zip(speed[1:], memory[1:], strict=True) for value in pair)
+    ) in item
+    assert "at 1,000 tokens {:.1f}, {:.1f}, {:.1f} and {:.1f} times".format(*before) in item
+    assert found["Reformer", "speed_2k"] < 1 < found["Reformer", "speed_3k"]
+    longest = found["Reformer", "speed_4k"], found["Reformer", "memory_4k"]
+    assert "({:.1f} at 4,000, in {:.1f} times".format(*longest) in item
+    assert max(found["Synthesizer", f"speed_{n}k"] for n in (1, 2, 3, 4)) < 1
+
+
 def test_states_are_held_against_what_softmax_uses():
     shares = [line.mean for name in ("figure-4.2", "figure-4.3", "figure-5.1") for line in lines("peng_thesis", name)
               if line.metric == "memory_share" and line.row not in ("softmax", "no attention")]  # fmt: skip

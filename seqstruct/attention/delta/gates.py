@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from seqstruct.attention.gate import Gate
+from seqstruct.attention.gate import Gate, wide_layers
 
 
 class Strength(Gate):
@@ -69,11 +69,3 @@ def _step_bias(count: int) -> nn.Parameter:
 def low_rank(input_dim: int, rank: int, count: int, bias: bool) -> nn.Sequential:
     """Two linear layers, the first and narrow one without a bias."""
     return nn.Sequential(nn.Linear(input_dim, rank, bias=False), nn.Linear(rank, count, bias=bias))
-
-
-def wide_layers(layer: nn.Module, x: Tensor) -> Tensor:
-    """A linear layer, or several in a row, in float32 at least."""
-    for linear in layer if isinstance(layer, nn.Sequential) else (layer,):
-        dtype = torch.promote_types(x.dtype, torch.float32)
-        x = F.linear(x.to(dtype), linear.weight.to(dtype), None if linear.bias is None else linear.bias.to(dtype))
-    return x

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.delta.base import DeltaAttention
-from seqstruct.attention.delta.gates import low_rank, wide_layers
+from seqstruct.attention.delta.gates import low_rank
+from seqstruct.attention.gate import wide_layers
 from seqstruct.attention.registry import register_attention
 
 RANK, ROOT = 16, 16

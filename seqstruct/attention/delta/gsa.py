@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.delta.base import DeltaAttention, Entries
-from seqstruct.attention.delta.gates import wide_layers
+from seqstruct.attention.gate import wide_layers
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.delta import gated_slots, write

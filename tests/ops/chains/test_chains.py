@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.ops import chains as linear_chain
+from seqstruct.ops import chains
 from seqstruct.ops.chains import (
     chain_best_path,
     chain_entropy,
@@ -190,7 +190,7 @@ def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch,
     unary.requires_grad_(), edge.requires_grad_()
     weights = draw(generator, 5, N, C)
     calls = []
-    monkeypatch.setattr(linear_chain, "chain_total", lambda *x: calls.append(x[0].size(1)) or chain_total(*x))
+    monkeypatch.setattr(chains, "chain_total", lambda *x: calls.append(x[0].size(1)) or chain_total(*x))
 
     def results():
         node, pair = chain_marginals(unary, edge, mask)
@@ -200,7 +200,7 @@ def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch,
 
     found = results()
     assert not calls
-    monkeypatch.setattr(linear_chain, "scaled_chain", lambda *x: (y := scaled_chain(*x))._replace(exact=~y.exact))
+    monkeypatch.setattr(chains, "scaled_chain", lambda *x: (y := scaled_chain(*x))._replace(exact=~y.exact))
     truth = results()
     assert calls == [5, 5]
     torch.testing.assert_close(found[0], truth[0], rtol=1e-13, atol=0)
