@@ -128,6 +128,7 @@ def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], dr
         "licence": args.licence,
         "drawn": {"seed": args.seed, **{split: getattr(args, f"{split}_share") for split in drawn}} if drawn else None,
         "input_sha256": {Path(path).name: content_sha256(path) for path in files},
+        **({"cut": {"language": args.language, "lowercase": args.lowercase}} if hasattr(args, "language") else {}),
     }
 
 

@@ -116,7 +116,7 @@ def run(args: argparse.Namespace) -> None:
             LANGUAGES, "sentencepiece-bpe", args.vocabulary, args.min_frequency, max_length=1000, max_ratio=1000.0
         )
         summary = parallel.prepare({split: raw / split for split in parallel.SPLITS}, options, corpus)
-        summary |= {"seed": args.seed, "drawn": args.pairs}
+        summary |= {"seed": args.seed, "drawn": args.pairs, "normalization": "NFKC"}
         count = shards.shard_count(summary["counts"]["train"]["pairs"], VALIDATE_EVERY)
         shards.binarise(corpus / "text", corpus / "bin", count, LANGUAGES)
         write_json(corpus / "corpus.json", summary)

@@ -7,6 +7,7 @@ a split is missing lines are drawn.
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 
 from seqstruct.data import own
 from seqstruct.data.corpora import language_modeling as corpora
@@ -29,5 +30,6 @@ def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as folder:
         counts = corpora.write(folder, texts, options, subwords=bool(args.subwords), also_test=args.also_test)
         words = {split: found["words"] for split, found in counts.items()}
-        own.write_meta(folder, own.description(args, list(given.values()), drawn), words)
+        about = {**own.description(args, list(given.values()), drawn), "options": asdict(options)}
+        own.write_meta(folder, about, words)
     corpora.report(counts)

@@ -98,11 +98,27 @@ def learn_truecase(lines: Iterable[str], path: str | os.PathLike) -> Callable[[s
         with open(os.path.join(scratch, "model"), encoding="utf-8") as model, atomic_write(path) as stream:
             stream.writelines(model)
 
+    return load_truecase(path)
+
+
+def load_truecase(path: str | os.PathLike) -> Callable[[str], str]:
+    """What `learn_truecase` gave, from the file that it wrote."""
+    from sacremoses import MosesTruecaser
+
+    truecaser = MosesTruecaser(os.fspath(path))
+
     def truecase(line: str) -> str:
         words = truecaser.truecase(line, use_known=True)
         return " ".join(words) if len(words) == len(line.split()) else line
 
     return truecase
+
+
+def undo_truecase(line: str) -> str:
+    """Tokens with a capital where a sentence begins, after ".", ":", "?" and "!" too, as Moses has it."""
+    from sacremoses import MosesDetruecaser
+
+    return MosesDetruecaser().detruecase(line, return_str=True)
 
 
 def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) -> None:
