@@ -31,7 +31,9 @@ LEVELS = (
 )
 LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
 DIVIDED = ("ops", "attention")  # folders whose own folders are drawn
-CLOSED = ("ops/automata", "ops/chains", "ops/pushdown", "ops/superposition", "ops/trees")  # to all, but for the face
+CLOSED = tuple(  # to all, but for the face
+    f"ops/{name}" for name in ("automata", "chains", "pushdown", "stratification", "superposition", "trees")
+)
 PLAIN = sorted(p for folder in ("ops", "attention", "layers") for p in (PACKAGE / folder).rglob("*.py"))
 ALL = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,1 +1,1 @@
-"""Stacks as attention: superposition and nondeterministic."""
+"""Stacks as attention: superposition, nondeterministic, of strengths, and of hidden states."""

@@ -40,6 +40,20 @@ def naive_stack(actions: Tensor, pushed: Tensor, stack: Tensor) -> tuple[Tensor,
     return torch.stack(readings, 1), stack
 
 
+def bounded_stacks(actions: Tensor, pushed: Tensor, stack: Tensor) -> Tensor:
+    """The whole stacks B T h m after each of T steps, of the height h of the first one; what is pushed beyond is lost.
+
+    actions: B T 3, probabilities of push, pop and no-op; pushed: B T m; stack: B h m, row 0 the top.
+    Raises ValueError if the shapes do not fit.  Differentiable.  O(B T h m) time and memory, one step after the other.
+    """
+    check_shapes(actions, pushed, stack, steps=True)
+    stacks = []
+    for a, v in zip(actions.unbind(1), pushed.unbind(1), strict=True):
+        stack = superposition_stack_step(stack, a, v)[:, :-1]
+        stacks.append(stack)
+    return torch.stack(stacks, 1) if stacks else pushed.new_zeros(len(pushed), 0, *stack.shape[1:])
+
+
 def check_shapes(actions: Tensor, pushed: Tensor, stack: Tensor | None, steps: bool) -> None:
     """Raises ValueError if the shapes do not fit; steps: whether there is an axis T."""
     axes = "B T" if steps else "B"

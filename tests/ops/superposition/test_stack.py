@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from seqstruct.benchmarks.timing import Audit
-from seqstruct.ops.superposition import pad_actions, superposition_stack, superposition_stack_step
+from seqstruct.ops.superposition import bounded_stacks, pad_actions, superposition_stack, superposition_stack_step
 from seqstruct.ops.superposition.naive import naive_stack
 
 GOLDEN = ["01", "02", "03", "04_pm50", "05_n60", "06_n1", "07_n16_m32", "08_hard"]
@@ -188,3 +188,22 @@ def test_shapes_are_checked():
         superposition_stack(torch.zeros(2, 5, 3), torch.zeros(2, 5, 3), torch.zeros(2, 1, 4))
     with pytest.raises(ValueError, match="expected actions B 3"):
         superposition_stack_step(torch.zeros(2, 1, 3), torch.zeros(2, 2), torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("T, height", [(0, 3), (1, 1), (5, 7), (13, 4)])
+def test_bounded_stacks(generator, T, height):
+    """Until the first element can fall off they are the whole stack; then each is a step of the one before, cut."""
+    actions, pushed = draw(generator, 2, T, 3)
+    stacks = bounded_stacks(actions, pushed, pushed.new_zeros(2, height, 3))
+    assert stacks.shape == (2, T, height, 3)
+    before = pushed.new_zeros(2, height, 3)
+    for t in range(T):
+        if t < height:
+            whole = superposition_stack(actions[:, : t + 1], pushed[:, : t + 1])[1]
+            torch.testing.assert_close(stacks[:, t, : t + 1], whole, rtol=0, atol=1e-14)
+            assert not stacks[:, t, t + 1 :].any()
+        expected = superposition_stack_step(before, actions[:, t], pushed[:, t])[:, :height]
+        torch.testing.assert_close(stacks[:, t], expected, rtol=0, atol=0)
+        before = stacks[:, t]
+    with pytest.raises(ValueError, match="expected a stack 2 h 3"):
+        bounded_stacks(actions, pushed, pushed.new_zeros(2, height, 2))
