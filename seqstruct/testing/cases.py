@@ -57,6 +57,10 @@ OPTIONS: dict[str, list[dict[str, Any]]] = {
     "segmentation": [{}, {"normalize": False, "score_l2": 0.1}, {"pairwise": False, "total": 3.0}],
     "simple": [{"hidden_size": 3, "score_size": 4}],
     "soft_children": [{"hidden_size": 3, "score_size": 4}, {"hidden_size": 3, "score_size": 5, "root_token": True}],
+    "limited_nondeterministic_stack": [
+        {"states": 2, "symbols": 3, "size": 2, "window": 3},
+        {"states": 1, "symbols": 2, "size": 3, "window": 9, "sigmoid": True},
+    ],
     "state_stack": [{"height": 3, "size": 2}, {"height": 13, "size": 3}],
     "stratification_stack": [{"size": 3}],
     "superposition_stack": [{"size": 3}, {"size": 5, "sigmoid": True}],

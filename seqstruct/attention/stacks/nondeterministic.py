@@ -92,11 +92,7 @@ class NondeterministicStackAttention(Attention):
         self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
         """The reading after the last step, the same for all T queries; extra as in `parallel`."""
-        output = self._output(pushdown_reading(state.automaton), state.logits.dtype)
-        output = output.masked_fill(~state.begun[:, None], 0.0)
-        expand = (-1, query.size(1), -1)
-        extra = {"actions": self._actions(state.logits).expand(expand)} if need_weights else {}
-        return Reading(output[:, None].expand(expand), None, extra)
+        return self._shown(pushdown_reading(state.automaton), state, query.size(1), need_weights)
 
     def parallel(self, inputs: Inputs, state: State | None) -> tuple[Reading, State | None]:
         """All steps in one operator; step by step from a given state, unless it is recorded.
@@ -134,6 +130,12 @@ class NondeterministicStackAttention(Attention):
         """W_y of readings in float64, as another data type; what that cannot show is its largest number."""
         largest = torch.finfo(dtype).max
         return F.linear(readings, self.output_layer.weight.double()).clamp(-largest, largest).to(dtype)
+
+    def _shown(self, reading: Tensor, state: State, length: int, need_weights: bool) -> Reading:
+        """What T = length queries read of one automaton, for the vectors B (Q S m)."""
+        output = self._output(reading, state.logits.dtype).masked_fill(~state.begun[:, None], 0.0)
+        extra = {"actions": self._actions(state.logits).expand(-1, length, -1)} if need_weights else {}
+        return Reading(output[:, None].expand(-1, length, -1), None, extra)
 
     @torch.no_grad()
     def _actions(self, logits: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ symbols.
 
     pushdown_stack                          the readings of all steps at once
     pushdown_initial, _step, _steps, _reading    the same step by step, from a `PushdownState`
+    limited_initial, _step, _steps, _reading     the same with a memory of so many steps, in a state that stays small
     pushdown_tape                           a sequence within a recurrent network, forward and back
     expected_actions, most_probable_run     what the automaton does
 """
@@ -28,18 +29,24 @@ from seqstruct.ops.pushdown.actions import expected_actions
 from seqstruct.ops.pushdown.best_run import Run, Transition, most_probable_run
 from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
 from seqstruct.ops.pushdown.layout import LARGEST_READING, pad_pushdown_logits, pushed_vectors, transition_count
+from seqstruct.ops.pushdown.limited import LimitedState, limited_initial, limited_reading, limited_step, limited_steps
 from seqstruct.ops.pushdown.stack import pushdown_stack
 from seqstruct.ops.pushdown.step import PushdownState, pushdown_initial, pushdown_reading, pushdown_step, pushdown_steps
 from seqstruct.ops.pushdown.tape import PushdownTape, control_order, reading_order
 
 __all__ = [
     "LARGEST_READING",
+    "LimitedState",
     "PushdownState",
     "PushdownTape",
     "Run",
     "Transition",
     "control_order",
     "expected_actions",
+    "limited_initial",
+    "limited_reading",
+    "limited_step",
+    "limited_steps",
     "most_probable_run",
     "pad_pushdown_logits",
     "pushdown_initial",

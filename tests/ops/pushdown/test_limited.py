@@ -1,0 +1,105 @@
+"""The pushdown automaton with limited memory: without a limit, by its recurrence, by enumeration, for ever."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqstruct.ops.pushdown import limited_initial, limited_step, limited_steps, pushdown_stack, transition_count
+
+
+def draw(generator, B, T, m, states, symbols):
+    logits = torch.randn(B, T, transition_count(states, symbols), generator=generator, dtype=torch.float64)
+    pushed = torch.rand(B, T, m, generator=generator, dtype=torch.float64)
+    return logits, pushed, torch.rand(m, generator=generator, dtype=torch.float64)
+
+
+def readings_of(logits, pushed, bottom, padding_mask=None, **sizes):
+    start = limited_initial(bottom, len(logits), states=sizes["states"], symbols=sizes["symbols"])
+    return limited_steps(start, logits, pushed, padding_mask, **sizes)
+
+
+def by_runs(logits, pushed, bottom, states, symbols, window):
+    """Readings T (Q S m) of one row: every run by itself, with all stacks that it makes."""
+    top = states * symbols
+    weights = logits.exp().view(len(logits), states, symbols, -1)
+    runs = [(torch.ones((), dtype=torch.float64), 0, [(0, bottom, -1)])]  # weight, state, stack of symbol, vector, time
+    readings = []
+    for t, step in enumerate(weights):
+        after = []
+        for weight, q, stack in runs:
+            push, replace, pop = step[q, stack[-1][0]].split([top, top, states])
+            for r in range(states):
+                for y in range(symbols):
+                    after.append((weight * push[r * symbols + y], r, [*stack, (y, pushed[t], t)]))
+                    after.append((weight * replace[r * symbols + y], r, [*stack[:-1], (y, *stack[-1][1:])]))
+                if len(stack) > 1:
+                    after.append((weight * pop[r], r, stack[:-1]))
+        runs = [run for run in after if t - run[2][-1][2] < window]
+        reading = torch.zeros(top, len(bottom), dtype=torch.float64)
+        for weight, q, stack in runs:
+            reading[q * symbols + stack[-1][0]] += weight * stack[-1][1]
+        readings.append((reading / sum(run[0] for run in runs)).flatten())
+    return torch.stack(readings)
+
+
+@pytest.mark.parametrize("states, symbols, window", [(1, 2, 1), (2, 1, 2), (2, 2, 2), (1, 2, 3)])
+def test_every_run(generator, states, symbols, window):
+    logits, pushed, bottom = draw(generator, 1, 4 if states * symbols > 2 else 5, 2, states, symbols)
+    readings, _ = readings_of(logits, pushed, bottom, states=states, symbols=symbols, window=window)
+    expected = by_runs(logits[0], pushed[0], bottom, states, symbols, window)
+    torch.testing.assert_close(readings[0], expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("window", [14, 20])
+def test_without_a_limit_values_and_gradients(generator, window):
+    inputs = [x.requires_grad_() for x in draw(generator, 3, 13, 5, 2, 3)]
+    readings, _ = readings_of(*inputs, states=2, symbols=3, window=window)
+    expected = pushdown_stack(*inputs, states=2, symbols=3)
+    torch.testing.assert_close(readings, expected.flatten(2), rtol=1e-9, atol=1e-12)
+    weights = torch.randn(readings.shape, generator=generator, dtype=torch.float64)
+    ours = torch.autograd.grad((readings * weights).sum(), inputs)
+    theirs = torch.autograd.grad((expected.flatten(2) * weights).sum(), inputs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_gradients_with_a_limit(generator):
+    inputs = [x.requires_grad_() for x in draw(generator, 2, 5, 2, 2, 2)]
+    assert torch.autograd.gradcheck(lambda *x: readings_of(*x, states=2, symbols=2, window=3)[0], inputs)
+
+
+def test_padding_changes_nothing(generator):
+    sizes = dict(states=2, symbols=2, window=4)
+    logits, pushed, bottom = draw(generator, 1, 7, 3, 2, 2)
+    padding_mask = torch.tensor([[1, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0]]).bool()
+    padded = [x.new_full((1, 11, x.size(2)), 3.0).masked_scatter(~padding_mask[..., None], x) for x in (logits, pushed)]
+    readings, state = readings_of(*padded, bottom, padding_mask, **sizes)
+    expected, after = readings_of(logits, pushed, bottom, **sizes)
+    torch.testing.assert_close(readings[:, ~padding_mask[0]], expected, rtol=0, atol=1e-14)
+    for a, b in zip(state, after, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-14)
+
+
+def test_a_long_text(generator):
+    """After 3,000 steps the state is of the size of the window, and the readings are those of a late start.
+
+    What was pushed 40 steps ago and more is forgotten; how likely the states and symbols before were, nearly so.
+    """
+    sizes = dict(states=2, symbols=2, window=8)
+    with torch.no_grad():
+        logits, pushed, bottom = draw(generator, 2, 3001, 3, 2, 2)
+        readings, state = readings_of(logits, 5 * pushed, bottom, **sizes)
+        late, _ = readings_of(logits[:, -200:], 5 * pushed[:, -200:], bottom, **sizes)
+    assert state.inner.shape == (2, 8, 8, 4, 4) and state.vectors.shape == (2, 8, 3)
+    assert readings.isfinite().all()
+    torch.testing.assert_close(readings[:, -20:], late[:, -20:], rtol=1e-8, atol=1e-8)
+
+
+def test_shapes_that_do_not_fit(generator):
+    logits, pushed, bottom = draw(generator, 2, 1, 3, 2, 2)
+    state = limited_initial(bottom, 2, states=2, symbols=2)
+    with pytest.raises(ValueError, match=r"expected logits 2 40 and pushed \(2, 3\), got \(2, 39\) and \(2, 3\)"):
+        limited_step(state, logits[:, 0, 1:], pushed[:, 0], states=2, symbols=2, window=3)
+    with pytest.raises(ValueError, match=r"got \(2, 40\) and \(2, 2\)"):
+        limited_step(state, logits[:, 0], pushed[:, 0, 1:], states=2, symbols=2, window=3)
