@@ -4,6 +4,7 @@ from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.plan import AttentionPlan, Choice, parse_choices
 from seqstruct.attention.registry import ATTENTIONS, get_attention, import_all, make_config, register_attention
+from seqstruct.attention.slot import Slot
 
 import_all(__name__, __path__)
 
@@ -15,6 +16,7 @@ __all__ = [
     "Reading",
     "Shape",
     "Site",
+    "Slot",
     "get_attention",
     "make_config",
     "option",

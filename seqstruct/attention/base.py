@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.option import check_options
+from seqstruct.attention.slot import USUAL, Slot
 from seqstruct.attention.states import select_rows
 from seqstruct.ops.masking import bound_padding, clear_padding
 
@@ -34,6 +35,7 @@ class Shape:
     embed_dim: C, size of queries and outputs.  key_dim, value_dim: sizes of the key and value inputs.
     num_heads: H, for mechanisms with heads.  dropout: probability in [0, 1) on attention weights.
     causal: whether the output at t may depend on keys s <= t alone (True at decoder self, False elsewhere).
+    slot: options of the slot.
     """
 
     embed_dim: int
@@ -43,12 +45,25 @@ class Shape:
     dropout: float
     site: Site
     causal: bool
+    slot: Slot = USUAL
 
     @classmethod
-    def of(cls, site: Site, embed_dim: int, num_heads: int = 1, dropout: float = 0.0, memory_dim: int | None = None):
-        """The usual shape of a site: causal at decoder self; keys and values of memory_dim (default embed_dim)."""
-        memory_dim = embed_dim if memory_dim is None else memory_dim
-        return cls(embed_dim, memory_dim, memory_dim, num_heads, dropout, Site(site), Site(site) is Site.DECODER_SELF)
+    def of(
+        cls,
+        site: Site,
+        embed_dim: int,
+        num_heads: int = 1,
+        dropout: float = 0.0,
+        memory_dim: int | None = None,
+        slot: Slot = USUAL,
+    ):
+        """The usual shape of a site: causal at decoder self; keys and values of memory_dim (default embed_dim).
+
+        slot: at cross-attention what `Slot.across` leaves of it.
+        """
+        site, memory_dim = Site(site), embed_dim if memory_dim is None else memory_dim
+        slot = slot.across() if site is Site.CROSS else slot
+        return cls(embed_dim, memory_dim, memory_dim, num_heads, dropout, site, site is Site.DECODER_SELF, slot)
 
 
 class Reading(NamedTuple):
@@ -89,6 +104,7 @@ class Attention(nn.Module):
     With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use.
     With `queried = False` queries play no part: all that is read comes from keys and values.
     With `carries = True` it takes what the reading of the layer below carries.
+    With `rotates = True` its scores are products of queries and keys, which rotary positions turn at self-attention.
     """
 
     name: ClassVar[str] = ""
@@ -98,16 +114,23 @@ class Attention(nn.Module):
     drops_weights: ClassVar[bool] = False
     queried: ClassVar[bool] = True
     carries: ClassVar[bool] = False
+    rotates: ClassVar[bool] = False
 
     @dataclass(frozen=True)
     class Config:
         """Options of the mechanism; none by default."""
 
     def __init__(self, config: Any, shape: Shape):
-        """config: this class's Config.  Raises ValueError at a site not declared, or on an option out of range."""
+        """config: this class's Config.
+
+        Raises ValueError at a site not declared, on an option out of range, or where the slot asks for rotary positions
+        that the mechanism has no use for.
+        """
         super().__init__()
         check_site(self, shape.site)
         check_options(self.name, config)
+        if shape.slot.rotary_base is not None:
+            check_rotates(self, shape.site)
         self.config = config
         self.shape = shape
 
@@ -255,3 +278,11 @@ def check_site(mechanism: Attention | type[Attention], site: Site) -> None:
     if site not in mechanism.sites:
         declared = ", ".join(sorted(s.value for s in mechanism.sites))
         raise ValueError(f"{mechanism.name} does not work at {site.value}; its sites: {declared}")
+
+
+def check_rotates(mechanism: Attention | type[Attention], site: Site) -> None:
+    """Raise ValueError, naming the mechanism, unless rotary positions have a meaning for it at the site."""
+    if site is Site.CROSS:
+        raise ValueError(f"{mechanism.name}: cross-attention has no distances that rotary positions could tell")
+    if not mechanism.rotates:
+        raise ValueError(f"{mechanism.name} takes no rotary positions: its scores are no products of queries and keys")

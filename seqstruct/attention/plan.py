@@ -18,6 +18,7 @@ from torch import nn
 from seqstruct.attention.base import Attention, Shape, Site, check_site
 from seqstruct.attention.option import default_of
 from seqstruct.attention.registry import get_attention, make_config
+from seqstruct.attention.short_convolution import ConvolvedAttention
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,14 @@ class Choice:
     config: Any
 
     def build(self, shape: Shape, tied: nn.Module | None = None) -> Attention:
-        """The module; a mechanism that shares weights across layers gets them as `tied`."""
+        """The module; a mechanism that shares weights across layers gets them as `tied`.
+
+        Where the slot has a convolution it stands behind one, as `mechanism` of the module.
+        """
         attention = get_attention(self.name)(self.config, shape)
         if tied is not None:
             attention.tied = tied
-        return attention
+        return ConvolvedAttention(attention) if shape.slot.short_conv else attention
 
     def __str__(self) -> str:
         chosen = [(field, getattr(self.config, field.name)) for field in fields(self.config)]

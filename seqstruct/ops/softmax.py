@@ -58,13 +58,17 @@ def weighted_values(weights: Tensor, value: Tensor, dropout: float = 0.0) -> Ten
 def softmax_attention(
     query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = None, causal: bool = False, dropout: float = 0.0
 ) -> Tensor:
-    """B H T E by PyTorch's fused kernel; `causal` (T = S, no `visible`) hides keys s > t without a mask in memory."""
+    """B H T E by PyTorch's fused kernel; `causal` (T = S, no `visible`) hides keys s > t without a mask in memory.
+
+    Keys and values may have fewer heads, each for as many of the queries' in a row.
+    """
     if causal and visible is not None:
         raise ValueError("softmax_attention: causal=True stands alone; put causality into `visible` otherwise")
+    groups = {"enable_gqa": True} if query.size(1) != key.size(1) else {}
     if visible is None:
-        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal)
+        return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal, **groups)
     blind = ~visible.any(-1, keepdim=True)
-    output = F.scaled_dot_product_attention(query, key, value, attn_mask=visible | blind, dropout_p=dropout)
+    output = F.scaled_dot_product_attention(query, key, value, attn_mask=visible | blind, dropout_p=dropout, **groups)
     return output.masked_fill(blind, 0.0)
 
 

@@ -20,7 +20,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell of the mark of laws."""
-    config.addinivalue_line("markers", "law(streaming, long): held against each case that seqstruct.testing.cases has")
+    told = "law(streaming, long, slots): held against each case that seqstruct.testing.cases has"
+    config.addinivalue_line("markers", told)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -29,7 +30,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if law is not None:
         from seqstruct.testing.cases import cases
 
-        metafunc.parametrize("case", cases(metafunc.config.getoption("attention"), **law.kwargs), ids=str)
+        options = {"slots": getattr(metafunc.module, "SLOTS", ""), **law.kwargs}
+        metafunc.parametrize("case", cases(metafunc.config.getoption("attention"), **options), ids=str)
 
 
 @pytest.fixture()

@@ -5,6 +5,8 @@ And what laws are made of: modules with random parameters, inputs, the forms of 
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +14,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.attention import ATTENTIONS, Attention, Reading, Shape, Site, get_attention, make_config
+from seqstruct.attention import ATTENTIONS, Attention, Choice, Reading, Shape, Site, Slot, get_attention, make_config
+from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.plan import read_items
 
 OPTIONS: dict[str, list[dict[str, Any]]] = {
@@ -97,15 +100,22 @@ BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
 
 
 class Case(NamedTuple):
-    """A mechanism with options at a site."""
+    """A mechanism with options at a site, and those of the slot."""
 
     name: str
     options: dict[str, Any]
     site: Site
+    slot: Slot = Slot()
 
     def __str__(self) -> str:
         options = ",".join(f"{key}={value}" for key, value in self.options.items())
-        return f"{self.name}({options})@{self.site.value}"
+        changed = [f.name for f in dataclasses.fields(Slot) if getattr(self.slot, f.name) != f.default]
+        return "+".join([f"{self.name}({options})@{self.site.value}", *changed])
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Model size and heads, the latter even where slots group or turn them."""
+        return (DIM, HEADS) if self.slot == Slot() else (8, 4)
 
 
 def both_ways(options: dict[str, Any]) -> bool:
@@ -113,11 +123,21 @@ def both_ways(options: dict[str, Any]) -> bool:
     return options.get("bidirectional", False)
 
 
-def cases(plans: Sequence[str] = (), *, streaming: bool = False, long: bool = False) -> list[Case]:
+def cases(
+    plans: Sequence[str] = (), *, streaming: bool = False, long: bool = False, slots: str = ""
+) -> list[Case]:
     """The cases of a law: of all mechanisms, or of those that plans such as "rfa(features=8) + linear" have.
 
     streaming: of mechanisms that have a step form alone.  long: with options for LONG tokens, unless plans give others.
+    slots: "full" for slots that ask for all they can, "each" for each combination of that, "" for usual ones.
     """
+    if slots:
+        first: dict[tuple[str, Site], Case] = {}  # one set of options
+        for case in cases(plans, streaming=streaming):
+            first.setdefault((case.name, case.site), case)
+        start = -1 if slots == "full" else 0
+        found = [case._replace(slot=slot) for case in first.values() for slot in asked_of(case)[start:]]
+        return [case for case in found if not streaming or build(case, torch.Generator()).streaming]
     table = {**OPTIONS, **LONG_OPTIONS} if long else OPTIONS
     asked = [item for plan in plans for item in read_items(plan, "--attention")] or [(name, {}) for name in ATTENTIONS]
     return [
@@ -129,17 +149,29 @@ def cases(plans: Sequence[str] = (), *, streaming: bool = False, long: bool = Fa
     ]
 
 
+def asked_of(case: Case) -> list[Slot]:
+    """All combinations of what a slot may ask of a mechanism at a site; the one with all is last."""
+    mechanism = get_attention(case.name)
+    heads, here = issubclass(mechanism, MultiHeadAttention), case.site is not Site.CROSS
+    asked = {
+        "kv_heads": (None, 2) if heads else (None,),
+        "biases": (False,),
+        "qk_norm": (False, True) if heads else (False,),
+        "rotary_base": (None, 100.0) if mechanism.rotates and here else (None,),
+        "short_conv": (0, 3) if here else (0,),
+    }
+    combined = (dict(zip(asked, values, strict=True)) for values in itertools.product(*asked.values()))
+    return [Slot(**options) for options in combined]
+
+
 def build(case: Case, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Attention:
     """The module in evaluation mode with independent random parameters."""
-    memory_dim = MEMORY_DIM if case.site is Site.CROSS else DIM
-    shape = Shape.of(case.site, DIM, HEADS, dropout=0.1, memory_dim=memory_dim)
+    memory_dim = MEMORY_DIM if case.site is Site.CROSS else None
+    shape = Shape.of(case.site, *case.sizes, dropout=0.1, memory_dim=memory_dim, slot=case.slot)
     config = make_config(case.name, case.options)
     with torch.random.fork_rng():
         torch.manual_seed(generator.initial_seed())  # for what is drawn at construction and is no parameter
-        attention = get_attention(case.name)(config, shape)
-    tied = type(attention).shared(config, shape)
-    if tied is not None:
-        attention.tied = tied
+        attention = Choice(case.name, config).build(shape, get_attention(case.name).shared(config, shape))
     attention = attention.to(dtype).eval()
     with torch.no_grad():
         for parameter in attention.parameters():
@@ -158,7 +190,7 @@ def inputs(
     case: Case, generator: torch.Generator, batch: int = BATCH, length: int = LENGTH, source: int = SOURCE
 ) -> DrawnInputs:
     """Random float64 inputs that require gradients."""
-    query = torch.randn(batch, length, DIM, generator=generator, dtype=torch.float64).requires_grad_()
+    query = torch.randn(batch, length, case.sizes[0], generator=generator, dtype=torch.float64).requires_grad_()
     if case.site is not Site.CROSS:
         return DrawnInputs(query, query)
     memory = torch.randn(batch, source, MEMORY_DIM, generator=generator, dtype=torch.float64)

@@ -27,8 +27,8 @@ class BlockAttention(MultiHeadAttention):
         """All tokens at once."""
         query, key, value, padding_mask, *_ = inputs
         place = layout(mask_of(padding_mask, key), self.config.size)
-        projected = [self._heads(self.q_proj(query)), self._heads(self.k_proj(key)), self._heads(self.v_proj(value))]
-        blocks = [to_blocks(x, place) for x in projected]
+        turned = [self._rotated(self._heads(x), padding_mask) for x in (self.q_proj(query), self.k_proj(key))]
+        blocks = [to_blocks(x, place) for x in (*turned, self._heads(self.v_proj(value)))]
         context = from_blocks(self.attend(*blocks, place, to_blocks(query.unsqueeze(1), place)), place)
         output = self.out_proj(context.transpose(1, 2).flatten(2))
         if padding_mask is not None:

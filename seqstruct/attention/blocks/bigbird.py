@@ -26,6 +26,8 @@ PERIOD = 256  # blocks that random ones are drawn for; then the draw starts agai
 class BigBirdAttention(BlockAttention):
     """Window, global and random blocks."""
 
+    rotates = True
+
     @dataclass(frozen=True)
     class Config:
         size: int = option(64, least=1)  # tokens of a block

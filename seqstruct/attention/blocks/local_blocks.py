@@ -21,6 +21,8 @@ from seqstruct.ops.memory import Layout, block_sparse_attention
 class LocalBlockAttention(BlockAttention):
     """No block sees another."""
 
+    rotates = True
+
     @dataclass(frozen=True)
     class Config:
         size: int = option(64, least=1)  # tokens of a block

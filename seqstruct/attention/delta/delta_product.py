@@ -36,8 +36,9 @@ class DeltaProductAttention(DeltaAttention):
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
         self.steps = config.steps
-        self.k_proj = nn.Linear(shape.key_dim, config.steps * shape.embed_dim, bias=False)
-        self.v_proj = nn.Linear(shape.value_dim, config.steps * shape.embed_dim, bias=False)
+        kept, repeats = config.steps * self.kv_heads * self.head_dim, shape.num_heads // self.kv_heads
+        self.k_proj = self._projection(shape.key_dim, kept, shape.slot.qk_norm, repeats)
+        self.v_proj = self._projection(shape.value_dim, kept, False, repeats)
         for layer in (self.k_proj, self.v_proj):
             nn.init.xavier_uniform_(layer.weight)
         self.strength = Strength(shape.key_dim, config.steps * shape.num_heads, config.negative_eigenvalues)

@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.gate import Gate
 from seqstruct.attention.kernel.base import KernelAttention, wide
+from seqstruct.attention.multi_head import HeadProjection
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import ArccosMap, FeatureMap, GaussianMap
@@ -90,7 +91,10 @@ class RandomFeatureAttention(KernelAttention):
         if self.config.unit_norm:
             return super().projected(layer, x)
         with torch.autocast(x.device.type, enabled=False):
-            return self._heads(F.linear(wide(x), wide(layer.weight), wide(layer.bias)))
+            projected = F.linear(wide(x), wide(layer.weight), None if layer.bias is None else wide(layer.bias))
+            if isinstance(layer, HeadProjection):
+                projected = layer.normed_and_repeated(projected)
+            return self._heads(projected)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor] | None:
         """log g and 1 - g, B H S; None without the option."""

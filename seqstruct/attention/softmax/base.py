@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading
-from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.attention.multi_head import MultiHeadAttention, repeated
 from seqstruct.ops.masking import causal_mask, clear_padding, left_to_right_visible, mask_of
 from seqstruct.ops.softmax import weighted_values
 
@@ -16,8 +16,8 @@ from seqstruct.ops.softmax import weighted_values
 class Cache(NamedTuple):
     """Keys and values seen so far, in preallocated cells.
 
-    key, value: B H L D; padding: B L bool (True where a cell holds padding); length: B long, cells in use, the same
-    in all rows.  Cells at or beyond `length` are free.
+    key, value: B H L D, H the slot's kv_heads where the mechanism holds groups; padding: B L bool (True where a cell
+    holds padding); length: B long, cells in use, the same in all rows.  Cells at or beyond `length` are free.
     """
 
     key: Tensor
@@ -37,15 +37,19 @@ class DotProductAttention(MultiHeadAttention):
         raise TypeError(f"{type(self).__name__} defines no weights")
 
     def context(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool) -> Tensor:
-        """B H T D without weights to show; `causal` is set only where T = S and `visible` is None."""
+        """B H T D without weights to show; `causal` is set only where T = S and `visible` is None.
+
+        Keys and values are those of the cache, which may be of fewer heads.
+        """
         if causal:
             visible = causal_mask(query.size(2), key.size(2), query.device)
+        key, value = self._repeated(key, value)
         return self._apply_weights(self.weights(query, key, visible), value)
 
     def initial_state(self, batch_size: int) -> Cache:
         """An empty cache."""
         like = self.k_proj.weight
-        empty = like.new_empty(batch_size, self.shape.num_heads, 0, self.shape.embed_dim // self.shape.num_heads)
+        empty = like.new_empty(batch_size, self.held_heads, 0, self.head_dim)
         return Cache(
             empty,
             empty,
@@ -96,7 +100,8 @@ class DotProductAttention(MultiHeadAttention):
             visible = left_to_right_visible(padding, query.size(1), used, query.device)[:, None]
         else:
             visible = ~padding[:, None, None] if used and bool(padding.any()) else None
-        return self._attend(query, state.key[:, :, :used], state.value[:, :, :used], visible, False, need_weights)
+        key, value = state.key[:, :, :used], state.value[:, :, :used]
+        return self._attend(query, key, value, visible, False, need_weights, padding)
 
     def _read_all(
         self, query: Tensor, keys: Tensor, values: Tensor, padding_mask: Tensor | None, need_weights: bool
@@ -109,23 +114,36 @@ class DotProductAttention(MultiHeadAttention):
             else:
                 visible = ~padding_mask[:, None, None]
             causal = False
-        return self._attend(query, keys, values, visible, causal, need_weights)
+        return self._attend(query, keys, values, visible, causal, need_weights, padding_mask)
 
     def _keys_and_values(
         self, key: Tensor, value: Tensor, padding_mask: Tensor | None, before: Cache | None
     ) -> tuple[Tensor, Tensor]:
         """What the cache holds of inputs B S C, each B H S D; before: the cache so far, None if it is empty."""
-        return self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        projected = self.k_proj(key), self.v_proj(value)
+        keys, values = (x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for x in projected)
+        if before is None or self.shape.slot.rotary_base is None:
+            return self._rotated(keys, padding_mask), values
+        return self._rotated(keys, padding_mask, (~before.padding[:, : self._used(before)]).sum(1)), values
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool, need_weights: bool
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        visible: Tensor | None,
+        causal: bool,
+        need_weights: bool,
+        padding: Tensor | None,
     ) -> Reading:
+        """Readings for queries B T C, the last T of S tokens at self-attention, of which padding B S tells."""
         if key.size(2) == 0:
             return Reading(query.new_zeros(query.shape), query.new_zeros(*key.shape[:2], query.size(1), 0))
-        heads = self._heads(self.q_proj(query))
+        heads = self._rotated(self._heads(self.q_proj(query)), padding)
         if need_weights:
             if causal:
                 visible = causal_mask(query.size(1), key.size(2), query.device)[None, None]
+            key, value = self._repeated(key, value)
             weights = self.weights(heads, key, visible)
             context = self._apply_weights(weights, value)
         else:
@@ -138,6 +156,10 @@ class DotProductAttention(MultiHeadAttention):
 
     def _apply_weights(self, weights: Tensor, value: Tensor) -> Tensor:
         return weighted_values(weights, value, self.shape.dropout if self.training else 0.0)
+
+    def _repeated(self, *held: Tensor) -> tuple[Tensor, ...]:
+        """What the cache holds, in as many heads as queries have."""
+        return tuple(repeated(x, self.shape.num_heads // x.size(1), 1) for x in held)
 
     @staticmethod
     def _used(state: Cache) -> int:

@@ -30,6 +30,8 @@ class GatedSoftmaxAttention(DotProductAttention):
     of keys and L_i of values, in float32 at least.
     """
 
+    rotates = True
+
     def __init__(self, config: Attention.Config, shape: Shape):
         super().__init__(config, shape)
         self.gate_layer = Gate(shape.key_dim, shape.num_heads)
@@ -57,10 +59,17 @@ class GatedSoftmaxAttention(DotProductAttention):
         return torch.cat([keys, entry.unsqueeze(-1)], -1), torch.cat([values, level.unsqueeze(-1)], -1)
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool, need_weights: bool
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        visible: Tensor | None,
+        causal: bool,
+        need_weights: bool,
+        padding: Tensor | None,
     ) -> Reading:
         if key.size(2) == 0:
-            return super()._attend(query, key, value, visible, causal, need_weights)
+            return super()._attend(query, key, value, visible, causal, need_weights, padding)
         steps, used = query.size(1), key.size(2)
         keys, entry, values, level = key[..., :-1], key[..., -1:], value[..., :-1], value[..., -1:]
         if causal:
@@ -69,7 +78,7 @@ class GatedSoftmaxAttention(DotProductAttention):
         paired = visible is not None and visible.size(-2) == steps
         now = level[:, :, used - steps :] if paired else level[:, :, -1:]  # B H T 1
         decay = (entry.transpose(-1, -2) + now).clamp(max=0.0).exp()  # B H T S; above 0 for later keys alone
-        queries = self._heads(self.q_proj(query)).to(keys.dtype)
+        queries = self._rotated(self._heads(self.q_proj(query)), padding).to(keys.dtype)
         weights = softmax_weights(queries, keys, visible, decay)
         context = self._apply_weights(weights * decay, values)
         output = self.out_proj(context.transpose(1, 2).flatten(2).to(query.dtype))

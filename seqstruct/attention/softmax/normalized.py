@@ -22,7 +22,14 @@ from seqstruct.attention.softmax.softmax import SoftmaxAttention
 
 @register_attention("normalized_softmax", sites=Site)
 class NormalizedSoftmaxAttention(SoftmaxAttention):
-    """Softmax over all visible keys, by angle."""
+    """Softmax over all visible keys, by angle.
+
+    sigma may weigh the two dimensions of a pair differently, so that products of turned queries and keys would depend
+    on more than their distance: no rotary positions.
+    """
+
+    rotates = False
+    holds_groups = False
 
     @dataclass(frozen=True)
     class Config:

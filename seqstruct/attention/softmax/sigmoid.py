@@ -24,6 +24,9 @@ from seqstruct.ops.softmax import sigmoid_weights
 class SigmoidAttention(DotProductAttention):
     """Independent selection of keys."""
 
+    rotates = True
+    holds_groups = True
+
     @dataclass(frozen=True)
     class Config:
         bias: float = option(0.0)  # added to each score, in nats (log-odds); any finite number

@@ -18,6 +18,9 @@ from seqstruct.ops.softmax import softmax_attention, softmax_weights
 class SoftmaxAttention(DotProductAttention):
     """Softmax over all visible keys."""
 
+    rotates = True
+    holds_groups = True
+
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
         """B H T S, rows summing to 1."""
         return softmax_weights(query, key, visible)

@@ -12,6 +12,7 @@ from seqstruct.attention.base import Inputs, Reading
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.ops.masking import clear_padding, mask_of, positions, reordered
 from seqstruct.ops.memory import ring_positions, ring_unrolled, ring_write, window_attention
+from seqstruct.ops.rotary import rotated
 from seqstruct.ops.softmax import softmax_attention
 
 
@@ -42,6 +43,7 @@ class WindowAttention(MultiHeadAttention):
     """
 
     State = Ring  # at an encoder Tokens
+    rotates = True
 
     @property
     def dilation(self) -> int:
@@ -72,6 +74,7 @@ class WindowAttention(MultiHeadAttention):
         """Put keys and values B S C in the place of the oldest, or behind all others; padding is passed over."""
         key, value = clear_padding(padding_mask, key, value)
         keys, values = self._heads(self.k_proj(key)), self._heads(self.v_proj(value))
+        keys = self._rotated(keys, padding_mask, self._count(state))
         if not self.shape.causal:
             return self._append(state, keys, values, padding_mask)
         if padding_mask is not None:
@@ -86,6 +89,8 @@ class WindowAttention(MultiHeadAttention):
         queries = self._heads(self.q_proj(query))
         if not self.shape.causal:
             return self._read_around(state, queries)
+        if self.shape.slot.rotary_base is not None:
+            queries = rotated(queries, state.count.unsqueeze(1) - 1, self.shape.slot.rotary_base)
         place = ring_positions(state.count, self.cells)
         visible = (state.count.unsqueeze(1) - 1 - place) % self.dilation == 0
         if not self.config.empty_slots:
@@ -101,11 +106,14 @@ class WindowAttention(MultiHeadAttention):
         queries, keys, values = (
             self._heads(layer(x)) for layer, x in ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
         )
+        before = self._count(state) if resumed else None
+        keys = self._rotated(keys, padding_mask, before)
         if not self.shape.causal:
             if resumed:
                 state = self._append(state, keys, values, padding_mask)
                 return self._read_around(state, queries), state
-            return self._forward_around(queries, keys, values, padding_mask), None
+            return self._forward_around(self._rotated(queries, padding_mask), keys, values, padding_mask), None
+        queries = self._rotated(queries, padding_mask, before)
         if state is None:
             state = self.initial_state(query.size(0))
         if padding_mask is not None:
@@ -145,6 +153,7 @@ class WindowAttention(MultiHeadAttention):
     def _read_around(self, state: Tokens, queries: Tensor) -> Reading:
         """By the definition, all pairs: queries B H T D of the last T tokens."""
         padding, slots = state.padding, self.config.slots
+        queries = self._rotated(queries, padding)
         place, last = positions(padding), padding.size(1) - queries.size(2)
         offsets = (torch.arange(slots, device=queries.device) - self.behind) * self.dilation
         seen = place[:, last:, None] + offsets  # B T n, the tokens in the slots
@@ -161,6 +170,11 @@ class WindowAttention(MultiHeadAttention):
     def _join(self, output: Tensor, blind: Tensor) -> Reading:
         """B T C from heads B H T D, zeros where blind, B T or B 1 bool."""
         return Reading(self.out_proj(output.transpose(1, 2).flatten(2)).masked_fill(blind.unsqueeze(-1), 0.0))
+
+    @staticmethod
+    def _count(state: Ring | Tokens) -> Tensor:
+        """B long, real tokens so far."""
+        return state.count if isinstance(state, Ring) else (~state.padding).sum(1)
 
     @staticmethod
     def _append(state: Tokens, keys: Tensor, values: Tensor, padding_mask: Tensor | None) -> Tokens:
