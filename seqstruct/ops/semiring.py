@@ -52,6 +52,33 @@ class MaxSemiring(LogSemiring):
         return terms.max(dim).values
 
 
+class KBestSemiring(LogSemiring):
+    """(the k greatest of all terms, + of all pairs): elements have k components, the greatest first, -inf if fewer are.
+
+    `value` is the scores of the k best structures, k B; the gradient of one of them is that structure.
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def lift(self, log_potentials: Tensor) -> Tensor:
+        """One structure, and k - 1 that do not exist."""
+        absent = log_potentials.new_full((self.k - 1, *log_potentials.shape), -torch.inf)
+        return torch.cat([log_potentials.unsqueeze(0), absent])
+
+    def times(self, left: Tensor, right: Tensor) -> Tensor:
+        """The best of all pairs."""
+        return (left.unsqueeze(1) + right.unsqueeze(0)).flatten(0, 1).topk(self.k, 0).values
+
+    def sum(self, terms: Tensor, dim: int) -> Tensor:
+        """The best of all terms."""
+        return terms.movedim(dim, 1).flatten(0, 1).topk(self.k, 0).values
+
+    def value(self, total: Tensor) -> Tensor:
+        """The scores of the k best."""
+        return total
+
+
 class RealSemiring(LogSemiring):
     """(+, x) of probabilities: `value` is the partition function itself, with the range of the data type."""
 

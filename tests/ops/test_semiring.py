@@ -8,6 +8,7 @@ import torch
 from seqstruct.ops.semiring import (
     EntropySemiring,
     ExactLogSemiring,
+    KBestSemiring,
     LogSemiring,
     MaxSemiring,
     RealSemiring,
@@ -16,7 +17,7 @@ from seqstruct.ops.semiring import (
 )
 
 INF = float("inf")
-SEMIRINGS = [LogSemiring(), MaxSemiring(), RealSemiring(), ExactLogSemiring(), EntropySemiring()]
+SEMIRINGS = [LogSemiring(), MaxSemiring(), KBestSemiring(3), RealSemiring(), ExactLogSemiring(), EntropySemiring()]
 SEMIRINGS.append(SamplingSemiring(torch.Generator()))
 named = pytest.mark.parametrize("semiring", SEMIRINGS, ids=lambda s: type(s).__name__)
 

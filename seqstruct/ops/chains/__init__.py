@@ -99,6 +99,14 @@ def chain_sample(
     return states.unflatten(0, (count, unary.size(0)))
 
 
+def chain_total_of(
+    unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None, *, semiring: LogSemiring
+) -> Tensor:
+    """What a semiring says of all paths (`chains.naive`), B, from potentials in float64; differentiable as it is."""
+    paths, *potentials = _aligned(unary, edge, padding_mask)
+    return paths.total(tuple(potentials), semiring)
+
+
 class _Paths(NamedTuple):
     """All paths of rows whose padding comes last, if N >= 1: the family of `ops.marginals`."""
 

@@ -1,0 +1,277 @@
+"""What all distributions over structures share.
+
+A structure is the set of its parts (a state at a position, an arc, a span); its score is the sum of its parts' log
+potentials, its probability in proportion to exp(score).  A subclass says which sets of parts are structures, by one
+recursion over any semiring; by it everything is answered (Goodman 1999; Li and Eisner 2009): the log-partition, the
+best structures, samples and the entropy, and by derivatives the probabilities of parts (Eisner 2016).  Operators made
+for one family stand in where `seqstruct.ops` has them.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, refuse_what_is_no_number
+from seqstruct.ops.marginals import by_autograd
+from seqstruct.ops.max_marginals import max_marginals
+from seqstruct.ops.semiring import (
+    EntropySemiring,
+    ExactLogSemiring,
+    KBestSemiring,
+    LogSemiring,
+    MaxSemiring,
+    SamplingSemiring,
+)
+
+Parts = tuple[Tensor, ...]
+
+
+class TopK(NamedTuple):
+    """events: k x batch x event, the best first; scores: k x batch, -inf where there are fewer (the event is zeros)."""
+
+    events: Any
+    scores: Tensor
+
+
+class StructuredDistribution:
+    """Base of all; * stands for the axes of a batch, of which there may be any number.
+
+    An event is a tensor of 0 and 1 of the shape of the log potentials, or a named tuple of several where parts are of
+    several kinds.  Log potentials are real numbers or -inf (impossible), of any size, of one floating type; all is
+    calculated in float64 and returned in that type.  What stands at parts that lie beyond a row's length, or that no
+    structure has, does not matter.  A row of length 0 has one structure, the empty one, unless its class says
+    otherwise.  Where no structure is possible the log-partition is -inf, all marginals and the entropy are 0, and
+    events are zeros.
+
+    All answers are methods, calculated when called.  `log_partition`, `log_prob`, `marginals`, `entropy`,
+    `cross_entropy` and `kl_divergence` are differentiable, the first two twice; others have no gradient.
+    Raises ValueError on shapes that do not fit, and naming the place if a potential is NaN or +inf (looked for only
+    where a result is not finite).
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("potentials",)
+    ranks: ClassVar[tuple[int, ...]] = (2,)  # axes of an event, of each kind
+    Event: ClassVar[Callable[..., Any]] = staticmethod(lambda part: part)
+    of_rows: ClassVar[tuple[str, ...]] = ("potentials", "lengths")  # attributes that have a batch
+
+    def __init__(self, *potentials: Tensor, lengths: Tensor | None = None) -> None:
+        """lengths: *, long, of each row; None for the greatest."""
+        names = dict(zip(self.kinds, potentials, strict=True))
+        batches = {x.shape[: x.dim() - rank] for x, rank in zip(potentials, self.ranks, strict=True)}
+        short = any(x.dim() < rank for x, rank in zip(potentials, self.ranks, strict=True))
+        floating = len({x.dtype for x in potentials}) == 1 and potentials[0].is_floating_point()
+        if short or len(batches) != 1 or not floating:
+            given = ", ".join(f"{name} {tuple(x.shape)} {x.dtype}" for name, x in names.items())
+            raise ValueError(f"expected potentials of one batch and one floating type, got {given}")
+        (self.batch_shape,) = batches
+        self.potentials: Parts = tuple(self._flat(x) for x in potentials)
+        most = self.greatest_length()
+        if lengths is None:
+            lengths = torch.full(self.batch_shape, most, device=potentials[0].device)
+        fits = lengths.shape == self.batch_shape and lengths.dtype == torch.long
+        if not fits or bool(((lengths < 0) | (lengths > most)).any()):
+            raise ValueError(f"expected lengths {tuple(self.batch_shape)} long from 0 to {most}, got {lengths}")
+        self.lengths = lengths.flatten()
+
+    def greatest_length(self) -> int:
+        """The length that the shapes allow."""
+        return self.potentials[0].size(1)
+
+    def mask(self) -> Parts:
+        """Bool, in shapes that broadcast with the potentials: which parts there are, by lengths."""
+        raise TypeError(f"{type(self).__name__} defines no parts")
+
+    def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
+        """What the semiring says of all structures, B, from masked potentials in float64; each part is lifted once."""
+        raise TypeError(f"{type(self).__name__} defines no structures")
+
+    def log_partition(self) -> Tensor:
+        """Logarithm of the sum over all structures of exp(score), *, in nats."""
+        return self._batch(self._log_partition())
+
+    def marginals(self) -> Any:
+        """The probability that a structure has a part, in the shape of an event."""
+        return self._event(self._marginals())
+
+    def log_prob(self, value: Any) -> Tensor:
+        """Of events of shape sample x * x event, 0 and 1: sample x *, in nats.
+
+        -inf where a part is impossible.  That a value is a structure is not looked at: `contains` does.
+        """
+        total, score = self.log_partition(), self._score(value)
+        found = score - total.masked_fill(total == -torch.inf, 0.0)
+        return torch.where(score == -torch.inf, score, found).to(total.dtype)
+
+    def contains(self, value: Any) -> Tensor:
+        """Whether values, as for `log_prob`, are structures of this family, whatever their potentials; sample x * bool.
+
+        Parts that are there count 1, others -inf: a structure of them has all if it scores as many.
+        """
+        parts = value if isinstance(value, tuple) else (value,)
+        sample = parts[0].shape[: parts[0].dim() - self.ranks[0] - len(self.batch_shape)]
+        rows = self.expand((*sample, *self.batch_shape))
+        rows.potentials = tuple(rows._flat(x.double().log() + 1) for x in parts)
+        outside = [(x > -torch.inf) & ~mask for x, mask in zip(rows.potentials, rows.mask(), strict=True)]
+        count = sum((x > -torch.inf).flatten(1).sum(1) for x in rows.potentials)
+        found = (rows._best() == count) & ~torch.stack([x.flatten(1).any(1) for x in outside]).any(0)
+        return rows._batch(found)
+
+    def argmax(self) -> Any:
+        """The structure of the greatest score, of several one, without preference."""
+        return self._event(self._argmax())
+
+    def topk(self, k: int) -> TopK:
+        """The k best structures; raises ValueError unless k is 1 or more."""
+        if k < 1:
+            raise ValueError(f"expected k of 1 or more, got {k}")
+        events, scores = self._topk(k)
+        return TopK(self._event(events, (k,)), self._batch(scores, (k,)))
+
+    def sample(self, sample_shape: Sequence[int] = (), *, generator: torch.Generator) -> Any:
+        """Structures drawn independently, sample x * x event; generator: on the device of the potentials."""
+        shape = torch.Size(sample_shape)
+        if shape.numel() == 0:
+            return self._event([x.new_zeros(0, *x.shape[1:]) for x in self.potentials], shape)
+        rows = self._map(lambda x: x.detach().repeat(shape.numel(), *[1] * (x.dim() - 1)))
+        return self._event(rows._draw(generator), shape)
+
+    def max_marginals(self) -> Any:
+        """Of each part the score of the best structure that has it, in the shape of an event; -inf if there is none."""
+        return self._event(self._max_marginals())
+
+    def entropy(self) -> Tensor:
+        """-sum p log p, *, in nats; no term is negative, so that large potentials cost no digits."""
+        return self._batch(self._entropy())
+
+    def cross_entropy(self, other: StructuredDistribution) -> Tensor:
+        """-sum p log q under this p and the other q, *, in nats: +inf where q excludes what p has."""
+        return self._batch(other._log_partition() + self._expected(other, lambda p, q: -q))
+
+    def kl_divergence(self, other: StructuredDistribution) -> Tensor:
+        """sum p log(p / q) under this p and the other q, *, in nats: +inf where q excludes what p has."""
+        found = self._expected(other, lambda p, q: p - q) + other._log_partition() - self._log_partition()
+        return self._batch(found.masked_fill(self._nothing(), 0.0))
+
+    def expand(self, batch_shape: Sequence[int]) -> StructuredDistribution:
+        """The same distributions for a greater batch, which broadcasts with this one."""
+        shape = torch.Size(batch_shape)
+        found = self._map(lambda x: x.unflatten(0, self.batch_shape or (1,)).expand(*shape, *x.shape[1:]))
+        found.batch_shape = shape
+        return found._map(lambda x: x.reshape(shape.numel(), *x.shape[len(shape) :]))
+
+    # Below, rows: the batch as one axis.
+
+    def _flat(self, x: Tensor) -> Tensor:
+        return x.reshape(self.batch_shape.numel(), *x.shape[len(self.batch_shape) :])
+
+    def _batch(self, x: Tensor, sample: Sequence[int] = ()) -> Tensor:
+        return x.reshape(*sample, *self.batch_shape).to(self.potentials[0].dtype if x.is_floating_point() else x.dtype)
+
+    def _event(self, parts: Sequence[Tensor], sample: Sequence[int] = ()) -> Any:
+        shapes = [(*sample, *self.batch_shape, *x.shape[1:]) for x in self.potentials]
+        found = [x.to(y.dtype).reshape(shape) for x, y, shape in zip(parts, self.potentials, shapes, strict=True)]
+        return type(self).Event(*found)
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> StructuredDistribution:
+        """The same with all that has rows changed."""
+        found = copy.copy(self)
+        for name in self.of_rows:
+            old = getattr(self, name)
+            setattr(found, name, tuple(map(change, old)) if isinstance(old, tuple) else change(old))
+        return found
+
+    def _masked(self) -> Parts:
+        pairs = zip(self.potentials, self.mask(), strict=True)
+        return tuple(x.double().masked_fill(~mask, -torch.inf) for x, mask in pairs)
+
+    def _sums(self, potentials: Parts) -> LogSemiring:
+        """In pairs of logarithms where digits would be lost."""
+        great = any(bool((x.abs() > LARGEST_POTENTIAL).logical_and_(x > -torch.inf).any()) for x in potentials)
+        return ExactLogSemiring() if great else LogSemiring()
+
+    def _checked(self, total: Tensor) -> Tensor:
+        if not bool(total.isfinite().all()):
+            for name, x in zip(self.kinds, self._masked(), strict=True):
+                refuse_what_is_no_number(name, x)
+        return total
+
+    def _log_partition(self) -> Tensor:
+        masked = self._masked()
+        return self._checked(self.total(masked, self._sums(masked)))
+
+    def _marginals(self) -> Sequence[Tensor]:
+        masked = self._masked()
+        semiring = self._sums(masked)
+        total, found = by_autograd(lambda *x: self.total(x, semiring), *masked)
+        self._checked(total)
+        return found
+
+    def _entropy(self) -> Tensor:
+        return self._checked(self.total(self._masked(), EntropySemiring()))
+
+    def _best(self) -> Tensor:
+        return self.total(tuple(x.detach() for x in self._masked()), MaxSemiring())
+
+    def _argmax(self) -> Sequence[Tensor]:
+        return self._pointed_out(MaxSemiring())
+
+    def _draw(self, generator: torch.Generator) -> Sequence[Tensor]:
+        return self._pointed_out(SamplingSemiring(generator))
+
+    def _pointed_out(self, semiring: LogSemiring) -> Sequence[Tensor]:
+        masked = [x.detach() for x in self._masked()]
+        total, parts = by_autograd(lambda *x: self.total(x, semiring), *masked)
+        nothing = self._checked(total) == -torch.inf
+        return [x.masked_fill(_like(nothing, x), 0.0) for x in parts]
+
+    def _topk(self, k: int) -> tuple[Sequence[Tensor], Tensor]:
+        with torch.enable_grad():
+            masked = [x.detach().requires_grad_() for x in self._masked()]
+            scores = self._checked(self.total(tuple(masked), KBestSemiring(k)))
+            found = [torch.autograd.grad(x.sum(), masked, retain_graph=True, materialize_grads=True) for x in scores]
+        events = [torch.stack(x) for x in zip(*found, strict=True)]
+        return [x.masked_fill(_like(scores == -torch.inf, x), 0.0) for x in events], scores.detach()
+
+    def _max_marginals(self) -> Sequence[Tensor]:
+        return max_marginals(self.total, self._masked())
+
+    def _score(self, value: Any) -> Tensor:
+        parts = value if isinstance(value, tuple) else (value,)
+        found = 0.0
+        for x, own, rank in zip(parts, self.potentials, self.ranks, strict=True):
+            own = own.double().reshape(*self.batch_shape, *own.shape[1:])
+            terms = (x * own.masked_fill(x == 0, 0.0)).masked_fill((own == -torch.inf) & (x != 0), -torch.inf)
+            found = found + (terms.flatten(-rank).sum(-1) if rank else terms)
+        return found
+
+    def _expected(self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """The expectation under this distribution of a term of both potentials of a part, B; 0 where it is not."""
+        shapes = [tuple(x.shape) for x in self.potentials], [tuple(x.shape) for x in other.potentials]
+        if type(self) is not type(other) or shapes[0] != shapes[1] or not torch.equal(self.lengths, other.lengths):
+            raise ValueError(
+                f"expected two distributions over the same structures, got {type(self).__name__} of {shapes[0]} and "
+                f"{type(other).__name__} of {shapes[1]} or other lengths"
+            )
+        found = self.lengths.new_zeros(self.lengths.shape, dtype=torch.float64)
+        for marginal, p, q in zip(self._marginals(), self._masked(), other._masked(), strict=True):
+            never = marginal.detach() == 0
+            terms = marginal.double() * term(p.masked_fill(never, 0.0), q.masked_fill(never, 0.0))
+            found = found + terms.flatten(1).sum(1)
+        return found
+
+    def _nothing(self) -> Tensor:
+        return self._log_partition().detach() == -torch.inf
+
+
+def _like(rows: Tensor, x: Tensor) -> Tensor:
+    return rows.reshape(*rows.shape, *[1] * (x.dim() - rows.dim()))
+
+
+def before(lengths: Tensor, size: int, least: int = 0) -> Tensor:
+    """B size bool, True at the positions below each row's length less `least`."""
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1) - least

@@ -1,0 +1,91 @@
+"""Distributions over sequences of states: linear chains, hidden Markov models, and chains of segments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from torch import Tensor
+from torch.nn.functional import one_hot, pad
+
+from seqstruct.distributions.base import Parts, StructuredDistribution, before
+from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals, chain_total_of
+from seqstruct.ops.semiring import LogSemiring
+
+
+class Chain(NamedTuple):
+    """node: .. N C, the state at a position; edge: .. N-1 C C, [t, i, j] of the states i at t and j at t + 1."""
+
+    node: Tensor
+    edge: Tensor
+
+
+class LinearChain(StructuredDistribution):
+    """Paths through C states at N positions (Lafferty et al. 2001): the linear-chain conditional random field.
+
+    node: * N C and edge: * N-1 C C, log potentials, as in `Chain`, the event; lengths: *, 0 to N.
+    O(B N C^2) for all but k-best paths, by `seqstruct.ops.chains`.
+    """
+
+    kinds, ranks, Event = ("node", "edge"), (2, 3), Chain
+
+    def __init__(self, node: Tensor, edge: Tensor, *, lengths: Tensor | None = None) -> None:
+        if node.dim() < 2 or edge.dim() < 3 or edge.shape[-3:] != (max(0, node.size(-2) - 1), *node.shape[-1:] * 2):
+            raise ValueError(f"expected node * N C and edge * N-1 C C, got {tuple(node.shape)} and {tuple(edge.shape)}")
+        super().__init__(node, edge, lengths=lengths)
+
+    @staticmethod
+    def event(states: Tensor, count: int) -> Chain:
+        """The parts of paths .. N long through `count` states; a state of -1, as at padding, has none."""
+        node = one_hot(states + 1, count + 1)[..., 1:]
+        return Chain(node, node[..., :-1, :, None] * node[..., 1:, None, :])
+
+    def mask(self) -> Parts:
+        N = self.greatest_length()
+        return before(self.lengths, N).unsqueeze(2), before(self.lengths, max(0, N - 1), 1)[..., None, None]
+
+    def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
+        return chain_total_of(*potentials, self._padding(), semiring=semiring)
+
+    def _padding(self) -> Tensor:
+        return ~before(self.lengths, self.greatest_length())
+
+    def _masked(self) -> Parts:
+        """Padding is masked by the operators."""
+        return tuple(x.double() for x in self.potentials)
+
+    def _log_partition(self) -> Tensor:
+        return chain_log_partition(*self._masked(), self._padding())
+
+    def _marginals(self) -> Parts:
+        return chain_marginals(*self._masked(), self._padding())
+
+    def _entropy(self) -> Tensor:
+        return chain_entropy(*self._masked(), self._padding())
+
+
+class HiddenMarkov(LinearChain):
+    """State sequences of a hidden Markov model (Rabiner 1989), given what was observed: a chain of log-probabilities.
+
+    initial: C, of the first state; transition: C C, [i, j] of j after i; emission: C V, [i, v] of v in state i; each in
+    logarithms, normalised or not.  observations: * N long, 0 to V-1.  `log_partition` is the log-likelihood of the
+    observations; events are those of `LinearChain`.
+    """
+
+    def __init__(
+        self,
+        initial: Tensor,
+        transition: Tensor,
+        emission: Tensor,
+        observations: Tensor,
+        *,
+        lengths: Tensor | None = None,
+    ) -> None:
+        C = initial.numel()
+        if initial.shape != (C,) or transition.shape != (C, C) or emission.dim() != 2 or emission.size(0) != C:
+            shapes = [tuple(x.shape) for x in (initial, transition, emission)]
+            raise ValueError(f"expected initial C, transition C C and emission C V, got {shapes}")
+        node = emission.t()[observations]
+        if observations.size(-1):
+            node = node + pad(initial.unsqueeze(0), (0, 0, 0, observations.size(-1) - 1))
+        steps = max(0, observations.size(-1) - 1)
+        super().__init__(node, transition.expand(*observations.shape[:-1], steps, C, C), lengths=lengths)
