@@ -11,13 +11,13 @@ LARGEST_POTENTIAL = 2.0**20  # beyond it sums in float64 lose more than 1e-10
 
 
 def level_(log_potentials: Tensor, *dims: int) -> Tensor:
-    """Subtract the maximum over some axes, in place; what was subtracted, without these axes.
+    """Subtract the maximum over some axes, in place; what was subtracted, these axes of size 1.
 
     Numbers far from the maximum may lose digits; where all is -inf, it stays, and what was subtracted says nothing.
     """
     highest = log_potentials.amax(dims, keepdim=True).clamp_(min=-1e300)
     log_potentials.sub_(highest)
-    return highest.squeeze(dims)
+    return highest
 
 
 def leveled(log_potentials: Tensor, semiring: LogSemiring, *dims: int) -> tuple[Tensor, Tensor]:

@@ -26,12 +26,13 @@ Parts = tuple[Tensor, ...]  # one tensor for each kind of log potentials, the ba
 class FirstPass(NamedTuple):
     """What the first pass finds, float64.
 
-    marginals: in the shapes of the potentials; log_partition: B; exact: B bool, the rows for which both are right.
+    marginals: in the shapes of the potentials; log_partition: B, or None; exact: B bool, the rows for which both are
+    right.
     kept: a named tuple of the tensors that the second pass needs; loan: what holds those of them that are borrowed.
     """
 
     marginals: Parts
-    log_partition: Tensor
+    log_partition: Tensor | None
     exact: Tensor
     kept: Any
     loan: Loan | None
@@ -47,7 +48,7 @@ class Family(Protocol):
         """What the semiring says of all structures, B, from log potentials in float64; differentiable."""
 
     def first_pass(self, potentials: Parts, need_total: bool) -> FirstPass:
-        """From potentials of any floating type; without need_total the log-partition may say nothing."""
+        """From potentials of any floating type; without need_total the log-partition may be None."""
 
     def second_pass(self, kept: Any, loan: Loan | None, direction: tuple[Tensor | None, ...]) -> Parts:
         """Derivatives of the marginals in a direction of the log potentials, None for 0."""

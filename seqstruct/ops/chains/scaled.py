@@ -38,7 +38,7 @@ class KeptOfSweep(NamedTuple):
 def scaled_chain(unary: Tensor, edge: Tensor, need_total: bool = True) -> FirstPass:
     """The first pass, from log potentials unary B N C and edge B N-1 C C, N >= 1, of any floating type.
 
-    need_total: whether the log-partition is wanted; without it, that field may say nothing.
+    need_total: whether the log-partition is wanted; without it, that field may be None.
     O(B N C^3) time for few states, O(B N C^2) for many.
     """
     if unary.size(1) == 1 or unary.size(2) > MOST_STATES_OF_SCAN:
@@ -63,8 +63,8 @@ def _sweep(unary: Tensor, edge: Tensor) -> FirstPass:
     """Forward, then backward, a batched product a step."""
     M = edge.size(1)
     first, matrices, states = (x.to(torch.float64, copy=True) for x in (unary[:, 0], edge, unary[:, 1:]))
-    scale = level_(first, 1) + level_(matrices, 2, 3).sum(1) + level_(states, 2).sum(1)
-    of_both = level_(matrices.add_(states.unsqueeze(2)), 2, 3)  # B M
+    scale = level_(first, 1).squeeze(1) + level_(matrices, 2, 3).sum((1, 2, 3)) + level_(states, 2).sum((1, 2))
+    of_both = level_(matrices.add_(states.unsqueeze(2)), 2, 3).flatten(1)  # B M
     matrices.exp_()
     first.exp_()
     totals = [first.sum(1, keepdim=True)]

@@ -39,25 +39,24 @@ def _orders(steps: int, device: torch.device) -> tuple[int, Tensor, Tensor, Tens
 
     P is a power of two above the number of steps, rev counts 0 .. P-1 with bits turned round.  The leaves of the two
     directions are rev and P-1-rev; the vector before step t is at rev[t], the one behind it, of the chain turned
-    round, at rev[P-1-t].
+    round, at rev[P-1-t].  At P / 2 the two directions meet: both vectors around that time are at 1.
     """
     bits = max(1, steps.bit_length())
     P = 1 << bits
     rev = torch.tensor([int(format(p, f"0{bits}b")[::-1], 2) for p in range(P)], device=device)
-    return P, rev, P - 1 - rev, rev[: steps + 1].clone(), rev.flip(0)[:steps].clone()
+    return P, rev, P - 1 - rev, rev[:steps].clone(), rev.flip(0)[:steps].clone()
 
 
 class _Tree:
     """One buffer of leaves, levels and vectors of a scan, and the views of them that are multiplied.
 
-    leaves: C C P B in time order; middle: the time at which the two matrices of the last level meet.  levels: 2 C C P
-    B, both directions in bit-reversed order, so that the even and the odd ones of each level are its halves; then half
-    as many, down to 2.  divisors: 2 P B, of the rescaled levels, of as many products as each has.  vectors: 2 C P B.
+    leaves: C C P B in time order.  levels: 2 C C P B, both directions in bit-reversed order, so that the even and the
+    odd ones of each level are its halves; then half as many, down to 2.  divisors: 2 1 1 P B, of the rescaled levels,
+    of as many products as each has.  vectors: 2 C P B.
     """
 
     def __init__(self, buffer: Tensor, M: int, C: int, B: int) -> None:
         P, self.rev, self.turned, self.before, self.behind = _orders(M, buffer.device)
-        self.middle = P // 2
         widths = [P]
         while widths[-1] > 2:
             widths.append(widths[-1] // 2)
@@ -69,10 +68,13 @@ class _Tree:
         self.leaves = self.all_leaves[:, :, :M]
         self.all_leaves.zero_()[:, :, M:].diagonal(0, 0, 1).fill_(1.0)
         self.vectors = vectors.view(2, C, P, B)
-        self.first, self.last = self.vectors[0, :, 0], self.vectors[1, :, 0]
+        self.two_ways = self.vectors.unbind(0)
+        self.first, self.last = self.vectors[:, :, 0].unbind(0)
+        self.half_way = self.vectors[:, :, 1].unbind(0)
         self.levels = [part.view(2, C, C, width, B) for part, width in zip(parts[: len(widths)], widths, strict=True)]
         self.directions = self.levels[0].unbind(0)
-        self.divisors = [part.view(2, width, B) for part, width in zip(parts[len(widths) :], rescaled, strict=True)]
+        divisors = parts[len(widths) :]
+        self.divisors = [part.view(2, 1, 1, width, B) for part, width in zip(divisors, rescaled, strict=True)]
         # For each product of levels: the result, for each inner state the even and the odd factor, and the divisors.
         self.up = []
         for depth, (level, out) in enumerate(zip(self.levels[:-1], self.levels[1:], strict=True), 1):
@@ -92,9 +94,9 @@ class _Tree:
         torch.index_select(self.all_leaves, 2, self.rev, out=self.directions[0])
         torch.index_select(self.all_leaves.transpose(0, 1), 2, self.turned, out=self.directions[1])
 
-    def in_time(self, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Those before each step and at the end, C M+1 B, and those behind each step, C M B, of vectors 2 C P B."""
-        return vectors[0].index_select(1, self.before), vectors[1].index_select(1, self.behind)
+    def in_time(self, forward: Tensor, backward: Tensor) -> tuple[Tensor, Tensor]:
+        """Those before each step, C 1 M B, and those behind each step, C M B, of vectors C P B of the directions."""
+        return forward.index_select(1, self.before).unsqueeze(1), backward.index_select(1, self.behind)
 
 
 Terms = list[tuple[Tensor, Tensor]]  # what is multiplied, for each state
@@ -119,10 +121,10 @@ class _Tangent:
     """
 
     def __init__(self, tree: _Tree, M: int) -> None:
-        self.added = [torch.zeros_like(tree.vectors[0]) for _ in range(2)]
+        self.added = [torch.zeros_like(x) for x in tree.two_ways]
         self.leaves = [x[:, :M] for x in self.added]
         self.vectors = torch.zeros_like(tree.vectors)
-        self.first = self.vectors[0, :, 0]
+        self.two_ways = self.vectors.unbind(0)
         self.levels = [torch.empty_like(level[:, 0]) for level in tree.levels]
         self.directions = self.levels[0].unbind(0)
         # For each level: the result, what the odd half adds, for each state what the even half adds and the matrix, and
@@ -133,7 +135,7 @@ class _Tangent:
         ):
             (even, odd), after = level.chunk(2, 2), matrices.chunk(2, 3)[1].unbind(1)
             pairs = [(v.unsqueeze(1), m) for v, m in zip(even.unbind(1), after, strict=True)]
-            self.up.append((out, odd, pairs, None if divisor is None else divisor.unsqueeze(1)))
+            self.up.append((out, odd, pairs, None if divisor is None else divisor.squeeze(1)))
         # For each level from the top: the vectors that come out, what is added, and the products.
         self.down = [
             (out, level.chunk(2, 2)[0], pairs, None)
@@ -145,7 +147,7 @@ class ScanSpace:
     """The trees of a scan and of its derivative."""
 
     def __init__(self, M: int, C: int, B: int, device: torch.device) -> None:
-        self.sizes = M, C, B
+        self.steps = M
         self.count = _Tree.size(_orders(M, device)[0], C, B)
         self.buffer = torch.empty(self.count, dtype=torch.float64, device=device)
         self.values = _Tree(self.buffer, M, C, B)
@@ -156,12 +158,12 @@ class ScanSpace:
     def tangent(self) -> _Tangent:
         """Made when first needed."""
         with torch.inference_mode(False):
-            return _Tangent(self.values, self.sizes[0])
+            return _Tangent(self.values, self.steps)
 
 
 class KeptOfScan(NamedTuple):
-    """buffer: of the tree; step: C C M B, marginals; alpha: C N B, beta: C M B, vectors before and behind each step;
-    inverse: M B, of the weight of all paths around it.
+    """buffer: of the tree; step: C C M B, marginals; alpha: C 1 M B, beta: C M B, vectors before and behind each
+    step; inverse: M B, of the weight of all paths around it.
     """
 
     buffer: Tensor
@@ -180,24 +182,23 @@ def scan(unary: Tensor, edge: Tensor, need_total: bool) -> FirstPass:
     loan = POOL.borrow((M, C, B, edge.device), lambda: ScanSpace(M, C, B, edge.device))
     space, tree = loan.space, loan.space.values
     # Each kind of potentials is brought to a maximum of 0 before they meet, lest digits are lost in a great number.
-    highest = level_(tree.leaves.copy_(edge.permute(2, 3, 1, 0)), 0, 1)  # M B
+    of_edges = level_(tree.leaves.copy_(edge.permute(2, 3, 1, 0)), 0, 1)  # 1 1 M B
     states = tree.leaves.new_empty(C, M, B).copy_(unary[:, 1:].permute(2, 1, 0))
-    highest += level_(states, 0)
+    of_states = level_(states, 0)
     # Where no sum of the two is within reach of 0 nothing is left of the step, and its row is not exact.
     of_both = tree.leaves.add_(states).amax((0, 1)).clamp_(min=-LARGEST_POTENTIAL).add_(math.log(C))
     tree.leaves.sub_(of_both).exp_()
     start = unary[:, 0]
     tree.first.copy_(start.softmax(1, dtype=torch.float64).t())
     _fill(tree, C)
-    alpha, beta = tree.in_time(tree.vectors)
-    step = (tree.leaves * alpha.narrow(1, 0, M).unsqueeze(1)).mul_(beta)
+    alpha, beta = tree.in_time(*tree.two_ways)
+    step = (tree.leaves * alpha).mul_(beta)
     around = step.sum((0, 1))  # M B
     exact = around.amin(0) >= SMALLEST_TOTAL
-    log_partition = highest[0]
+    log_partition = None
     if need_total:
-        middle = tree.middle
-        log_partition = (alpha[:, middle] * beta[:, middle - 1]).sum(0).log() + (highest + of_both).sum(0)
-        log_partition += start.double().logsumexp(1) + sum(divisor[0].log().sum(0) for divisor in tree.divisors)
+        log_partition = torch.mul(*tree.half_way).sum(0).log() + (of_edges + of_states + of_both).sum((0, 1, 2))
+        log_partition += start.double().logsumexp(1) + sum(x[0, 0, 0].log().sum(0) for x in tree.divisors)
     inverse = around.clamp_(min=SMALLEST_TOTAL).reciprocal_()
     step.mul_(inverse)
     kept = KeptOfScan(space.buffer, step, alpha, beta, inverse)
@@ -210,8 +211,8 @@ def _fill(tree: _Tree, states: int) -> None:
     for out, pairs, divisor in tree.up:
         _sum_of_products(pairs, out)
         if divisor is not None:
-            torch.amax(out, (1, 2), out=divisor)
-            out.div_(divisor.mul_(states)[:, None, None])  # no number where a row has no path
+            torch.amax(out, (1, 2), keepdim=True, out=divisor)
+            out.div_(divisor.mul_(states))  # no number where a row has no path
     for out, pairs in tree.down:
         _sum_of_products(pairs, out)
 
@@ -233,19 +234,15 @@ def scan_tangent(
     """Derivatives of the marginals, B N C and B N-1 C C, in a direction of the log potentials; None for 0."""
     _, step, alpha, beta, inverse = kept
     tree, tangent = loan.space.values, loan.space.tangent
-    M, C, B = loan.space.sizes
-    direction = step.new_empty(C, C, M, B).copy_(edge.permute(2, 3, 1, 0))
+    direction = torch.empty_like(step).copy_(edge.permute(2, 3, 1, 0))
     if unary is not None:
-        direction.add_(unary[:, 1:].permute(2, 1, 0))
+        start, others = unary.permute(2, 1, 0).split([1, edge.size(1)], 1)
+        direction.add_(others)
+        direction.narrow(2, 0, 1).add_(start.unsqueeze(1))  # of the state that the first step leaves
     direction.sub_((direction * step).sum((0, 1)))
     change = tree.leaves * direction
-    _sum_of_products(zip(alpha.narrow(1, 0, M).unsqueeze(1), change, strict=True), tangent.leaves[0])
-    _sum_of_products(zip(beta.unsqueeze(1), change.unbind(1), strict=True), tangent.leaves[1])
-    if unary is None:
-        tangent.first.zero_()
-    else:
-        start = unary[:, 0].t().double()
-        torch.mul(tree.first, start - (start * step[:, :, 0].sum(1)).sum(0), out=tangent.first)
+    _sum_of_products(zip(alpha.unbind(0), change.unbind(0), strict=True), tangent.leaves[0])
+    _sum_of_products(zip(beta.unsqueeze(1).unbind(0), change.unbind(1), strict=True), tangent.leaves[1])
     for added, order, out in zip(tangent.added, (tree.rev, tree.turned), tangent.directions, strict=True):
         torch.index_select(added, 1, order, out=out)
     for out, added, ((vector, matrix), *others), divisor in (*tangent.up, *tangent.down):
@@ -254,8 +251,8 @@ def scan_tangent(
             out.addcmul_(vector, matrix)
         if divisor is not None:
             out.div_(divisor)
-    d_alpha, d_beta = tree.in_time(tangent.vectors)
-    d_step = (d_alpha.narrow(1, 0, M).unsqueeze(1) * beta).addcmul_(alpha.narrow(1, 0, M).unsqueeze(1), d_beta)
+    d_alpha, d_beta = tree.in_time(*tangent.two_ways)
+    d_step = (d_alpha * beta).addcmul_(alpha, d_beta)
     d_step.mul_(tree.leaves).mul_(inverse).addcmul_(step, direction)
     return _batch_first(d_step)
 
