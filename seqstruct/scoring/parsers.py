@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from seqstruct.data.parsing.sentence import AnnotatedSentence
 from seqstruct.ops.trees import Split, left_branching, random_branching, right_branching
@@ -94,7 +95,6 @@ def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | No
     has no tags, or lemmas, and the model reads them.
     """
     from seqstruct.bridge.checkpoints import load_checkpoint
-    from seqstruct.data.parsing.dataset import CorporaUnion
     from seqstruct.data.parsing.folder import FIELDS
 
     load_checkpoint(path)  # refuses what is no checkpoint by a sentence
@@ -104,21 +104,49 @@ def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | No
         raise ValueError(f"{path}: expected a joint_parser with a parser of trees, got {type(model).__name__}")
     needed = [field for field, embedding in zip(FIELDS, encoder.embeddings, strict=True) if embedding is not None]
 
-    @torch.no_grad()
     def parse(sentences: Sequence[AnnotatedSentence]) -> list[list[int]]:
         for sentence in sentences:
             for field in needed:
                 if not getattr(sentence, field):
                     raise ValueError(f"{path} reads {field}, and there are none for: " + " ".join(sentence.words))
-        corpus = CorporaUnion({"trees": sentences}, task.dictionaries, {})
-        order = sorted(range(len(corpus)), key=corpus.size)
-        found: dict[int, list[int]] = {}
-        for start in range(0, len(order), BATCH):
-            chosen = order[start : start + BATCH]
-            batch = corpus.collater([corpus[i] for i in chosen])["net_input"]["batches"]["trees"]
-            trees = model.parse_trees(batch["tokens"], batch["padding_mask"])
-            heads = model.best("trees", trees, batch["padding_mask"])
-            found |= {i: heads[b, : corpus.size(i) - 1].tolist() for b, i in enumerate(chosen)}
-        return [found[i] for i in range(len(found))]
+        return [heads.tolist() for heads in predictions(model, task, sentences, "trees")]
 
     return parse
+
+
+@torch.no_grad()
+def predictions(
+    model: Any, task: Any, sentences: Sequence[AnnotatedSentence], kind: str, name: str = "", batch_size: int = BATCH
+) -> list[Tensor]:
+    """What a `joint_parser` predicts for each sentence of n words, in their order, on the CPU.
+
+    kind: "trees", heads n long, 0 the root; "graphs", labels n+1 n+1 long of the arcs from row to column, -1 where
+    there is none; "classes", a number.  name: of the corpus, for graphs and classes.
+    """
+    from seqstruct.data.parsing.dataset import CorporaUnion
+
+    if not sentences:
+        return []
+    device = next(model.parameters()).device
+    corpus = CorporaUnion({kind: sentences}, task.dictionaries, {})
+    found: dict[int, Tensor] = {}
+    for chosen in batches(corpus.sizes.tolist(), batch_size):
+        batch = corpus.collater([corpus[i] for i in chosen])["net_input"]["batches"][kind]
+        tokens, padding_mask = batch["tokens"].to(device), batch["padding_mask"].to(device)
+        if kind == "trees":
+            output = model.parse_trees(tokens, padding_mask)
+        else:
+            output = model({name: {"tokens": tokens, "padding_mask": padding_mask}})[name]
+        for row, index in zip(model.best(name, output, padding_mask).cpu(), chosen, strict=True):
+            size = corpus.size(index)
+            found[index] = row[: size - 1] if kind == "trees" else row[:size, :size] if kind == "graphs" else row
+    return [found[index] for index in range(len(sentences))]
+
+
+def batches(sizes: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Indices in batches of like sizes.  Raises ValueError on a batch size below 1."""
+    if batch_size < 1:
+        raise ValueError(f"batch_size: expected 1 or more, got {batch_size}")
+    order = sorted(range(len(sizes)), key=lambda index: sizes[index])
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]

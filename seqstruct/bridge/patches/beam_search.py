@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from fairseq.search import BeamSearch
+from fairseq.search import BeamSearch, Sampling
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
 from seqstruct.bridge.passes import passing
 
 BLOCK = 64
+LEAST = -80.0  # a log-probability whose exponential is still a number above 0 in float32
 
 
 @dataclass
@@ -127,6 +128,13 @@ class BeamSearchGenerator(SequenceGenerator):
         super().__init__(CandidateModel(models), tgt_dict, **options)
         if type(self.search) is BeamSearch:
             self.search = CandidateSearch(tgt_dict)
+
+    def _prefix_tokens(self, step: int, lprobs: Tensor, *rest: Any) -> tuple[Tensor, ...]:
+        """fairseq's; a token of the prefix, which alone is left to draw, has a probability above 0 however unlikely."""
+        lprobs, *others = super()._prefix_tokens(step, lprobs, *rest)
+        if isinstance(self.search, Sampling):
+            lprobs = lprobs.clamp(min=LEAST).where(lprobs.gt(-torch.inf), lprobs)
+        return lprobs, *others
 
     def _generate(
         self, sample: dict[str, Any], prefix_tokens: Tensor | None = None, constraints: Tensor | None = None,

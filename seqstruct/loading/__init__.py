@@ -1,0 +1,1 @@
+"""Trained models as functions of text: `seqstruct.load` of a checkpoint."""

@@ -1,0 +1,73 @@
+"""Language models of text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from seqstruct.data.text.trees import binary_tree, bracketed
+from seqstruct.loading.base import BATCH, Parse, Text, TextModel, as_list
+from seqstruct.loading.search import best
+from seqstruct.scoring.parsers import batches, model_parser
+
+
+class Generating(TextModel):
+    """A decoder alone: the beginning of a text in, the text out."""
+
+    name, abilities = "language model", ("generate", "score")
+
+    @classmethod
+    def fits(cls, model: Any, task: Any) -> bool:
+        """A language model, with a dictionary."""
+        from fairseq.models import FairseqLanguageModel
+
+        return isinstance(model, FairseqLanguageModel) and task.target_dictionary is not None
+
+    def generate(
+        self, prefix: Text = "", beam: int = 1, *, batch_size: int = BATCH, seed: int = 1, **options: Any
+    ) -> Any:
+        """Each prefix and how it goes on."""
+        texts, alone = as_list(prefix)
+        prefixes = [self._of(text, f"prefix {number}", empty=True) for number, text in enumerate(texts, 1)]
+        found = best(self, prefixes, beam, batch_size, seed, options)
+        continued = [self.target.decode(symbols) for symbols in found]
+        return continued[0] if alone else continued
+
+    @torch.inference_mode()
+    def score(self, texts: Text, translations: None = None, *, batch_size: int = BATCH) -> Any:
+        """log P(text) in nats, its end included; as fairseq-eval-lm with --sample-break-mode eos has it."""
+        sentences, alone = as_list(texts)
+        if translations is not None:
+            raise ValueError("a language model scores texts, and takes no translations")
+        targets = [self._of(text, f"text {number}") for number, text in enumerate(sentences, 1)]
+        dictionary, found = self.task.target_dictionary, {}
+        first = dictionary.bos() if getattr(self.task.args, "add_bos_token", False) else dictionary.eos()
+        for chosen in batches([len(target) for target in targets], batch_size):
+            target = pad_sequence([targets[i] for i in chosen], True, dictionary.pad()).to(self.device)
+            source = torch.cat([torch.full_like(target[:, :1], first), target[:, :-1]], 1)
+            source = source.masked_fill(target.eq(dictionary.pad()), dictionary.pad())
+            lengths = target.ne(dictionary.pad()).sum(1)
+            sample = {"target": target}
+            scores = self.model.get_normalized_probs(self.model(source, src_lengths=lengths), True, sample)
+            scores = scores.gather(2, target.unsqueeze(2)).squeeze(2).masked_fill(target.eq(dictionary.pad()), 0.0)
+            found |= dict(zip(chosen, scores.double().sum(1).tolist(), strict=True))
+        scored = [found[index] for index in range(len(targets))]
+        return scored[0] if alone else scored
+
+    def parse(self, sentences: Any, *, batch_size: int = BATCH) -> Any:
+        """The binary tree of each sentence, of models with span attention or syntactic distances."""
+        if not hasattr(self.model.decoder, "splits"):
+            raise self._cannot("parse")
+        texts, alone = as_list(sentences)
+        parser, found = model_parser(self.model, self.task.source_dictionary), []
+        for number, text in enumerate(texts, 1):
+            self._of(text, f"sentence {number}")
+            words = self.source.encode(text)
+            found.append(Parse(tuple(words), brackets=bracketed(binary_tree(words, parser(words)))))
+        return found[0] if alone else found
+
+    def _of(self, text: str, place: str, empty: bool = False) -> torch.Tensor:
+        limit = self.model.max_positions()
+        return self._ids(self.source.encode(text), self.task.source_dictionary, limit, place, empty)

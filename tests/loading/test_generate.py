@@ -1,0 +1,77 @@
+"""Language models of raw text, against fairseq-interactive and fairseq-eval-lm on the prepared data."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+import seqstruct
+from tests.models.front_door import PLUGIN, fairseq
+
+pytestmark = pytest.mark.training  # all use a trained model
+
+PREFIXES = ["The cat", "Slowly and 7", "lions", "Never the cat saw 12"]
+
+
+@pytest.fixture(scope="module")
+def loaded(language_model):
+    return seqstruct.load(language_model.checkpoint)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_texts_go_on_as_by_fairseq_interactive(language_model, loaded, tmp_path, beam):
+    lines = [" ".join(loaded.source.encode(prefix)) for prefix in PREFIXES]
+    (tmp_path / "prefixes").write_text("".join(f"{line}\n" for line in lines))
+    printed = fairseq("interactive", language_model.data / "bin", "--user-dir", PLUGIN, "--task", "language_modeling",
+                      "--path", language_model.checkpoint, "--cpu", "--beam", beam, "--max-len-b", 14, "--input",
+                      tmp_path / "prefixes")  # fmt: skip
+    found = re.findall(r"^H-\d+\t\S+\t(.*)$", printed, re.MULTILINE)
+    expected = [loaded.target.decode(tokens.split()) for tokens in found]
+    assert [loaded.generate(prefix, beam, max_len_b=14) for prefix in PREFIXES] == expected
+    assert loaded.generate(PREFIXES, beam, batch_size=1, max_len_b=14) == expected
+    together = loaded.generate(PREFIXES, beam, max_len_b=14)
+    assert all(text.startswith(begun[:12]) for text, begun in zip(together, expected, strict=True))
+    assert expected[1].startswith("slowly and N")
+    assert loaded.generate(beam=beam, max_len_b=14) == loaded.generate("", beam, max_len_b=14) != ""
+
+
+def test_sampling(loaded):
+    drawn = dict(sampling=True, max_len_b=14)
+    before = torch.get_rng_state()
+    texts = loaded.generate(["The"] * 9, **drawn)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert texts == loaded.generate(["The"] * 9, **drawn) != loaded.generate(["The"] * 9, seed=2, **drawn)
+    assert len(set(texts)) > 4
+    assert loaded.generate(PREFIXES, sampling_topk=1, batch_size=1, **drawn) == [
+        loaded.generate(prefix, max_len_b=14) for prefix in PREFIXES]
+    assert loaded.generate("The", temperature=1e-3, **drawn) == loaded.generate("The", max_len_b=14)
+
+
+def test_scores_sum_to_that_of_fairseq_eval_lm(language_model, loaded):
+    printed = fairseq("eval_lm", language_model.data / "bin", "--user-dir", PLUGIN, "--task", "language_modeling",
+                      "--path", language_model.checkpoint, "--cpu", "--sample-break-mode", "eos", "--num-workers", 0,
+                      "--gen-subset", "test", "--output-word-probs", "--results-path", language_model.data)  # fmt: skip
+    found = loaded.score(language_model.lines)
+    lengths = [len(loaded.source.encode(line)) + 1 for line in language_model.lines]
+    nats = -sum(found) / sum(lengths)
+    bits = float(re.search(r"Loss \(base 2\): ([\d.]+)", printed)[1])
+    assert bits == pytest.approx(nats / 0.6931471805599453, abs=2e-3)
+    assert loaded.score(language_model.lines[3], batch_size=1) == pytest.approx(found[3])
+    assert max(found) < 0.0
+
+
+def test_what_is_wrong_is_said(loaded):
+    with pytest.raises(ValueError, match="a language model does not translate: ask generate or score"):
+        loaded.translate("the cat")
+    with pytest.raises(ValueError, match="a language model does not parse"):
+        loaded.parse("the cat")
+    with pytest.raises(ValueError, match="takes no translations"):
+        loaded.score("the cat", "die Katze")
+    with pytest.raises(ValueError, match="text 2 is empty"):
+        loaded.score(["the cat", ""])
+    with pytest.raises(ValueError, match="prefix 1 has 9. tokens with its end, and the model takes 60 at most"):
+        loaded.generate(". " * 90)
+    assert loaded.generate([]) == [] and loaded.score([]) == []
+    assert isinstance(loaded.score("\u2603 xyz"), float)
