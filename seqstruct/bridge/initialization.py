@@ -12,7 +12,7 @@ from seqstruct.layers.stack_lstm import SuperpositionController
 def initialize_uniform(model: nn.Module, bound: float) -> None:
     """Draw every parameter from U(-bound, bound), with three exceptions.
 
-    * LayerNorm: weight 1, bias 0.
+    * Norms: weight 1, bias 0.
     * The linear layers of a left-to-right mechanism, and the feed-forward layers of the layer it stands in: Xavier
       uniform with the gain of the activation that follows (sqrt 2 before the ReLU, else 1), bias 0.
     * The output layer of a compact vocabulary, and the layers that control the superposition stack of an LSTM: Xavier
@@ -22,9 +22,10 @@ def initialize_uniform(model: nn.Module, bound: float) -> None:
     if bound <= 0:
         raise ValueError(f"the bound of a uniform initialisation is positive, not {bound}")
     for module in model.modules():
-        if isinstance(module, nn.LayerNorm):
+        if isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
             nn.init.ones_(module.weight)
-            nn.init.zeros_(module.bias)
+            if getattr(module, "bias", None) is not None:
+                nn.init.zeros_(module.bias)
         else:
             for parameter in module.parameters(recurse=False):
                 nn.init.uniform_(parameter, -bound, bound)

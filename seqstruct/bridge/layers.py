@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 from typing import Any
 
@@ -16,6 +16,8 @@ from torch.utils.checkpoint import checkpoint
 
 from seqstruct.attention import AttentionPlan, Choice, Shape, Site, get_attention
 from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.bridge.slots import norm_by_root
+from seqstruct.layers.feed_forward import swiglu
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,13 @@ class PlannedLayer:
     shared: dict[tuple[Site, Choice], nn.Module | None]
 
     def build(self, site: Site, shape: Shape) -> AttentionAdapter:
-        """The adapter that stands at a site; what layers of one site and Config share is made once."""
+        """The adapter that stands at a site; what layers of one site and Config share is made once.
+
+        A mechanism that does not rotate gets no rotary positions.
+        """
         choice = self.plan.at(site)[self.layer]
+        if not get_attention(choice.name).rotates:
+            shape = replace(shape, slot=replace(shape.slot, rotary_base=None))
         if (site, choice) not in self.shared:
             self.shared[site, choice] = get_attention(choice.name).shared(choice.config, shape)
         return AttentionAdapter(choice.build(shape, self.shared[site, choice]), self.layer)
@@ -37,6 +44,12 @@ class PlannedLayer:
 def planned_layers(plan: AttentionPlan) -> Iterator[PlannedLayer]:
     """The layers from the lowest up, for fairseq's hooks, which are told no number."""
     return map(PlannedLayer, repeat(plan), count(), repeat({}))
+
+
+def shape_of(cfg: Any, site: Site, embed_dim: int, memory_dim: int | None = None) -> Shape:
+    """What a site of fairseq's nested configuration dictates."""
+    heads = (cfg.encoder if site is Site.ENCODER_SELF else cfg.decoder).attention_heads
+    return Shape.of(site, embed_dim, heads, cfg.attention_dropout, memory_dim, cfg.slots[site])
 
 
 class _Deferred(nn.Linear):
@@ -66,23 +79,40 @@ class _InChunks(nn.Linear):
         return F.linear(self.inner(x), self.weight, self.bias)
 
 
-class ChunkedFeedForward(nn.Module):
-    """What both kinds of layers share: the feed-forward part in `ffn_chunks` parts (Kitaev et al. 2020, sec. 3)."""
+class ChosenLayer(nn.Module):
+    """What both kinds of layers share: attention of a plan, and what the options make of norms and feed-forward parts.
+
+    A feed-forward part may be in `ffn_chunks` parts of the sequence (Kitaev et al. 2020, sec. 3), gated, and without
+    biases.
+    """
+
+    def choose(self, cfg: Any, planned: PlannedLayer) -> None:
+        """Before the layer is built: what its hooks read."""
+        self.planned, self.ffn_chunks = planned, cfg.ffn_chunks
+        self.ffn_gated, self.ffn_biases = cfg.swiglu, not cfg.no_biases
+
+    def complete(self, cfg: Any) -> None:
+        """Once the layer is built: what it has no hooks for."""
+        del self.planned
+        if self.ffn_gated:
+            self.activation_fn = swiglu
+        self.chunk()
+        if cfg.rms_norm:
+            norm_by_root(self)
 
     def build_fc1(self, input_dim: int, output_dim: int, q_noise: float, qn_block_size: int) -> nn.Module:
         """The hook of fairseq's layers."""
-        if self.ffn_chunks == 1:
-            return super().build_fc1(input_dim, output_dim, q_noise, qn_block_size)
-        return quant_noise(_Deferred(input_dim, output_dim), q_noise, qn_block_size)
+        kind = nn.Linear if self.ffn_chunks == 1 else _Deferred
+        width = 2 * output_dim if self.ffn_gated else output_dim
+        return quant_noise(kind(input_dim, width, self.ffn_biases), q_noise, qn_block_size)
 
     def build_fc2(self, input_dim: int, output_dim: int, q_noise: float, qn_block_size: int) -> nn.Module:
         """The hook of fairseq's layers."""
-        if self.ffn_chunks == 1:
-            return super().build_fc2(input_dim, output_dim, q_noise, qn_block_size)
-        return quant_noise(_InChunks(input_dim, output_dim), q_noise, qn_block_size)
+        kind = nn.Linear if self.ffn_chunks == 1 else _InChunks
+        return quant_noise(kind(input_dim, output_dim, self.ffn_biases), q_noise, qn_block_size)
 
     def chunk(self) -> None:
-        """Once the layer is built: move what fairseq's layer does between the two linear layers into the second."""
+        """Move what fairseq's layer does between the two linear layers into the second."""
         if self.ffn_chunks > 1:
             self.inner_activation_fn, self.activation_fn = self.activation_fn, _unchanged
             self.inner_dropout_module, self.activation_dropout_module = self.activation_dropout_module, nn.Identity()
@@ -97,29 +127,26 @@ def _unchanged(x: Tensor) -> Tensor:
     return x
 
 
-class StructuredEncoderLayer(ChunkedFeedForward, TransformerEncoderLayerBase):
+class StructuredEncoderLayer(ChosenLayer, TransformerEncoderLayerBase):
     """An encoder layer whose self-attention is chosen by the plan."""
 
     def __init__(self, cfg: Any, planned: PlannedLayer, return_fc: bool = False):
-        self.planned, self.ffn_chunks = planned, cfg.ffn_chunks  # read by hooks that the base class calls
+        self.choose(cfg, planned)
         super().__init__(cfg, return_fc=return_fc)
-        del self.planned
-        self.chunk()
+        self.complete(cfg)
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
         """The hook of fairseq's layer."""
-        shape = Shape.of(Site.ENCODER_SELF, embed_dim, cfg.encoder.attention_heads, cfg.attention_dropout)
-        return self.planned.build(Site.ENCODER_SELF, shape)
+        return self.planned.build(Site.ENCODER_SELF, shape_of(cfg, Site.ENCODER_SELF, embed_dim))
 
 
-class StructuredDecoderLayer(ChunkedFeedForward, TransformerDecoderLayerBase):
+class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
     """A decoder layer whose self and cross attention are chosen by the plan."""
 
     def __init__(self, cfg: Any, planned: PlannedLayer, no_encoder_attn: bool = False):
-        self.planned, self.ffn_chunks = planned, cfg.ffn_chunks
+        self.choose(cfg, planned)
         super().__init__(cfg, no_encoder_attn)
-        del self.planned
-        self.chunk()
+        self.complete(cfg)
 
     def attend(
         self,
@@ -147,12 +174,8 @@ class StructuredDecoderLayer(ChunkedFeedForward, TransformerDecoderLayerBase):
         """The hook of fairseq's layer."""
         if add_bias_kv or add_zero_attn:
             raise ValueError("structured attention has no add_bias_kv and no add_zero_attn")
-        shape = Shape.of(Site.DECODER_SELF, embed_dim, cfg.decoder.attention_heads, cfg.attention_dropout)
-        return self.planned.build(Site.DECODER_SELF, shape)
+        return self.planned.build(Site.DECODER_SELF, shape_of(cfg, Site.DECODER_SELF, embed_dim))
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
         """The hook of fairseq's layer."""
-        shape = Shape.of(
-            Site.CROSS, embed_dim, cfg.decoder.attention_heads, cfg.attention_dropout, cfg.encoder.embed_dim
-        )
-        return self.planned.build(Site.CROSS, shape)
+        return self.planned.build(Site.CROSS, shape_of(cfg, Site.CROSS, embed_dim, cfg.encoder.embed_dim))

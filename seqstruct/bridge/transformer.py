@@ -11,10 +11,12 @@ from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from torch import Tensor, nn
 
 from seqstruct.attention import AttentionPlan, Site, get_attention, parse_choices
+from seqstruct.attention.short_convolution import Convolved
 from seqstruct.attention.softmax.base import Cache
 from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, planned_layers
 from seqstruct.bridge.passes import CarriedState, passing
 from seqstruct.bridge.reversible import ReversibleLayers
+from seqstruct.bridge.slots import norm_by_root, slots_of
 from seqstruct.bridge.vocabulary import TerminalProjection
 from seqstruct.layers.positions import InterleavedSinusoidalPositions
 
@@ -30,6 +32,11 @@ class StructuredTransformerConfig(TransformerConfig):
     compact_vocabulary: bool = False
     reversible: bool = False
     ffn_chunks: int = 1
+    slots: Any = None
+    rms_norm: bool = False
+    swiglu: bool = False
+    no_biases: bool = False
+    logit_soft_cap: Optional[float] = None
 
 
 UNSUPPORTED = ("cross_self_attention", "base_layers", "decoder_xformers_att_config", "encoder_xformers_att_config")
@@ -60,12 +67,18 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     config = StructuredTransformerConfig.from_namespace(flat)
     config.decoder.input_dim = flat.decoder_input_dim or flat.decoder_embed_dim
     config.decoder.output_dim = flat.decoder_output_dim or flat.decoder_embed_dim
-    config.attention_plan = plan
+    config.attention_plan, config.slots = plan, slots_of(flat, plan)
+    config.no_token_positional_embeddings |= config.slots[Site.DECODER_SELF].rotary_base is not None
     return config
 
 
 def encoder_config(options: Mapping[str, Any]) -> StructuredTransformerConfig:
-    """The same of an encoder alone; options: the flat ones, by name.  Raises ValueError as `nested_config` does."""
+    """The same of an encoder alone; options: the flat ones, by name.  Raises ValueError as `nested_config` does.
+
+    Rotary positions stand in the place of those that the model has otherwise.
+    """
+    if str(options.get("rotary", "none")) != "none":
+        options = {**options, "interleaved_positions": False}
     size = options["encoder_embed_dim"]
     decoder = dict(decoder_layers=1, decoder_self_attention="softmax", decoder_embed_dim=size, decoder_input_dim=size,
                    decoder_output_dim=size)  # fmt: skip
@@ -105,6 +118,8 @@ class StructuredEncoder(TransformerEncoderBase):
         self.planned = planned_layers(cfg.attention_plan)
         super().__init__(cfg, dictionary, embed_tokens)
         del self.planned
+        if cfg.rms_norm:
+            norm_by_root(self)
         if cfg.interleaved_positions:
             self.embed_positions = InterleavedSinusoidalPositions(
                 cfg.max_source_positions, cfg.encoder.embed_dim, self.padding_idx
@@ -135,6 +150,8 @@ class StructuredDecoder(TransformerDecoderBase):
         self.planned = planned_layers(cfg.attention_plan)
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn)
         del self.planned
+        if cfg.rms_norm:
+            norm_by_root(self)
         if cfg.reversible:
             for layer in self.layers:
                 mechanism = layer.self_attn.mechanism
@@ -155,6 +172,11 @@ class StructuredDecoder(TransformerDecoderBase):
             self.output_projection = TerminalProjection(dictionary, self.output_embed_dim)
         else:
             super().build_output_projection(cfg, dictionary, embed_tokens)
+
+    def output_layer(self, features: Tensor, **options: Any) -> Tensor:
+        """As fairseq's; with a cap, logits are cap * tanh(logits / cap) (Gemma Team 2024, sec. 2)."""
+        logits, cap = super().output_layer(features, **options), self.cfg.logit_soft_cap
+        return logits if cap is None else cap * (logits / cap).tanh()
 
     def build_decoder_layer(self, cfg: StructuredTransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
         """The hook of fairseq's decoder; layers are asked for from the lowest up."""
@@ -177,7 +199,8 @@ class StructuredDecoder(TransformerDecoderBase):
             if not mechanism.streaming:
                 raise ValueError(f"{mechanism.name} attention has no memory to carry from segment to segment")
             states.append(mechanism.initial_state(batch_size))
-            if isinstance(states[-1], Cache):
+            memory = states[-1].memory if isinstance(states[-1], Convolved) else states[-1]
+            if isinstance(memory, Cache):
                 raise ValueError(
                     f"{mechanism.name} attention cannot be carried from segment to segment: it would keep every key of "
                     "the stream; mechanisms with a memory of their own can, such as rfa, linear or abc_mlp"

@@ -22,3 +22,23 @@ def set_default(cfg: Any, **values: Any) -> None:
 def both_sides(**values: Any) -> Dict[str, Any]:
     """Values of options that an encoder and a decoder have, by the options' names."""
     return {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in values.items()}
+
+
+def set_modern(cfg: Any, *sides: str, embed_dim: int, heads: int, layers: int) -> None:
+    """Layers of today on the sides ("encoder", "decoder") of a model, as in Qwen3: normed before, by roots of mean
+    squares, with rotary positions, queries and keys normed, SwiGLU of 8/3 model sizes (to a multiple of 64), no biases,
+    and half as many heads of keys and values as of queries.
+    """
+    for side in sides:
+        size = getattr(cfg, f"{side}_embed_dim", None) or embed_dim
+        sizes = dict(
+            embed_dim=size,
+            ffn_embed_dim=-(-8 * size // (3 * 64)) * 64,
+            layers=layers,
+            attention_heads=heads,
+            kv_heads=heads // 2,
+        )
+        set_default(cfg, **{f"{side}_{name}": value for name, value in sizes.items()})
+    set_default(
+        cfg, rotary="all", qk_norm=True, no_biases=True, rms_norm=True, swiglu=True, no_scale_embedding=True
+    )  # fmt: skip

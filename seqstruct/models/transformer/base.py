@@ -4,7 +4,7 @@ fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
@@ -13,10 +13,53 @@ from seqstruct.bridge.swapped_attention import adapt_state_dict
 from seqstruct.models.presets import PLAN_HELP
 
 INITIALIZATIONS = ChoiceEnum(["fairseq", "uniform"])
+ROTARY = ChoiceEnum(["none", "all", "hybrid"])
+KV_HEADS_HELP = (
+    "heads of keys and values, of which the {side}'s attention heads are a multiple, so that queries share them "
+    "(default: as many as those)"
+)
 
 
 @dataclass
-class LayerOptions(FairseqDataclass):
+class SlotOptions(FairseqDataclass):
+    """What decoders of today have in their layers; off by default, as in the Transformer of 2017."""
+
+    rotary: ROTARY = field(
+        default="none",
+        metadata={
+            "help": "rotary positions of queries and keys at self-attention, in the place of absolute positions: "
+            "'all', where every mechanism of the plan has to take them, or 'hybrid', where those that take none stand "
+            "beside as they are"
+        },
+    )
+    rotary_base: float = field(default=10000.0, metadata={"help": "base of rotary positions, above 1"})
+    qk_norm: bool = field(
+        default=False, metadata={"help": "divide queries and keys by their root mean square in each head"}
+    )
+    short_conv: int = field(
+        default=0,
+        metadata={
+            "help": "tokens that a convolution before the projections of self-attention sees, the token itself among "
+            "them; 0 for none"
+        },
+    )
+    no_biases: bool = field(
+        default=False, metadata={"help": "no biases in projections of attention and in feed-forward layers"}
+    )
+    rms_norm: bool = field(
+        default=False, metadata={"help": "norms by the root of the mean square, without mean and bias"}
+    )
+    swiglu: bool = field(
+        default=False,
+        metadata={
+            "help": "gated feed-forward layers, silu(Wx) * Vx, in the place of activation_fn; they have half as many "
+            "parameters more at the same inner size"
+        },
+    )
+
+
+@dataclass
+class LayerOptions(SlotOptions):
     """How layers spare memory."""
 
     ffn_chunks: int = field(
@@ -36,6 +79,7 @@ class EncoderOptions(LayerOptions):
     """What all models with an encoder have."""
 
     encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    encoder_kv_heads: Optional[int] = field(default=None, metadata={"help": KV_HEADS_HELP.format(side="encoder")})
     dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
 
 
@@ -44,6 +88,10 @@ class DecoderOptions(FairseqDataclass):
     """What all models with a decoder have."""
 
     decoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    decoder_kv_heads: Optional[int] = field(default=None, metadata={"help": KV_HEADS_HELP.format(side="decoder")})
+    logit_soft_cap: Optional[float] = field(
+        default=None, metadata={"help": "logits x become c tanh(x / c) for this c, above 0 (default: as they are)"}
+    )
     interleaved_positions: bool = field(
         default=False,
         metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},

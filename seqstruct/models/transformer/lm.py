@@ -14,7 +14,7 @@ from fairseq.modules import AdaptiveInput
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.transformer import StructuredDecoder, nested_config
 from seqstruct.bridge.vocabulary import TerminalEmbedding
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, LayerOptions, StructuredModel
 
 
@@ -129,6 +129,13 @@ def structured_transformer_lm_cfl(cfg: Any) -> None:
 def structured_transformer_lm_ptb(cfg: Any) -> None:
     """Stack Attention, section 7 and appendix F: 5 layers of size 256, inner size 1024, 8 heads, tied embeddings."""
     _stack_attention(cfg, embed_dim=256, inner=4, heads=8, bound=0.01, share_decoder_input_output_embed=True)
+
+
+@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_modern")
+def structured_transformer_lm_modern(cfg: Any) -> None:
+    """A decoder of today: 6 layers of size 512, 8 heads, 4 of keys and values, rotary positions, RMS norms, SwiGLU."""
+    set_modern(cfg, "decoder", embed_dim=512, heads=8, layers=6)
+    set_default(cfg, share_decoder_input_output_embed=True)
 
 
 def _wikitext103(cfg: Any, layers: int, heads: int, embed_dim: int, dropout: float, **values: Any) -> None:

@@ -11,7 +11,7 @@ from fairseq.models.transformer import TransformerModelBase
 
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
-from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, set_default
+from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, EncoderOptions, StructuredModel
 
 
@@ -96,6 +96,23 @@ def structured_transformer_small(cfg: Any) -> None:
         dropout=0.3,
         share_all_embeddings=True,
     )
+
+
+def _modern(cfg: Any, embed_dim: int, heads: int, layers: int, **values: Any) -> None:
+    set_modern(cfg, "encoder", "decoder", embed_dim=embed_dim, heads=heads, layers=layers)
+    set_default(cfg, **both_sides(normalize_before=True), share_all_embeddings=True, **values)
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_modern")
+def structured_transformer_modern(cfg: Any) -> None:
+    """Layers of today: 6 + 6 of size 512, 8 heads, 4 of keys and values, rotary, RMS norms, SwiGLU, all tied."""
+    _modern(cfg, embed_dim=512, heads=8, layers=6)
+
+
+@register_model_architecture("structured_transformer", "structured_transformer_modern_small")
+def structured_transformer_modern_small(cfg: Any) -> None:
+    """The same at the size of `structured_transformer_small`: 3 + 3 layers of size 256, 4 heads, dropout 0.3."""
+    _modern(cfg, embed_dim=256, heads=4, layers=3, dropout=0.3)
 
 
 @register_model_architecture("structured_transformer", "structured_transformer_iwslt_de_en")
