@@ -25,7 +25,7 @@ LEVELS = (
     ("distributions",),
     ("attention",),
     ("layers",),
-    ("bridge",),
+    ("bridge", "hf"),
     ("criterions", "data", "models", "schedules", "scoring", "tasks", "testing"),
     ("benchmarks", "harness", "loading", "plots", "search"),
     ("cli",),
@@ -185,7 +185,7 @@ def test_the_package_itself_imports_nothing():
     assert done.stdout.split() == ["seqstruct"]
 
 
-@pytest.mark.parametrize("module", [f"seqstruct.{folder}" for folder in (*PLAIN_FOLDERS, "cli")])
+@pytest.mark.parametrize("module", [f"seqstruct.{folder}" for folder in (*PLAIN_FOLDERS, "hf", "cli")])
 def test_fairseq_is_not_loaded(module):
     code = f"import json, sys, {module}; print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run(

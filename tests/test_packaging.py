@@ -73,15 +73,16 @@ def test_the_least_version_of_each_requirement_is_the_oldest_pinned():
 
 def test_requirements_are_what_is_imported():
     found = distributions(imported("seqstruct/**/*.py", "recipes/**/*.py", "data-prep/**/*.py")) - NOT_REQUIRED
-    declared = {normal(name) for name in {**REQUIRED, **EXTRAS["statistics"], **EXTRAS["slurm"]}}
+    declared = {normal(name) for name in {**REQUIRED, **EXTRAS["hf"], **EXTRAS["statistics"], **EXTRAS["slurm"]}}
     assert found ^ declared == FAIRSEQS_OWN
 
 
 def test_extras_are_what_is_imported():
-    test = {normal(name) for name in EXTRAS["test"]}
+    test = {normal(name) for name in EXTRAS["test"].keys() - EXTRAS["hf"].keys()}
     others = {normal(name) for name in EVERYTHING} - test
     assert distributions(imported("tests/**/*.py", ".ci/*.py", "setup.py")) - others - {"setuptools"} == test - COMMANDS
-    assert set(EXTRAS) == {"test", "docs", "slurm", "statistics"}
+    assert set(EXTRAS) == {"hf", "test", "docs", "slurm", "statistics"}
+    assert EXTRAS["hf"].items() <= EXTRAS["test"].items()
 
 
 def test_pins_are_published_versions_and_unique_for_each_python():

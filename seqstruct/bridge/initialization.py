@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import nn
 
 from seqstruct.bridge.adapter import AttentionAdapter
-from seqstruct.bridge.vocabulary import TerminalProjection
 from seqstruct.layers.stack_lstm import SuperpositionController
+from seqstruct.layers.vocabulary import TerminalProjection
 
 
 def initialize_uniform(model: nn.Module, bound: float) -> None:

@@ -17,8 +17,8 @@ from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLay
 from seqstruct.bridge.passes import CarriedState, passing
 from seqstruct.bridge.reversible import ReversibleLayers
 from seqstruct.bridge.slots import norm_by_root, slots_of
-from seqstruct.bridge.vocabulary import TerminalProjection
 from seqstruct.layers.positions import InterleavedSinusoidalPositions
+from seqstruct.layers.vocabulary import TerminalProjection
 
 logger = logging.getLogger(__name__)
 

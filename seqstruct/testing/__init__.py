@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tell of the mark of laws."""
-    told = "law(streaming, long, slots): held against each case that seqstruct.testing.cases has"
+    told = "law(streaming, long, decoder, slots): held against each case that seqstruct.testing.cases has"
     config.addinivalue_line("markers", told)
 
 

@@ -124,11 +124,17 @@ def both_ways(options: dict[str, Any]) -> bool:
 
 
 def cases(
-    plans: Sequence[str] = (), *, streaming: bool = False, long: bool = False, slots: str = ""
+    plans: Sequence[str] = (),
+    *,
+    streaming: bool = False,
+    long: bool = False,
+    decoder: bool = False,
+    slots: str = "",
 ) -> list[Case]:
     """The cases of a law: of all mechanisms, or of those that plans such as "rfa(features=8) + linear" have.
 
     streaming: of mechanisms that have a step form alone.  long: with options for LONG tokens, unless plans give others.
+    decoder: at a decoder's sites alone.
     slots: "full" for slots that ask for all they can, "each" for each combination of that, "" for usual ones.
     """
     if slots:
@@ -146,6 +152,7 @@ def cases(
         for options in ([given] if given else table.get(name, [{}]))
         for site in (Site.ENCODER_SELF,) * both_ways(options) or sorted(get_attention(name).sites)
         if (get_attention(name).streaming and not both_ways(options)) or not streaming
+        if site is not Site.ENCODER_SELF or not decoder
     ]
 
 

@@ -42,7 +42,7 @@ class PerformerAttention(KernelAttention):
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
-        self.register_buffer("seed", torch.randint(2**31, ()))
+        self.register_buffer("seed", torch.randint(2**31, (), device="cpu"))  # on the meta device it would be no number
         self.register_buffer("passes", torch.zeros((), dtype=torch.long))  # in training, without a memory handed in
         self.register_buffer("projection", self._draw(0))
 
@@ -59,9 +59,10 @@ class PerformerAttention(KernelAttention):
 
     def _draw(self, draw: int) -> Tensor:
         """H M D, the same for the same seed and number on every device and worker."""
-        generator = torch.Generator().manual_seed(int(self.seed) + draw)
+        generator = torch.Generator("cpu").manual_seed(int(self.seed) + draw)
         heads, dim = self.shape.num_heads, self.shape.embed_dim // self.shape.num_heads
         rows = self.config.features // 2 if self.config.hyperbolic else self.config.features
-        if self.config.orthogonal:
-            return torch.stack([orthogonal_projection(rows, dim, generator) for _ in range(heads)])
-        return torch.randn(heads, rows, dim, generator=generator)
+        with torch.device("cpu"):
+            if self.config.orthogonal:
+                return torch.stack([orthogonal_projection(rows, dim, generator) for _ in range(heads)])
+            return torch.randn(heads, rows, dim, generator=generator)

@@ -18,8 +18,8 @@ from torch.nn.functional import pad
 from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
-from seqstruct.bridge.vocabulary import TerminalProjection, terminal_rows
 from seqstruct.layers.stack_lstm import StackLSTM
+from seqstruct.layers.vocabulary import TerminalProjection, terminal_rows
 from seqstruct.models.presets import set_default
 
 SUPERPOSITION = "superposition_stack(size=10, sigmoid=True)"

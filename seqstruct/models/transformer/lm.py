@@ -13,7 +13,7 @@ from fairseq.modules import AdaptiveInput
 
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.transformer import StructuredDecoder, nested_config
-from seqstruct.bridge.vocabulary import TerminalEmbedding
+from seqstruct.layers.vocabulary import TerminalEmbedding
 from seqstruct.models.presets import set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, LayerOptions, StructuredModel
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from seqstruct.bridge.vocabulary import TerminalEmbedding, TerminalProjection
+from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection
 from tests.models.building import dictionary_of
 
 

@@ -1,0 +1,144 @@
+"""What a model is built from: the options of its architecture, under fairseq's names, as one flat configuration.
+
+transformers reads the types at run time: no postponed annotations here.
+"""
+
+from huggingface_hub.dataclasses import strict
+from transformers import PreTrainedConfig
+
+from seqstruct.attention import Choice, Site, parse_choices
+from seqstruct.layers.transformer import ACTIVATIONS, Front, LayerForm
+from seqstruct.layers.vocabulary import Symbols
+
+ARCHITECTURES = ("structured_transformer", "structured_transformer_lm", "structured_transformer_classifier")
+
+
+@strict
+class SeqstructConfig(PreTrainedConfig):
+    """The three plans and the sizes of a transformer; what its architecture has no use for is left at its default.
+
+    arch: the model's name in fairseq.  vocab_size: of the target, or the text; source_vocab_size: of the source, None
+    for the same.  special_tokens: the first ids, which stand for no word.  encoder_self_attention,
+    decoder_self_attention, cross_attention: plans, such as "softmax*2 + rfa(features=64)".  Other options are
+    those of `fairseq-train --arch ...` with the same name.  Raises ValueError on a plan that does not fit.
+    """
+
+    model_type = "seqstruct"
+    keys_to_ignore_at_inference = ["past_key_values"]
+    attribute_map = {
+        "hidden_size": "decoder_embed_dim",
+        "num_hidden_layers": "decoder_layers",
+        "num_attention_heads": "decoder_attention_heads",
+        "max_position_embeddings": "max_target_positions",
+    }
+
+    arch: str = "structured_transformer_lm"
+    vocab_size: int = 1000
+    source_vocab_size: int | None = None
+    special_tokens: int = 4
+    bos_token_id: int | None = 0
+    pad_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
+    decoder_start_token_id: int | None = 2
+    encoder_self_attention: str = "softmax"
+    decoder_self_attention: str = "softmax"
+    cross_attention: str = "softmax"
+    encoder_layers: int = 0
+    encoder_embed_dim: int = 512
+    encoder_ffn_embed_dim: int = 2048
+    encoder_attention_heads: int = 8
+    encoder_normalize_before: bool = False
+    encoder_learned_pos: bool = False
+    encoder_layerdrop: float | int = 0.0
+    decoder_layers: int = 6
+    decoder_embed_dim: int = 512
+    decoder_input_dim: int | None = None
+    decoder_output_dim: int | None = None
+    decoder_ffn_embed_dim: int = 2048
+    decoder_attention_heads: int = 8
+    decoder_normalize_before: bool = True
+    decoder_learned_pos: bool = False
+    decoder_layerdrop: float | int = 0.0
+    no_decoder_final_norm: bool = False
+    activation_fn: str = "relu"
+    dropout: float | int = 0.1
+    attention_dropout: float | int = 0.0
+    activation_dropout: float | int = 0.0
+    max_source_positions: int = 1024
+    max_target_positions: int = 1024
+    interleaved_positions: bool = False
+    no_token_positional_embeddings: bool = False
+    no_scale_embedding: bool = False
+    layernorm_embedding: bool = False
+    share_decoder_input_output_embed: bool = False
+    share_all_embeddings: bool = False
+    compact_vocabulary: bool = False
+    reversible: bool = False
+    pooling: str = "first"
+    classifier_hidden_size: int | None = None
+    pairs: bool = False
+    tie_layers: bool = False
+    is_encoder_decoder: bool = False
+    tie_word_embeddings: bool = True  # transformers ties nothing without it; what is tied, the options above say
+    use_cache: bool = True
+
+    def __post_init__(self, **kwargs):
+        if self.arch not in ARCHITECTURES:
+            raise ValueError(f"arch: expected one of {', '.join(ARCHITECTURES)}, got {self.arch!r}")
+        if self.activation_fn not in ACTIVATIONS:
+            raise ValueError(f"activation_fn: expected one of {', '.join(ACTIVATIONS)}, got {self.activation_fn!r}")
+        self.is_encoder_decoder = self.arch == "structured_transformer"
+        super().__post_init__(**kwargs)
+        for site in Site:
+            self.choices(site)
+
+    def choices(self, site: Site) -> tuple[Choice, ...]:
+        """The mechanism of each layer at a site.  Raises ValueError as `parse_choices` does."""
+        layers = self.encoder_layers if site is Site.ENCODER_SELF else self.decoder_layers
+        return parse_choices(getattr(self, f"{site.value}_attention"), layers, site)
+
+    @property
+    def mechanisms(self) -> list[str]:
+        """The names of all mechanisms in the model, without repetition."""
+        classifier, translation = self.arch.endswith("classifier"), self.is_encoder_decoder
+        sites = {Site.ENCODER_SELF: classifier or translation, Site.DECODER_SELF: not classifier,
+                 Site.CROSS: translation}  # fmt: skip
+        return sorted({choice.name for site, there in sites.items() if there for choice in self.choices(site)})
+
+    @property
+    def symbols(self) -> Symbols:
+        """The target's vocabulary."""
+        return Symbols(self.vocab_size, self.special_tokens, self.pad_token_id, self.eos_token_id)
+
+    def form(self, side: str) -> LayerForm:
+        """What the layers of "encoder" or "decoder" share."""
+        return LayerForm(
+            embed_dim=self.of(side, "embed_dim"),
+            ffn_embed_dim=self.of(side, "ffn_embed_dim"),
+            num_heads=self.of(side, "attention_heads"),
+            memory_dim=self.encoder_embed_dim,
+            dropout=self.dropout,
+            attention_dropout=self.attention_dropout,
+            activation_dropout=self.activation_dropout,
+            activation=self.activation_fn,
+            normalize_before=self.of(side, "normalize_before"),
+        )
+
+    def front(self, side: str) -> Front:
+        """How tokens enter "encoder" or "decoder"."""
+        positions = "interleaved" if self.interleaved_positions else "stacked"
+        positions = "learned" if self.of(side, "learned_pos") and positions == "stacked" else positions
+        return Front(
+            embed_dim=self.of(side, "embed_dim"),
+            scaled=not self.no_scale_embedding,
+            positions="none" if self.no_token_positional_embeddings else positions,
+            max_positions=self.max_source_positions if side == "encoder" else self.max_target_positions,
+            padding_idx=self.pad_token_id,
+            normalized=self.layernorm_embedding,
+            dropout=self.dropout,
+            layerdrop=self.of(side, "layerdrop"),
+        )
+
+    def of(self, side: str, name: str):
+        """The value of an option that encoder and decoder have."""
+        return getattr(self, f"{side}_{name}")

@@ -1,0 +1,186 @@
+"""What the models share: how they are built from a configuration, ties, initial values, and how layers are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
+
+from seqstruct.attention import Attention, Choice, Site
+from seqstruct.hf.cache import SeqstructCache
+from seqstruct.hf.configuration import SeqstructConfig
+from seqstruct.layers.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer, Step, attentions, count, plainly
+from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection
+
+
+def embedding(size: int, embed_dim: int, padding_idx: int) -> nn.Embedding:
+    """A table with entries of variance 1/C, and zeros for padding."""
+    table = nn.Embedding(size, embed_dim, padding_idx)
+    nn.init.normal_(table.weight, std=embed_dim**-0.5)
+    with torch.no_grad():
+        table.weight[padding_idx].zero_()
+    return table
+
+
+def build_encoder(config: SeqstructConfig, cls: type[Encoder]) -> Encoder:
+    """The encoder of a configuration; cls: `Encoder` or what is derived from it."""
+    form, front = config.form("encoder"), config.front("encoder")
+    size = config.source_vocab_size or config.vocab_size
+    choices = config.choices(Site.ENCODER_SELF)
+    layers = [EncoderLayer(form, slot) for slot in attentions(choices[: 1 if config.tie_layers else None],
+                                                              form.shape(Site.ENCODER_SELF))]  # fmt: skip
+    layers = layers * len(choices) if config.tie_layers else layers
+    table = embedding(size, front.embed_dim, config.pad_token_id)
+    return cls(front, table, layers, final_norm=form.normalize_before)
+
+
+def build_decoder(config: SeqstructConfig, table: nn.Module | None = None) -> Decoder:
+    """The decoder of a configuration, with cross attention in a translation model; table: embeddings, if shared."""
+    form, front = config.form("decoder"), config.front("decoder")
+    own = attentions(config.choices(Site.DECODER_SELF), form.shape(Site.DECODER_SELF))
+    cross: list[Any] = [None] * len(own)
+    if config.is_encoder_decoder:
+        cross = attentions(config.choices(Site.CROSS), form.shape(Site.CROSS))
+    input_dim = config.decoder_input_dim or front.embed_dim
+    if config.compact_vocabulary:
+        table = TerminalEmbedding(config.symbols, input_dim)
+    elif table is None:
+        table = embedding(config.vocab_size, input_dim, config.pad_token_id)
+    layers = [DecoderLayer(form, *slots) for slots in zip(own, cross, strict=True)]
+    final_norm = form.normalize_before and not config.no_decoder_final_norm
+    decoder = Decoder(front, table, layers, final_norm, reversible=config.reversible)
+    output_dim = config.decoder_output_dim or front.embed_dim
+    if output_dim != front.embed_dim:
+        decoder.project_out_dim = nn.Linear(front.embed_dim, output_dim, bias=False)
+    if config.compact_vocabulary:
+        decoder.output_projection = TerminalProjection(config.symbols, output_dim)
+    else:
+        decoder.output_projection = nn.Linear(output_dim, config.vocab_size, bias=False)
+        nn.init.normal_(decoder.output_projection.weight, std=output_dim**-0.5)
+        if config.share_all_embeddings or config.share_decoder_input_output_embed:
+            decoder.output_projection.weight = table.weight
+    return decoder
+
+
+def padding(tokens: Tensor | None, mask: Tensor | None, length: int, pad: int) -> Tensor | None:
+    """B T bool, True = padding, of the last `length` tokens: where the mask B S, of all so far, is 0, or, without one,
+    where a token is padding; None if there is none."""
+    if mask is not None:
+        found = mask[:, mask.size(1) - length :] == 0
+    elif tokens is not None:
+        found = tokens == pad
+    else:
+        return None
+    return found if bool(found.any()) else None
+
+
+class SeqstructPreTrainedModel(PreTrainedModel):
+    """Base of the models."""
+
+    config_class = SeqstructConfig
+    base_model_prefix = ""
+    supports_gradient_checkpointing = True
+    _no_split_modules = ["EncoderLayer", "DecoderLayer"]
+    _is_stateful = True  # what was written to a memory is not taken back
+
+    def finish(self) -> None:
+        """Once all modules are there: find what is tied."""
+        self.gradient_checkpointing = False
+        self._drawn = self.device.type != "meta"
+        first: dict[int, str] = {}
+        self._tied_weights_keys = {}
+        for name, parameter in self.named_parameters(remove_duplicate=False):
+            if first.setdefault(id(parameter), name) != name:
+                self._tied_weights_keys[name] = first[id(parameter)]
+        self.post_init()
+        if self.can_generate():
+            self.generation_config.suppress_tokens = [self.config.pad_token_id]  # as fairseq: no symbol of a text
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Constructors draw initial values; this draws those that a saved model lacks, as for another plan."""
+        if self._drawn:
+            return
+        lacking = {name: p for name, p in _own_tensors(module) if not getattr(p, "_is_hf_initialized", False)}
+        if not lacking:
+            return
+        if isinstance(module, Attention):
+            fresh = Choice(module.name, module.config).build(module.shape)
+        elif isinstance(module, nn.Embedding):
+            fresh = embedding(module.num_embeddings, module.embedding_dim, module.padding_idx)
+        elif isinstance(module, nn.Linear):
+            fresh = nn.Linear(module.in_features, module.out_features, module.bias is not None)
+        elif isinstance(module, nn.LayerNorm):
+            fresh = nn.LayerNorm(module.normalized_shape)
+        else:
+            return
+        drawn = dict(_own_tensors(fresh))
+        for name, tensor in lacking.items():
+            if name in drawn:
+                tensor.copy_(drawn[name])
+
+    def _set_gradient_checkpointing(
+        self, enable: bool = True, gradient_checkpointing_func: Any = checkpoint, every_n_layers: int = 1
+    ) -> None:
+        if every_n_layers != 1:
+            raise ValueError(f"every_n_layers: expected 1, got {every_n_layers}; all layers are recomputed or none")
+        for module in self.modules():
+            if enable and isinstance(module, Attention) and getattr(module.config, "redraw", 0):
+                raise ValueError(
+                    f"{module.name} attention with gradient checkpointing: its random vectors may not change between a "
+                    "pass and its recomputation; give redraw=0"
+                )
+        self.gradient_checkpointing, self._gradient_checkpointing_func = enable, gradient_checkpointing_func
+
+    def _caller(self) -> Any:
+        """How layers are called."""
+        return self._gradient_checkpointing_func if self.gradient_checkpointing and self.training else plainly
+
+    def get_output_embeddings(self) -> nn.Module | None:
+        """The output layer, None where it is no table."""
+        layer = self.decoder.output_projection if hasattr(self, "decoder") else None
+        return None if isinstance(layer, TerminalProjection) else layer
+
+    def set_output_embeddings(self, layer: nn.Module) -> None:
+        """Put another table in the output layer's place."""
+        self.decoder.output_projection = layer
+
+    def _decode(
+        self, tokens: Tensor | None, mask: Tensor | None, embedded: Tensor | None, cache: SeqstructCache | None,
+        source: Tensor | None = None, source_mask: Tensor | None = None, need_weights: bool = False,
+    ) -> tuple[Tensor, list[Tensor], list[Any]]:  # fmt: skip
+        """Features B T C of tokens B T or of what is embedded B T C, and what `Decoder.decode` gives beside them."""
+        embedded = self.decoder.embed_tokens(tokens) if embedded is None else embedded
+        padding_mask = padding(tokens, mask, embedded.size(1), self.config.pad_token_id)
+        position = count(embedded, padding_mask)
+        if cache is not None:
+            position = cache.advance(position, padding_mask)
+        now = Step(padding_mask, position, source, source_mask, need_weights)
+        memories = None if cache is None else cache.layers
+        features, hidden, weights = self.decoder.decode(embedded, now, memories, self._caller())
+        if hasattr(self.decoder, "project_out_dim"):
+            features = self.decoder.project_out_dim(features)
+        return features, hidden, weights
+
+    def _cache(self, given: Any, wanted: bool | None) -> SeqstructCache | None:
+        """The cache to go on with: the given one, a new one if one is wanted, or None.
+
+        Raises ValueError if another kind of cache is given.
+        """
+        if given is not None and not isinstance(given, SeqstructCache):
+            raise ValueError(f"past_key_values: expected a SeqstructCache or None, got {type(given).__name__}")
+        wanted = self.config.use_cache and not self.training if wanted is None else wanted
+        return SeqstructCache(self.config.decoder_layers) if given is None and wanted else given
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False  # the first pass makes a SeqstructCache
+
+
+def _own_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:
+    """Parameters and buffers: of a mechanism those of all that it consists of, of others their own."""
+    deep = isinstance(module, Attention)
+    return [*module.named_parameters(recurse=deep), *module.named_buffers(recurse=deep)]

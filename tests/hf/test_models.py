@@ -1,0 +1,197 @@
+"""Models of transformers beyond the laws of generation: how they are made, trained and looked into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+
+from seqstruct.attention import ATTENTIONS, Site
+from seqstruct.attention.plan import Choice
+from seqstruct.attention.registry import make_config
+from seqstruct.hf import SeqstructCache, SeqstructConfig, SeqstructForCausalLM, SeqstructForSequenceClassification
+from seqstruct.testing.cases import cases
+
+SIZES = {
+    f"{side}_{name}": value
+    for side in ("encoder", "decoder")
+    for name, value in dict(layers=2, embed_dim=12, ffn_embed_dim=7, attention_heads=2).items()
+}
+AUTO = {
+    "structured_transformer_lm": AutoModelForCausalLM,
+    "structured_transformer": AutoModelForSeq2SeqLM,
+    "structured_transformer_classifier": AutoModelForSequenceClassification,
+}
+
+
+def config_of(arch: str = "structured_transformer_lm", **options: Any) -> SeqstructConfig:
+    return SeqstructConfig(arch=arch, vocab_size=13, **{**SIZES, "dropout": 0.0, **options})
+
+
+def drawn(arch: str = "structured_transformer_lm", **options: Any) -> Any:
+    """A model whose initial values come from a seed of their own."""
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        return AUTO[arch].from_config(config_of(arch, **options)).eval()
+
+
+def tokens_of(generator: torch.Generator, batch: int = 3, length: int = 7) -> torch.Tensor:
+    return torch.randint(4, 13, (batch, length), generator=generator)
+
+
+@pytest.mark.parametrize("name", sorted(ATTENTIONS))
+def test_constructors_need_no_numbers(name: str) -> None:
+    """As on the meta device, where `from_pretrained` builds models, at each site of a mechanism."""
+    for case in cases():
+        if case.name == name:
+            arch = {Site.DECODER_SELF: "structured_transformer_lm", Site.CROSS: "structured_transformer",
+                    Site.ENCODER_SELF: "structured_transformer_classifier"}[case.site]  # fmt: skip
+            plan = str(Choice(name, make_config(name, case.options)))
+            config = config_of(arch, **{f"{case.site.value}_attention": plan})
+            with torch.device("meta"):
+                model = AUTO[arch].from_config(config)
+            assert all(p.device.type == "meta" for p in model.parameters())
+
+
+@pytest.mark.parametrize("arch", AUTO)
+def test_auto_classes_find_what_was_saved(arch: str, generator: torch.Generator, tmp_path: Path) -> None:
+    plan = {"encoder_self_attention": "lsh(rounds=2, buckets=4) + luna(slots=3)",
+            "decoder_self_attention": "performer(features=9) + lsh(rounds=2, buckets=4)",
+            "share_all_embeddings": arch == "structured_transformer"}  # fmt: skip
+    model, tokens = drawn(arch, **plan), tokens_of(generator)
+    model.save_pretrained(tmp_path)
+    other = AUTO[arch].from_pretrained(tmp_path).eval()
+    assert type(other) is type(model) and AutoConfig.from_pretrained(tmp_path).arch == arch
+    given = {"decoder_input_ids": tokens[:, 1:]} if arch == "structured_transformer" else {}
+    with torch.no_grad():
+        torch.testing.assert_close(model(tokens, **given).logits, other(tokens, **given).logits)
+    # tensors of one name have one storage again
+    assert sum(p.numel() for p in other.parameters()) == sum(p.numel() for p in model.parameters())
+
+
+def test_another_plan_keeps_what_the_two_share(tmp_path: Path) -> None:
+    model = drawn(decoder_self_attention="softmax")
+    model.save_pretrained(tmp_path)
+    other = AutoModelForCausalLM.from_pretrained(
+        tmp_path, decoder_self_attention="softmax + rfa(features=16, gate=True)"
+    )
+    own, found = model.state_dict(), other.state_dict()
+    assert all(torch.equal(value, found[name]) for name, value in own.items())
+    new = [value for name, value in found.items() if name not in own]
+    assert new and all(value.isfinite().all() for value in new)
+
+
+@pytest.mark.parametrize("arch", AUTO)
+def test_recomputed_activations_give_the_same_gradients(arch: str, generator: torch.Generator) -> None:
+    model, tokens = drawn(arch, attention_dropout=0.1, decoder_self_attention="softmax + rfa(features=16)"), None
+    tokens = tokens_of(generator)
+    labels = torch.tensor([0, 1, 0]) if arch.endswith("classifier") else tokens
+    found = []
+    for checkpointed in (False, True):
+        model.train().zero_grad()
+        if checkpointed:
+            model.activation_checkpointing_enable()
+        with torch.random.fork_rng():
+            torch.manual_seed(5)
+            model(tokens, labels=labels).loss.backward()
+        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+    assert model.is_gradient_checkpointing and found[0].keys() == found[1].keys()
+    for name, gradient in found[0].items():
+        torch.testing.assert_close(found[1][name], gradient, msg=name)
+
+
+def test_random_vectors_do_not_change_under_recomputation() -> None:
+    with pytest.raises(ValueError, match="redraw=0"):
+        drawn(decoder_self_attention="performer").activation_checkpointing_enable()
+    drawn(decoder_self_attention="performer(redraw=0)").activation_checkpointing_enable()
+
+
+def test_sampling_depends_on_the_seed_and_not_on_the_cache(generator: torch.Generator) -> None:
+    model, tokens = drawn(decoder_self_attention="superposition_stack(size=3) + gla"), tokens_of(generator)
+    found = []
+    for options in ({}, {"use_cache": False}):
+        with torch.random.fork_rng():
+            torch.manual_seed(11)
+            found.append(
+                model.generate(tokens, do_sample=True, top_k=0, max_new_tokens=9, eos_token_id=None, **options)
+            )
+    assert torch.equal(*found) and len(set(found[0][:, -9:].flatten().tolist())) > 3
+    assert not (found[0][:, -9:] == model.config.pad_token_id).any()
+
+
+def test_weights_and_hidden_states_are_shown(generator: torch.Generator) -> None:
+    model, tokens = drawn("structured_transformer", decoder_self_attention="softmax + linear"), tokens_of(generator)
+    output = model(tokens, decoder_input_ids=tokens[:, :4], output_attentions=True, output_hidden_states=True)
+    assert [w.shape for w in output.encoder_attentions] == [(3, 2, 7, 7)] * 2
+    assert [w.shape for w in output.cross_attentions] == [(3, 2, 4, 7)] * 2
+    assert output.decoder_attentions[0].shape == (3, 2, 4, 4) and output.decoder_attentions[1] is None
+    assert [h.shape for h in output.decoder_hidden_states] == [(3, 4, 12)] * 3
+    torch.testing.assert_close(output.cross_attentions[1].sum(-1), torch.ones(3, 2, 4))
+
+
+def test_labels_are_predicted_at_their_places(generator: torch.Generator) -> None:
+    model, tokens = drawn("structured_transformer"), tokens_of(generator)
+    labels = tokens.masked_fill(torch.arange(7) > torch.tensor([6, 2, 4])[:, None], -100)
+    output = model(tokens, labels=labels)
+    given = model.prepare_decoder_input_ids_from_labels(labels)
+    assert given[:, 0].eq(2).all() and torch.equal(given[1, 1:4], tokens[1, :3]) and given[1, 4:].eq(1).all()
+    chosen = output.logits.log_softmax(-1).gather(2, tokens.unsqueeze(2)).squeeze(2)[labels != -100]
+    torch.testing.assert_close(output.loss, -chosen.mean())
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("pooling", ["first", "mean"])
+def test_padding_is_invisible_to_a_classifier(pairs: bool, pooling: str, generator: torch.Generator) -> None:
+    model = drawn("structured_transformer_classifier", pooling=pooling, pairs=pairs, num_labels=3,
+                  classifier_hidden_size=8)  # fmt: skip
+    tokens = tokens_of(generator)
+    mask = torch.arange(7) < torch.tensor([7, 2, 4])[:, None]
+
+    def logits(text: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
+        second = {"second_input_ids": text.flip(0)} if pairs else {}
+        return model(text, None if mask is None else mask.long(), **second).logits
+
+    assert logits(tokens).shape == (3, 3)
+    if not pairs:
+        alone = torch.cat([logits(row[: int(kept.sum())].unsqueeze(0)) for row, kept in zip(tokens, mask, strict=True)])
+        torch.testing.assert_close(logits(tokens, mask), alone)
+        torch.testing.assert_close(logits(tokens.masked_fill(~mask, 1)), alone)
+        torch.testing.assert_close(logits(tokens.flip(1), mask.flip(1))[0], logits(tokens.flip(1))[0])
+
+
+def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
+    from transformers import DynamicCache
+
+    with pytest.raises(ValueError, match="no attention is called 'soft'"):
+        config_of(decoder_self_attention="soft")
+    with pytest.raises(ValueError, match="arch: expected one of"):
+        config_of("transformer")
+    model, tokens = drawn(), tokens_of(generator)
+    with pytest.raises(ValueError, match="expected a SeqstructCache"):
+        model(tokens, past_key_values=DynamicCache())
+    cache = model(tokens, use_cache=True).past_key_values
+    assert isinstance(cache, SeqstructCache) and cache.get_seq_length() == 7
+    with pytest.raises(ValueError, match="cannot be put back"):
+        cache.crop(1)
+    labels = drawn("structured_transformer_classifier")
+    assert isinstance(labels, SeqstructForSequenceClassification)
+    with pytest.raises(ValueError, match="second_input_ids: expected none"):
+        labels(tokens, second_input_ids=tokens)
+    with pytest.raises(ValueError, match="learned|positions"):
+        drawn(max_target_positions=5, decoder_learned_pos=True)(tokens)
+
+
+def test_a_cache_goes_on_from_chosen_rows(generator: torch.Generator) -> None:
+    model, tokens = drawn(decoder_self_attention="delta + softmax"), tokens_of(generator)
+    assert isinstance(model, SeqstructForCausalLM)
+    cache = model(tokens[:, :4], use_cache=True).past_key_values
+    cache.batch_repeat_interleave(2)
+    cache.batch_select_indices(torch.tensor([5, 0, 1]))
+    order = torch.tensor([2, 0, 0])
+    rest = torch.randint(4, 13, (3, 3), generator=generator)
+    found = model(rest, past_key_values=cache).logits
+    expected = model(torch.cat([tokens[order, :4], rest], 1)).logits[:, 4:]
+    torch.testing.assert_close(found, expected)
