@@ -12,7 +12,16 @@ from transformers import PreTrainedModel
 from seqstruct.attention import Attention, Choice, Site
 from seqstruct.hf.cache import SeqstructCache
 from seqstruct.hf.configuration import SeqstructConfig
-from seqstruct.layers.transformer import Decoder, DecoderLayer, Encoder, EncoderLayer, Step, attentions, count, plainly
+from seqstruct.layers.transformer import (
+    Decoder,
+    DecoderLayer,
+    Encoder,
+    EncoderLayer,
+    NewTokens,
+    attentions,
+    count,
+    plainly,
+)
 from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection
 
 
@@ -158,7 +167,7 @@ class SeqstructPreTrainedModel(PreTrainedModel):
         position = count(embedded, padding_mask)
         if cache is not None:
             position = cache.advance(position, padding_mask)
-        now = Step(padding_mask, position, source, source_mask, need_weights)
+        now = NewTokens(padding_mask, position, source, source_mask, need_weights)
         memories = None if cache is None else cache.layers
         features, hidden, weights = self.decoder.decode(embedded, now, memories, self._caller())
         if hasattr(self.decoder, "project_out_dim"):

@@ -182,7 +182,7 @@ class DecoderLayer(_Layer):
             self.encoder_attn_layer_norm = nn.LayerNorm(form.embed_dim)
 
     def forward(
-        self, x: Tensor, now: Step, memory: LayerMemory | None = None
+        self, x: Tensor, now: NewTokens, memory: LayerMemory | None = None
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """x: B T C.  Returns B T C and the weights of self and cross attention, each B H T S or None."""
         norm = self.self_attn_layer_norm
@@ -194,13 +194,13 @@ class DecoderLayer(_Layer):
             x, weights = self.after(norm, x, cross.output), cross.weights
         return self.transform(x), own.weights, weights
 
-    def attend(self, x: Tensor, now: Step, memory: LayerMemory | None) -> Reading:
+    def attend(self, x: Tensor, now: NewTokens, memory: LayerMemory | None) -> Reading:
         """Self-attention of normalised tokens."""
         if memory is not None:
             return memory.attend(self.self_attn.mechanism, x, now.padding_mask, now.need_weights)
         return self.self_attn(x, x, x, now.padding_mask, need_weights=now.need_weights)[0]
 
-    def consult(self, x: Tensor, now: Step, memory: LayerMemory | None) -> Reading:
+    def consult(self, x: Tensor, now: NewTokens, memory: LayerMemory | None) -> Reading:
         """Cross attention of normalised tokens."""
         source = now.source, now.source_mask
         if memory is not None:
@@ -209,7 +209,7 @@ class DecoderLayer(_Layer):
 
 
 @dataclass(frozen=True)
-class Step:
+class NewTokens:
     """What all decoder layers are told of new tokens.  padding_mask: B T bool, True = padding, or None.
 
     position: B T long, the number of real tokens before each.  source: B S C, and source_mask B S; None without one.
@@ -314,7 +314,7 @@ class Decoder(_Stack):
         self.reversible = reversible
 
     def decode(
-        self, embedded: Tensor, now: Step, memories: Sequence[LayerMemory] | None = None, call: Call = plainly
+        self, embedded: Tensor, now: NewTokens, memories: Sequence[LayerMemory] | None = None, call: Call = plainly
     ) -> tuple[Tensor, list[Tensor], list[tuple[Tensor | None, Tensor | None]]]:
         """Embedded tokens B T C as B T C; and of all layers the inputs, then the output, and the weights at self and
         at cross attention.  memories: of each layer, which go on; None for a pass from the beginning."""
@@ -330,7 +330,7 @@ class Decoder(_Stack):
         x = self.leave(x)
         return x, [*hidden, x], weights
 
-    def _two_streams(self, x: Tensor, now: Step, memories: Sequence[LayerMemory] | None) -> Tensor:
+    def _two_streams(self, x: Tensor, now: NewTokens, memories: Sequence[LayerMemory] | None) -> Tensor:
         other = x
         for number, layer in enumerate(self.layers):
             memory = None if memories is None else memories[number]
