@@ -47,14 +47,12 @@ class Columns(NamedTuple):
 
     def chunks(self, table: Tensor, times: int) -> list[Tensor]:
         """Of times 0 .. times-1, BS (chunk Q) columns each."""
-        return [part.narrow(2, 0, self.width(last)) for last, part in self._chunks(table, times)]
-
-    def _chunks(self, table: Tensor, times: int) -> Iterator[tuple[int, Tensor]]:
-        """The last time of each chunk, and the chunk in whole lines."""
-        first, table = 0, table.flatten(0, 1)
-        for last, *sizes in self.sizes(times):
-            yield last, table.narrow(1, first, sizes[0] * sizes[1]).unflatten(1, sizes)
-            first += sizes[0] * sizes[1]
+        found, table = [], table.flatten(0, 1)
+        (groups, _), step, first = table.shape, table.stride(0), table.storage_offset()
+        for last, rows, wide in self.sizes(times):
+            found.append(table.as_strided((groups, rows, self.width(last)), (step, wide, 1), first))
+            first += rows * wide
+        return found
 
     def sizes(self, times: int) -> Iterator[tuple[int, int, int]]:
         """The last time of each chunk, its rows, and how wide these are."""
@@ -75,14 +73,15 @@ class Columns(NamedTuple):
             grown = table.new_empty(*table.shape[:2], self.room(min(self.chunk * (place + 1 + place // 4), self.times)))
             grown[:, :, : table.size(2)] = table
             table = grown
-        *_, (_, chunk) = self._chunks(table, time + 1)
-        chunk.narrow(2, self.width(time), chunk.size(2) - self.width(time)).zero_()
+        *_, (_, rows, wide) = self.sizes(time + 1)
+        chunk = table.narrow(2, self.room(time), rows * wide).unflatten(2, (rows, wide))
+        chunk[..., self.width(time) :].zero_()
         return table
 
     def column(self, chunks: list[Tensor], time: int) -> Tensor:
         """BS Q columns, of one time."""
         place, at = divmod(time, self.chunk)
-        return chunks[place].narrow(1, at * self.states, self.states).narrow(2, 0, self.width(time))
+        return chunks[place][:, at * self.states : (at + 1) * self.states, : self.width(time)]
 
     def put(self, chunks: list[Tensor], time: int, column: Tensor) -> None:
         """Write a column, B SQ columns."""
@@ -94,7 +93,7 @@ class Columns(NamedTuple):
         whole, rest = divmod(times, self.chunk)
         parts = [(i * self.chunk, self.chunk, chunks[i]) for i in range(whole)]
         if rest:
-            part = chunks[whole].narrow(1, 0, rest * self.states).narrow(2, 0, self.width(times - 1))
+            part = chunks[whole][:, : rest * self.states, : self.width(times - 1)]
             parts.append((whole * self.chunk, rest, part))
         return parts
 
@@ -128,7 +127,7 @@ def next_column(
     moved = torch.bmm(kept, last)
     column = torch.cat([moved.narrow(1, 0, top), push], 2)
     if width > narrow:
-        inner = moved[:, top:, narrow:].unflatten(2, (-1, symbols, states)).permute(0, 3, 1, 2, 4)
+        inner = moved[:, top:, narrow:].view(B, states, (width - narrow) // top, symbols, states).permute(0, 3, 1, 2, 4)
         gates.view(inner.shape).copy_(inner)  # (B y) r (k u)
         new = column.view(B * symbols, states, width + top)
         for first, count, part in parts:

@@ -50,7 +50,7 @@ class PushdownState(NamedTuple):
 
 def columns_of(state: PushdownState, states: int, symbols: int) -> Columns:
     """Where the columns lie in a state's table."""
-    limit = _limit(state)
+    limit = state.limit[0].item() if state.limit.numel() else -1
     return Columns(states, symbols, 1 + state.bottom.size(1), CHUNK, sys.maxsize if limit < 0 else limit + 1)
 
 
@@ -103,12 +103,12 @@ def pushdown_step(state: PushdownState, logits: Tensor, pushed: Tensor, *, state
     `pushdown_stack` at each reading.
     Stored after t steps: about 8 B S^2 Q^2 t^2 / 2 bytes, and room for a quarter more steps.
     """
-    done = _length(state)
-    _check(state, done, logits, pushed, transition_count(states, symbols))
+    done, columns = _length(state), columns_of(state, states, symbols)
+    _check(state, columns, done, logits, pushed)
     if _recorded(state, logits, pushed):
         return _recorded_steps(state, done, logits.unsqueeze(1), pushed.unsqueeze(1))
     with torch.no_grad():
-        return _written_step(state, done, logits, pushed, states, symbols)
+        return _written_step(state, columns, done, logits, pushed)
 
 
 def pushdown_steps(
@@ -120,7 +120,7 @@ def pushdown_steps(
     read in one pass over the whole history.
     """
     done = _length(state)
-    _check(state, done, logits, pushed, transition_count(states, symbols), logits.size(1))
+    _check(state, columns_of(state, states, symbols), done, logits, pushed, logits.size(1))
     if logits.size(1) and _recorded(state, logits, pushed):
         state = _recorded_steps(state, done, logits, pushed)
         return _all_readings(state)[:, done:], state
@@ -139,7 +139,7 @@ def pushdown_reading(state: PushdownState) -> Tensor:
     if state.table.size(2) == 0:
         return _all_readings(state)[:, -1]
     readings = state.reading
-    if not bool(state.scaled.all()):
+    if not all(state.scaled.tolist()):
         rows = (~state.scaled).nonzero().squeeze(1)
         logits, pushed, bottom, states, symbols = _since_the_start(state)
         some = (x.index_select(0, rows) for x in (logits, pushed, bottom))
@@ -168,20 +168,15 @@ def _length(state: PushdownState) -> int:
     return lengths.pop()
 
 
-def _limit(state: PushdownState) -> int:
-    return int(state.limit[0]) if state.limit.numel() else -1
-
-
-def _check(state: PushdownState, done: int, logits: Tensor, pushed: Tensor, count: int, *steps: int) -> None:
+def _check(state: PushdownState, columns: Columns, done: int, logits: Tensor, pushed: Tensor, *steps: int) -> None:
     """logits: B A; pushed: B m; with `steps` between both axes if that is given."""
     B, size = state.bottom.shape
-    expected = (B, *steps, count), (B, *steps, size)
+    expected = (B, *steps, transition_count(columns.states, columns.symbols)), (B, *steps, size)
     if (logits.shape, pushed.shape) != expected:
         wanted = " and pushed ".join(" ".join(map(str, shape)) for shape in expected)
         raise ValueError(f"expected logits {wanted}, got {tuple(logits.shape)} and {tuple(pushed.shape)}")
-    limit = _limit(state)
-    if 0 <= limit < done + sum(steps or (1,)):
-        raise ValueError(f"the stack has taken {done} steps and was made for at most {limit} (max_length)")
+    if columns.times <= done + sum(steps or (1,)):
+        raise ValueError(f"the stack has taken {done} steps and was made for at most {columns.times - 1} (max_length)")
 
 
 def _recorded(state: PushdownState, *inputs: Tensor) -> bool:
@@ -198,24 +193,20 @@ def _recorded_steps(state: PushdownState, done: int, logits: Tensor, pushed: Ten
     )
 
 
-def _written_step(
-    state: PushdownState, done: int, logits: Tensor, pushed: Tensor, states: int, symbols: int
-) -> PushdownState:
+def _written_step(state: PushdownState, columns: Columns, done: int, logits: Tensor, pushed: Tensor) -> PushdownState:
     """A step that is written into the state's own table."""
     bottom = state.bottom.detach()
     if state.table.size(2) == 0:
         earlier = _since_the_start(state)[:2]
-        state = _begun(bottom, state.history[:, :0], state.limit, states, symbols)
+        state = _begun(bottom, state.history[:, :0], state.limit, columns.states, columns.symbols)
         for time in range(done):
-            state = _written_step(state, time, *(x[:, time] for x in earlier), states, symbols)
-    columns = columns_of(state, states, symbols)
+            state = _written_step(state, columns, time, *(x[:, time] for x in earlier))
     table, history = columns.opened(state.table, done + 1), state.history
     if history.size(1) == done:
         history = pad(history, (0, 0, 0, max(CHUNK, done)))
-    inputs = torch.cat([logits.double(), pushed.double()], 1)
-    history.select(1, done).copy_(inputs)
+    inputs = torch.cat([logits, pushed], 1, out=history.select(1, done))
     into = compiled_step if usable(table, inputs) else _step
-    totals, reading, scaled = into(columns, table, inputs, state.total, state.scaled, done)
+    totals, reading, scaled = into(columns, table, inputs.contiguous(), state.total, state.scaled, done)
     return PushdownState(table, totals, reading, history, bottom, scaled, state.length + 1, state.limit)
 
 
@@ -232,11 +223,11 @@ def _step(
     B, size = len(inputs), columns.narrow - 1
     controls = inputs.index_select(1, step_order(states, symbols, size, inputs.device))
     logits, pushed = controls.split([controls.size(1) - size, size], 1)
-    weights = torch.softmax(logits, 1).div_(totals.unsqueeze(1)).unflatten(1, (-1, top))
+    weights = torch.softmax(logits, 1).div_(totals.unsqueeze(1)).view(B, 2 * top + states, top)
     kept, push = weights.split([top + states, top], 1)
     chunks = columns.chunks(table, done + 2)
     column, _ = next_column(
-        columns.column(chunks, done).unflatten(0, (B, symbols)).flatten(1, 2),
+        columns.column(chunks, done).reshape(B, top, columns.width(done)),
         columns.parts(chunks, done),
         kept,
         push,
@@ -244,11 +235,11 @@ def _step(
         table.new_empty(B * symbols, states, done * states),
     )
     totals, largest = column[:, :, 0].sum(1), column[:, :, columns.narrow :].amax((1, 2))
-    within = (totals >= SMALLEST_TOTAL) & (largest <= LARGEST_INNER)
-    if not all(within.tolist()):
-        scaled = scaled & within
+    of_rows = zip(totals.tolist(), largest.tolist(), strict=True)
+    if not all(total >= SMALLEST_TOTAL and inner <= LARGEST_INNER for total, inner in of_rows):
+        scaled = scaled & (totals >= SMALLEST_TOTAL) & (largest <= LARGEST_INNER)
         column.masked_fill_(~scaled[:, None, None], 0.0)
         totals = totals.masked_fill(~scaled, 1.0)
     columns.put(chunks, done + 1, column)
-    reading = column[:, :, 1 : columns.narrow] / totals[:, None, None]
-    return totals, reading.unflatten(1, (symbols, states)).transpose(1, 2).flatten(1), scaled
+    reading = column[:, :, 1 : columns.narrow] / totals.view(B, 1, 1)
+    return totals, reading.view(B, symbols, states, size).transpose(1, 2).flatten(1), scaled
