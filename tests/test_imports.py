@@ -25,6 +25,7 @@ LEVELS = (
     ("distributions",),
     ("attention",),
     ("layers",),
+    ("nn",),
     ("bridge", "hf"),
     ("criterions", "data", "models", "schedules", "scoring", "tasks", "testing"),
     ("benchmarks", "harness", "loading", "plots", "search"),
@@ -35,7 +36,7 @@ DIVIDED = ("ops", "attention")  # folders whose own folders are drawn
 CLOSED = tuple(  # to all, but for the face
     f"ops/{name}" for name in ("automata", "chains", "pushdown", "stratification", "superposition", "trees")
 )
-PLAIN_FOLDERS = ("ops", "distributions", "attention", "layers")
+PLAIN_FOLDERS = ("ops", "distributions", "attention", "layers", "nn")
 PLAIN = sorted(p for folder in PLAIN_FOLDERS for p in (PACKAGE / folder).rglob("*.py"))
 ALL = sorted(PACKAGE.rglob("*.py"))
 

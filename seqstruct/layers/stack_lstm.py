@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.attention import Choice
+from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.ops import pushdown, superposition
 from seqstruct.ops.cells import StackTape, lstm_sequence, lstm_step, stack_lstm
 from seqstruct.ops.pushdown import (
@@ -138,11 +138,16 @@ CONTROLLERS = {
 
 
 class StackLSTM(nn.Module):
-    """One layer that reads one-hot symbols; its one bias vector stands for the two of torch, which only add up."""
+    """One layer that reads symbols or vectors; its one bias vector stands for the two of torch, which only add up."""
 
-    def __init__(self, symbols: int, hidden_size: int, stack: Choice | None):
-        """symbols: V, the number of different inputs.  Raises ValueError if the stack is not one of `CONTROLLERS`."""
+    def __init__(self, symbols: int, hidden_size: int, stack: Choice | str | None):
+        """symbols: V, the number of different inputs, or the size of vectors.  stack: as a plan names it; None: none.
+
+        Raises ValueError if the stack is not one of `CONTROLLERS`.
+        """
         super().__init__()
+        if isinstance(stack, str):
+            (stack,) = parse_choices(stack, 1, Site.DECODER_SELF)
         if hidden_size < 1:
             raise ValueError(f"expected a hidden size of 1 or more, got {hidden_size}")
         if stack is not None and stack.name not in CONTROLLERS:
@@ -166,7 +171,8 @@ class StackLSTM(nn.Module):
     ) -> tuple[Tensor, StackLSTMState | None]:
         """Hidden states B T h after each of T steps, and the state to go on from if it is needed.
 
-        inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros).  state: None for the initial one.
+        inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros); or vectors, B T V of a floating type.
+        state: None for the initial one.
         Without either state all steps are taken at once; else one by one, each linked to the one before.
         Raises ValueError if the stack's max_length is passed.
         """
@@ -174,26 +180,29 @@ class StackLSTM(nn.Module):
             return self._whole(inputs), None
         state = self.initial_state(len(inputs)) if state is None else state
         if inputs.size(1) == 0:
-            return self.weight_hh.new_zeros(*inputs.shape, self.hidden_size), state
+            return self.weight_hh.new_zeros(len(inputs), 0, self.hidden_size), state
         hiddens, last = self._alone(inputs, state) if self.stack is None else self._steps(inputs, state, need_state)
         return hiddens, last._replace(length=state.length + inputs.size(1)) if need_state else None
 
     def _alone(self, inputs: Tensor, state: StackLSTMState) -> tuple[Tensor, StackLSTMState]:
-        one_hot = F.one_hot(inputs, self.symbols + 1)[..., : self.symbols].to(self.bias.dtype)
+        if not inputs.is_floating_point():
+            inputs = F.one_hot(inputs, self.symbols + 1)[..., : self.symbols].to(self.bias.dtype)
         hiddens, hidden, cell = lstm_sequence(
-            one_hot, state.hidden, state.cell, self.weight_ih, self.weight_hh, self.bias
+            inputs, state.hidden, state.cell, self.weight_ih, self.weight_hh, self.bias
         )
         return hiddens, state._replace(hidden=hidden, cell=cell)
 
     def _gates(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """What inputs B T contribute to the gates, B T 4h, bias included, and the weight of the readings, 4h R."""
+        """What inputs contribute to the gates, B T 4h, bias included, and the weight of the readings, 4h R."""
         of_input, of_reading = self.weight_ih.split([self.symbols, self.stack.reading_size], 1)
+        if inputs.is_floating_point():
+            return F.linear(inputs, of_input, self.bias), of_reading
         rows = torch.cat([of_input.t(), of_input.new_zeros(1, 4 * self.hidden_size)])
         return F.embedding(inputs, rows) + self.bias, of_reading
 
     def _whole(self, inputs: Tensor) -> Tensor:
         """Hidden states B T h from the initial state; rows that leave the range of the tape, step by step."""
-        gates, of_reading = self._gates(inputs.t())
+        gates, of_reading = self._gates(inputs.transpose(0, 1))
         recurrent = torch.cat([of_reading.index_select(1, self.stack.reading_order), self.weight_hh], 1).t()
         weight, bias = (x.index_select(0, self.stack.control_order) for x in self.stack.controls())
         zeros = self.weight_hh.new_zeros(len(inputs), self.hidden_size)

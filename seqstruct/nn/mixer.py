@@ -1,0 +1,130 @@
+"""A mechanism of attention as a layer from B T C to B T C."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from seqstruct.attention import Attention, Reading, Shape, Site, parse_choices
+from seqstruct.attention.slot import USUAL, Slot
+
+
+class MixerState(NamedTuple):
+    """memory: the mechanism's own state.  position: B long, how many tokens asked it before, padding too."""
+
+    memory: Any
+    position: Tensor
+
+
+def mechanism_of(plan: str, shape: Shape) -> Attention:
+    """The mechanism that a plan of one layer describes.  Raises ValueError if it describes none, or does not fit."""
+    (choice,) = parse_choices(plan, 1, shape.site)
+    return choice.build(shape)
+
+
+class Mixer(nn.Module):
+    """Tokens see each other (self-attention, causal or not), or another sequence, through any mechanism.
+
+    At "decoder_self" and "encoder_self" a token sees those of its own sequence x, B T C, at the first site up to itself
+    alone; at "cross" those of a memory, B S M.  Costs are those of the mechanism.
+    """
+
+    def __init__(
+        self,
+        plan: str,
+        embed_dim: int,
+        num_heads: int = 1,
+        *,
+        site: Site | str = Site.DECODER_SELF,
+        dropout: float = 0.0,
+        memory_dim: int | None = None,
+        slot: Slot = USUAL,
+    ):
+        """plan: one mechanism with its options, "rfa(features=64)".  embed_dim: C.  num_heads: of mechanisms that have
+        heads.  dropout: of attention weights, where there are any.  memory_dim: M, at "cross" (default: C).  slot:
+        rotary positions, fewer heads of keys and values, and the like.
+
+        Raises ValueError on a plan, a site or sizes that do not fit together.
+        """
+        super().__init__()
+        site = site_of(site)
+        if memory_dim is not None and site is not Site.CROSS:
+            raise ValueError(f"memory_dim: expected a site of cross with it, got {site.value}")
+        self.mechanism = mechanism_of(plan, Shape.of(site, embed_dim, num_heads, dropout, memory_dim, slot))
+
+    @property
+    def site(self) -> Site:
+        """Where the mechanism stands."""
+        return self.mechanism.shape.site
+
+    def forward(self, x: Tensor, memory: Tensor | None = None, padding_mask: Tensor | None = None) -> Tensor:
+        """B T C for x B T C; the output of `read`."""
+        return self.read(x, memory, padding_mask).output
+
+    def read(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        padding_mask: Tensor | None = None,
+        *,
+        need_weights: bool = False,
+    ) -> Reading:
+        """What each token of x reads: output B T C, weights B H T S if wanted and there are any, and what else the
+        mechanism has to show.
+
+        memory: B S M at "cross", else None.  padding_mask: B S bool of what is seen (x itself, or the memory), True =
+        padding; None if there is none.  Raises ValueError on other shapes, and where a memory is missing or too much.
+        """
+        seen = self._seen(x, memory)
+        return self.mechanism(x, seen, seen, padding_mask, need_weights=need_weights)[0]
+
+    def initial_state(
+        self, batch_size: int, memory: Tensor | None = None, padding_mask: Tensor | None = None
+    ) -> MixerState:
+        """The state before the first token of `step`: nothing seen, or at "cross" all of the memory B S M.
+
+        Raises ValueError where a memory is missing or too much, and if the mechanism needs the whole sequence at once.
+        """
+        if not self.mechanism.streaming or self.site is Site.ENCODER_SELF:
+            raise ValueError(f"{self.mechanism.name} at {self.site.value} needs the whole sequence at once: no steps")
+        state = self.mechanism.initial_state(batch_size)
+        if self.site is Site.CROSS or memory is not None:
+            seen = self._seen(None, memory)
+            state = self.mechanism.write(state, seen, seen, padding_mask)
+        device = next(self.parameters(), torch.empty(0)).device if memory is None else memory.device
+        return MixerState(state, torch.zeros(batch_size, dtype=torch.long, device=device))
+
+    def step(
+        self, x: Tensor, state: MixerState, padding_mask: Tensor | None = None
+    ) -> tuple[Tensor, MixerState]:
+        """Go on from a state by the next tokens, B T C, of which one or more come at once: what they read, B T C, and
+        the state after them; the old state is consumed.
+
+        padding_mask: B T bool of x at self-attention.  Rows of a state are chosen, as beam search does, by
+        `select_rows(state, order)`.
+        """
+        memory, position = state
+        after = position + x.size(1)
+        if self.site is Site.CROSS:
+            places = position[:, None] + torch.arange(x.size(1), device=x.device)
+            return self.mechanism.read(memory, x, places).output, MixerState(memory, after)
+        if x.size(1) == 1:
+            reading, memory = self.mechanism.step(memory, x, x, x, padding_mask)
+        else:
+            reading, memory = self.mechanism(x, x, x, padding_mask, memory)
+        return reading.output, MixerState(memory, after)
+
+    def _seen(self, x: Tensor | None, memory: Tensor | None) -> Tensor:
+        if (memory is None) == (self.site is Site.CROSS):
+            raise ValueError(f"{self.mechanism.name} at {self.site.value}: expected "
+                             + ("a memory to see" if memory is None else "no memory"))  # fmt: skip
+        return x if memory is None else memory
+
+
+def site_of(name: Site | str) -> Site:
+    """A site by its name.  Raises ValueError on another one."""
+    if name not in [site.value for site in Site]:
+        raise ValueError(f"site: expected one of {', '.join(site.value for site in Site)}, got {name!r}")
+    return Site(name)

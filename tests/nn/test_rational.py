@@ -1,0 +1,56 @@
+"""Rational recurrences as torch's recurrent networks are called, and LSTMs with stacks that read vectors."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from seqstruct.layers.rational import stack_of
+from seqstruct.nn import RRNN, StackLSTM
+from seqstruct.ops.automata import PATTERNS
+
+B, T, C, D = 3, 7, 5, 4
+
+
+@pytest.mark.parametrize("automaton", PATTERNS)
+def test_layers_and_states(automaton, generator):
+    network = RRNN(automaton, C, D, 2).double()
+    x = torch.randn(B, T, C, generator=generator, dtype=torch.float64)
+    whole, last = network(x)
+    assert whole.shape == (B, T, D)
+    same = stack_of(automaton, 2, C, D, output_gate=True).double()
+    same.load_state_dict(network.stack.state_dict())
+    torch.testing.assert_close(same(x, same.initial_state(B))[0], whole)
+    state, outputs = network.initial_state(B), []
+    for t in range(T):
+        output, state = network(x[:, t : t + 1], state)
+        outputs.append(output)
+    torch.testing.assert_close(torch.cat(outputs, 1), whole)
+    torch.testing.assert_close(state, last)
+    assert network(x[:, :0])[0].shape == (B, 0, D)
+
+
+def test_what_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="torch.nn.LSTM is one"):
+        RRNN("LSTM", C, D)
+    with pytest.raises(ValueError, match="expected a cell of"):
+        RRNN("Z", C, D)
+    with pytest.raises(ValueError, match="num_layers|layers: expected 1 or more, got 0"):
+        RRNN("B", C, D, 0)
+
+
+@pytest.mark.parametrize("stack", [None, "superposition_stack(size=3)",
+                                   "nondeterministic_stack(states=2, symbols=2, size=3)"])  # fmt: skip
+@pytest.mark.parametrize("need_state", [True, False])
+def test_a_stack_lstm_reads_vectors_as_it_reads_symbols(stack, need_state, generator):
+    layer = StackLSTM(6, D, stack).double()
+    symbols = torch.randint(7, (B, T), generator=generator)
+    vectors = F.one_hot(symbols, 7)[..., :6].double()
+    expected, _ = layer(symbols, need_state=need_state)
+    found, state = layer(vectors, need_state=need_state)
+    torch.testing.assert_close(found, expected)
+    if need_state:
+        begun, middle = layer(vectors[:, :4])
+        torch.testing.assert_close(torch.cat([begun, layer(vectors[:, 4:], middle)[0]], 1), found)
+    assert layer(vectors[:, :0])[0].shape == (B, 0, D)
