@@ -28,6 +28,10 @@ SITE_MODULES = (
     ("decoder_self", "decoder_self_attention", "decoder", "self_attn"),
     ("cross", "cross_attention", "decoder", "encoder_attn"),
 )
+SLOT = (
+    "rotary", "encoder_kv_heads", "decoder_kv_heads", "qk_norm", "short_conv", "no_biases", "rms_norm", "swiglu",
+    "logit_soft_cap",
+)  # fmt: skip
 ALONE = {("encoder", "self_attn"), ("decoder", "encoder_attn")}
 
 
@@ -85,6 +89,14 @@ def plan_lines(model: Mapping[str, Any], options: Mapping[str, Any]) -> list[str
             names = ["fairseq's own attention" if stock else "the architecture's own attention"] * layers
         lines.append(f"{site.replace('_', ' '):12} {', '.join(ranges(names))}")
     return lines
+
+
+def slot_lines(options: Mapping[str, Any]) -> list[str]:
+    """One line of what was switched on in layers beside the plan, rotary positions and the like; none if nothing."""
+    chosen = {name: options.get(name) for name in SLOT if options.get(name) not in (None, False, 0, "none")}
+    if "rotary" in chosen:
+        chosen["rotary_base"] = options["rotary_base"]
+    return [", ".join(name if value is True else f"{name}={value}" for name, value in chosen.items())][: len(chosen)]
 
 
 def spelled_out(choice: Any) -> str:
@@ -179,7 +191,7 @@ def sections_of(state: Mapping[str, Any]) -> dict[str, list[str]]:
     kinds = sorted({str(t.dtype).removeprefix("torch.") for t in model.values() if t.is_floating_point()})
     return {
         "model": [str(options.get("arch") or options.get("_name") or "unknown")],
-        "plan": plan_lines(model, options) or ["no transformer layers"],
+        "plan": [*plan_lines(model, options), *slot_lines(options)] or ["no transformer layers"],
         "parameters": [f"{sum(counts.values()):,} in all, {', '.join(kinds)}"]
         + [f"{part:24} {count:>14,}" for part, count in counts.items()],
         "data": data_lines(options_of(configuration.get("task")), model),

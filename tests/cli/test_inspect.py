@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqstruct.cli import main
-from seqstruct.cli.inspect import count_parameters, part_of, plan_lines, ranges, version_lines
+from seqstruct.cli.inspect import count_parameters, part_of, plan_lines, ranges, slot_lines, version_lines
 
 
 def small_model(layers=3):
@@ -177,3 +177,9 @@ def test_an_attention_beside_recurrent_layers_is_in_the_plan():
         "encoder self 0 simple(hidden_size=50, score_size=3, bounded=True)",
         "cross        0 the architecture's own attention",
     ]
+
+
+def test_what_layers_have_beside_the_plan():
+    assert slot_lines({"rotary": "none", "qk_norm": False, "short_conv": 0, "logit_soft_cap": None}) == []
+    chosen = {"rotary": "all", "rotary_base": 500.0, "decoder_kv_heads": 2, "swiglu": True, "short_conv": 4}
+    assert slot_lines(chosen) == ["rotary=all, decoder_kv_heads=2, short_conv=4, swiglu, rotary_base=500.0"]

@@ -52,7 +52,7 @@ class DeltaAttention(MultiHeadAttention):
     what is addressed is a key, never a position, and what was overwritten or has decayed is out of reach.
     There are no weights to show or to drop: `dropout` of the shape is not used.
     O((T + S) C D) time, O(C D) state.  Everything between the projections is computed in float32 at least.
-    Deviations of all: no short convolutions before the projections.
+    Deviations of all: short convolutions, where the slot has one, stand before the projections, not behind them.
     """
 
     State = FastWeights

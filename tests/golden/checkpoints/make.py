@@ -1,10 +1,10 @@
 """One small checkpoint of each registered model, as fairseq saves it, with an input and what the model makes of it.
 
-    PYTHONPATH=CHECKOUT python tests/golden/checkpoints/make.py
+    PYTHONPATH=CHECKOUT python tests/golden/checkpoints/make.py [NAME ...]
 
-writes NAME.pt for every case, `outputs.pt.gz` and `manifest.json` beside this file, by the package in CHECKOUT.  Those
-kept here are of the commit that the manifest names: newer code has to give the same numbers.  Outputs are in float64
-and without compiled kernels.
+writes NAME.pt for every case, or for those named, `outputs.pt.gz` and `manifest.json` beside this file, by the package
+in CHECKOUT.  Those kept here are of the commits that the manifest names, of all and of those that were added: newer
+code has to give the same numbers.  Outputs are in float64 and without compiled kernels.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import io
 import json
 import shlex
 import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,6 +144,12 @@ CASES = {
     "joint_parser_graph": Case("parsing", PARSER + "--corpora dm,sst --intermediate graph"),
     "tree_transduction": Case("formulas", "--arch tree_transduction --hidden-size 5 "
                               "--encoder-self-attention 'dependency(hidden_size=3, score_size=4, root_token=True)'"),
+    "lm_modern": Case("language", LM.replace("_lm ", "_lm_modern ") + "--decoder-kv-heads 1 --rotary hybrid "
+                      "--short-conv 3 --logit-soft-cap 5 "
+                      + _plan("softmax", "delta", "sliding_window(slots=3)", "sigmoid")),
+    "mt_modern": Case("translation", MT.replace("transformer ", "transformer_modern ") + "--encoder-kv-heads 1 "
+                      "--decoder-kv-heads 2 " + _plans(
+        "softmax + dilated_window(slots=3)", "softmax + softmax", "softmax + gsa")),
 }  # fmt: skip
 
 
@@ -260,16 +268,20 @@ def make(name: str, number: int) -> dict[str, Any]:
     return {"input": batch, "output": compute(model, task, kind, batch)}
 
 
-def main() -> None:
-    """All cases."""
+def main(names: Sequence[str]) -> None:
+    """The named cases, beside those that are there; all without a name."""
     torch.set_num_threads(1)
-    written = io.BytesIO()
-    torch.save({name: make(name, number) for number, name in enumerate(CASES)}, written)
-    OUTPUTS.write_bytes(gzip.compress(written.getvalue(), mtime=0))
     package = Path(seqstruct.__file__).parent
-    commit = subprocess.run(["git", "-C", package, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
-    MANIFEST.write_text(json.dumps({"commit": commit.stdout.strip(), **made_on()}, indent=1) + "\n")
+    found = subprocess.run(["git", "-C", package, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    commit, numbers, written = found.stdout.strip(), {name: number for number, name in enumerate(CASES)}, io.BytesIO()
+    outputs = {**(read_outputs() if names else {}), **{name: make(name, numbers[name]) for name in names or CASES}}
+    torch.save(outputs, written)
+    OUTPUTS.write_bytes(gzip.compress(written.getvalue(), mtime=0))
+    manifest = json.loads(MANIFEST.read_text()) if names else {"commit": commit, **made_on()}
+    if names:
+        manifest["added"] = {**manifest.get("added", {}), **{name: commit for name in names}}
+    MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -4,14 +4,18 @@ keys, short convolutions and capped logits, through fairseq's own layers."""
 from __future__ import annotations
 
 import argparse
+import re
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.models.transformer.lm import structured_transformer_lm_modern
 from seqstruct.models.transformer.translation import structured_transformer_modern
 from tests.models.building import dictionary_of, language_model_config, small_language_model, small_translation_model
+from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
 
 MODERN = dict(
     rotary="all", rotary_base=50.0, qk_norm=True, no_biases=True, rms_norm=True, swiglu=True, decoder_kv_heads=1,
@@ -159,3 +163,57 @@ def test_options_are_off_where_nothing_is_said() -> None:
     for (name, value), (other_name, same) in zip(one.state_dict().items(), other.state_dict().items(), strict=True):
         assert name == other_name
         assert torch.equal(value, same)
+
+
+TRAIN = [
+    "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--optimizer", "adam", "--no-progress-bar", "--log-format",
+    "simple", "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.1, "--short-conv", 3,
+    "--logit-soft-cap", 30,
+]  # fmt: skip
+SIZES = ["-embed-dim", 24, "-attention-heads", 2, "-kv-heads", 1, "-layers", 2]
+
+
+def side(name: str) -> list:
+    return [f"--{name}{option}" if i % 2 == 0 else option for i, option in enumerate(SIZES)]
+
+
+@pytest.mark.training
+def test_a_preset_trains_resumes_to_the_bit_and_decodes_with_beams(tmp_path: Path) -> None:
+    """A translator that learns to copy backwards, with a memory beside softmax."""
+    write_copy_corpus(tmp_path)
+    binarize(tmp_path, tmp_path / "bin")
+    options = [
+        "train", tmp_path / "bin", *TRAIN, *side("encoder"), *side("decoder"), "--arch",
+        "structured_transformer_modern", "--rotary", "hybrid", "--decoder-self-attention", "softmax + gated_delta",
+        "--max-tokens", 150, "--lr", 0.01, "--share-decoder-input-output-embed", "--criterion", "cross_entropy",
+    ]  # fmt: skip
+    log = fairseq(*options, "--max-epoch", 12, "--save-dir", tmp_path / "whole")
+    losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
+    assert len(losses) == 12
+    assert losses[-1] < 0.9 * losses[0]
+    for epochs in (5, 12):
+        fairseq(*options, "--max-epoch", epochs, "--save-dir", tmp_path / "parts")
+    whole, parts = (load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "parts"))
+    assert all(torch.equal(value, parts[name]) for name, value in whole.items())
+    decode = ["--user-dir", PLUGIN, "--path", tmp_path / "whole/checkpoint_last.pt", "--cpu", "--no-progress-bar"]
+    texts = [fairseq("generate", tmp_path / "bin", *decode, "--beam", 4, "--max-tokens", size) for size in (40, 400)]
+    hypotheses = [sorted(re.findall(r"^D-(\d+)\t\S+\t(.*)$", text, re.MULTILINE)) for text in texts]
+    assert len(hypotheses[0]) == 60
+    assert nearly_equal(*hypotheses)  # whatever the padding of a batch
+
+
+@pytest.mark.training
+def test_the_language_model_s_preset_trains_and_is_evaluated(tmp_path: Path) -> None:
+    write_copy_corpus(tmp_path)
+    binarize(tmp_path, tmp_path / "lm", monolingual=True)
+    log = fairseq(
+        "train", tmp_path / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm_modern",
+        *side("decoder"), "--tokens-per-sample", 16, "--sample-break-mode", "eos", "--batch-size", 20, "--max-epoch", 6,
+        "--lr", 0.01, "--save-dir", tmp_path,
+    )  # fmt: skip
+    losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
+    assert losses[-1] < losses[0]  # words are drawn at random: there is little to learn
+    said = fairseq("eval-lm", tmp_path / "lm", "--user-dir", PLUGIN, "--path", tmp_path / "checkpoint_last.pt", "--cpu",
+                   "--gen-subset", "valid", "--batch-size", 7)  # fmt: skip
+    evaluated = float(re.search(r"Loss \(base 2\): ([\d.]+)", said).group(1))
+    assert abs(evaluated - losses[-1]) < 0.01
