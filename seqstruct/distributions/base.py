@@ -160,9 +160,14 @@ class StructuredDistribution:
     def expand(self, batch_shape: Sequence[int]) -> StructuredDistribution:
         """The same distributions for a greater batch, which broadcasts with this one."""
         shape = torch.Size(batch_shape)
-        found = self._map(lambda x: x.unflatten(0, self.batch_shape or (1,)).expand(*shape, *x.shape[1:]))
+
+        def change(x: Tensor) -> Tensor:
+            event = x.shape[1:]
+            return x.reshape((*self.batch_shape, *event)).expand((*shape, *event)).reshape((shape.numel(), *event))
+
+        found = self._map(change)
         found.batch_shape = shape
-        return found._map(lambda x: x.reshape(shape.numel(), *x.shape[len(shape) :]))
+        return found
 
     # Below, rows: the batch as one axis.
 
@@ -170,7 +175,8 @@ class StructuredDistribution:
         return x.reshape(self.batch_shape.numel(), *x.shape[len(self.batch_shape) :])
 
     def _batch(self, x: Tensor, sample: Sequence[int] = ()) -> Tensor:
-        return x.reshape(*sample, *self.batch_shape).to(self.potentials[0].dtype if x.is_floating_point() else x.dtype)
+        x = x.to(self.potentials[0].dtype) if x.is_floating_point() else x
+        return x.reshape((*sample, *self.batch_shape))
 
     def _event(self, parts: Sequence[Tensor], sample: Sequence[int] = ()) -> Any:
         shapes = [(*sample, *self.batch_shape, *x.shape[1:]) for x in self.potentials]
@@ -200,19 +206,23 @@ class StructuredDistribution:
                 refuse_what_is_no_number(name, x)
         return total
 
+    def _value(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
+        """The total, differentiable where there is no part at all too."""
+        return self.total(potentials, semiring) + sum(x.flatten()[:0].sum() for x in potentials)
+
     def _log_partition(self) -> Tensor:
         masked = self._masked()
-        return self._checked(self.total(masked, self._sums(masked)))
+        return self._checked(self._value(masked, self._sums(masked)))
 
     def _marginals(self) -> Sequence[Tensor]:
         masked = self._masked()
         semiring = self._sums(masked)
-        total, found = by_autograd(lambda *x: self.total(x, semiring), *masked)
+        total, found = by_autograd(lambda *x: self._value(x, semiring), *masked)
         self._checked(total)
         return found
 
     def _entropy(self) -> Tensor:
-        return self._checked(self.total(self._masked(), EntropySemiring()))
+        return self._checked(self._value(self._masked(), EntropySemiring()))
 
     def _best(self) -> Tensor:
         return self.total(tuple(x.detach() for x in self._masked()), MaxSemiring())
@@ -225,14 +235,14 @@ class StructuredDistribution:
 
     def _pointed_out(self, semiring: LogSemiring) -> Sequence[Tensor]:
         masked = [x.detach() for x in self._masked()]
-        total, parts = by_autograd(lambda *x: self.total(x, semiring), *masked)
+        total, parts = by_autograd(lambda *x: self._value(x, semiring), *masked)
         nothing = self._checked(total) == -torch.inf
         return [x.masked_fill(_like(nothing, x), 0.0) for x in parts]
 
     def _topk(self, k: int) -> tuple[Sequence[Tensor], Tensor]:
         with torch.enable_grad():
             masked = [x.detach().requires_grad_() for x in self._masked()]
-            scores = self._checked(self.total(tuple(masked), KBestSemiring(k)))
+            scores = self._checked(self._value(tuple(masked), KBestSemiring(k)))
             found = [torch.autograd.grad(x.sum(), masked, retain_graph=True, materialize_grads=True) for x in scores]
         events = [torch.stack(x) for x in zip(*found, strict=True)]
         return [x.masked_fill(_like(scores == -torch.inf, x), 0.0) for x in events], scores.detach()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
@@ -89,3 +90,42 @@ class HiddenMarkov(LinearChain):
             node = node + pad(initial.unsqueeze(0), (0, 0, 0, observations.size(-1) - 1))
         steps = max(0, observations.size(-1) - 1)
         super().__init__(node, transition.expand(*observations.shape[:-1], steps, C, C), lengths=lengths)
+
+
+class SemiMarkov(StructuredDistribution):
+    """Sequences of labelled segments of 1 to K positions (Sarawagi and Cohen 2004): the semi-Markov random field.
+
+    segments: * N K C C, log potentials and event, [t, k, i, j] of the segment of positions t .. t + k with the label j
+    after one with the label i; of the first segment, that nothing is before, i is 0.  lengths: *, 0 to N.
+    O(B N K C^2), one position after the other.
+    """
+
+    kinds, ranks = ("segments",), (4,)
+
+    def __init__(self, segments: Tensor, *, lengths: Tensor | None = None) -> None:
+        if segments.dim() < 4 or segments.size(-1) != segments.size(-2) or 0 in segments.shape[-3:]:
+            raise ValueError(f"expected segments * N K C C, got {tuple(segments.shape)}")
+        super().__init__(segments, lengths=lengths)
+
+    def mask(self) -> Parts:
+        _, N, K, C, _ = self.potentials[0].shape
+        position = torch.arange(max(N, K, C), device=self.lengths.device)
+        within = position[:N, None] + position[:K] < self.lengths[:, None, None]  # B N K
+        follows = (position[:N, None] > 0) | (position[:C] == 0)  # N C
+        return (within[..., None, None] & follows[:, None, :, None],)
+
+    def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
+        B, N, K, C, _ = potentials[0].shape
+        segments = semiring.lift(potentials[0]).transpose(-3, -4).flatten(-2)  # * B K N CC
+        beyond = semiring.zero((B, K, K, C * C), potentials[0])
+        slanted = torch.cat([segments, beyond], -2).flatten(-3, -2)[..., : K * (N + K - 1), :]
+        ending = slanted.unflatten(-2, (K, N + K - 1)).unflatten(-1, (C, C))  # * B K N+K-1 C C, by the last position
+        zero = semiring.zero((B, C), potentials[0])
+        start = torch.cat([semiring.one((B, 1), potentials[0]), zero[..., 1:]], -1)
+        before_each = [zero] * (K - 1) + [start]  # * B C
+        for step in ending.unbind(-3)[:N]:
+            last = torch.stack(before_each[: -K - 1 : -1], -2)  # * B K C, the latest first
+            terms = semiring.times(last.unsqueeze(-1), step).flatten(-3, -2)
+            before_each.append(semiring.sum(terms, -2))
+        every = torch.stack(before_each[K - 1 :], -2)  # * B N+1 C
+        return semiring.value(semiring.sum(every[..., torch.arange(B, device=every.device), self.lengths, :], -1))

@@ -18,6 +18,7 @@ symbols.
     limited_initial, _step, _steps, _reading     the same with a memory of so many steps, in a state that stays small
     pushdown_tape                           a sequence within a recurrent network, forward and back
     expected_actions, most_probable_run     what the automaton does
+    naive_tops                              what any semiring says of all runs
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from seqstruct.ops.pushdown.best_run import Run, Transition, most_probable_run
 from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
 from seqstruct.ops.pushdown.layout import LARGEST_READING, pad_pushdown_logits, pushed_vectors, transition_count
 from seqstruct.ops.pushdown.limited import LimitedState, limited_initial, limited_reading, limited_step, limited_steps
+from seqstruct.ops.pushdown.naive import naive_tops
 from seqstruct.ops.pushdown.stack import pushdown_stack
 from seqstruct.ops.pushdown.step import PushdownState, pushdown_initial, pushdown_reading, pushdown_step, pushdown_steps
 from seqstruct.ops.pushdown.tape import PushdownTape, control_order, reading_order
@@ -48,6 +50,7 @@ __all__ = [
     "limited_step",
     "limited_steps",
     "most_probable_run",
+    "naive_tops",
     "pad_pushdown_logits",
     "pushdown_initial",
     "pushdown_reading",

@@ -8,12 +8,18 @@ is the root symbol; padding_mask is B n over the words, True = padding, or None.
 * all projective trees, by Eisner's chart (`projective`; its definition is `naive`), and all trees, by determinants
   (`spanning`): `projective_...` and `spanning_log_partition` B, `..._marginals` B n+1 n+1, `..._entropy` B,
   `..._best_tree` (heads B n, score B); `projective_sample` count B n;
+* all binary trees, by their spans (`constituency`): `constituency_log_partition` B, `constituency_marginals` B n n;
 * layers that choose (`surrogate`): `structured_argmax`, `dependency_argmax`, their GRADIENTS, and the projections onto
   relaxed polytopes that one of these takes (`projection`);
 * the best semantic graph (`semantic_graph`): `best_graph` B N N, `graph_parts`;
 * binary trees from scores (`span_parsing`): lists of `Split`.
 """
 
+from seqstruct.ops.trees.constituency import (
+    constituency_log_partition,
+    constituency_marginals,
+    constituency_total,
+)
 from seqstruct.ops.trees.layout import BestTree
 from seqstruct.ops.trees.projection import project_dependencies, project_labeled_arcs, project_simplex
 from seqstruct.ops.trees.projective import (
@@ -22,6 +28,7 @@ from seqstruct.ops.trees.projective import (
     projective_log_partition,
     projective_marginals,
     projective_sample,
+    projective_total_of,
 )
 from seqstruct.ops.trees.semantic_graph import best_graph, graph_parts
 from seqstruct.ops.trees.span_parsing import (
@@ -47,6 +54,9 @@ __all__ = [
     "BestTree",
     "Split",
     "best_graph",
+    "constituency_log_partition",
+    "constituency_marginals",
+    "constituency_total",
     "dependency_argmax",
     "graph_parts",
     "left_branching",
@@ -58,6 +68,7 @@ __all__ = [
     "projective_log_partition",
     "projective_marginals",
     "projective_sample",
+    "projective_total_of",
     "random_branching",
     "right_branching",
     "spanning_best_tree",

@@ -74,6 +74,14 @@ def projective_sample(
     return heads.unflatten(0, (count, arcs.size(0)))
 
 
+def projective_total_of(
+    arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False, semiring: LogSemiring
+) -> Tensor:
+    """What a semiring says of all trees (`trees.naive`), B, from potentials in float64; differentiable as it is."""
+    rows, arcs = aligned_arcs(arcs, padding_mask)
+    return _Trees(rows, single_root).total((arcs,), semiring)
+
+
 class _Trees(NamedTuple):
     """All projective trees of rows whose padding comes last: the family of `ops.marginals`."""
 
@@ -88,7 +96,7 @@ class _Trees(NamedTuple):
         """The arcs of a word are brought to a maximum of 0 before they meet, lest digits are lost in a great number."""
         arcs, lengths, scale = self._masked(*potentials)
         if arcs.size(1) == 1:
-            return arcs[:, 1:].sum((1, 2))
+            return semiring.value(semiring.one(lengths.shape, arcs)) + arcs[:, 1:].sum((1, 2))
         elements, levels = leveled(arcs, semiring, 1)
         found = projective_total(elements, lengths, self.single_root, semiring)
         return semiring.value(semiring.times(found, semiring.lift(scale + levels.sum(1))))
