@@ -214,6 +214,6 @@ def test_the_language_model_s_preset_trains_and_is_evaluated(tmp_path: Path) -> 
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
     assert losses[-1] < losses[0]  # words are drawn at random: there is little to learn
     said = fairseq("eval-lm", tmp_path / "lm", "--user-dir", PLUGIN, "--path", tmp_path / "checkpoint_last.pt", "--cpu",
-                   "--gen-subset", "valid", "--batch-size", 7)  # fmt: skip
+                   "--gen-subset", "valid", "--batch-size", 7, "--sample-break-mode", "eos")  # fmt: skip
     evaluated = float(re.search(r"Loss \(base 2\): ([\d.]+)", said).group(1))
     assert abs(evaluated - losses[-1]) < 0.01
