@@ -1,4 +1,7 @@
-"""fairseq criterions: importing this package registers all of them."""
+"""fairseq criterions: importing this package registers all of them.
+
+fairseq reads types at run time: no postponed annotations in files that register something, nor in `seqstruct.tasks`.
+"""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -6,8 +6,6 @@
                     lost cannot be chosen, and a question with more or fewer facts than steps counts as wrong
 
 Figures are means over the seeds; loss and gradient of a seed do not depend on the others.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -23,8 +21,6 @@ FIGURES = ("loss", "accuracy", "fact_accuracy")
 
 @dataclass
 class BabiQACriterionConfig(FairseqDataclass):
-    """Options of the criterion."""
-
     report_seeds: bool = field(
         default=False,
         metadata={"help": "also report the figures of each seed, as accuracy_seed_3 and so on"},
@@ -64,7 +60,6 @@ class BabiQACriterion(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
-        """Log the figures, those of each seed too where they are reported."""
         questions = sum(log.get("nsentences", 0) for log in logging_outputs)
         if not questions:
             return
@@ -74,11 +69,6 @@ class BabiQACriterion(FairseqCriterion):
             total = float(sum(log.get(name, 0.0) for log in logging_outputs))
             count = questions * (1 if "_seed_" in name else seeds)
             metrics.log_scalar(name, total / count, questions, round=4)
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """No: the number of seeds is not summed."""
-        return False
 
 
 def right_facts(found: Tensor, support: Tensor) -> Tensor:

@@ -9,8 +9,6 @@ D.3).  All figures are in nats, not in bits as fairseq's own criterions have the
     lower_bound     cross-entropy of the true distribution on the same strings, of a symbol: of p(w | l) and of the
                     choice of the length l, uniform over the valid lengths of the split
     difference      cross_entropy - lower_bound: 0 is optimal
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 import math
@@ -30,8 +28,6 @@ BY_LENGTH = "length_"
 
 @dataclass
 class CFLCrossEntropyConfig(FairseqDataclass):
-    """Options of the criterion."""
-
     report_by_length: bool = field(
         default=False,
         metadata={

@@ -22,8 +22,6 @@ these m is taken, which makes the expected gradient (m - 1) / m times as long; G
 symbol; `gleu`, the mean reward, 0 to 1.  In validation the draws are the same at all times.
 
 Cost: m steps of decoding, and a forward and backward pass over m + 1 targets a sentence.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 import math
@@ -48,8 +46,6 @@ LONGEST = (2, 10)  # a draw of a reference of n symbols, its end included, has a
 
 @dataclass
 class ExpectedGleuConfig(FairseqDataclass):
-    """Options of the criterion."""
-
     likelihood_weight: float = field(
         default=0.017, metadata={"help": "alpha, weight of the log-likelihood beside the expected GLEU, 0 or more"}
     )
@@ -59,8 +55,6 @@ class ExpectedGleuConfig(FairseqDataclass):
 
 @register_criterion("expected_gleu", dataclass=ExpectedGleuConfig)
 class ExpectedGleu(SummedCriterion):
-    """See the module's docstring."""
-
     def __init__(self, task: Any, likelihood_weight: float, samples: int, seed: int):
         """Raises ValueError on a negative weight or seed, or fewer than 2 samples."""
         super().__init__(task)

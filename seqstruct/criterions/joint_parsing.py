@@ -1,7 +1,4 @@
-"""Losses of parsers and of what sees their output: hinge or likelihood of trees, hinge of graphs, log loss of classes.
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""Losses of parsers and of what sees their output: hinge or likelihood of trees, hinge of graphs, loss of classes."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
@@ -22,8 +19,6 @@ TREE_LOSSES = {"hinge": tree_hinge, "likelihood": tree_likelihood_loss}
 
 @dataclass
 class JointParsingCriterionConfig(FairseqDataclass):
-    """Options of the criterion."""
-
     tree_loss: ChoiceEnum(tuple(TREE_LOSSES)) = field(
         default="hinge", metadata={"help": "of trees: structured hinge, or likelihood for marginals"}
     )
@@ -104,7 +99,6 @@ class JointParsingCriterion(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
-        """Means over sentences, and percentages from summed counts."""
         sums = summed(logging_outputs)
         size = sums.get("sample_size", 0)
         if not size:
@@ -119,11 +113,6 @@ class JointParsingCriterion(FairseqCriterion):
         for name, (numbers, derive) in DERIVED.items():
             if all(number in counts for number in numbers):
                 metrics.log_derived(name, _percentage(numbers, derive))
-
-    @staticmethod
-    def logging_outputs_can_be_summed() -> bool:
-        """Batches without a corpus lack its counts, so they are gathered as they are."""
-        return False
 
 
 DERIVED = {

@@ -11,8 +11,6 @@ the start of the text) are left out of y.
 
 `loss` and `nll_loss` are logged in bits, as fairseq's are, and both are L_LM in validation; `activation_penalty` and
 `span_loss` are of a token, in nats.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 import math
@@ -32,8 +30,6 @@ from seqstruct.data.corpora.parsed_text import MOST_WORDS
 
 @dataclass
 class RegularizedCrossEntropyConfig(FairseqDataclass):
-    """Weights of the penalties."""
-
     activation_penalty: float = field(
         default=2.0, metadata={"help": "alpha of AR, 0 or more; 0 for models without raw and dropped features"}
     )
@@ -47,8 +43,6 @@ class RegularizedCrossEntropyConfig(FairseqDataclass):
 
 @register_criterion("regularized_cross_entropy", dataclass=RegularizedCrossEntropyConfig)
 class RegularizedCrossEntropy(SummedCriterion):
-    """See the module's docstring."""
-
     def __init__(
         self, task: Any, activation_penalty: float, temporal_activation_penalty: float, span_supervision: float
     ):

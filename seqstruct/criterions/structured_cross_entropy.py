@@ -1,7 +1,4 @@
-"""Label-smoothed cross-entropy plus the penalties of the model's attention mechanisms.
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""Label-smoothed cross-entropy plus the penalties of the model's attention mechanisms."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
@@ -41,7 +38,6 @@ class StructuredCrossEntropy(LabelSmoothedCrossEntropyCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
-        """As fairseq's, with the penalty."""
         super().reduce_metrics(logging_outputs)
         size = sum(log.get("sample_size", 0) for log in logging_outputs)
         if size and any("penalty" in log for log in logging_outputs):

@@ -1,4 +1,4 @@
-"""Options that several corpora have in the same form."""
+"""Options that several corpora have in the same form, and limits of numbers."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def add_intervals(parser: argparse.ArgumentParser, options: Mapping[str, tuple[t
     for option, (default, said) in options.items():
         parser.add_argument(option, type=interval, default=default, metavar="LOW:HIGH",
                             help=f"{said} (default: {default[0]}:{default[1]})")  # fmt: skip
+
+
+def at_least(options: object, *, command: bool = False, **least: float) -> None:
+    """Raise ValueError for the first field of the options below its least value; command: by the name of the option."""
+    for name, value in least.items():
+        found = getattr(options, name)
+        if found < value:
+            raise ValueError(f"{name.replace('_', '-')} is at least {value}, not {found}" if command
+                             else f"{name}: expected {value} or more, got {found}")

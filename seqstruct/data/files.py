@@ -67,41 +67,30 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     path = check_free(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.partial-{'?' * 8}"):
-        if (lock := _lock(left)) is not None:
-            shutil.rmtree(left, ignore_errors=True)
-            os.close(lock)
+        with locked(left, wait=False) as dead:
+            if dead:
+                shutil.rmtree(left, ignore_errors=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
-    lock = _lock(beside)
-    try:
-        made = beside / "made"
-        made.mkdir()
-        yield made
-        os.replace(made, path)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-        if lock is not None:
-            os.close(lock)
-
-
-def _lock(folder: Path) -> int | None:
-    """A descriptor that holds the folder's lock until it is closed or its process ends; None if another holds it, or
-    the file system has no locks."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    with locked(beside, wait=False):
+        try:
+            made = beside / "made"
+            made.mkdir()
+            yield made
+            os.replace(made, path)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextmanager
 def locked(path: str | os.PathLike, wait: bool = True) -> Iterator[bool]:
-    """Hold the advisory lock of a folder, or of a file that is made for it; wait: else False if another holds it."""
+    """Hold the advisory lock of a folder, or of a file that is made for it.
+
+    wait: else it is False if another holds it, or the file system has no locks.
+    """
     handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT)
     held = False
     try:
-        with suppress(BlockingIOError):
+        with suppress(BlockingIOError if wait else OSError):
             fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             held = True
         yield held
@@ -109,10 +98,10 @@ def locked(path: str | os.PathLike, wait: bool = True) -> Iterator[bool]:
         os.close(handle)
 
 
-def write_json(path: str | os.PathLike, value: object) -> None:
-    """A value as indented JSON, by `atomic_write`."""
+def write_json(path: str | os.PathLike, value: object, **options: bool) -> None:
+    """A value as indented JSON, by `atomic_write`.  options: of `json.dump`."""
     with atomic_write(path) as stream:
-        json.dump(value, stream, indent=1)
+        json.dump(value, stream, indent=1, **options)
         stream.write("\n")
 
 
@@ -149,3 +138,19 @@ def open_text(path: str | os.PathLike) -> IO[str]:
     if str(path).endswith(".gz"):
         return gzip.open(path, "rt", encoding="utf-8", newline="\n")
     return open(path, encoding="utf-8", newline="\n")
+
+
+def existing(path: Path, more: str = "") -> Path:
+    """The path of a file.  Raises ValueError if there is none, with what more there is to say."""
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file{more}")
+    return path
+
+
+@contextmanager
+def undamaged(name: object, *errors: type[Exception]) -> Iterator[None]:
+    """These errors in the block become a ValueError that names what is truncated or altered."""
+    try:
+        yield
+    except errors as error:
+        raise ValueError(f"{name}: truncated or altered: {error}") from None

@@ -15,9 +15,7 @@ class SizedDataset(FairseqDataset):
         return len(self.sizes)
 
     def num_tokens(self, index: int) -> int:
-        """The size of an example."""
         return int(self.sizes[index])
 
     def size(self, index: int) -> int:
-        """The same, for filtering by size."""
         return int(self.sizes[index])

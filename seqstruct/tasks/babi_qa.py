@@ -8,8 +8,6 @@ The training of appendix A.4, with fairseq's `sgd` and `fixed` schedule (the lea
         --batch-size 32 --max-epoch 100 --update-epoch-batch-itr True --save-dir runs/babi-2
     fairseq-validate data-bin/babi-2 --user-dir "$(seqstruct path)" --task babi_qa --criterion babi_qa --seeds 20 \\
         --path runs/babi-2/checkpoint_last.pt --valid-subset valid,test --report-seeds
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -20,16 +18,16 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 
+from seqstruct.data.arguments import at_least
 from seqstruct.data.babi.dataset import StackedQuestions, read_encoded
 from seqstruct.data.babi.folder import VOCABULARY
+from seqstruct.data.files import existing
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
 class BabiQAConfig(FairseqDataclass):
-    """Options of the task."""
-
     data: Optional[str] = field(default=None, metadata={"help": "folder made by data-prep/babi.sh"})
     memory: int = field(default=25, metadata={"help": "facts remembered, the last ones before a question; 1 or more"})
     seeds: int = field(default=1, metadata={"help": "models trained as one, each with a seed of its own; 1 or more"})
@@ -51,18 +49,14 @@ class BabiQATask(FolderTask):
         super().__init__(cfg)
         if not (Path(cfg.data) / VOCABULARY).is_file():
             raise ValueError(f"{self.needs}; got {cfg.data}")
-        for name, least in (("memory", 1), ("seeds", 1), ("first_seed", 0), ("renormalize", 0)):
-            if getattr(cfg, name) < least:
-                raise ValueError(f"{name}: expected {least} or more, got {getattr(cfg, name)}")
+        at_least(cfg, memory=1, seeds=1, first_seed=0, renormalize=0)
         words = read_lines(Path(cfg.data) / VOCABULARY)
         self.vocabulary = {word: number for number, word in enumerate(words)}
         self.seeds = range(cfg.first_seed, cfg.first_seed + cfg.seeds)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read train, valid or test.  Raises ValueError naming file and line for what the vocabulary does not have."""
-        path = Path(self.cfg.data) / f"{split}.txt"
-        if not path.is_file():
-            raise ValueError(f"{path}: no such file")
+        path = existing(Path(self.cfg.data) / f"{split}.txt")
         questions = read_encoded(path, self.vocabulary, self.cfg.memory)
         self.datasets[split] = StackedQuestions(questions, self.seeds, shuffle=split == "train")
 

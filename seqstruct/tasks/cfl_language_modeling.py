@@ -14,8 +14,6 @@ learning rate is drawn log-uniformly for each run):
 
 The released code steps the schedule with the perplexity of a symbol and calls it an improvement when it falls by more
 than a 10,000th, which is the default of `--lr-threshold`; hence `--best-checkpoint-metric perplexity`.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -37,8 +35,6 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class CFLLanguageModelingConfig(FairseqDataclass):
-    """Options of the task."""
-
     data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare cfl`"})
     tokens_per_sample: int = field(
         default=512, metadata={"help": "positions of the model: longest string it takes, in symbols, and one (> 1)"}
@@ -73,13 +69,8 @@ class CFLLanguageModelingTask(FolderTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split: train, valid or test.  Raises ValueError if a file is missing, truncated or altered."""
         strings, log_probability = read_split(self.cfg.data, split, self.meta)
-        self.datasets[split] = CFLDataset(
-            strings,
-            self.dictionary,
-            self.meta["batch"],
-            log_probability,
-            self.meta["valid_length_counts"][split],
-        )
+        lengths = self.meta["valid_length_counts"][split]
+        self.datasets[split] = CFLDataset(strings, self.dictionary, self.meta["batch"], log_probability, lengths)
 
     def filter_indices_by_size(
         self,
@@ -101,26 +92,12 @@ class CFLLanguageModelingTask(FolderTask):
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     @property
-    def source_dictionary(self) -> Dictionary:
+    def target_dictionary(self) -> Dictionary:
         """Terminals in the order of their ids, after the special symbols."""
         return self.dictionary
 
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """The same as source_dictionary."""
-        return self.dictionary
-
     def eval_lm_dataloader(
-        self,
-        dataset: CFLDataset,
-        max_tokens: Optional[int] = 36000,
-        batch_size: Optional[int] = None,
-        max_positions: Optional[int] = None,
-        num_shards: int = 1,
-        shard_id: int = 0,
-        num_workers: int = 1,
-        data_buffer_size: int = 10,
-        context_window: int = 0,
+        self, dataset: CFLDataset, batch_size: Optional[int] = None, context_window: int = 0, **options: Any
     ) -> Any:
         """Batches for fairseq-eval-lm; its loss is in bits, of the symbols and EOS.
 
@@ -128,16 +105,8 @@ class CFLLanguageModelingTask(FolderTask):
         """
         if context_window > 0:
             raise ValueError("--context-window has no meaning here: each string is a sequence of its own")
-        return self.get_batch_iterator(
-            dataset=dataset,
-            max_tokens=max_tokens,
-            max_sentences=batch_size,
-            max_positions=max_positions,
-            num_shards=num_shards,
-            shard_id=shard_id,
-            num_workers=num_workers,
-            data_buffer_size=data_buffer_size,
-        ).next_epoch_itr(shuffle=False)
+        batches = self.get_batch_iterator(dataset=dataset, max_sentences=batch_size, **options)
+        return batches.next_epoch_itr(shuffle=False)
 
     def build_dataset_for_inference(self, src_tokens: List[Tensor], src_lengths: List[int], **_: Any) -> CFLDataset:
         """Prefixes to go on from, as fairseq-interactive reads them: dictionary ids, with or without EOS.

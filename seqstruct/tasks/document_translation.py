@@ -11,8 +11,6 @@ of the target (Peng 2022, section 5.5.2), and only what follows them counts, up 
 
 writes one hypothesis for each sentence, to be scored as any other.  Its score is the whole window's, of which
 --max-len-a and --max-len-b are the limits too: where the context alone reaches them, a translation is empty.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -34,8 +32,6 @@ SEPARATOR = "<sep>"
 
 @dataclass
 class DocumentTranslationConfig(TranslationConfig):
-    """Options of the task."""
-
     window: int = field(default=4, metadata={"help": "sentences of a window, the translated one included, 1 or more"})
     documents: Optional[str] = field(
         default=None,
@@ -61,7 +57,6 @@ class DocumentTranslationTask(TranslationTask):
 
     @classmethod
     def load_dictionary(cls, filename: str) -> Dictionary:
-        """fairseq's, and the separator."""
         dictionary = super().load_dictionary(filename)
         dictionary.add_symbol(SEPARATOR)
         return dictionary

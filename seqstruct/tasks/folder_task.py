@@ -1,7 +1,4 @@
-"""What tasks share whose folder a command of this package made, not fairseq-preprocess.
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""What tasks share whose folder a command of this package made, not fairseq-preprocess."""
 
 from typing import Any, ClassVar, Optional
 
@@ -16,6 +13,7 @@ class FolderTask(FairseqTask):
     """
 
     needs: ClassVar[str]
+    dictionary: Optional[Dictionary] = None
 
     def __init__(self, cfg: Any):
         """Raises ValueError if no folder is given; tasks do if it is another's, altered, or options do not fit."""
@@ -25,19 +23,9 @@ class FolderTask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: Any, **_: Any) -> "FolderTask":
-        """fairseq's door to the task."""
         return cls(cfg)
-
-    def max_positions(self) -> Any:
-        """None: examples may be of any length."""
-        return None
 
     @property
     def source_dictionary(self) -> Optional[Dictionary]:
-        """None: words are not in a dictionary of fairseq's."""
-        return None
-
-    @property
-    def target_dictionary(self) -> Optional[Dictionary]:
-        """None: targets are no words."""
-        return None
+        """Of the words, with the special symbols before them; None if they are in none of fairseq's."""
+        return self.dictionary

@@ -9,8 +9,6 @@
 
 Batches are drawn from the union of the training corpora.  Splits other than train are read of every corpus that has
 them, `valid_dm` of one alone.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -32,8 +30,6 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class JointParsingConfig(FairseqDataclass):
-    """Options of the task."""
-
     data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare parsing`"})
     corpora: str = field(
         default="", metadata={"help": "names of the folder's corpora to use, with commas between them (default: all)"}
@@ -67,6 +63,7 @@ class JointParsingTask(FolderTask):
         self.meta = meta = read_meta(cfg.data)
         paths = [str(Path(cfg.data) / f"dict.{name}.txt") for name in FIELDS]
         self.dictionaries = Dictionaries(*(Dictionary.load(path) for path in paths))
+        self.dictionary = self.dictionaries.words
         chosen = [name for name in cfg.corpora.split(",") if name] or list(meta["corpora"])
         unknown = [name for name in chosen if name not in meta["corpora"]]
         if unknown:
@@ -108,8 +105,3 @@ class JointParsingTask(FolderTask):
         if self.cfg.pretrained_parser and not from_checkpoint:
             model.take_parsers(load_checkpoint(self.cfg.pretrained_parser)["model"], self.cfg.pretrained_parser)
         return model
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        """Of the words."""
-        return self.dictionaries.words

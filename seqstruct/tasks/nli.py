@@ -5,8 +5,6 @@
         --arch decomposable_attention --intra-attention "dependency(hidden_size=100)" \\
         --optimizer adagrad --lr 0.05 --initial-accumulator 0.1 --clip-norm 5 --batch-size 32 --max-epoch 100 \\
         --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric --save-dir runs/snli
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -27,8 +25,6 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class NLIConfig(FairseqDataclass):
-    """Options of the task."""
-
     data: Optional[str] = field(default=None, metadata={"help": "folder made by data-prep/snli.sh"})
     initial_accumulator: float = field(
         default=0.0,

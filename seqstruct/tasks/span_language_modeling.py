@@ -1,7 +1,4 @@
-"""`stream_language_modeling` with gold spans: each batch has `gold_spans` for span attention (Peng 2022, eq. 3.7).
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""`stream_language_modeling` with gold spans: each batch has `gold_spans` for span attention (Peng 2022, eq. 3.7)."""
 
 from typing import Any, Dict
 

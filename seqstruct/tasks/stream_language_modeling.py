@@ -9,8 +9,6 @@ its context.  A training that is cut within an epoch goes on from the initial st
 
 fairseq-interactive goes on from the lines it reads.  For fairseq-generate, which goes on from sentences of a split,
 give `--task language_modeling --sample-break-mode eos`: the models serve both.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 
 from seqstruct.bridge.passes import CarriedState
+from seqstruct.data.arguments import at_least
 from seqstruct.data.streams.dataset import StreamDataset, StreamSegments, even_segments, random_segments
 
 
@@ -49,8 +48,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
 
     def __init__(self, args: Any, dictionary: Any, output_dictionary: Any = None, targets: Any = None):
         super().__init__(args, dictionary, output_dictionary, targets)
-        if args.tokens_per_sample < 1:
-            raise ValueError(f"tokens_per_sample: expected 1 or more, got {args.tokens_per_sample}")
+        at_least(args, tokens_per_sample=1)
         if self.targets != ["future"]:
             raise ValueError(f"a stream has the next token as its target alone, not {', '.join(self.targets)}")
         self._carried: Dict[bool, Tuple[int, CarriedState]] = {}  # by whether the model trains, with the last step
@@ -80,17 +78,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         self.datasets[split] = StreamDataset(tokens, self.dictionary.pad(), self.dictionary.eos())
 
     def get_batch_iterator(
-        self,
-        dataset: Any,
-        max_sentences: Optional[int] = None,
-        seed: int = 1,
-        num_shards: int = 1,
-        shard_id: int = 0,
-        num_workers: int = 0,
-        epoch: int = 1,
-        data_buffer_size: int = 0,
-        skip_remainder_batch: bool = False,
-        **options: Any,
+        self, dataset: Any, max_sentences: Optional[int] = None, seed: int = 1, epoch: int = 1, **options: Any
     ) -> iterators.EpochBatchIterator:
         """The segments of a stream in their order; max_sentences: rows, of this shard.  Prefixes to go on from, as
         fairseq-interactive has them, are batched as fairseq does.
@@ -98,32 +86,23 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         Raises ValueError without a number of rows.
         """
         if not isinstance(dataset, StreamDataset):
-            return super().get_batch_iterator(
-                dataset, max_sentences=max_sentences, seed=seed, num_shards=num_shards, shard_id=shard_id,
-                num_workers=num_workers, epoch=epoch, data_buffer_size=data_buffer_size,
-                skip_remainder_batch=skip_remainder_batch, **options,
-            )  # fmt: skip
+            return super().get_batch_iterator(dataset, max_sentences=max_sentences, seed=seed, epoch=epoch, **options)
         if options.get("grouped_shuffling"):
             raise ValueError("--grouped-shuffling: a state is carried between segments, which may not be shuffled")
         if not max_sentences:
             raise ValueError("a stream needs its number of rows: --batch-size")
-        row = -(-len(dataset) // (max_sentences * num_shards))
+        shards, shard = options.get("num_shards", 1), options.get("shard_id", 0)
+        row = -(-len(dataset) // (max_sentences * shards))
         if self.args.random_segments and dataset is self.datasets.get("train"):
             lengths = random_segments(row, self.args.tokens_per_sample, np.random.default_rng([seed, epoch]))
         else:
             lengths = even_segments(row, self.args.tokens_per_sample)
-        segments = StreamSegments(dataset, max_sentences, lengths, shard_id, num_shards)
+        segments = StreamSegments(dataset, max_sentences, lengths, shard, shards)
         return iterators.EpochBatchIterator(
-            dataset=segments,
-            collate_fn=_alone,
-            batch_sampler=[[step] for step in range(len(segments))],
-            seed=seed,
-            num_workers=num_workers,
-            epoch=epoch,
-            buffer_size=data_buffer_size,
-            skip_remainder_batch=skip_remainder_batch,
-            disable_shuffling=True,
-        )
+            segments, _alone, [[step] for step in range(len(segments))], seed=seed, epoch=epoch,
+            num_workers=options.get("num_workers", 0), buffer_size=options.get("data_buffer_size", 0),
+            skip_remainder_batch=options.get("skip_remainder_batch", False), disable_shuffling=True,
+        )  # fmt: skip
 
     def train_step(
         self, sample: Dict[str, Any], model: Any, criterion: Any, optimizer: Any, update_num: int,
@@ -134,7 +113,6 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def valid_step(self, sample: Dict[str, Any], model: Any, criterion: Any) -> Any:
-        """fairseq's, with the carried state."""
         return super().valid_step(with_state(sample, self._state_for(sample, False)), model, criterion)
 
     def _state_for(self, sample: Dict[str, Any], training: bool) -> CarriedState:
@@ -155,16 +133,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         return state
 
     def eval_lm_dataloader(
-        self,
-        dataset: StreamDataset,
-        max_tokens: Optional[int] = None,
-        batch_size: Optional[int] = None,
-        max_positions: Any = None,
-        num_shards: int = 1,
-        shard_id: int = 0,
-        num_workers: int = 1,
-        data_buffer_size: int = 10,
-        context_window: int = 0,
+        self, dataset: StreamDataset, batch_size: Optional[int] = None, context_window: int = 0, **options: Any
     ) -> "_Carrying":
         """Segments for fairseq-eval-lm, of one row unless --batch-size says otherwise, with the carried state.
 
@@ -172,10 +141,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         """
         if context_window > 0:
             raise ValueError("--context-window has no meaning here: the state carries all of the context")
-        return _Carrying(self.get_batch_iterator(
-            dataset=dataset, max_sentences=batch_size or 1, num_shards=num_shards, shard_id=shard_id,
-            num_workers=num_workers, data_buffer_size=data_buffer_size,
-        ).next_epoch_itr(shuffle=False))
+        return _Carrying(super().eval_lm_dataloader(dataset, batch_size=batch_size or 1, **options))
 
 
 class _Carrying:

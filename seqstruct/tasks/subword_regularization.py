@@ -9,8 +9,6 @@ The task is fairseq's `translation` in all but the training set, whose sentences
 
 Validation and test sets keep the one best segmentation, in which they were binarised; `fairseq-generate` needs none of
 these options, nor this task.  Sources and deviations: seqstruct/data/text/subword_sampling.py.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -32,8 +30,6 @@ CHECKED_SENTENCES = 1000
 
 @dataclass
 class SubwordRegularizationConfig(TranslationConfig):
-    """Options of the task."""
-
     training_text: Optional[str] = field(
         default=None,
         metadata={"help": "PREFIX of PREFIX.LANGUAGE, the training text that was binarised: as it was given to "
@@ -151,10 +147,6 @@ class SampledSegmentations(BaseWrapperDataset):
             if drawn is not None:
                 example[key] = drawn.to(example[key].dtype)
         return example
-
-    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """(N,) sizes in subwords of the best segmentations, of the longer side."""
-        return self.dataset.num_tokens_vec(indices)
 
 
 @register_task("translation_subword_regularization", dataclass=SubwordRegularizationConfig)

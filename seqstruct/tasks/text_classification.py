@@ -1,8 +1,6 @@
 """Text classification: one label for each sentence or pair, from folders of `seqstruct prepare text-classification`.
 
 `seqstruct prepare listops` makes such folders too.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from seqstruct.data.arguments import at_least
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
 from seqstruct.data.text_classification.folder import (
     DICTIONARY,
@@ -30,8 +29,6 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class TextClassificationConfig(FairseqDataclass):
-    """Options of the task."""
-
     data: Optional[str] = field(
         default=None, metadata={"help": "folder made by `seqstruct prepare text-classification`"}
     )
@@ -53,8 +50,8 @@ class TextClassificationTask(FolderTask):
 
     def __init__(self, cfg: TextClassificationConfig):
         super().__init__(cfg)
-        if cfg.max_length is not None and cfg.max_length < 1:
-            raise ValueError(f"max_length: expected 1 or more, got {cfg.max_length}")
+        if cfg.max_length is not None:
+            at_least(cfg, max_length=1)
         meta = read_meta(cfg.data)
         self.dictionary = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
         self.meta, self.labels = meta, meta["labels"]
@@ -83,8 +80,3 @@ class TextClassificationTask(FolderTask):
         index = self.dictionary.index
         return [torch.tensor([index(word) for word in words[: self.cfg.max_length]], dtype=torch.int32)
                 for words in texts]  # fmt: skip
-
-    @property
-    def source_dictionary(self) -> Dictionary:
-        """The dictionary of the words of texts."""
-        return self.dictionary

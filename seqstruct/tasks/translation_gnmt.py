@@ -9,8 +9,6 @@ decoded by the other:
 The scores in its output are those of eq. 14, as fairseq prints them, in bits.  Formulas: seqstruct/bridge/decoding.py;
 8-bit inference: seqstruct/models/rnn_translation/eight_bit.py.  The source's wordpieces are served by SentencePiece
 (`--subwords sentencepiece` in `data-prep/`).
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -24,8 +22,6 @@ from seqstruct.bridge.decoding import TranslationGenerator
 
 @dataclass
 class GNMTTranslationConfig(TranslationConfig):
-    """Options of decoding."""
-
     length_alpha: float = field(
         default=0.2, metadata={"help": "exponent of the length normalisation, 0 or more; 0 for none"}
     )
@@ -50,12 +46,8 @@ class GNMTTranslationTask(TranslationTask):
     cfg: GNMTTranslationConfig
 
     def build_generator(
-        self,
-        models: Any,
-        args: Any,
-        seq_gen_cls: Any = None,
-        extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
-        prefix_allowed_tokens_fn: Any = None,
+        self, models: Any, args: Any, seq_gen_cls: Any = None, extra_gen_cls_kwargs: Optional[Dict[str, Any]] = None,
+        **options: Any,
     ) -> Any:
         """The generator; with --eight-bit, the models are quantised in place.
 
@@ -77,4 +69,4 @@ class GNMTTranslationTask(TranslationTask):
                 "pruning": self.cfg.beam_pruning,
                 "alignment": None if alignment is None else str(alignment),
             }
-        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
+        return super().build_generator(models, args, seq_gen_cls, extra_gen_cls_kwargs, **options)

@@ -9,8 +9,6 @@ The training of appendix A.2, in which a loss is the mean over formulas of the s
         --batch-size 20 --max-epoch 13 --update-epoch-batch-itr True --seed 1 --save-dir runs/formulas
     fairseq-generate data-bin/formulas --user-dir "$(seqstruct path)" --task tree_transduction \\
         --path runs/formulas/checkpoint_best.pt --beam 5 --max-len-a 1.4 --max-len-b 5
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -28,8 +26,6 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class TreeTransductionConfig(FairseqDataclass):
-    """Options of the task."""
-
     data: Optional[str] = field(
         default=None, metadata={"help": "folder made by `seqstruct prepare tree_transduction`"}
     )
@@ -47,7 +43,7 @@ class TreeTransductionTask(FolderTask):
     def __init__(self, cfg: TreeTransductionConfig):
         super().__init__(cfg)
         self.meta = read_meta(cfg.data)
-        self.source, self.target = (Dictionary.load(str(Path(cfg.data) / f"dict.{side}.txt")) for side in SIDES)
+        self.dictionary, self.target = (Dictionary.load(str(Path(cfg.data) / f"dict.{side}.txt")) for side in SIDES)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split: train, valid or test.
@@ -55,18 +51,10 @@ class TreeTransductionTask(FolderTask):
         Raises ValueError if a file is missing or altered, or, with file and line, a formula is not one.
         """
         found = read_split(self.cfg.data, split, self.meta)
-        sources = [self._encode(self.source, symbols, end=False) for symbols in found.prefix]
+        sources = [self._encode(self.dictionary, symbols, end=False) for symbols in found.prefix]
         targets = [self._encode(self.target, symbols, end=True) for symbols in found.infix]
-        self.datasets[split] = LanguagePairDataset(
-            sources,
-            [len(source) for source in sources],
-            self.source,
-            targets,
-            [len(target) for target in targets],
-            self.target,
-            left_pad_source=False,
-            left_pad_target=False,
-        )
+        sides = sources, list(map(len, sources)), self.dictionary, targets, list(map(len, targets)), self.target
+        self.datasets[split] = LanguagePairDataset(*sides, left_pad_source=False, left_pad_target=False)
 
     @staticmethod
     def _encode(dictionary: Dictionary, symbols: List[str], end: bool) -> Tensor:
@@ -75,17 +63,10 @@ class TreeTransductionTask(FolderTask):
         ).long()
 
     def max_positions(self) -> Tuple[int, int]:
-        """The longest source and target, in symbols."""
         return self.cfg.max_source_positions, self.cfg.max_target_positions
 
     @property
-    def source_dictionary(self) -> Dictionary:
-        """Symbols of the prefix form."""
-        return self.source
-
-    @property
     def target_dictionary(self) -> Dictionary:
-        """Symbols of the infix form."""
         return self.target
 
     def build_dataset_for_inference(
@@ -94,7 +75,7 @@ class TreeTransductionTask(FolderTask):
         """Formulas that fairseq-interactive reads, which end in EOS; it is taken off.  ValueError with constraints."""
         if constraints is not None:
             raise ValueError("constrained decoding is not offered for formulas")
-        sources = [tokens[tokens != self.source.eos()] for tokens in src_tokens]
+        sources = [tokens[tokens != self.dictionary.eos()] for tokens in src_tokens]
         return LanguagePairDataset(
-            sources, [len(source) for source in sources], self.source, tgt_dict=self.target, left_pad_source=False
+            sources, [len(source) for source in sources], self.dictionary, tgt_dict=self.target, left_pad_source=False
         )

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from fairseq.data import FairseqDataset
 
 from seqstruct.data.babi.stories import Question, read_questions
+from seqstruct.data.sized import SizedDataset
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,13 @@ def encode(
     Raises ValueError naming file (path) and line if an answer or another word is not in the vocabulary.
     """
     table: dict[tuple[str, ...], int] = {}
-    for question in questions:
-        if question.answer not in vocabulary:
-            raise ValueError(f"{path}: line {question.line}: the answer {question.answer!r} is not in the vocabulary")
-        for sentence in (*question.facts, question.question):
-            strange = next((word for word in sentence if word not in vocabulary), None)
-            if strange is not None:
-                raise ValueError(
-                    f"{path}: in or before line {question.line}: the word {strange!r} is not in the vocabulary"
-                )
+    for q in questions:
+        if q.answer not in vocabulary:
+            raise ValueError(f"{path}: line {q.line}: the answer {q.answer!r} is not in the vocabulary")
+        for sentence in (*q.facts, q.question):
+            for word in sentence:
+                if word not in vocabulary:
+                    raise ValueError(f"{path}: in or before line {q.line}: the word {word!r} is not in the vocabulary")
             table.setdefault(sentence, len(table))
     support = [[place if place >= 0 else -2 for place in q.support_from_newest(memory)] for q in questions]
     return EncodedQuestions(
@@ -69,11 +67,11 @@ def encode(
 
 
 def read_encoded(path: str | os.PathLike, vocabulary: Mapping[str, int], memory: int) -> EncodedQuestions:
-    """Read a file and encode it.  Raises ValueError as `read_questions` and `encode` do."""
+    """A file's questions.  Raises ValueError as `read_questions` and `encode` do."""
     return encode(read_questions(path), vocabulary, memory, path)
 
 
-class StackedQuestions(FairseqDataset):
+class StackedQuestions(SizedDataset):
     """Questions for models of S seeds at once.
 
     A batch takes as many questions for every seed; in training each seed has an order of its own, drawn for each epoch
@@ -85,8 +83,8 @@ class StackedQuestions(FairseqDataset):
         self.questions = questions
         self.seeds = tuple(seeds)
         self.shuffle = shuffle
+        self.sizes = np.ones(len(questions), dtype=np.int64)  # an example has a single answer
         self.sentences = torch.from_numpy(questions.sentences)
-        self.epoch = 1
         self.set_epoch(1)
 
     def set_epoch(self, epoch: int) -> None:
@@ -98,29 +96,9 @@ class StackedQuestions(FairseqDataset):
         else:
             self.order = np.tile(np.arange(count), (len(self.seeds), 1))
 
-    def __len__(self) -> int:
-        return len(self.questions)
-
     def __getitem__(self, index: int) -> int:
         """A place in the orders of all seeds."""
         return int(index)
-
-    def num_tokens(self, index: int) -> int:
-        """One: an example has a single answer."""
-        return 1
-
-    def size(self, index: int) -> int:
-        """One: an example has a single answer."""
-        return 1
-
-    def ordered_indices(self) -> np.ndarray:
-        """All places, in order."""
-        return np.arange(len(self))
-
-    @property
-    def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """Yes: a batch is a stretch of places, whatever stands there in this epoch."""
-        return True
 
     def collater(self, samples: Sequence[int]) -> dict[str, Any]:
         """A batch of B questions for each of S seeds.
@@ -135,14 +113,14 @@ class StackedQuestions(FairseqDataset):
         q = self.questions
         facts = q.facts[places]
         facts = facts[:, :, : int((facts >= 0).sum(2).max())]
-        arrays = {"facts": facts, "question": q.question[places]}
         return {
             "id": torch.from_numpy(places),
             "nsentences": len(samples),
             "ntokens": len(samples),
             "net_input": {
                 "sentences": self.sentences,
-                **{name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()},
+                "facts": torch.from_numpy(np.ascontiguousarray(facts)),
+                "question": torch.from_numpy(q.question[places]),
                 "epoch": self.epoch,
             },
             "target": torch.from_numpy(q.answer[places]),

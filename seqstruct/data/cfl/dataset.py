@@ -15,7 +15,7 @@ from seqstruct.data.sized import SizedDataset
 
 
 class CFLDataset(SizedDataset):
-    """Strings with their true log-probabilities; batches are stretches of strings that share a length.
+    """Strings with their true log-probabilities, in the folder's order; batches are stretches that share a length.
 
     strings: terminal ids of each string.  log_probability: log p(w | l) of each, nats, or None if unknown.
     valid_lengths: number of lengths that the distribution of the split chooses from.
@@ -40,10 +40,6 @@ class CFLDataset(SizedDataset):
     def __getitem__(self, index: int) -> tuple[int, Tensor]:
         """The number of a string and its dictionary ids."""
         return int(index), self.strings[index]
-
-    def ordered_indices(self) -> np.ndarray:
-        """The order of the folder, always: strings of one batch stand together."""
-        return np.arange(len(self))
 
     def batch_by_size(
         self,

@@ -16,6 +16,8 @@ import torch
 from fairseq.data import FairseqDataset, LanguagePairDataset
 from torch import Tensor
 
+from seqstruct.data.text.aligned import read_lines
+
 
 class Documents(NamedTuple):
     """Of each sentence, in the order of the text: the number of its document and its place there, both from 0."""
@@ -29,22 +31,19 @@ def read_documents(path: str | os.PathLike, sentences: int) -> Documents:
 
     Raises ValueError if it cannot be read, a line is no number of 1 or more, or they do not add up to `sentences`.
     """
-    counts = []
     try:
-        with open(path, encoding="utf-8") as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.strip().isdecimal() or int(line) < 1:
-                    raise ValueError(f"{path}, line {number}: expected a number of sentences, got {line.strip()!r}")
-                counts.append(int(line))
+        lines = list(read_lines(path))
     except OSError as error:
         raise ValueError(f"{path}: expected the number of sentences of each document, one a line: {error.strerror}") \
             from None
+    for number, line in enumerate(lines, 1):
+        if not line.strip().isdecimal() or int(line) < 1:
+            raise ValueError(f"{path}, line {number}: expected a number of sentences, got {line.strip()!r}")
+    counts = list(map(int, lines))
     if sum(counts) != sentences:
         raise ValueError(f"{path}: its documents have {sum(counts)} sentences, the text has {sentences}")
-    return Documents(
-        np.repeat(np.arange(len(counts)), counts),
-        np.concatenate([np.arange(count) for count in counts]) if counts else np.zeros(0, dtype=np.int64),
-    )
+    document = np.repeat(np.arange(len(counts)), counts)
+    return Documents(document, np.arange(sentences) - np.repeat(np.cumsum([0, *counts[:-1]])[: len(counts)], counts))
 
 
 class SentenceWindows(FairseqDataset):
