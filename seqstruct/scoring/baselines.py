@@ -63,7 +63,7 @@ class KneserNey:
         self._types = len(self._numbers) + 1
         numbers, keys = [np.zeros(len(tokens), dtype=np.int64)], []
         for _ in range(order):
-            found, number = np.unique(self._keys(numbers[-1], tokens), return_inverse=True)
+            found, number = np.unique(self._contexts(numbers[-1]) * self._types + tokens, return_inverse=True)
             numbers.append(number)
             keys.append(found)
         self._orders: list[_Grams] = []
@@ -115,9 +115,6 @@ class KneserNey:
         """The number of the shorter n-gram that ends before each token; nothing stands before the first."""
         return np.concatenate([number[:1] * 0, number[:-1]])
 
-    def _keys(self, number: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        return self._contexts(number) * self._types + tokens
-
 
 def _grams(keys: np.ndarray, counts: np.ndarray, types: int, contexts: int, discount: float | None) -> _Grams:
     once, twice = int((counts == 1).sum()), int((counts == 2).sum())
@@ -144,13 +141,9 @@ def most_frequent_accuracy(
         by_given.setdefault(given, Counter())[label] += 1
     if not overall or not test:
         raise ValueError(f"expected labels to train and to test on, got {overall.total()} and {len(test)}")
-    chosen = {given: _most_frequent(counts) for given, counts in by_given.items()}
-    majority = _most_frequent(overall)
+    majority, *chosen = (counts.most_common(1)[0][0] for counts in (overall, *by_given.values()))
+    chosen = dict(zip(by_given, chosen, strict=True))
     return 100.0 * sum(chosen.get(given, majority) == label for given, label in test) / len(test)
-
-
-def _most_frequent(counts: Counter[Hashable]) -> Hashable:
-    return counts.most_common(1)[0][0]
 
 
 def most_frequent_sequence(sequences: Iterable[Sequence[str]], longest: int = 1000) -> list[str]:

@@ -63,15 +63,8 @@ def kinds_of_change(
     graph = set(arcs)
     counts = {"changes": 0, "to_head": 0, "to_dependent": 0, "from_dependent": 0, "other": 0}
     for m, (old, new) in enumerate(zip(before, after, strict=True), 1):
-        if old == new:
-            continue
-        counts["changes"] += 1
-        if (new, m) in graph:
-            counts["to_head"] += 1
-        elif (m, new) in graph:
-            counts["to_dependent"] += 1
-        elif (m, old) in graph:
-            counts["from_dependent"] += 1
-        else:
-            counts["other"] += 1
+        if old != new:
+            arcs_of = {"to_head": (new, m), "to_dependent": (m, new), "from_dependent": (m, old)}
+            counts[next((kind for kind, arc in arcs_of.items() if arc in graph), "other")] += 1
+            counts["changes"] += 1
     return counts

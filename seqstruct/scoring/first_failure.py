@@ -9,16 +9,16 @@ set, for each depth of the test set and over its depths, for `seqstruct record`.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from statistics import fmean
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.data.files import write_json
 from seqstruct.data.text.aligned import read_lines
-from seqstruct.data.tree_transduction.folder import read_meta, read_split
+from seqstruct.data.tree_transduction.folder import Formulas, read_meta, read_split
 from seqstruct.scoring.hypotheses import read_generate
+from seqstruct.scoring.measurement import Measurement, write
 
 
 def share_before_failure(hypothesis: Sequence[str], reference: Sequence[str]) -> float:
@@ -33,41 +33,42 @@ def share_before_failure(hypothesis: Sequence[str], reference: Sequence[str]) ->
     return right / (len(reference) + 1)
 
 
-def shares_by_depth(data: Path, split: str, generated: Path) -> dict[int, list[float]]:
-    """The share of each formula of a split, by its depth.
-
-    generated: output of fairseq-generate.  Raises ValueError if a formula has no hypothesis there.
-    """
-    formulas = read_split(data, split, read_meta(data))
-    hypotheses = read_generate(read_lines(generated), str(generated), len(formulas.infix))
+def shares_by_depth(formulas: Formulas, hypotheses: Iterable[Sequence[str]]) -> dict[int, list[float]]:
+    """The share of each formula, in percent, by its depth."""
     found: dict[int, list[float]] = {}
     for depth, hypothesis, reference in zip(formulas.depths, hypotheses, formulas.infix, strict=True):
-        found.setdefault(depth, []).append(share_before_failure(hypothesis.split(), reference))
+        found.setdefault(depth, []).append(100 * share_before_failure(hypothesis, reference))
     return dict(sorted(found.items()))
 
 
-def lengths_to_failure(data: Path, folder: Path) -> list[dict[str, Any]]:
-    """What the command writes: metric, value and unit of each number, of the last one its points by depth too."""
-    shares = {split: shares_by_depth(data, split, folder / f"generate-{split}.txt") for split in ("valid", "test")}
-    validation = statistics.fmean(share for of_depth in shares["valid"].values() for share in of_depth)
-    means = {depth: 100 * statistics.fmean(of_depth) for depth, of_depth in shares["test"].items()}
-    values = {
-        "validation_length_to_failure": 100 * validation,
-        **{f"length_to_failure_depth_{depth}": value for depth, value in means.items()},
-        "length_to_failure": statistics.fmean(means.values()),
-    }
-    found: list[dict[str, Any]] = [{"metric": name, "value": value, "unit": "%"} for name, value in values.items()]
-    found[-1] |= {"axis": "depth", "points": sorted(means.items())}
+def lengths_to_failure(shares: Mapping[str, Mapping[int, Sequence[float]]]) -> list[Measurement]:
+    """The means of what `shares_by_depth` gives of valid and test."""
+    means = [(depth, fmean(of_depth)) for depth, of_depth in shares["test"].items()]
+    return [
+        Measurement("validation_length_to_failure", fmean(chain.from_iterable(shares["valid"].values())), "%"),
+        *(Measurement(f"length_to_failure_depth_{depth}", mean, "%") for depth, mean in means),
+        Measurement("length_to_failure", fmean(mean for _, mean in means), "%", "depth", means),
+    ]
+
+
+def generated_shares(data: Path, folder: Path) -> dict[str, dict[int, list[float]]]:
+    """Of what fairseq-generate wrote into a folder.  Raises ValueError if a formula has no hypothesis there."""
+    found = {}
+    for split in ("valid", "test"):
+        formulas, path = read_split(data, split, read_meta(data)), folder / f"generate-{split}.txt"
+        hypotheses = read_generate(read_lines(path), str(path), len(formulas.infix))
+        found[split] = shares_by_depth(formulas, map(str.split, hypotheses))
     return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
     parser = module_parser("seqstruct.scoring.first_failure", __doc__)
     parser.add_argument("data", metavar="DATA", type=Path)
     parser.add_argument("--results", required=True, metavar="FOLDER", type=Path)
     parser.add_argument("--out", required=True, metavar="FILE")
-    return run_module(parser, argv, lambda args: write_json(args.out, lengths_to_failure(args.data, args.results)))
+    return run_module(
+        parser, argv, lambda args: write(args.out, lengths_to_failure(generated_shares(args.data, args.results)))
+    )
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -111,16 +112,11 @@ def batches(lengths: Sequence[tuple[int, int]], max_tokens: int) -> list[list[in
 
     A pair that is longer than that is a batch of its own.
     """
-    found: list[list[int]] = []
-    widest = (0, 0)
-    for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        grown = max(widest[0], lengths[index][0]), max(widest[1], lengths[index][1])
-        if not found or (len(found[-1]) + 1) * max(grown) > max_tokens:
-            found.append([])
-            grown = lengths[index]
-        found[-1].append(index)
-        widest = grown
-    return found
+    from fairseq.data.data_utils import batch_by_size
+
+    order = np.array(sorted(range(len(lengths)), key=lambda i: lengths[i]), dtype=np.int64)
+    found = batch_by_size(order, lambda i: min(max(lengths[i]), max_tokens), max_tokens=max_tokens)
+    return [batch.tolist() for batch in found]
 
 
 def load_segmentation(path: str | os.PathLike) -> Callable[[str], str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from seqstruct.data.text.subwords import (
     BPE_MARKER,
@@ -43,12 +43,18 @@ def read_generate(lines: Iterable[str], name: str, expected: int) -> list[str]:
         found.setdefault(int(fields[0][2:]), fields[2])
     if not found:
         raise ValueError(f"{name}: no H- line: expected the output of fairseq-generate")
+    ordered = in_order(found, expected, name)
+    if len(found) > expected:
+        raise ValueError(f"{name}: sentence id {max(found)}, expected ids up to {expected - 1}, as in the references")
+    return ordered
+
+
+def in_order(found: Mapping[int, str], expected: int, name: str) -> list[str]:
+    """Hypotheses by id in the order of the ids 0 to expected - 1.  Raises ValueError if one is missing."""
     missing = [i for i in range(expected) if i not in found]
     if missing:
         shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
         raise ValueError(f"{name}: {len(missing)} of {expected} sentences have no hypothesis (ids {shown})")
-    if len(found) > expected:
-        raise ValueError(f"{name}: sentence id {max(found)}, expected ids up to {expected - 1}, as in the references")
     return [found[i] for i in range(expected)]
 
 

@@ -39,7 +39,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the tree and print it; the exit status comes back."""
     parser = module_parser("seqstruct.scoring.learned_tree", __doc__)
     parser.add_argument("data", metavar="DATA", type=Path, help="made by `seqstruct prepare snli`")
     parser.add_argument("checkpoint", metavar="CHECKPOINT")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import write_json
 
 
 class Measurement(NamedTuple):
@@ -32,7 +31,4 @@ class Measurement(NamedTuple):
 
 
 def write(path: str | Path, measurements: Sequence[Measurement]) -> None:
-    """Write measurements as JSON to a file that appears only when it is whole."""
-    with atomic_write(Path(path)) as stream:
-        json.dump([m._asdict() for m in measurements], stream, indent=1, allow_nan=False)
-        stream.write("\n")
+    write_json(path, [m._asdict() for m in measurements], allow_nan=False)

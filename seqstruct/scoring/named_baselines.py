@@ -38,7 +38,7 @@ from seqstruct.scoring.baselines import (
     random_choice,
 )
 from seqstruct.scoring.dependency import f1, share
-from seqstruct.scoring.first_failure import share_before_failure
+from seqstruct.scoring.first_failure import lengths_to_failure, shares_by_depth
 from seqstruct.scoring.measurement import Measurement
 
 END = "</s>"
@@ -209,17 +209,11 @@ def _constant(folder: Path, name: str) -> list[Measurement]:
     """Mean share of the target before the first failure, in percent: of the test set for each depth and over depths."""
     meta = formulas.read_meta(folder)
     constant = most_frequent_sequence(formulas.read_split(folder, "train", meta).infix)
-    shares: dict[str, dict[int, list[float]]] = {split: {} for split in VALIDATED}
-    for split, by_depth in shares.items():
-        for prefix, infix, depth in zip(*formulas.read_split(folder, split, meta), strict=True):
-            own = constant if name == "constant" else prefix
-            by_depth.setdefault(depth, []).append(100.0 * share_before_failure(own, infix))
-    means = sorted((depth, fmean(values)) for depth, values in shares["test"].items())
-    return [
-        Measurement("validation_length_to_failure", fmean(chain.from_iterable(shares["valid"].values())), "%"),
-        *(Measurement(f"length_to_failure_depth_{depth}", mean, "%") for depth, mean in means),
-        Measurement("length_to_failure", fmean(mean for _, mean in means), "%", "depth", means),
-    ]
+    splits = {split: formulas.read_split(folder, split, meta) for split in VALIDATED}
+    return lengths_to_failure({
+        split: shares_by_depth(found, [constant] * len(found.infix) if name == "constant" else found.prefix)
+        for split, found in splits.items()
+    })
 
 
 def _neighbours(folder: Path, name: str, *, splits: Mapping[str, str] = VALIDATED) -> list[Measurement]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 from seqstruct.scoring.forced import EncodedPair, ForcedScorer
+from seqstruct.scoring.hypotheses import in_order
 
 WINDOW = 5000  # hypotheses held at a time
 
@@ -38,19 +41,15 @@ def read_moses(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
 
     name: what to call the list in an error.  Raises ValueError, with the line, if one is malformed.
     """
-    current: Rescorable | None = None
-    for number, line in enumerate(lines, 1):
-        fields = [part.strip() for part in line.split("|||")]
-        if len(fields) < 4 or not fields[0].isdecimal():
-            raise ValueError(f"{name}: line {number}: expected id ||| hypothesis ||| features ||| score")
-        hypothesis = Hypothesis(number, fields[1], fields[2], _number(fields[3], name, number))
-        if current is None or int(fields[0]) != current.id:
-            if current is not None:
-                yield current
-            current = Rescorable(int(fields[0]), None, [])
-        current.hypotheses.append(hypothesis)
-    if current is not None:
-        yield current
+    def hypotheses() -> Iterator[tuple[int, Hypothesis]]:
+        for number, line in enumerate(lines, 1):
+            fields = [part.strip() for part in line.split("|||")]
+            if len(fields) < 4 or not fields[0].isdecimal():
+                raise ValueError(f"{name}: line {number}: expected id ||| hypothesis ||| features ||| score")
+            yield int(fields[0]), Hypothesis(number, fields[1], fields[2], _number(fields[3], name, number))
+
+    for identity, found in groupby(hypotheses(), key=itemgetter(0)):
+        yield Rescorable(identity, None, [hypothesis for _, hypothesis in found])
 
 
 def read_generate(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
@@ -160,9 +159,4 @@ def write(
             keep(f"{sentence.id} ||| {hypothesis.text} ||| {hypothesis.features} ||| {hypothesis.score:.6g}\n")
     if not best:
         raise ValueError(f"{name}: no hypotheses: expected an n-best list")
-    count = max(best) + 1 if expected is None else expected
-    missing = [i for i in range(count) if i not in best]
-    if missing:
-        shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise ValueError(f"{name}: {len(missing)} of {count} sentences have no hypothesis (ids {shown})")
-    return [best[i] for i in range(count)]
+    return in_order(best, max(best) + 1 if expected is None else expected, name)

@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from seqstruct.data.text.aligned import UNPACKING_ERRORS
 from seqstruct.scoring.forced import EncodedPair, ForcedScorer, TooLong
@@ -127,38 +127,15 @@ def _finished(held: list[tuple[bytes, list[str] | None]], scores: list[float], s
         yield "|||".join(fields).encode() + b"\n"
 
 
-class PhraseTable:
-    """The lines of a file, plain or .gz, as bytes; `position` of `size` bytes have been read from the disk."""
-
-    def __init__(self, path: str | os.PathLike):
-        """Raises OSError if it cannot be read."""
-        self.path = os.fspath(path)
-        self.raw = open(path, "rb")  # noqa: SIM115  closed by __exit__
-        self.size = os.fstat(self.raw.fileno()).st_size
-
-    def __enter__(self) -> PhraseTable:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.raw.close()
-
-    @property
-    def position(self) -> int:
-        """Bytes read from the disk so far."""
-        return self.raw.tell()
-
-    def __iter__(self) -> Iterator[bytes]:
-        """Raises ValueError with the line's number if a compressed file is truncated."""
-        number = 0
-        try:
-            stream = gzip.GzipFile(fileobj=self.raw) if self.path.endswith(".gz") else self.raw
-            for line in io.BufferedReader(stream) if stream is not self.raw else stream:
-                yield line
-                number += 1
-        except UNPACKING_ERRORS as error:
-            raise ValueError(
-                f"{self.path}: the compressed file is truncated or altered after line {number}: {error}"
-            ) from None
+def table_lines(path: str, raw: BinaryIO) -> Iterator[bytes]:
+    """The lines of an open file, plain or .gz.  Raises ValueError with the line's number if it is truncated."""
+    number = 0
+    try:
+        for line in io.BufferedReader(gzip.GzipFile(fileobj=raw)) if path.endswith(".gz") else raw:
+            yield line
+            number += 1
+    except UNPACKING_ERRORS as error:
+        raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
 
 
 def score_table(
@@ -182,20 +159,21 @@ def score_table(
     if os.path.exists(out) and os.path.samefile(path, out):
         raise ValueError(f"{out}: expected another file than the table that is read")
     identity = {**identity, "table": fingerprint(path), "scale": scale, "keep": keep}
-    with PhraseTable(path) as table, ResumableFile(out, identity) as file:
-        lines, report = iter(table), Report(**file.state or {})
+    with open(path, "rb") as raw, ResumableFile(out, identity) as file:
+        size = os.fstat(raw.fileno()).st_size
+        lines, report = table_lines(os.fspath(path), raw), Report(**file.state or {})
         if report.lines:
             say(f"line {report.lines + 1}: going on where an earlier run was interrupted")
         for _ in range(report.lines):
             next(lines, None)
-        before, start = report.scored, time.monotonic()
-        told = start
+        before = report.scored
+        told = start = time.monotonic()
         for block in score_blocks(lines, scorer, say, report, scale, keep, window):
             file.append(block, asdict(report))
             now = time.monotonic()
             if now > told + 5:
                 told = now
-                progress(table.position, table.size, f"{(report.scored - before) / (now - start):.0f} pairs/s")
+                progress(raw.tell(), size, f"{(report.scored - before) / (now - start):.0f} pairs/s")
         if report.lines and not report.scored:
             raise ValueError(f"{path}: none of {report.lines} lines could be scored")
     return report

@@ -129,19 +129,13 @@ def score(
 
 
 def score_by_length(
-    hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
-    lengths: Sequence[int],
-    edges: Sequence[int],
-    metrics: Sequence[str] = DEFAULT_METRICS,
-    lowercase: bool = False,
-    tokenize: str = "13a",
-    language: str | None = None,
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], lengths: Sequence[int], edges: Sequence[int],
+    *settings: Any, **named: Any,
 ) -> list[LengthGroup]:
     """Score sentences in groups by length, as in the figures of Bahdanau et al. (2015) and Luong et al. (2015).
 
     lengths: of each sentence in words, of whichever side.  edges: the greatest length of each group but the last, 1 or
-    more and ascending; a last group holds all longer sentences.  The rest as for `score`, which is called once a group.
+    more and ascending; a last group holds all longer sentences.  settings, named: of `score`, called once a group.
     Raises ValueError as `score` does, and for other edges or as many lengths as there are not sentences.
     """
     _check(hypotheses, references, "hypotheses")
@@ -152,9 +146,8 @@ def score_by_length(
     groups = []
     for low, high in zip([0, *[edge + 1 for edge in edges]], [*edges, None], strict=True):
         chosen = [i for i, n in enumerate(lengths) if low <= n and (high is None or n <= high)]
-        found = score([hypotheses[i] for i in chosen], [[r[i] for i in chosen] for r in references], metrics,
-                      lowercase, tokenize, language) if chosen else []
-        groups.append(LengthGroup(low, high, len(chosen), found))
+        parts = [hypotheses[i] for i in chosen], [[r[i] for i in chosen] for r in references]
+        groups.append(LengthGroup(low, high, len(chosen), score(*parts, *settings, **named) if chosen else []))
     return groups
 
 
