@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
-from seqstruct.data.files import sha256, verify, write_text
+from seqstruct.data.files import sha256, undamaged, verify, write_text
 from seqstruct.data.text.aligned import read_checksums
 
 SUMS = "SHA256SUMS"
@@ -49,7 +49,6 @@ class Remote:
 
     @property
     def file(self) -> str:
-        """The name on disk."""
         return self.name or self.address.rsplit("/", 1)[-1]
 
 
@@ -203,7 +202,7 @@ def unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path
     """
     found: dict[str, Path] = {}
     into.mkdir(parents=True)
-    try:
+    with undamaged(archive, *DAMAGE):
         for member, opened in members(archive):
             key = _key(PurePosixPath(member), keys)
             if key is not None and key not in found:
@@ -213,8 +212,6 @@ def unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path
                 found[key] = path
                 if len(found) == len(set(keys.values())):
                     break
-    except DAMAGE as error:
-        raise ValueError(f"{archive}: truncated or altered: {error}") from None
     return found
 
 

@@ -10,40 +10,32 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.data.files import new_folder
+from seqstruct.data.files import new_folder, write_text
 
 SPECIAL = 4  # entries that the file does not name
 
 
-def fill(path: Path, entries: int) -> None:
-    """Add words to a dictionary file up to a number of entries, special symbols counted.
-
-    Raises ValueError if there are more already.
-    """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    missing = entries - SPECIAL - len(lines)
-    if missing < 0:
-        raise ValueError(f"{path}: expected at most {entries} entries, found {entries - missing}")
-    lines += [f"madeupword{number} 0" for number in range(missing)]
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-
-
 def copy_filled(source: str | os.PathLike, entries: int, out: str | os.PathLike) -> None:
-    """Copy a folder that fairseq-preprocess made, and fill up its dict*.txt.  Raises ValueError if it has none."""
+    """Copy a folder of fairseq-preprocess and fill up its dict*.txt to a number of entries, special symbols counted.
+
+    Raises ValueError if it has none, or one has more entries already.
+    """
     with new_folder(out) as folder:
         shutil.copytree(source, folder, dirs_exist_ok=True)
         dictionaries = list(folder.glob("dict*.txt"))
         if not dictionaries:
             raise ValueError(f"{source}: expected dict.txt or dict.LANGUAGE.txt, found none")
         for path in dictionaries:
-            fill(path, entries)
+            lines = path.read_text(encoding="utf-8").splitlines()
+            missing = entries - SPECIAL - len(lines)
+            if missing < 0:
+                raise ValueError(f"{path}: expected at most {entries} entries, found {entries - missing}")
+            write_text(path, [*lines, *(f"madeupword{number} 0" for number in range(missing))])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
     parser = module_parser("seqstruct.data.fill_dictionary", __doc__)
     parser.add_argument("folder", metavar="FOLDER", help="made by fairseq-preprocess")
     parser.add_argument("--entries", type=int, required=True, metavar="N", help="of each dictionary, special ones too")

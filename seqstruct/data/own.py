@@ -37,8 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser, metavar: str | None, said: st
     parser.add_argument("--licence", default="not stated", help="of the data, for meta.json (default: %(default)s)")
 
 
+def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
+    """The same for aligned files, and their languages."""
+    add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
+    for option, side in (("--src", "source"), ("--trg", "target")):
+        parser.add_argument(option, required=True, metavar="LANGUAGE", help=f"{side} language, two letters")
+
+
 def add_word_arguments(parser: argparse.ArgumentParser) -> None:
-    """How a text becomes words."""
     parser.add_argument("--language", metavar="XX", help="cut text into Moses tokens of this language, two letters "
                         "(default: words stand apart already)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase all words")
@@ -46,26 +52,23 @@ def add_word_arguments(parser: argparse.ArgumentParser) -> None:
 
 def cutter(args: argparse.Namespace) -> Callable[[str], list[str]]:
     """From a text to its words, as `add_word_arguments` says."""
-    if args.language is None:
-        return lambda line: (line.lower() if args.lowercase else line).split()
-    from seqstruct.data.text.subwords import moses_tokenizer
+    tokenize = str
+    if args.language is not None:
+        from seqstruct.data.text.subwords import moses_tokenizer
 
-    tokenize = moses_tokenizer(args.language)
+        tokenize = moses_tokenizer(args.language)
     return lambda line: tokenize(line.lower() if args.lowercase else line).split()
 
 
-def missing(args: argparse.Namespace) -> list[str]:
-    """The splits for which no file is given.  Raises ValueError if their shares leave nothing to train on."""
-    found = [split for split in SPLITS[1:] if getattr(args, split) is None]
-    shares = [getattr(args, f"{split}_share") for split in found]
+def given_and_missing(args: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """What is given by split, and the splits for which no file is.
+
+    Raises ValueError if the shares of those leave nothing to train on.
+    """
+    lacking = [split for split in SPLITS[1:] if getattr(args, split) is None]
+    shares = [getattr(args, f"{split}_share") for split in lacking]
     if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
         raise ValueError(f"shares: expected more than 0 each and less than 1 together, got {shares}")
-    return found
-
-
-def given_and_missing(args: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """What is given by split, and the splits that are `missing`."""
-    lacking = missing(args)
     return {split: getattr(args, split) for split in SPLITS if split not in lacking}, lacking
 
 
@@ -115,14 +118,12 @@ def pair_prefixes(args: argparse.Namespace, scratch: Path) -> dict[str, Path]:
 
 
 def describe_pairs(args: argparse.Namespace, folder: Path, counts: Mapping[str, int]) -> None:
-    """meta.json of a folder of aligned files of one's own."""
     given, lacking = given_and_missing(args)
     files = [find_text(prefix, language) for prefix in given.values() for language in (args.src, args.trg)]
     write_meta(folder, description(args, files, lacking), counts)
 
 
 def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], drawn: Sequence[str]) -> dict[str, Any]:
-    """What meta.json says of data of one's own."""
     return {
         "corpus": args.name or Path(args.out).resolve().name,
         "licence": args.licence,

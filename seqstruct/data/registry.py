@@ -33,14 +33,9 @@ class Entry:
     made_up: str = ""
 
     def load(self) -> ModuleType:
-        """The module that makes the corpus, imported."""
         return import_module(f"seqstruct.data.{self.module}")
 
     def write_made_up(self, folder: Path) -> None:
-        """Write made-up raw files into a folder.  Raises ValueError if there is no function for it."""
-        if not self.made_up:
-            having = ", ".join(entry.name for entry in ENTRIES if entry.made_up)
-            raise ValueError(f"{self.name} has no made-up files; those that have are {having}")
         folder.mkdir(parents=True, exist_ok=True)
         module, _, function = self.made_up.partition(".")
         getattr(import_module(f"seqstruct.data.made_up.{module}"), function)(folder)
@@ -50,17 +45,17 @@ CLASSIFY, TRANSLATE, LM, STREAM = "text_classification", "translation", "languag
 ENTRIES = (
     Entry("aan", "corpora.lra", "pairs of papers byte by byte: does one cite the other?",
           "ACL Anthology Network: for research", CLASSIFY, "documents.aan"),
-    Entry("amazon", "text_classification.prepare", "reviews of electronics, with or against", "for research", CLASSIFY,
+    Entry("amazon", "text_classification.folder", "reviews of electronics, with or against", "for research", CLASSIFY,
           "sentences.amazon"),
     Entry("aspec", "corpora.aspec", "ASPEC-JE, scientific abstracts, Japanese to English", "JST, by application",
           TRANSLATE, "translation.aspec"),
-    Entry("babi", "babi.prepare", "one task of bAbI, stories held out for validation", "CC BY 3.0", "babi_qa",
-          "questions.babi"),
+    Entry("babi", "babi.folder", "one task of bAbI, stories held out for validation", "CC BY 3.0", "babi_qa",
+          "sentences.babi"),
     Entry("brown", "corpora.language_modeling", "the Brown corpus, words in lower case", "non-commercial use", LM,
           "text.brown"),
     Entry("cfl", "cfl.prepare", "strings of a context-free language with true log-probabilities", GENERATED,
           "cfl_language_modeling"),
-    Entry("cr", "text_classification.prepare", "reviews of customers, with or against", "for research", CLASSIFY,
+    Entry("cr", "text_classification.folder", "reviews of customers, with or against", "for research", CLASSIFY,
           "sentences.cr"),
     Entry("enwik8", "corpora.byte_streams", "Wikipedia's XML of 2006, byte by byte", "CC BY-SA", STREAM, "text.enwik8"),
     Entry("europarl", "corpora.europarl", "German-English of Europarl v7 and news, as in Stack Attention",
@@ -68,7 +63,7 @@ ENTRIES = (
     Entry("glue", "corpora.glue", "a task of GLUE in RoBERTa's encoding", "for research", "sentence_prediction",
           "sentences.glue"),
     Entry("imagenet64", "corpora.byte_streams", "downsampled ImageNet, byte by byte", "ImageNet's terms, by account",
-          STREAM, "images.imagenet64"),
+          STREAM, "documents.imagenet64"),
     Entry("imdb", "corpora.lra", "reviews of films byte by byte", "for research", CLASSIFY, "documents.imdb"),
     Entry("iwslt14", "corpora.iwslt", "talks of TED, German-English", "CC BY-NC-ND", TRANSLATE,
           "translation.iwslt14"),
@@ -78,7 +73,7 @@ ENTRIES = (
           "translation.iwslt15"),
     Entry("kftt", "corpora.kftt", "articles on Kyoto, Japanese-English", "CC BY-SA 3.0", TRANSLATE,
           "translation.kftt"),
-    Entry("listops", "listops.prepare", "ListOps by its own generator", GENERATED, CLASSIFY),
+    Entry("listops", "listops.folder", "ListOps by its own generator", GENERATED, CLASSIFY),
     Entry("masked-lm", "corpora.masked_sentences", "Brown and SST in one encoding, to pretrain on and to fine-tune",
           "non-commercial use", "masked_lm", "sentences.masked_lm"),
     Entry("multi30k", "corpora.multi30k", "captions of pictures in German, English and French", "for research",
@@ -95,13 +90,13 @@ ENTRIES = (
           "span_language_modeling", "trees.ptb_trees"),
     Entry("sdp2015", "corpora.sdp2015", "semantic graphs of SDP 2015 and trees of the Penn Treebank, split", LDC,
           "joint_parsing", "graphs.sdp2015"),
-    Entry("snli", "nli.prepare", "pairs of sentences, SNLI or RTE, with word vectors and parses", "CC BY-SA 4.0", "nli",
+    Entry("snli", "nli.folder", "pairs of sentences, SNLI or RTE, with word vectors and parses", "CC BY-SA 4.0", "nli",
           "inference.snli"),
-    Entry("sst", "text_classification.prepare", "Stanford sentiment treebank, whole sentences", "for research",
+    Entry("sst", "text_classification.folder", "Stanford sentiment treebank, whole sentences", "for research",
           CLASSIFY, "sentences.sst"),
-    Entry("subj", "text_classification.prepare", "subjective and objective sentences", "for research", CLASSIFY,
+    Entry("subj", "text_classification.folder", "subjective and objective sentences", "for research", CLASSIFY,
           "sentences.subj"),
-    Entry("tree-transduction", "tree_transduction.prepare", "formulas in prefix notation, to be rewritten in infix",
+    Entry("tree-transduction", "tree_transduction.folder", "formulas in prefix notation, to be rewritten in infix",
           GENERATED, "tree_transduction"),
     Entry("ud-english", "parsing.stand_ins", "trees, graphs and classes of English, free", "CC BY-NC-SA, CC BY-SA",
           "joint_parsing", "graphs.ud_english"),
@@ -116,7 +111,7 @@ ENTRIES = (
     Entry("question-answering", "babi.own", "stories with questions of your own, in bAbI's format", OWN, "babi_qa"),
     Entry("language-model", "corpora.plain_text", "plain text of your own", OWN, LM),
     Entry("word-pairs", "text.word_pairs", "two aligned files of your own, in words or characters", OWN, TRANSLATE),
-    Entry("parsing", "parsing.prepare", "trees and graphs of your own, CoNLL-U or SDP, and classified sentences", OWN,
+    Entry("parsing", "parsing.folder", "trees and graphs of your own, CoNLL-U or SDP, and classified sentences", OWN,
           "joint_parsing"),
 )  # fmt: skip
 

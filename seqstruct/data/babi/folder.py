@@ -1,24 +1,29 @@
-"""One bAbI task as a folder for the task `babi_qa`: train.txt, valid.txt, test.txt and vocabulary.txt.
+"""One task of bAbI v1.2 (Weston et al. 2015), English, 1,000 questions to train and 1,000 to test.
 
-A tenth of the official training stories is held out for validation: whole stories, drawn at random.  The
-vocabulary is that of all three files, as is usual for bAbI: an answer that only the test set has can then be counted as
-wrong instead of being refused.
+The folder, for the task `babi_qa`, holds train.txt, valid.txt, test.txt and vocabulary.txt.  Whole stories with a tenth
+of the training questions are held out for validation, drawn at random.  The vocabulary is that of all three files, as
+is usual for bAbI: an answer that only the test set has can then be counted as wrong instead of being refused.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from seqstruct.data.babi.stories import Question, find_task, read_questions, vocabulary_of
+from seqstruct.data.babi.stories import Question, file_name, find_task, read_questions, vocabulary_of
+from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text.aligned import read_lines
 
 VOCABULARY = "vocabulary.txt"
+ARCHIVE = Remote("https://dl.fbaipublicfiles.com/babi/tasks_1-20_v1-2.tar.gz", name="babi.tar.gz")
+MANUAL = "the archive is tasks_1-20_v1-2.tar.gz; name its folder, or that of its files, by --from"
 SHA256 = {  # of a task's training file and its test file after it
     1: "a61c1c2aff10e63b9652104183df329baf64ffa0ea5375879fba7157b53163ed",
     2: "3401632456ffbec0f21bb10d30a7b0d2b0cba395ab5ee265782ffe204b5aace3",
@@ -44,7 +49,6 @@ SHA256 = {  # of a task's training file and its test file after it
 
 
 def read_stories(path: str | os.PathLike) -> list[list[str]]:
-    """The lines of each story of a file."""
     stories: list[list[str]] = []
     for line in read_lines(path):
         if line.startswith("1 "):
@@ -74,12 +78,7 @@ def split_stories(path: str | os.PathLike, fraction: float, seed: int) -> tuple[
 
 
 def write_folder(
-    source: str | os.PathLike,
-    task: int,
-    out: str | os.PathLike,
-    *,
-    split_seed: int = 1,
-    checked: bool = False,
+    source: str | os.PathLike, task: int, out: str | os.PathLike, *, split_seed: int = 1, checked: bool = False
 ) -> dict[str, int]:
     """Write a task's folder from the official files in `source`; the numbers of questions by split come back.
 
@@ -102,6 +101,22 @@ def write_folder(
 
 def write_splits(folder: Path, splits: Mapping[str, Sequence[str]], questions: Iterable[Question]) -> None:
     """SPLIT.txt and the vocabulary of all questions."""
-    for name, lines in {**{f"{split}.txt": lines for split, lines in splits.items()},
-                        VOCABULARY: vocabulary_of(questions)}.items():  # fmt: skip
-        write_text(folder / name, lines)
+    for split, lines in splits.items():
+        write_text(folder / f"{split}.txt", lines)
+    write_text(folder / VOCABULARY, vocabulary_of(questions))
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("--task", type=int, required=True, metavar="N", help="1 to 20")
+    parser.add_argument("--split-seed", type=int, default=1, metavar="N", help="draws validation stories (default: 1)")
+
+
+def run(args: argparse.Namespace) -> None:
+    names = [file_name(args.task, split) for split in ("train", "test")]
+    raw = raw_folder(args, [ARCHIVE], MANUAL)
+    with TemporaryDirectory() as scratch:
+        if not all((raw / name).is_file() for name in names):
+            # the archive has four versions of each file, "en" being the English one of 1,000 questions
+            raw = collect(raw, {name: [f"en/{name}"] for name in names}, scratch, MANUAL)[names[0]].parent
+        counts = write_folder(raw, args.task, args.out, split_seed=args.split_seed, checked=not args.unchecked)
+    print(f"task {args.task}: " + ", ".join(f"{count} {split} questions" for split, count in counts.items()))

@@ -13,26 +13,23 @@ from __future__ import annotations
 import argparse
 
 from seqstruct.data import own
+from seqstruct.data.babi.folder import read_stories, write_splits
+from seqstruct.data.babi.stories import read_questions
 from seqstruct.data.files import new_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of stories."""
     own.add_arguments(parser, "FILE", "stories with questions")
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.babi.folder import read_stories, write_splits
-    from seqstruct.data.babi.stories import read_questions
-
     given, drawn = own.given_and_missing(args)
     questions = [question for path in given.values() for question in read_questions(path)]
     dealt = own.deal({split: read_stories(path) for split, path in given.items()}, args)
     splits = {split: [line for story in stories for line in story] for split, stories in dealt.items()}
     counts = {split: sum("\t" in line for line in lines) for split, lines in splits.items()}
-    for split, count in counts.items():
-        if not count:
-            raise ValueError(f"{split}: no question in {len(dealt[split])} stories")
+    if empty := [split for split, count in counts.items() if not count]:
+        raise ValueError(f"{empty[0]}: no question in {len(dealt[empty[0]])} stories")
     with new_folder(args.out) as folder:
         write_splits(folder, splits, questions)
         own.write_meta(folder, own.description(args, list(given.values()), drawn), counts)

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seqstruct.data.files import existing
 from seqstruct.data.text.aligned import read_lines
 
 TASKS = {
@@ -102,9 +103,7 @@ def read_questions(path: str | os.PathLike) -> list[Question]:
         strange = [n for n in support if n not in numbers]
         if strange:
             raise ValueError(f"{path}: line {line}: supporting fact {strange[0]} is no fact before the question")
-        questions.append(
-            Question(tuple(facts), tuple(numbers), words_of(sentence), answer, support, story, line)
-        )
+        questions.append(Question(tuple(facts), tuple(numbers), words_of(sentence), answer, support, story, line))
     if not questions:
         raise ValueError(f"{path}: expected questions, found none")
     return questions
@@ -133,9 +132,11 @@ def find_task(folder: str | os.PathLike, task: int, split: str) -> Path:
 
     Raises ValueError if the number is no task, or naming the file that is missing.
     """
+    return existing(Path(folder) / file_name(task, split))
+
+
+def file_name(task: int, split: str) -> str:
+    """As `find_task` finds it.  Raises ValueError if the number is no task."""
     if task not in TASKS:
         raise ValueError(f"expected a task from 1 to {len(TASKS)}, got {task}")
-    path = Path(folder) / f"qa{task}_{TASKS[task]}_{split}.txt"
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
-    return path
+    return f"qa{task}_{TASKS[task]}_{split}.txt"

@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqstruct.data.arguments import at_least
 from seqstruct.data.cfl.chart import log_probabilities
 from seqstruct.data.cfl.languages import Language, get_language
 from seqstruct.data.cfl.sampler import sample_strings
 from seqstruct.data.checked import SPLITS, check_file, check_split, write_meta
 from seqstruct.data.checked import read_meta as read_checked
-from seqstruct.data.files import new_folder
+from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text.aligned import read_lines
 
 DICTIONARY = "dict.txt"
@@ -64,10 +65,7 @@ def write_folder(request: StringsRequest, folder: str | os.PathLike) -> dict[str
     The folder appears when it is complete.  Raises ValueError on a request that cannot be met, or if the folder
     exists and is not empty.
     """
-    for name in ("train", "valid", "test_per_length", "batch", "seed", "test_seed"):
-        least = 0 if name.endswith("seed") else 1
-        if getattr(request, name) < least:
-            raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(request, name)}")
+    at_least(request, command=True, train=1, valid=1, test_per_length=1, batch=1, seed=0, test_seed=0)
     language = get_language(request.language, request.grammar)
     lengths = language.valid_lengths(*request.lengths)
     test_lengths = language.valid_lengths(*request.test_lengths)
@@ -86,16 +84,13 @@ def write_folder(request: StringsRequest, folder: str | os.PathLike) -> dict[str
 
 def _write_split(folder: Path, split: str, language: Language, strings: list[np.ndarray]) -> None:
     names = language.terminals
-    lines = [" ".join(names[i] for i in string) + "\n" for string in strings]
-    (folder / f"{split}.txt").write_text("".join(lines), encoding="utf-8")
+    write_text(folder / f"{split}.txt", (" ".join(names[i] for i in string) for string in strings))
     if split == "train":
         counts = Counter(np.concatenate(strings).tolist())
-        text = "".join(f"{name} {counts[i]}\n" for i, name in enumerate(names))
-        (folder / DICTIONARY).write_text(text, encoding="utf-8")
+        write_text(folder / DICTIONARY, (f"{name} {counts[i]}" for i, name in enumerate(names)))
     else:
         values = log_probabilities(language, strings)
-        text = "".join(f"{value:.17g}\n" for value in values)
-        (folder / f"{split}.log_probability").write_text(text, encoding="utf-8")
+        write_text(folder / f"{split}.log_probability", (f"{value:.17g}" for value in values))
 
 
 def read_meta(folder: str | os.PathLike) -> dict[str, Any]:

@@ -173,9 +173,8 @@ def _binarised(
 
 
 def _reachable(start: str, rules: Iterable[tuple[str, tuple[str, ...]]]) -> set[str]:
-    found = {start}
-    while True:
-        more = {symbol for left, right in rules if left in found for symbol in right} - found
-        if not more:
-            return found
+    found, more = set(), {start}
+    while more:
         found |= more
+        more = {symbol for left, right in rules if left in found for symbol in right} - found
+    return found

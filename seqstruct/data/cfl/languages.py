@@ -7,7 +7,7 @@ string among the strings of its length l, summed over all its derivations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -27,70 +27,38 @@ def _grammar(terminals: str, start: str, *rules: tuple[str, str, float]) -> Gram
     return Grammar(tuple(terminals), start, tuple(Rule(left, tuple(right.split()), w) for left, right, w in rules))
 
 
-def _marked_reversal() -> Grammar:
-    """w # w reversed; w has mean length 60."""
-    go = _continue(60)
-    return _grammar("01#", "S", ("S", "0 S 0", go / 2), ("S", "1 S 1", go / 2), ("S", "#", 1 - go))
-
-
-def _unmarked_reversal() -> Grammar:
-    """w w reversed; w has mean length 60."""
-    go = _continue(60)
-    return _grammar("01", "S", ("S", "0 S 0", go / 2), ("S", "1 S 1", go / 2), ("S", "", 1 - go))
-
-
-def _padded_reversal() -> Grammar:
-    """w, one symbol repeated, w reversed; w has mean length 60, the padding 30."""
-    go, pad = _continue(60), _continue(30)
-    rules = []
-    for a in "01":
-        rules += [("S", f"{a} S {a}", go / 2), ("S", f"T{a}", (1 - go) / 2)]
-        rules += [(f"T{a}", f"{a} T{a}", pad), (f"T{a}", "", 1 - pad)]
-    return _grammar("01", "S", *rules)
-
-
-def _dyck() -> Grammar:
-    """Balanced brackets of two kinds; on average one split a level, and depth 40."""
-    split, nest = _continue(1), _continue(39)
-    rules = [("S", "S T", split), ("S", "T", 1 - split)]
-    for a, b in ("()", "[]"):
-        rules += [("T", f"{a} S {b}", nest / 2), ("T", f"{a} {b}", (1 - nest) / 2)]
-    return _grammar("()[]", "S", *rules)
-
-
-def _hardest_cfl() -> Grammar:
-    """Greibach's hardest context-free language, over Dyck strings of two kinds of bracket."""
-    comma, short, long, semicolon, split, nest = _continue(0.5), _continue(0.5), _continue(1), 0.25, 0.6, 0.75
-    rules = [
-        ("S'", "R $ Q S L ;", 1.0),
-        ("L", "L' , U", 1.0),
-        ("L'", ", V L'", comma),
-        ("L'", "", 1 - comma),
-        ("R", "U , R'", 1.0),
-        ("R'", "R' V ,", comma),
-        ("R'", "", 1 - comma),
-        ("U", "W U", short),
-        ("U", "", 1 - short),
-        ("V", "W V", long),
-        ("V", "W", 1 - long),
+_PAIRS = ("()", "[]")
+_GO, _PAD, _SPLIT, _NEST = _continue(60), _continue(30), _continue(1), _continue(39)
+_COMMA, _SHORT, _LONG, _SEMICOLON = _continue(0.5), _continue(0.5), _continue(1), 0.25
+_W = ("S", "0 S 0", _GO / 2), ("S", "1 S 1", _GO / 2)  # w and w reversed; w has mean length 60
+_GRAMMARS = {
+    "marked-reversal": _grammar("01#", "S", *_W, ("S", "#", 1 - _GO)),
+    "unmarked-reversal": _grammar("01", "S", *_W, ("S", "", 1 - _GO)),
+    # one symbol repeated in the middle, mean length 30
+    "padded-reversal": _grammar(
+        "01", "S", *(rule for a in "01" for rule in (
+            ("S", f"{a} S {a}", _GO / 2), ("S", f"T{a}", (1 - _GO) / 2),
+            (f"T{a}", f"{a} T{a}", _PAD), (f"T{a}", "", 1 - _PAD),
+        )),
+    ),
+    # balanced brackets of two kinds; on average one split a level, and depth 40
+    "dyck": _grammar(
+        "()[]", "S", ("S", "S T", _SPLIT), ("S", "T", 1 - _SPLIT),
+        *(rule for a, b in _PAIRS for rule in (("T", f"{a} S {b}", _NEST / 2), ("T", f"{a} {b}", (1 - _NEST) / 2))),
+    ),
+    # Greibach's hardest context-free language, over Dyck strings of two kinds of bracket
+    "hardest-cfl": _grammar(
+        "()[],;$", "S'", ("S'", "R $ Q S L ;", 1.0),
+        ("L", "L' , U", 1.0), ("L'", ", V L'", _COMMA), ("L'", "", 1 - _COMMA),
+        ("R", "U , R'", 1.0), ("R'", "R' V ,", _COMMA), ("R'", "", 1 - _COMMA),
+        ("U", "W U", _SHORT), ("U", "", 1 - _SHORT), ("V", "W V", _LONG), ("V", "W", 1 - _LONG),
         *(("W", filler, 1 / 5) for filler in "()[]$"),
-        ("Q", "L ; R", semicolon),
-        ("Q", "", 1 - semicolon),
-        ("S", "S Q T", split),
-        ("S", "T", 1 - split),
-    ]
-    for a, b in ("()", "[]"):
-        rules += [("T", f"{a} Q S Q {b}", nest / 2), ("T", f"{a} Q {b}", (1 - nest) / 2)]
-    return _grammar("()[],;$", "S'", *rules)
-
-
-_GRAMMARS: dict[str, Callable[[], Grammar]] = {
-    "marked-reversal": _marked_reversal,
-    "unmarked-reversal": _unmarked_reversal,
-    "padded-reversal": _padded_reversal,
-    "dyck": _dyck,
-    "hardest-cfl": _hardest_cfl,
-}
+        ("Q", "L ; R", _SEMICOLON), ("Q", "", 1 - _SEMICOLON), ("S", "S Q T", 0.6), ("S", "T", 1 - 0.6),
+        *(rule for a, b in _PAIRS for rule in (
+            ("T", f"{a} Q S Q {b}", 0.75 / 2), ("T", f"{a} Q {b}", (1 - 0.75) / 2),
+        )),
+    ),
+}  # fmt: skip
 LANGUAGES = tuple(_GRAMMARS)
 
 
@@ -162,5 +130,4 @@ def get_language(name: str, form: str = "published") -> Language:
     """The language of a name; ValueError, with the names that exist, if there is none or the form is unknown."""
     if name not in _GRAMMARS:
         raise ValueError(f"no language is called {name!r}; there are: {', '.join(LANGUAGES)}")
-    grammar = _GRAMMARS[name]()
-    return Language(name, form, grammar, to_binary(grammar, form))
+    return Language(name, form, _GRAMMARS[name], to_binary(_GRAMMARS[name], form))

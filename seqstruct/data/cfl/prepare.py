@@ -8,7 +8,6 @@ from seqstruct.data.arguments import add_intervals, add_numbers
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    """The options of the command; each default is the published setting."""
     parser.add_argument("language", metavar="LANGUAGE",
                         help="marked-reversal, unmarked-reversal, padded-reversal, dyck or hardest-cfl")
     add_numbers(parser, {

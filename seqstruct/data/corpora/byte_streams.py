@@ -12,7 +12,6 @@ so in bits per byte, or per dimension of an image.
 from __future__ import annotations
 
 import argparse
-import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from itertools import islice
@@ -21,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
-from seqstruct.data.files import new_folder, sha256, verify, write_json
+from seqstruct.data.files import new_folder, sha256, undamaged, verify, write_json
 from seqstruct.data.text.byte_symbols import SPECIAL, SYMBOLS, write_dictionary
 
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"  # of the archive
@@ -101,20 +100,15 @@ def read_images(folder: Path, split: str) -> Iterator[np.ndarray]:
 
 
 def _images_of_archive(path: Path) -> Iterator[np.ndarray]:
-    try:
+    with undamaged(path, *DAMAGE):
         for name, opened in members(path):
             if name.endswith(".png"):
                 yield _decode(f"{path}, {name}", opened())
-    except DAMAGE as error:
-        raise ValueError(f"{path}: truncated or altered: {error}") from None
 
 
 def _images_of_arrays(path: Path) -> Iterator[np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as opened:
-            data = opened["data"]
-    except (ValueError, KeyError, OSError, *DAMAGE, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path}: truncated or altered: {error}") from None
+    with undamaged(path, ValueError, KeyError, OSError, *DAMAGE), np.load(path, allow_pickle=False) as opened:
+        data = opened["data"]
     if data.dtype != np.uint8 or data.ndim != 2 or data.shape[1] != IMAGE:
         raise ValueError(f"{path}: expected images of {IMAGE} bytes, got {data.dtype} of shape {data.shape}")
     yield from data.reshape(-1, 3, SIDE * SIDE).transpose(0, 2, 1).reshape(-1, IMAGE)
@@ -123,11 +117,8 @@ def _images_of_arrays(path: Path) -> Iterator[np.ndarray]:
 def _decode(name: str, stream) -> np.ndarray:
     from PIL import Image, UnidentifiedImageError
 
-    try:
-        with Image.open(stream) as image:
-            pixels = np.asarray(image.convert("RGB"))
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
-        raise ValueError(f"{name}: truncated or altered: {error}") from None
+    with undamaged(name, UnidentifiedImageError, OSError, SyntaxError), Image.open(stream) as image:
+        pixels = np.asarray(image.convert("RGB"))
     if pixels.shape != (SIDE, SIDE, 3):
         raise ValueError(f"{name}: expected {SIDE} x {SIDE} pixels, got {pixels.shape[1]} x {pixels.shape[0]}")
     return pixels.reshape(-1)
@@ -151,10 +142,9 @@ def read_splits(args: argparse.Namespace, scratch: Path) -> dict[str, Iterator[n
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    for split in ("train", "valid"):
-        if name == "imagenet64":
-            parser.add_argument(f"--{split}-images", type=int, default=0, metavar="N",
-                                help=f"the first N images of the {split} set alone, 0: all (default 0)")
+    for split in ("train", "valid") if name == "imagenet64" else ():
+        parser.add_argument(f"--{split}-images", type=int, default=0, metavar="N",
+                            help=f"the first N images of the {split} set alone, 0: all (default 0)")
 
 
 def run(args: argparse.Namespace) -> None:

@@ -19,10 +19,12 @@ from pathlib import Path
 
 from seqstruct.data import shards
 from seqstruct.data.arguments import add_numbers
+from seqstruct.data.corpora import translation
+from seqstruct.data.corpora.translation import Pair
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_json
 from seqstruct.data.text import parallel
-from seqstruct.data.text.aligned import pair_writer, read_pairs
+from seqstruct.data.text.aligned import read_pairs
 from seqstruct.data.text.segments import news_archive, read_news
 from seqstruct.data.text.subwords import normalize_spaces
 
@@ -39,8 +41,6 @@ WANTED = {
        for name in NEWS.values() for language, kind in zip(LANGUAGES, ("src", "ref"), strict=True)},
 }  # fmt: skip
 MANUAL = "the archives are linked from https://www.statmt.org; name their folder by --from"
-
-Pair = tuple[str, str]
 
 
 def normalize(line: str) -> str:
@@ -87,13 +87,8 @@ def write_raw(files: Mapping[str, Path], out: Path, pairs: int, seed: int) -> No
     splits = {"train": draw(training, pairs, seed)}
     for split, name in NEWS.items():
         normalised = ((normalize(de), normalize(en)) for de, en in read_news(files, name, LANGUAGES))
-        splits[split] = [pair for pair in normalised if fits(pair)]
-    for split, found in splits.items():
-        if not found:
-            raise ValueError(f"{split}: no pair passes the limits")
-        with pair_writer(out / split, LANGUAGES) as write:
-            for pair in found:
-                write(pair)
+        splits[split] = list(filter(fits, normalised))
+    translation.write_raw(splits, LANGUAGES, out)
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:

@@ -16,13 +16,12 @@ import argparse
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import new_folder, write_json
+from seqstruct.data.files import new_folder, undamaged, write_json, write_text
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.binarise import write_lines
 
@@ -114,10 +113,8 @@ def load_encoding(encoder: Path, merges: Path) -> Callable[[str], str]:
     """
     from fairseq.data.encoders.gpt2_bpe_utils import get_encoder
 
-    try:
+    with undamaged(f"{encoder}, {merges}", json.JSONDecodeError, UnicodeDecodeError):
         encoding = get_encoder(encoder, merges)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{encoder}, {merges}: truncated or altered: {error}") from None
     return lambda text: " ".join(map(str, encoding.encode(text)))
 
 
@@ -130,25 +127,21 @@ def write_parts(
     """
     from fairseq.data import Dictionary
 
+    write_text(scratch / "labels", (f"{label} 1" for label in task.labels))
     parts = [f"input{i}" for i in range(len(task.inputs))] + ["label"]
-    labels = scratch / "labels"
-    labels.write_text("".join(f"{label} 1\n" for label in task.labels), encoding="utf-8")
-    dictionaries = {part: Dictionary.load(str(labels if part == "label" else files["dict.txt"])) for part in parts}
-    for part, dictionary in dictionaries.items():
+    counts = {}
+    for number, part in enumerate(parts):
+        dictionary = Dictionary.load(str(scratch / "labels" if part == "label" else files["dict.txt"]))
         (folder / part).mkdir()
         dictionary.save(str(folder / part / "dict.txt"))
-    counts = {}
-    for split in task.splits:
-        wanted = parts[:-1] if split.startswith("test") else parts
-        with ExitStack() as stack:
-            streams = [stack.enter_context(open(scratch / part, "w", encoding="utf-8")) for part in wanted]
-            for inputs, label in read_table(files[split], task, split):
-                for text, stream in zip([*map(encode, inputs), label], streams, strict=False):
-                    stream.write(text + "\n")
-        for part in wanted:
-            counts[split] = write_lines(read_lines(scratch / part), folder / part / split, dictionaries[part])
-        if not counts[split]:
-            raise ValueError(f"{files[split]}: no line after the header")
+        for split in task.splits:
+            if part == "label" and split.startswith("test"):
+                continue
+            rows = read_table(files[split], task, split)
+            lines = (label if part == "label" else encode(inputs[number]) for inputs, label in rows)
+            counts[split] = write_lines(lines, folder / part / split, dictionary)
+            if not counts[split]:
+                raise ValueError(f"{files[split]}: no line after the header")
     return counts
 
 

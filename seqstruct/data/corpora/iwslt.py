@@ -18,7 +18,6 @@ checked.
 
 from __future__ import annotations
 
-import argparse
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from pathlib import Path
 from seqstruct.data.corpora import translation
 from seqstruct.data.corpora.translation import Corpus, Pair, Variants, full
 from seqstruct.data.downloads import Remote
-from seqstruct.data.text.aligned import read_lines, read_pairs
+from seqstruct.data.text.aligned import read_pairs
 from seqstruct.data.text.parallel import SubwordOptions
 from seqstruct.data.text.segments import read_aligned_segments
 from seqstruct.data.text.subwords import moses_tokenizer
@@ -88,7 +87,6 @@ def read_evaluation(files: Mapping[str, Path], name: str, languages: Sequence[st
 
 
 def read_german(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
-    """The splits of de-en."""
     def training(held_out: bool) -> Iterator[Pair]:
         talks = read_talks(files["train.de"], files["train.en"], titles=True)
         pairs = clean((pair for pair in full(talks) if pair is not None), ("de", "en"))
@@ -114,16 +112,11 @@ def read_spanish(files: Mapping[str, Path]) -> dict[str, Iterable[Pair | None]]:
 
 def read_vietnamese(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
     """The splits of en-vi, with XML's entities resolved."""
-    names = {"train": "train", "valid": "tst2012", "test": "tst2013"}
-
     def pairs(name: str) -> Iterator[Pair]:
-        sides = (map(html.unescape, read_lines(files[f"{name}.{language}"])) for language in ("en", "vi"))
-        return full(zip(*sides, strict=True))
+        found = read_pairs(files[f"{name}.en"], files[f"{name}.vi"], empty=True)
+        return full((html.unescape(en), html.unescape(vi)) for en, vi in found)
 
-    for name in names.values():
-        for _ in read_pairs(files[f"{name}.en"], files[f"{name}.vi"], empty=True):
-            pass
-    return {split: pairs(name) for split, name in names.items()}
+    return {split: pairs(name) for split, name in {"train": "train", "valid": "tst2012", "test": "tst2013"}.items()}
 
 
 def _wanted(pair: str) -> dict[str, list[str]]:
@@ -163,11 +156,4 @@ VARIANTS = {
     "iwslt14-documents": Variants({"es-en": _SPANISH}),
     "iwslt15": Variants({"en-vi": _VIETNAMESE}),
 }  # fmt: skip
-
-
-def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    translation.add_arguments(parser, VARIANTS[name])
-
-
-def run(args: argparse.Namespace) -> None:
-    translation.run(args, VARIANTS[args.entry])
+add_arguments, run = translation.command(VARIANTS)

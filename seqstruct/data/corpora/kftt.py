@@ -9,7 +9,6 @@ pieces, as in Kudo and Richardson (2018, Table 2), unless told otherwise.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -23,7 +22,6 @@ NAMES = {"train": "kyoto-train", "valid": "kyoto-dev", "test": "kyoto-test"}
 
 
 def read(files: Mapping[str, Path]) -> dict[str, Iterable[Pair]]:
-    """Pairs of sentences by the name of their split."""
     def pairs(name: str) -> Iterator[Pair]:
         return full(read_pairs(files[f"{name}.ja"], files[f"{name}.en"], empty=True))
 
@@ -49,11 +47,4 @@ VARIANTS = {
         "as it is, or in the words of the task",
     ),
 }  # fmt: skip
-
-
-def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    translation.add_arguments(parser, VARIANTS[name])
-
-
-def run(args: argparse.Namespace) -> None:
-    translation.run(args, VARIANTS[args.entry])
+add_arguments, run = translation.command(VARIANTS)

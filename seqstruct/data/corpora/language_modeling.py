@@ -21,8 +21,9 @@ from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
+from seqstruct.data.arguments import at_least
 from seqstruct.data.downloads import Remote, raw_folder, unpack
-from seqstruct.data.files import atomic_write, new_folder, sha256, verify, write_json, write_text
+from seqstruct.data.files import atomic_write, existing, new_folder, sha256, undamaged, verify, write_json, write_text
 from seqstruct.data.text import aligned
 from seqstruct.data.text.binarise import preprocess
 
@@ -75,9 +76,7 @@ class TextOptions:
     skip_empty: bool = False
 
     def __post_init__(self) -> None:
-        for name, least in (("vocabulary", 0), ("min_count", 1), ("train_lines", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
+        at_least(self, vocabulary=0, min_count=1, train_lines=0)
 
 
 DEFAULTS = {"ptb": TextOptions(), "wikitext2": TextOptions(min_count=3), "wikitext103": TextOptions(),
@@ -105,18 +104,14 @@ def read_lines(corpus: str, folder: Path, scratch: Path, checked: bool = True) -
         raise ValueError(f"expected a corpus of {', '.join(ARCHIVES)}, got {corpus!r}")
     archive = folder / ARCHIVES[corpus]
     if corpus == "brown":
-        if not archive.is_file():
-            raise ValueError(f"{archive}: no such file")
+        existing(archive)
         if checked:
             verify(archive, BROWN_SHA256)
         return _read_brown(archive)
     paths = {split: folder / NAMES[corpus].format(split) for split in SPLITS}
     if archive.is_file() and not all(path.is_file() for path in paths.values()):
         paths |= unpack(archive, {path.name: split for split, path in paths.items()}, scratch)
-    for path in paths.values():
-        if not path.is_file():
-            raise ValueError(f"{path}: no such file, nor is it in {archive.name} beside it")
-    return {split: _Words(path) for split, path in paths.items()}
+    return {split: _Words(existing(path, f", nor is it in {archive.name} beside it")) for split, path in paths.items()}
 
 
 def brown_documents(archive: str | os.PathLike) -> list[list[str]]:
@@ -124,12 +119,9 @@ def brown_documents(archive: str | os.PathLike) -> list[list[str]]:
 
     Raises ValueError if it is damaged, is not UTF-8 or has none.
     """
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            names = sorted(name for name in opened.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
-            documents = [opened.read(name).decode("utf-8").split("\n") for name in names]
-    except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise ValueError(f"{archive}: truncated or altered: {error}") from None
+    with undamaged(archive, OSError, zipfile.BadZipFile, UnicodeDecodeError), zipfile.ZipFile(archive) as opened:
+        names = sorted(name for name in opened.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
+        documents = [opened.read(name).decode("utf-8").split("\n") for name in names]
     if not any(line.strip() for document in documents for line in document):
         raise ValueError(f"{archive}: no document of the Brown corpus is in it")
     return documents
@@ -183,14 +175,11 @@ def write(
 
 
 def _check_counts(corpus: str, raw: Mapping[str, Iterable[str]]) -> None:
-    for split, expected in COUNTS.get(corpus, {}).items():
-        lines = words = 0
-        for line in raw[split]:
-            lines, words = lines + 1, words + len(line.split())
-        found = lines, words
-        if found != expected:
-            raise ValueError(f"{corpus}: the {split} set has {found[0]} lines and {found[1]} words, "
-                             f"expected {expected[0]} and {expected[1]}: truncated or altered")
+    for split, (lines, words) in COUNTS.get(corpus, {}).items():
+        found = [len(line.split()) for line in raw[split]]
+        if (len(found), sum(found)) != (lines, words):
+            raise ValueError(f"{corpus}: the {split} set has {len(found)} lines and {sum(found)} words, "
+                             f"expected {lines} and {words}: truncated or altered")
 
 
 def _write(path: Path, lines: Iterable[str]) -> dict[str, int]:
@@ -257,7 +246,6 @@ def chosen(args: argparse.Namespace, default: TextOptions) -> TextOptions:
 
 
 def report(counts: Mapping[str, Mapping[str, int]]) -> None:
-    """Print what each split holds."""
     for split, found in counts.items():
         print(f"{split}: {found['lines']} lines, {found['words']} words")
 

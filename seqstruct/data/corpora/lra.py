@@ -15,13 +15,14 @@ from __future__ import annotations
 import argparse
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from seqstruct.data.arguments import add_numbers
+from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
+from seqstruct.data.files import existing, undamaged
 from seqstruct.data.text.byte_symbols import SYMBOLS, spell
 from seqstruct.data.text_classification.folder import SPLITS, Labelled, write_sentences
 
@@ -52,13 +53,11 @@ def read_reviews(archive: Path) -> dict[str, list[Text]]:
     Raises ValueError if it is truncated or altered, or has none.
     """
     found: dict[str, list[tuple[str, Text]]] = {"train": [], "test": []}
-    try:
+    with undamaged(archive, *DAMAGE):
         for name, opened in members(archive):
             if match := REVIEW.search(name):
                 with opened() as stream:
                     found[match[1] or "train"].append((name, (match[3], stream.read())))
-    except DAMAGE as error:
-        raise ValueError(f"{archive}: truncated or altered: {error}") from None
     if not found["train"]:
         raise ValueError(f"{archive}: no reviews are in it")
     return {part: [text for _, text in sorted(texts)] for part, texts in found.items()}
@@ -93,14 +92,6 @@ def read_pairs(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
         raise ValueError(f"{path}: the file is empty")
 
 
-def _sentences(texts: Iterable[Text], most: int) -> Iterator[Labelled]:
-    return (Labelled(label, spell(content[:most])) for label, content in texts)
-
-
-def _pairs(path: Path, most: int) -> Iterator[Labelled]:
-    return (Labelled(label, spell(first[:most]), spell(second[:most])) for label, first, second in read_pairs(path))
-
-
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     add_numbers(parser, {"--max-length": (4000, "bytes of a text; what is longer is cut off")})
     if name == "imdb":
@@ -112,30 +103,26 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    if args.max_length < 1:
-        raise ValueError(f"max_length: expected 1 or more, got {args.max_length}")
-    corpus, manual = args.corpus, MANUAL[args.corpus]
+    at_least(args, max_length=1)
+    corpus, manual, most = args.corpus, MANUAL[args.corpus], args.max_length
     raw = raw_folder(args, REMOTES[corpus], manual)
-    info = {"corpus": corpus, "max_length": args.max_length}
+    info = {"corpus": corpus, "max_length": most}
     with TemporaryDirectory() as scratch:
         if corpus == "aan":
-            wanted, labels = {split: [name] for split, name in AAN_FILES.items()}, ("0", "1")
-            files = collect(raw, wanted, scratch, manual)
-            splits = {split: _pairs(files[split], args.max_length) for split in SPLITS}
+            files = collect(raw, {split: [name] for split, name in AAN_FILES.items()}, scratch, manual)
+            texts, labels = {split: read_pairs(files[split]) for split in SPLITS}, ("0", "1")
         else:
-            reviews, labels = _reviews(args, raw / REMOTES[corpus][0].file), ("neg", "pos")
-            splits = {split: _sentences(reviews[split], args.max_length) for split in SPLITS}
+            archive, labels = existing(raw / REMOTES[corpus][0].file, f"; {manual}"), ("neg", "pos")
+            found = read_reviews(archive)
+            if not args.unchecked:
+                check_counts(corpus, {part: len(given) for part, given in found.items()}, COUNTS[corpus], "reviews")
+            texts = split_reviews(corpus, found, args.valid, args.seed)
             held_out = args.valid or corpus == "movie-reviews"
             info |= {"seed": args.seed, "validation": "held out" if held_out else "the test set"}
+        splits = {
+            split: (Labelled(label, *(spell(text[:most]) for text in sides)) for label, *sides in texts[split])
+            for split in SPLITS
+        }
         meta = write_sentences(args.out, splits, labels, dict.fromkeys(SYMBOLS, 1), info)
     what = "pairs" if meta["pairs"] else "texts"
     print(", ".join(f"{split}: {count} {what}" for split, count in meta["sentences"].items()))
-
-
-def _reviews(args: argparse.Namespace, archive: Path) -> dict[str, list[Text]]:
-    if not archive.is_file():
-        raise ValueError(f"{archive}: no such file; {MANUAL[args.corpus]}")
-    found = read_reviews(archive)
-    if not args.unchecked:
-        check_counts(args.corpus, {part: len(texts) for part, texts in found.items()}, COUNTS[args.corpus], "reviews")
-    return split_reviews(args.corpus, found, args.valid, args.seed)

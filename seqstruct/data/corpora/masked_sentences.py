@@ -12,24 +12,23 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.downloads import raw_folder
-from seqstruct.data.files import atomic_write, new_folder, write_text
+from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text import subwords
 from seqstruct.data.text.binarise import preprocess
+from seqstruct.data.text_classification.folder import CorpusRequest, read_raw
 
 SPLITS = ("train", "valid")
 MANUAL = "name a folder with nltk's brown.zip and with stsa.binary.{train,dev}, which `sst` downloads"
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    parser.add_argument("--lines", type=int, default=12000, metavar="N", help="of text (default %(default)s)")
-    parser.add_argument("--vocabulary", type=int, default=4000, metavar="N", help="subword types (default %(default)s)")
+    add_numbers(parser, {"--lines": (12000, "of text"), "--vocabulary": (4000, "subword types")})
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.text_classification.folder import CorpusRequest, read_raw
-
     raw, checked = raw_folder(args, manual=MANUAL), not args.unchecked
     texts = corpora.read_lines("brown", raw, raw, checked)
     sentences = read_raw(CorpusRequest("sst", checked=checked), raw)
@@ -53,8 +52,7 @@ def write(parts: dict[str, dict[str, list[str]]], folder: Path, types: int) -> N
     for part, splits in parts.items():
         for split in SPLITS:
             write_text(lines / f"{split}.{part}", splits[split] if part == "label" else map(apply, splits[split]))
-    with atomic_write(lines / "labels") as stream:
-        stream.write("0 1\n1 1\n")
+    write_text(lines / "labels", ["0 1", "1 1"])
     places = {"mlm": folder / "mlm", "input0": folder / "task" / "input0", "label": folder / "task" / "label"}
     dictionaries = {"input0": folder / "mlm" / "dict.txt", "label": lines / "labels"}
     for part, place in places.items():

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.downloads import Remote, raw_folder
 from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text import parallel, word_pairs
@@ -40,12 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--trg", choices=LANGUAGES, default="en", help="target language (default %(default)s)")
     if name == "multi30k-words":
         word_pairs.add_unit_arguments(parser)
-        parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the draw (default %(default)s)")
+        add_numbers(parser, {"--seed": (1, "of the draw")})
         return
-    parser.add_argument("--pairs", type=int, default=0, metavar="N", help="the first N training pairs alone, and a "
-                        "twentieth as many to validate and to test (default 0: all)")
-    parser.add_argument("--documents", type=int, default=0, metavar="N", help="say in text/SPLIT.docs that each N "
-                        "sentences are a document, in place of real ones (default 0: not)")
+    add_numbers(parser, {
+        "--pairs": (0, "the first N training pairs alone, and a twentieth as many to validate and to test, 0: all"),
+        "--documents": (0, "sentences of a document in text/SPLIT.docs, in place of real ones, 0: none"),
+    })  # fmt: skip
     parallel.add_pair_arguments(parser)
 
 

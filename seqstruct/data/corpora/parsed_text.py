@@ -23,11 +23,13 @@ from pathlib import Path
 import numpy as np
 
 from seqstruct.data.corpora import language_modeling as corpora
-from seqstruct.data.files import atomic_write, new_folder, sha256, write_json, write_text
+from seqstruct.data.files import atomic_write, existing, new_folder, sha256, undamaged, write_json, write_text
 from seqstruct.data.text.trees import (
     Span,
     Tree,
     bracketed,
+    read_sample,
+    read_sections,
     read_trees,
     remove_empty,
     remove_punctuation,
@@ -35,7 +37,6 @@ from seqstruct.data.text.trees import (
     trees_of,
     words,
 )
-from seqstruct.data.text.wsj import read_sample, read_sections
 
 CORPORA = ("ptb", "treebank-sample", "parses")
 SPLITS = corpora.SPLITS
@@ -76,7 +77,7 @@ def read_splits(corpus: str, source: str | os.PathLike) -> dict[str, list[Tree]]
     """The trees of each split, as the module's docstring says; sentences left empty are dropped.
 
     source: of ptb and treebank-sample a folder with wsj_SSNN.mrg at any depth, or a .zip archive of them; of parses a
-    folder.  Raises ValueError on another corpus, a split without trees, and as `wsj.read_sections`.
+    folder.  Raises ValueError on another corpus, a split without trees, and as `trees.read_sections`.
     """
     if corpus not in CORPORA:
         raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
@@ -122,13 +123,9 @@ def read_bits(folder: str | os.PathLike, split: str, tokens: int) -> np.ndarray:
 
     Raises ValueError if the file is missing, damaged, or of another number of tokens.
     """
-    path = Path(folder) / SPANS.format(split)
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file; data-prep/ptb_trees.sh makes it beside the text")
-    try:
+    path = existing(Path(folder) / SPANS.format(split), "; data-prep/ptb_trees.sh makes it beside the text")
+    with undamaged(path, ValueError, EOFError, OSError):
         bits = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{path}: truncated or altered: {error}") from None
     if bits.dtype != np.int64 or bits.shape != (tokens,):
         raise ValueError(f"{path}: expected {tokens} integers, one a token, got {bits.dtype} {bits.shape}")
     return bits

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.downloads import collect, raw_folder
 from seqstruct.data.files import new_folder
 from seqstruct.data.text.aligned import pair_writer, read_lines
@@ -21,10 +22,8 @@ MANUAL = "name a folder with the phrase-table or phrase-table.gz that Moses make
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    parser.add_argument("--every", type=int, default=1000, metavar="N",
-                        help="one pair of so many validates (default %(default)s)")
-    parser.add_argument("--vocabulary", type=int, default=15000, metavar="N",
-                        help="most frequent words of each language (default %(default)s)")
+    add_numbers(parser, {"--every": (1000, "one pair of so many validates"),
+                         "--vocabulary": (15000, "most frequent words of each language")})  # fmt: skip
 
 
 def read_phrases(table: Path) -> Iterator[tuple[str, str]]:
@@ -36,7 +35,6 @@ def read_phrases(table: Path) -> Iterator[tuple[str, str]]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Make the folder and say what it holds.  Raises ValueError if no pair is left to train or to validate."""
     raw = raw_folder(args, manual=MANUAL)
     counts = {"train": 0, "valid": 0, "test": 0}
     with new_folder(args.out) as folder:

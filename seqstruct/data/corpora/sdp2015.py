@@ -17,11 +17,13 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data.downloads import raw_folder
-from seqstruct.data.files import atomic_write, new_folder, open_text, write_json
+from seqstruct.data.files import atomic_write, new_folder, open_text, write_json, write_text
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.sdp import HEADER, read_sdp
 from seqstruct.data.text.trees import bracketed, read_tree_files
@@ -33,7 +35,7 @@ CONVERTER = "edu.stanford.nlp.trees.EnglishGrammaticalStructure"
 MANUAL = "order LDC2016T10 (SDP 2014 and 2015) and LDC99T42 (Treebank-3) at https://catalog.ldc.upenn.edu/"
 SECTIONS = range(25)
 _SENTENCE = re.compile(r"#2(\d\d)\d{5}")
-_TREES = re.compile(r"wsj_(\d\d)(\d\d)\.(mrg|conllx?|conllu|dep)", re.IGNORECASE)
+_TREES = re.compile(r"wsj_(\d\d)\d\d\.(mrg|conllx?|conllu|dep)", re.IGNORECASE)
 
 
 def blocks(path: str | os.PathLike) -> Iterator[str]:
@@ -41,15 +43,9 @@ def blocks(path: str | os.PathLike) -> Iterator[str]:
     with open_text(path) as stream:
         if (first := stream.readline().rstrip("\r\n")) != HEADER:
             raise ValueError(f"{path}, line 1: expected {HEADER!r}, got {first!r}")
-        block: list[str] = []
-        for line in stream:
-            if line.strip():
-                block.append(line)
-            elif block:
-                yield "".join(block)
-                block = []
-        if block:
-            yield "".join(block)
+        for full, lines in groupby(stream, lambda line: bool(line.strip())):
+            if full:
+                yield "".join(lines)
 
 
 def split_of(block: str, name: str) -> str | None:
@@ -66,27 +62,18 @@ def split_of(block: str, name: str) -> str | None:
 
 def split_graphs(source: Path, out: Path, formalism: str) -> dict[str, int]:
     """Write the four files of one formalism; sentences of each.  Raises ValueError if a file is missing."""
-    counts = dict.fromkeys(SENTENCES, 0)
     training = _only(source, f"en.{formalism}.sdp")
-    with atomic_write(out / f"{formalism}.train.sdp") as train, atomic_write(out / f"{formalism}.dev.sdp") as dev:
-        for stream in (train, dev):
+    with ExitStack() as stack:
+        streams = {split: stack.enter_context(atomic_write(out / f"{formalism}.{split}.sdp")) for split in SENTENCES}
+        for stream in streams.values():
             stream.write(HEADER + "\n")
         for block in blocks(training):
             split = split_of(block, str(training))
             if split is not None:
-                (train if split == "train" else dev).write(block + "\n")
-                counts[split] += 1
-    for split in ("id", "ood"):
-        given = _only(source, f"en.{split}.{formalism}.sdp")
-        with atomic_write(out / f"{formalism}.{split}.sdp") as stream:
-            stream.write(HEADER + "\n")
-            for block in blocks(given):
-                stream.write(block + "\n")
-                counts[split] += 1
-    for split in SENTENCES:
-        for _ in read_sdp(out / f"{formalism}.{split}.sdp"):  # every line is looked at
-            pass
-    return counts
+                streams[split].write(block + "\n")
+        for split in ("id", "ood"):
+            streams[split].writelines(f"{block}\n" for block in blocks(_only(source, f"en.{split}.{formalism}.sdp")))
+    return {split: sum(1 for _ in read_sdp(out / f"{formalism}.{split}.sdp")) for split in SENTENCES}
 
 
 def _only(source: Path, name: str) -> Path:
@@ -112,39 +99,31 @@ def split_trees(source: Path, out: Path, jar: str | None, java: str, all_section
     with the system's separator), or a folder with wsj_SSNN.conllx, .conll, .conllu or .dep.
     Raises ValueError if files or sections are missing, or the converter fails or loses sentences.
     """
-    converted = [] if source.is_file() else _converted(source)
     found: dict[str, list[str]] = {split: [] for split in ("train", "dev", "test")}
-    brackets: dict[str, list[str]] = {split: [] for split in found}
     sections = set()
-    for path, section in converted:
-        sections.add(section)
-        with open_text(path) as stream:
-            found[_tree_split(section)].append(stream.read().strip("\n") + "\n\n")
-    for name, trees in () if converted else sorted(read_tree_files(source)):
-        match = _TREES.fullmatch(Path(name).name)
-        if match:
+    for path in () if source.is_file() else sorted(source.rglob("wsj_*"), key=lambda path: path.name):
+        match = _TREES.fullmatch(path.name)
+        if match and match[2].lower() != "mrg":
+            sections.add(int(match[1]))
+            with open_text(path) as stream:
+                found[_tree_split(int(match[1]))].append(stream.read().strip("\n") + "\n\n")
+    brackets: dict[str, list[str]] = {split: [] for split in found}
+    for name, trees in () if sections else sorted(read_tree_files(source)):
+        if match := _TREES.fullmatch(Path(name).name):
             sections.add(int(match[1]))
             brackets[_tree_split(int(match[1]))] += map(bracketed, trees)
     missing = sorted(set(SECTIONS) - sections)
     if not sections or (missing and all_sections):
         raise ValueError(f"{source}: no wsj_SSNN files of the sections {', '.join(f'{s:02}' for s in missing)}")
-    if not converted and not jar:
+    if any(brackets.values()) and not jar:
         raise ValueError("trees in brackets need --corenlp JAR to become dependencies")
-    for split, lines in brackets.items():
-        found[split] += [convert(lines, jar, java)] if lines else []
     counts = {}
     for split, texts in found.items():
+        texts += [convert(brackets[split], jar, java)] if brackets[split] else []
         with atomic_write(out / f"ptb.{split}.conllu") as stream:
             stream.writelines(texts)
         counts[split] = sum(1 for _ in read_conllu(out / f"ptb.{split}.conllu"))
     return counts
-
-
-def _converted(source: Path) -> list[tuple[Path, int]]:
-    """Files in CoNLL and their sections, in order."""
-    matches = ((path, _TREES.fullmatch(path.name)) for path in source.rglob("wsj_*"))
-    found = ((path, int(match[1])) for path, match in matches if match and match[3].lower() != "mrg")
-    return sorted(found, key=lambda pair: pair[0].name)
 
 
 def _tree_split(section: int) -> str:
@@ -156,12 +135,10 @@ def convert(trees: Iterable[str], jar: str, java: str = "java") -> str:
 
     Raises ValueError if Java cannot be run, fails, or gives another number of sentences.
     """
+    trees = list(trees)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "trees.mrg"
-        count = 0
-        with open(path, "w", encoding="utf-8") as stream:
-            for count, tree in enumerate(trees, 1):  # noqa: B007
-                stream.write(tree + "\n")
+        write_text(path, trees)
         command = [java, "-cp", jar, CONVERTER, "-basic", "-keepPunct", "-conllx", "-treeFile", str(path)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
@@ -171,8 +148,8 @@ def convert(trees: Iterable[str], jar: str, java: str = "java") -> str:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise ValueError(f"{CONVERTER} ended with status {done.returncode}: {last}")
     sentences = [block for block in done.stdout.split("\n\n") if block.strip()]
-    if len(sentences) != count:
-        raise ValueError(f"{CONVERTER} gave {len(sentences)} sentences for {count} trees")
+    if len(sentences) != len(trees):
+        raise ValueError(f"{CONVERTER} gave {len(sentences)} sentences for {len(trees)} trees")
     return "".join(block.strip("\n") + "\n\n" for block in sentences)
 
 

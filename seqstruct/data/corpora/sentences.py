@@ -21,10 +21,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from seqstruct.data import shards
+from seqstruct.data.arguments import at_least
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
-from seqstruct.data.text.trees import Tree, remove_empty, trees_of, words
-from seqstruct.data.text.wsj import read_sample, read_sections
+from seqstruct.data.text.trees import Tree, read_sample, read_sections, remove_empty, trees_of, words
 
 CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2")
 SPLITS = shards.SPLITS
@@ -70,12 +70,6 @@ def known_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
     """The words that occur twice or more."""
     counts = Counter(word for sentence in sentences for word in sentence)
     return frozenset(word for word, count in counts.items() if count > 1)
-
-
-def with_classes(sentences: Iterable[Sequence[str]], known: Collection[str]) -> Iterator[list[str]]:
-    """Sentences in which a word that is not known is its class."""
-    for sentence in sentences:
-        yield [word if word in known else unknown_class(word, known) for word in sentence]
 
 
 def full_sentences(splits: Mapping[str, Iterable[Tree]]) -> dict[str, list[list[str]]]:
@@ -132,12 +126,11 @@ def write_text(splits: Mapping[str, list[list[str]]], folder: Path) -> dict[str,
     vocabulary: set[str] = set()
     for split in SPLITS:
         with atomic_write(folder / f"{split}.txt") as stream:
-            for sentence in with_classes(splits[split], known):
+            for sentence in splits[split]:
+                classed = [word if word in known else unknown_class(word, known) for word in sentence]
                 if split == "train":
-                    vocabulary.update(sentence)
-                else:
-                    sentence = [word if word in vocabulary else "UNK" for word in sentence]
-                stream.write(" ".join(sentence) + "\n")
+                    vocabulary.update(classed)
+                stream.write(" ".join(word if word in vocabulary else "UNK" for word in classed) + "\n")
     return {"words": len(known & vocabulary), "classes": len(vocabulary - known)}
 
 
@@ -151,8 +144,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     source = trees_of(args.source)
-    if args.train_sentences < 0:
-        raise ValueError(f"train_sentences: expected 0 or more, got {args.train_sentences}")
+    at_least(args, train_sentences=0)
     with new_folder(args.out) as folder:
         scratch, checked = folder.parent / "unpacked", not args.unchecked
         splits = read_sentences(args.corpus, source, scratch, args.validation_section, checked)

@@ -90,16 +90,12 @@ def full(pairs: Iterable[Pair | None]) -> Iterator[Pair | None]:
             yield source, target
 
 
-def _write_documents(path: Path, split: str, documents: Sequence[int], summary: dict) -> None:
-    if summary["counts"][split]["dropped"]:
-        raise ValueError(f"{split}: {summary['counts'][split]['dropped']} pairs exceed the limits on length and ratio; "
-                         "documents must stay whole")
-    summary["counts"][split]["documents"] = len(documents)
-    write_text(path, documents)
+def command(corpora: Mapping[str, Variants]) -> tuple[Callable[[argparse.ArgumentParser, str], None], Callable]:
+    """`add_arguments` and `run` of a module that has these corpora, by the names of the command."""
+    return (lambda parser, name: add_arguments(parser, corpora[name]), lambda args: run(args, corpora[args.entry]))
 
 
 def add_arguments(parser: argparse.ArgumentParser, variants: Variants) -> None:
-    """The options of a corpus, or of its variants."""
     parser.epilog, first = FOLDER, next(iter(variants.corpora))
     parser.set_defaults(variant=first)
     if variants.option:
@@ -147,7 +143,11 @@ def run(args: argparse.Namespace, variants: Variants) -> None:
         summary = {"corpus": corpus.name, **summary}
         for split, counts in found.items():
             if counts["documents"]:
-                _write_documents(folder / "text" / f"{split}.docs", split, counts["documents"], summary)
+                if dropped := summary["counts"][split]["dropped"]:
+                    raise ValueError(f"{split}: {dropped} pairs exceed the limits on length and ratio; documents must "
+                                     "stay whole")
+                summary["counts"][split]["documents"] = len(counts["documents"])
+                write_text(folder / "text" / f"{split}.docs", counts["documents"])
         preprocess_pairs(folder / "text", folder / "bin", options.languages, joined=len(options.vocabularies) == 1,
                          workers=args.workers)
         write_json(folder / "corpus.json", summary)

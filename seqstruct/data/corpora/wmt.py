@@ -14,7 +14,6 @@ are fairseq's.  The sources give 36 million pairs of en-fr after theirs.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -139,11 +138,4 @@ VARIANTS = {
     "wmt14": Variants({"en-de": _GERMAN, "en-fr": _FRENCH}, "--pair", "languages, 1.7 and 6.7 GB to download"),
     "wmt16": Variants({"en-ro": _ROMANIAN}),
 }
-
-
-def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    translation.add_arguments(parser, VARIANTS[name])
-
-
-def run(args: argparse.Namespace) -> None:
-    translation.run(args, VARIANTS[args.entry])
+add_arguments, run = translation.command(VARIANTS)

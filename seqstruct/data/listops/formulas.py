@@ -15,13 +15,19 @@ that was there before.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from statistics import median
 
 import numpy as np
 
-OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
+from seqstruct.data.arguments import at_least
+
+OPERATIONS: dict[str, Callable[[Sequence[int]], int]] = {
+    "[MIN": min, "[MAX": max, "[MED": lambda values: int(median(values)), "[SM": lambda values: sum(values) % 10,
+}  # fmt: skip
+OPERATORS = tuple(OPERATIONS)
 END = "]"
 DIGITS = tuple(str(digit) for digit in range(10))
 SYMBOLS = (*DIGITS, *OPERATORS, END)
@@ -49,10 +55,7 @@ class FormulaOptions:
         least, most = self.lengths
         if not 1 <= least <= most:
             raise ValueError(f"lengths: expected 1 or more, and the greater one last, got {least}:{most}")
-        if self.max_depth < 1:
-            raise ValueError(f"max_depth: expected 1 or more, got {self.max_depth}")
-        if self.max_args < 2:
-            raise ValueError(f"max_args: expected 2 or more, got {self.max_args}")
+        at_least(self, max_depth=1, max_args=2)
         for name, value in (("lengths", most), ("max_depth", self.max_depth), ("max_args", self.max_args)):
             if value > LIMITS[name]:
                 raise ValueError(f"{name}: expected {LIMITS[name]} or less, got {value}")
@@ -60,16 +63,9 @@ class FormulaOptions:
 
 def operate(operator: str, values: Sequence[int]) -> int:
     """The digit that an operator makes of one or more digits.  Raises ValueError if the operator is unknown."""
-    if operator == "[MIN":
-        return min(values)
-    if operator == "[MAX":
-        return max(values)
-    if operator == "[SM":
-        return sum(values) % 10
-    if operator == "[MED":
-        ordered, middle = sorted(values), len(values) // 2
-        return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) // 2
-    raise ValueError(f"expected an operator of {' '.join(OPERATORS)}, got {operator!r}")
+    if operator not in OPERATIONS:
+        raise ValueError(f"expected an operator of {' '.join(OPERATORS)}, got {operator!r}")
+    return OPERATIONS[operator](values)
 
 
 def evaluate(tokens: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""Long texts and pairs of them, with labels."""
+"""Long texts and pairs of them, with labels; images, as arrays."""
 
 from __future__ import annotations
 
@@ -37,3 +37,9 @@ def aan(folder: Path) -> None:
             found = list(labelled(2 * count, generator))
             for (one, first), (other, second) in zip(found[::2], found[1::2], strict=True):
                 stream.write(f"{float(one == other)}\tP1\tP2\t{first}\t{second}\n")
+
+
+def imagenet64(folder: Path) -> None:
+    """Four images of one colour each to train, two to validate."""
+    for name, count in (("train_data_batch_1", 4), ("val_data", 2)):
+        np.savez(folder / f"{name}.npz", data=np.repeat(np.arange(count, dtype=np.uint8)[:, None] * 40, 64 * 64 * 3, 1))

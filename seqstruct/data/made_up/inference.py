@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import zipfile
@@ -18,8 +17,7 @@ NAMES = ("Ann", "Bob", "Eve", "Tom")
 def rte(folder: Path) -> None:
     """An archive under the name of RTE, with pairs about who met whom, and a treebank of two sentences."""
     generator = random.Random(1)
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
+    with atomic_write(folder / "rte.zip", "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
         for challenge in (1, 2, 3):
             for split, count in (("dev", 40), ("test", 10)):
                 pairs = []
@@ -33,8 +31,6 @@ def rte(folder: Path) -> None:
                     )
                 text = f"<entailment-corpus>{''.join(pairs)}</entailment-corpus>"
                 archive.writestr(zipfile.ZipInfo(f"rte/rte{challenge}_{split}.xml"), text)
-    with atomic_write(folder / "rte.zip", "wb") as stream:
-        stream.write(content.getvalue())
     with atomic_write(folder / "treebank.conllu") as stream:
         for sentence in ((("Ann", 2), ("saw", 0), ("Bob", 2)), (("Tom", 3), ("has", 3), ("seen", 0))) * 8:
             lines = (f"{i}\t{w}\t_\t_\t_\t_\t{h}\t_\t_\t_\n" for i, (w, h) in enumerate(sentence, 1))

@@ -1,14 +1,18 @@
-"""Labelled sentences and pairs of them."""
+"""Labelled sentences and pairs of them, and stories with questions."""
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from seqstruct.data.babi.stories import TASKS as STORIES
+from seqstruct.data.babi.stories import file_name
 from seqstruct.data.files import atomic_write, write_text
 from seqstruct.data.made_up.text import write_brown
 
@@ -31,7 +35,7 @@ def sst(folder: Path) -> None:
     """200 to train, 50 to validate and 50 to test."""
     generator = np.random.default_rng(1)
     for split, count in (("train", 200), ("dev", 50), ("test", 50)):
-        _write(folder / f"stsa.binary.{split}", count, generator)
+        _write(f"stsa.binary.{split}", folder, count, generator)
 
 
 def masked_lm(folder: Path) -> None:
@@ -40,16 +44,6 @@ def masked_lm(folder: Path) -> None:
     names = {"train": "train", "valid": "dev", "test": "test"}
     files = {split: (folder / f"stsa.binary.{name}").read_text("utf-8") for split, name in names.items()}
     write_brown(folder, {split: [line[2:] for line in text.splitlines()] for split, text in files.items()})
-
-
-def subj(folder: Path) -> None:
-    """300 in one file."""
-    _write(folder / "subj.all", 300, np.random.default_rng(1))
-
-
-def cr(folder: Path) -> None:
-    """The same under another name."""
-    _write(folder / "custrev.all", 300, np.random.default_rng(1))
 
 
 def amazon(folder: Path) -> None:
@@ -61,8 +55,12 @@ def amazon(folder: Path) -> None:
             write_text(folder / f"elec-{part}.{ending}", (pair[column] for pair in found))
 
 
-def _write(path: Path, count: int, generator: np.random.Generator) -> None:
-    write_text(path, (f"{label} {line}" for label, line in labelled(count, generator)))
+def _write(name: str, folder: Path, count: int = 300, generator: np.random.Generator | None = None) -> None:
+    found = labelled(count, np.random.default_rng(1) if generator is None else generator)
+    write_text(folder / name, (f"{label} {line}" for label, line in found))
+
+
+subj, cr = partial(_write, "subj.all"), partial(_write, "custrev.all")
 
 
 def glue(folder: Path) -> None:
@@ -84,3 +82,18 @@ def glue(folder: Path) -> None:
                 for label, line in labelled(60 if split == "train" else 12, generator):
                     texts = islice([line, " ".join(reversed(line.split()))], len(task.inputs))
                     stream.write("\t".join([*texts, task.labels[label]][: len(columns)]) + "\n")
+
+
+def babi(folder: Path) -> None:
+    """Stories of where things are that people took along, the same under the names of all tasks."""
+    people, things, places = ["Mary", "John"], ["milk", "ball"], ["garden", "office", "kitchen"]
+    generator = random.Random(1)
+    for split, count in (("train", 60), ("test", 20)):
+        lines = []
+        for _ in range(count):
+            person, thing, place = (generator.choice(words) for words in (people, things, places))
+            other = generator.choice([name for name in people if name != person])
+            lines += [f"1 {person} took the {thing}.", f"2 {other} went to the {generator.choice(places)}."]
+            lines += [f"3 {person} went to the {place}.", f"4 Where is the {thing}?\t{place}\t1 3"]
+        for task in STORIES:
+            write_text(folder / file_name(task, split), lines)

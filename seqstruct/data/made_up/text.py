@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -31,19 +32,12 @@ def write_brown(folder: Path, texts: Mapping[str, Sequence[str]]) -> None:
             archive.writestr(zipfile.ZipInfo(f"brown/ca{number:02}"), "".join(f"{line}\n" for line in lines))
 
 
-def wikitext2(folder: Path) -> None:
-    """The same as raw text."""
-    _counting(folder, "wiki.{}.raw")
-
-
-def wikitext103(folder: Path) -> None:
-    """The same as tokens."""
-    _counting(folder, "wiki.{}.tokens")
-
-
-def _counting(folder: Path, name: str) -> None:
+def _counting(name: str, folder: Path) -> None:
     for split, lines in counting(300).items():
         write_text(folder / name.format(split), lines)
+
+
+wikitext2, wikitext103 = partial(_counting, "wiki.{}.raw"), partial(_counting, "wiki.{}.tokens")
 
 
 def enwik8(folder: Path) -> None:
@@ -62,6 +56,5 @@ def ptb(folder: Path) -> None:
             line = [int(generator.integers(20))]
             while len(line) < int(generator.integers(5, 16)):
                 line.append((3 * line[-1] + int(generator.integers(2))) % 20)
-            lines.append(" ".join(words[i] for i in line) + "\n")
-        with atomic_write(folder / f"ptb.{split}.txt") as stream:
-            stream.writelines(lines)
+            lines.append(" ".join(words[i] for i in line))
+        write_text(folder / f"ptb.{split}.txt", lines)

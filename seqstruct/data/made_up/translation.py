@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -78,43 +79,19 @@ def aspec(folder: Path) -> None:
                     stream.write(" ||| ".join(fields) + "\n")
 
 
-def wmt14(folder: Path) -> None:
-    """Both pairs of languages."""
-    _write_wanted(folder, wmt.VARIANTS["wmt14"])
-
-
-def wmt16(folder: Path) -> None:
-    """English and Romanian."""
-    _write_wanted(folder, wmt.VARIANTS["wmt16"])
-
-
-def iwslt14(folder: Path) -> None:
-    """German and English."""
-    _write_wanted(folder, iwslt.VARIANTS["iwslt14"])
-
-
-def iwslt14_documents(folder: Path) -> None:
-    """Spanish and English, by talks of ten sentences."""
-    _write_wanted(folder, iwslt.VARIANTS["iwslt14-documents"])
-
-
-def iwslt15(folder: Path) -> None:
-    """English and Vietnamese."""
-    _write_wanted(folder, iwslt.VARIANTS["iwslt15"])
-
-
-def kftt(folder: Path) -> None:
-    """Japanese and English, raw and in words."""
-    _write_wanted(folder, kyoto.VARIANTS["kftt"])
-
-
-def _write_wanted(folder: Path, variants: Variants) -> None:
+def wanted(variants: Variants, folder: Path) -> None:
     """What the corpora look for, in German and English whatever their languages."""
     for key, (file, *_) in chain.from_iterable(corpus.wanted.items() for corpus in variants.corpora.values()):
         base, _, language = key.rpartition(".")
         pairs = made_up_pairs(SIZES["valid" if base.startswith(HELD_OUT) else "train"], random.Random(base))
         lines = [pair[language == "en"] for pair in pairs]
         write_text(folder / file, _as_file(file, lines))
+
+
+# talks of iwslt14_documents have ten sentences
+wmt14, wmt16, iwslt14, iwslt14_documents, iwslt15, kftt = (
+    partial(wanted, variants) for module in (wmt, iwslt, kyoto) for variants in module.VARIANTS.values()
+)
 
 
 def _as_file(file: str, lines: Sequence[str]) -> Iterator[str]:

@@ -38,7 +38,6 @@ class PairsDataset(SizedDataset):
         self.shuffle = shuffle
 
     def __getitem__(self, index: int) -> int:
-        """The number of a pair."""
         return int(index)
 
     def ordered_indices(self) -> np.ndarray:

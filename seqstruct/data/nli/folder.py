@@ -1,8 +1,9 @@
-"""Folders for the task `nli`: pairs of sentences, their vocabulary and word vectors.
+"""Natural language inference: SNLI (Bowman et al. 2015) or RTE 1 to 3, with word vectors and, if there are any, parses.
 
-    snli    snli_1.0_{train,dev,test}.jsonl
-    rte     rte.zip of nltk: RTE 1, 2 and 3; the development sets train, the last tenth of each validates, the test sets
-            test
+    snli    snli_1.0_{train,dev,test}.jsonl, 95 MB; pairs on which the annotators did not agree (label "-") are skipped
+            and counted; GloVe (Pennington et al. 2014, public domain) is 2.1 GB
+    rte     rte.zip of nltk, which --from names: RTE 1, 2 and 3; the development sets train, the last tenth of each
+            validates, the test sets test
 
 A folder holds SPLIT.jsonl (train, valid, test: premise, hypothesis, label and, where parses were given, heads),
 vocabulary.txt, nli.json (labels, counts, how many pairs were skipped) and, if word vectors were given, vectors.npy, a
@@ -12,17 +13,20 @@ pair of the split in order.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from seqstruct.data.files import new_folder, write_text
-from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pairs, SentencePair, find_snli, read_rte, read_snli
+from seqstruct.data.downloads import Remote, collect, raw_folder
+from seqstruct.data.files import existing, new_folder, write_json, write_text
+from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pairs, SentencePair, read_rte, read_snli
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.word_vectors import read_vectors, vectors_with_hashing
@@ -30,7 +34,14 @@ from seqstruct.data.text.word_vectors import read_vectors, vectors_with_hashing
 SPLITS = ("train", "valid", "test")
 CORPORA = {"snli": SNLI_LABELS, "rte": RTE_LABELS}
 VOCABULARY, META, VECTORS = "vocabulary.txt", "nli.json", "vectors.npy"
-CHALLENGES = (1, 2, 3)
+SNLI = Remote("https://nlp.stanford.edu/projects/snli/snli_1.0.zip")
+GLOVE = Remote("https://nlp.stanford.edu/data/glove.840B.300d.zip")
+GLOVE_TEXT = "glove.840B.300d.txt"
+MANUAL = {
+    "snli": "the archives are linked from https://nlp.stanford.edu/projects/snli/ and .../glove/; name their folder by "
+            "--from, or give --vectors FILE or --no-vectors",
+    "rte": "name a folder with rte.zip of nltk's data",
+}  # fmt: skip
 
 
 def read_corpus(corpus: str, source: str | os.PathLike) -> dict[str, Pairs]:
@@ -38,20 +49,18 @@ def read_corpus(corpus: str, source: str | os.PathLike) -> dict[str, Pairs]:
     if corpus not in CORPORA:
         raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
     if corpus == "snli":
-        return {split: read_snli(find_snli(source, split)) for split in SPLITS}
-    archive = Path(source) / "rte.zip"
-    if not archive.is_file():
-        raise ValueError(f"{archive}: no such file")
-    train: list[SentencePair] = []
-    valid: list[SentencePair] = []
-    test: list[SentencePair] = []
-    for challenge in CHALLENGES:
+        names = {"train": "train", "valid": "dev", "test": "test"}
+        files = {split: existing(Path(source) / f"snli_1.0_{name}.jsonl") for split, name in names.items()}
+        return {split: read_snli(path) for split, path in files.items()}
+    archive = existing(Path(source) / "rte.zip")
+    found = {split: Pairs([], 0) for split in SPLITS}
+    for challenge in (1, 2, 3):
         pairs = read_rte(archive, f"rte/rte{challenge}_dev.xml").pairs
         held = len(pairs) - len(pairs) // 10
-        train += pairs[:held]
-        valid += pairs[held:]
-        test += read_rte(archive, f"rte/rte{challenge}_test.xml").pairs
-    return {"train": Pairs(train, 0), "valid": Pairs(valid, 0), "test": Pairs(test, 0)}
+        found["train"].pairs.extend(pairs[:held])
+        found["valid"].pairs.extend(pairs[held:])
+        found["test"].pairs.extend(read_rte(archive, f"rte/rte{challenge}_test.xml").pairs)
+    return found
 
 
 def with_heads(pairs: Sequence[SentencePair], folder: str | os.PathLike, split: str) -> list[SentencePair]:
@@ -106,14 +115,14 @@ def write_pairs(
     }  # fmt: skip
     with new_folder(out) as beside:
         for split, pairs in made.items():
-            (beside / f"{split}.jsonl").write_text("".join(f"{_to_json(p)}\n" for p in pairs), encoding="utf-8")
+            write_text(beside / f"{split}.jsonl", map(_to_json, pairs))
         write_text(beside / VOCABULARY, words)
         if known is not None:
             if not known:
                 raise ValueError(f"{vectors}: no word of the corpus has a vector")
             size = len(next(iter(known.values())))
             np.save(beside / VECTORS, vectors_with_hashing(words, known, size))
-        (beside / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+        write_json(beside / META, meta)
     return meta
 
 
@@ -148,9 +157,7 @@ def read_split(
     Raises ValueError, naming file and line, for a damaged line, a label outside the set, a word that the vocabulary
     does not have, or heads that are not as many as the words.
     """
-    path = Path(folder) / f"{split}.jsonl"
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+    path = existing(Path(folder) / f"{split}.jsonl")
     pairs = []
     for number, line in enumerate(read_lines(path), 1):
         place = f"{path}: line {number}"
@@ -174,3 +181,35 @@ def read_split(
     if not pairs:
         raise ValueError(f"{path}: expected pairs of sentences, found none")
     return pairs
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("--corpus", choices=tuple(CORPORA), default="snli", help="which (default %(default)s)")
+    parser.add_argument("--vectors", metavar="FILE", help=f"word vectors in text form (default, of snli: {GLOVE_TEXT})")
+    parser.add_argument("--no-vectors", action="store_true", help="no word vectors: the model draws and trains its own")
+    parser.add_argument("--heads", metavar="DIR", help="parses of an external parser, SPLIT.premise.conllu and "
+                        "SPLIT.hypothesis.conllu, for hard_parents (`seqstruct parse-dependencies` writes such)")
+    parser.add_argument("--lowercase", action="store_true", help="lowercase all words")
+
+
+def run(args: argparse.Namespace) -> None:
+    if args.vectors and not Path(args.vectors).is_file():
+        raise ValueError(f"{args.vectors} is not a file")
+    snli = args.corpus == "snli"
+    glove = snli and not (args.vectors or args.no_vectors)
+    manual = MANUAL[args.corpus]
+    remotes = [SNLI, *[GLOVE] * glove] if snli else []
+    raw = raw_folder(args, remotes, manual)
+    names = {split: f"snli_1.0_{split}.jsonl" for split in ("train", "dev", "test")} if snli else {"train": "rte.zip"}
+    wanted = {split: [name] for split, name in names.items()}
+    with TemporaryDirectory() as scratch:
+        files = collect(raw, wanted | ({"vectors": [GLOVE_TEXT]} if glove else {}), scratch, manual)
+        meta = write_pairs(
+            read_corpus(args.corpus, files["train"].parent), CORPORA[args.corpus], args.out, {"corpus": args.corpus},
+            heads=args.heads, lowercase=args.lowercase, vectors=files["vectors"] if glove else args.vectors,
+        )  # fmt: skip
+    counts = ", ".join(
+        f"{count} {split} pairs ({meta['skipped'][split]} without a label skipped)"
+        for split, count in meta["pairs"].items()
+    )
+    print(f"{args.corpus}: {counts}, {meta['words']} words")

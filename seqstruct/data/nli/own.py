@@ -10,6 +10,8 @@ from __future__ import annotations
 import argparse
 
 from seqstruct.data import own
+from seqstruct.data.nli.folder import write_pairs
+from seqstruct.data.nli.read import Pairs, SentencePair
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -20,9 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.nli.folder import write_pairs
-    from seqstruct.data.nli.read import Pairs, SentencePair
-
     (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
     columns = ("a label", "a sentence", "another")
     rows = {split: own.read_columns(paths, columns, "two sentences with a tab between them")

@@ -95,7 +95,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
     defaults = DecomposableAttentionConfig()
     parser = module_parser("seqstruct.data.nli.parser_pretraining", __doc__)
     parser.add_argument("data", metavar="DIR", help="folder of data-prep/snli.sh, for vocabulary and word vectors")

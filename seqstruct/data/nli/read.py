@@ -7,7 +7,6 @@ import os
 import re
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -103,12 +102,3 @@ def read_rte(archive: str | os.PathLike, member: str) -> Pairs:
     if not pairs:
         raise ValueError(f"{place}: expected pairs of sentences, found none")
     return Pairs(pairs, 0)
-
-
-def find_snli(folder: str | os.PathLike, split: str) -> Path:
-    """snli_1.0_{train,dev,test}.jsonl in a folder.  Raises ValueError if it is not there."""
-    name = {"train": "train", "valid": "dev", "test": "test"}[split]
-    path = Path(folder) / f"snli_1.0_{name}.jsonl"
-    if not path.is_file():
-        raise ValueError(f"{path}: no such file")
-    return path

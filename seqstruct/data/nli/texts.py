@@ -27,7 +27,6 @@ def write_texts(data: str | Path, out: str | Path) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
     parser = module_parser("seqstruct.data.nli.texts", __doc__)
     parser.add_argument("data", metavar="DATA", help="made by `seqstruct prepare snli`")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder to make")

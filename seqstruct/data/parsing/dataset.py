@@ -106,11 +106,9 @@ class CorporaUnion(SizedDataset):
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
-        """Batches change with the epoch."""
         return False
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose what is drawn."""
         self.epoch = epoch
 
     def collater(self, samples: Sequence[Example]) -> dict[str, Any]:

@@ -1,17 +1,33 @@
-"""A folder of annotated corpora: CORPUS/SPLIT.jsonl, dictionaries with counts, and corpora.json that describes them."""
+"""Trees (CoNLL-U), graphs (CoNLL-U's enhanced ones, or SDP 2015) and classified sentences, for parsers.
+
+The folder has CORPUS/SPLIT.jsonl, dictionaries with counts, and corpora.json that describes them.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.files import atomic_write, new_folder, sha256, verify
-from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence, crossing_arc, lift
+from seqstruct.data import own
+from seqstruct.data.arguments import add_numbers, at_least
+from seqstruct.data.files import new_folder, sha256, verify, write_json, write_text
+from seqstruct.data.parsing.sentence import (
+    TOP,
+    AnnotatedSentence,
+    crossing_arc,
+    graph_of,
+    graph_of_sdp,
+    lift,
+    tree_of,
+)
+from seqstruct.data.text.conllu import read_conllu
+from seqstruct.data.text.sdp import read_sdp
 
 META = "corpora.json"
 KINDS = ("trees", "graphs", "classes")
@@ -43,9 +59,7 @@ class ParsingOptions:
         if self.non_projective not in NON_PROJECTIVE:
             expected = ", ".join(NON_PROJECTIVE)
             raise ValueError(f"non_projective: expected one of {expected}, got {self.non_projective!r}")
-        for name in ("max_length", "min_count"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+        at_least(self, max_length=1, min_count=1)
 
 
 def write_folder(
@@ -71,11 +85,9 @@ def _write(kept: Mapping[str, tuple[Annotated, dict[str, int]]], folder: Path, o
         files = {}
         for split, sentences in corpus.splits.items():
             path = folder / name / f"{split}.jsonl"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_write(path) as stream:
-                for sentence in sentences:
-                    filled = {field: value for field, value in asdict(sentence).items() if value not in (None, ())}
-                    stream.write(json.dumps(filled, ensure_ascii=False) + "\n")
+            filled = ({field: value for field, value in asdict(sentence).items() if value not in (None, ())}
+                      for sentence in sentences)  # fmt: skip
+            write_text(path, (json.dumps(sentence, ensure_ascii=False) for sentence in filled))
             files[split] = {"sentences": len(sentences), "sha256": sha256(path)}
         described[name] = {"kind": corpus.kind, "files": files, "left_out": left_out, **_labels(corpus)}
     for field in FIELDS:
@@ -85,9 +97,7 @@ def _write(kept: Mapping[str, tuple[Annotated, dict[str, int]]], folder: Path, o
                 counts.update(getattr(sentence, field))
         _write_dictionary(folder / f"dict.{field}.txt", counts, 1 if field == "tags" else options.min_count)
     meta = {"version": 1, "options": asdict(options), "corpora": described}
-    with atomic_write(folder / META) as stream:
-        json.dump(meta, stream, indent=1, ensure_ascii=False)
-        stream.write("\n")
+    write_json(folder / META, meta, ensure_ascii=False)
     return meta
 
 
@@ -118,7 +128,7 @@ def _kept(name: str, corpus: Annotated, options: ParsingOptions) -> tuple[Annota
                 if options.non_projective == "drop":
                     continue
                 if options.non_projective == "lift":
-                    sentence = AnnotatedSentence(**{**asdict(sentence), "heads": lift(sentence.heads or ())})
+                    sentence = replace(sentence, heads=lift(sentence.heads or ()))
             splits[split].append(sentence)
     if not splits["train"]:
         raise ValueError(f"{name}: no training sentence is left of {len(corpus.splits['train'])}: {dict(counts)}")
@@ -142,13 +152,11 @@ def _labels(corpus: Annotated) -> dict[str, list[str]]:
 
 def _write_dictionary(path: Path, counts: Counter[str], min_count: int) -> None:
     """Entries and counts as fairseq reads them, the most frequent first; spaces inside an entry become "_"."""
-    with atomic_write(path) as stream:
-        merged: Counter[str] = Counter()
-        for entry, count in counts.items():
-            merged[entry_of(entry)] += count
-        for entry, count in sorted(merged.items(), key=lambda pair: (-pair[1], pair[0])):
-            if count >= min_count:
-                stream.write(f"{entry} {count}\n")
+    merged: Counter[str] = Counter()
+    for entry, count in counts.items():
+        merged[entry_of(entry)] += count
+    ordered = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))
+    write_text(path, (f"{entry} {count}" for entry, count in ordered if count >= min_count))
 
 
 def entry_of(word: str) -> str:
@@ -186,3 +194,115 @@ def _sentence(fields: dict[str, Any]) -> AnnotatedSentence:
         **{name: tuple(values) for name, values in fields.items()},
         arcs=None if arcs is None else tuple((head, dependent, text) for head, dependent, text in arcs), label=label,
     )  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("--trees", nargs="+", default=[], metavar="SPLIT=FILE",
+                        help="a treebank in CoNLL-U; splits: train, valid, test, ood")
+    parser.add_argument("--graphs", nargs="+", action="append", default=[], metavar=("NAME", "SPLIT=FILE"),
+                        help="graphs: SDP (.sdp) or the enhanced graphs of CoNLL-U; once for each formalism")
+    parser.add_argument("--classes", nargs="+", default=[], metavar="SPLIT=FILE",
+                        help="a class, a space and words that are split already on each line; latin-1")
+    parser.add_argument("--tags", choices=("upos", "xpos"), default="upos", help="tags of CoNLL-U (default: upos)")
+    parser.add_argument("--tagger", metavar="ZIP",
+                        help="tag the words of all corpora anew, by a model of nltk's brown.zip; for corpora without")
+    parser.add_argument("--coarse-labels", action="store_true",
+                        help='cut the labels of enhanced graphs to the universal part: "nmod:of" becomes "nmod"')
+    add_numbers(parser, {
+        "--max-length": (120, "words of a training sentence; longer ones are left out and counted"),
+        "--min-count": (1, "occurrences that a word needs for an entry of its own"),
+    })  # fmt: skip
+    parser.add_argument("--non-projective", choices=NON_PROJECTIVE, default="drop",
+                        help="training trees with crossing arcs: leave out, make projective, or keep (default: drop)")
+    own.add_arguments(parser, None, "")
+
+
+def run(args: argparse.Namespace) -> None:
+    from seqstruct.data.parsing.tagger import Tagger, read_brown
+
+    corpora = {}
+    if args.trees:
+        corpora["trees"] = Annotated("trees", _splits("--trees", args.trees, "trees", args))
+    for name, *files in args.graphs:
+        if "=" in name or name in ("trees", "classes") or name in corpora:
+            raise ValueError(f"--graphs: expected a name of its own before the files, got {name!r}")
+        corpora[name] = Annotated("graphs", _splits(f"--graphs {name}", files, "graphs", args))
+    if args.classes:
+        corpora["classes"] = Annotated("classes", _splits("--classes", args.classes, "classes", args))
+    if args.tagger:
+        corpora = retagged(corpora, Tagger(read_brown(args.tagger)))
+    drawn = sorted({split for corpus in corpora.values() for split in lacking(corpus)})
+    for name, corpus in corpora.items():
+        if lacking(corpus):
+            dealt = own.deal(corpus.splits, args, lacking(corpus))
+            corpora[name] = Annotated(corpus.kind, {**corpus.splits, **dealt})
+    options = ParsingOptions(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
+    with new_folder(args.out) as folder:
+        meta = write_folder(corpora, folder, options)
+        counts = {f"{name} {split}": found["sentences"] for name, described in meta["corpora"].items()
+                  for split, found in described["files"].items()}  # fmt: skip
+        entries = [*args.trees, *(entry for _, *entries in args.graphs for entry in entries), *args.classes]
+        files = [entry.partition("=")[2] for entry in entries]
+        own.write_meta(folder, own.description(args, files, drawn), counts)
+    report(args.out, meta)
+
+
+def retagged(corpora: Mapping[str, Annotated], tagger: Any) -> dict[str, Annotated]:
+    return {
+        name: Annotated(corpus.kind, {
+            split: [replace(sentence, tags=tuple(tagger.tag(sentence.words))) for sentence in sentences]
+            for split, sentences in corpus.splits.items()
+        })
+        for name, corpus in corpora.items()
+    }  # fmt: skip
+
+
+def lacking(corpus: Annotated) -> list[str]:
+    """What is drawn: sentences to validate, and to test if there is only training."""
+    return [] if "valid" in corpus.splits or not corpus.splits.get("train") else [
+        split for split in ("valid", "test") if split not in corpus.splits
+    ]
+
+
+def report(folder: str, meta: Mapping[str, Any]) -> None:
+    for name, described in meta["corpora"].items():
+        counts = ", ".join(f"{split} {found['sentences']}" for split, found in described["files"].items())
+        left = "; ".join(f"{reason}: {count}" for reason, count in described["left_out"].items())
+        print(f"{folder}: {name} ({described['kind']}): {counts}" + (f"; {left}" if left else ""))
+
+
+def _splits(
+    option: str, files: Sequence[str], kind: str, args: argparse.Namespace
+) -> dict[str, list[AnnotatedSentence]]:
+    found: dict[str, list[AnnotatedSentence]] = {}
+    for entry in files:
+        split, equals, path = entry.partition("=")
+        if not equals:
+            raise ValueError(f"{option}: expected SPLIT=FILE, got {entry!r}")
+        found.setdefault(split, []).extend(_read(path, kind, args))
+    return found
+
+
+def _read(path: str, kind: str, args: argparse.Namespace) -> list[AnnotatedSentence]:
+    if kind == "trees":
+        return [tree_of(sentence, args.tags) for sentence in read_conllu(path)]
+    if kind == "graphs":
+        if path.removesuffix(".gz").endswith(".sdp"):
+            return [graph_of_sdp(graph) for graph in read_sdp(path)]
+        return [graph_of(sentence, args.tags, args.coarse_labels) for sentence in read_conllu(path)]
+    return read_classes(path)
+
+
+def read_classes(path: str | os.PathLike) -> list[AnnotatedSentence]:
+    """Sentences of a file with a class, a space and words on each line; latin-1.
+
+    Raises ValueError, naming the line, if it has no words.
+    """
+    sentences = []
+    with open(path, encoding="latin-1") as stream:
+        for number, line in enumerate(stream, 1):
+            label, *words = line.split()
+            if not words:
+                raise ValueError(f"{path}, line {number}: expected a class and words, got {line.strip()!r}")
+            sentences.append(AnnotatedSentence(tuple(words), label=label))
+    return sentences

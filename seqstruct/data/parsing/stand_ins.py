@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 from tempfile import TemporaryDirectory
 
+from seqstruct.data.arguments import add_numbers
 from seqstruct.data.downloads import collect, raw_folder
-from seqstruct.data.parsing.folder import Annotated, ParsingOptions, write_folder
-from seqstruct.data.parsing.prepare import read_classes, report
+from seqstruct.data.parsing.folder import Annotated, ParsingOptions, read_classes, report, retagged, write_folder
 from seqstruct.data.parsing.sentence import graph_of, tree_of
 from seqstruct.data.text.conllu import read_conllu
 
@@ -36,12 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--held-out", type=int, metavar="N",
                         help="sentences of EWT's development file that validate (default: a tenth, 200 of 2,001)")
     parser.add_argument("--tagged", action="store_true", help="tag the words of all parts by a model of brown.zip")
-    parser.add_argument("--max-length", type=int, default=60, metavar="N",
-                        help="words of a training sentence; longer ones are left out (default %(default)s)")
+    add_numbers(parser, {"--max-length": (60, "words of a training sentence; longer ones are left out")})
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.parsing.tagger import Tagger, read_brown, retagged
+    from seqstruct.data.parsing.tagger import Tagger, read_brown
 
     raw = raw_folder(args, manual=MANUAL)
     parts = [*args.parts, *["tagger"] * args.tagged]

@@ -10,14 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
 
 from seqstruct.data.corpora.language_modeling import brown_documents
-from seqstruct.data.parsing.folder import Annotated
 from seqstruct.ops.chains import chain_best_path
 
 RARE, LONGEST_ENDING = 10, 5  # a word seen at most so often teaches its endings; characters of an ending
@@ -85,17 +83,6 @@ class Tagger:
 
 def _share(counts: np.ndarray) -> np.ndarray:
     return counts / counts.sum()
-
-
-def retagged(corpora: Mapping[str, Annotated], tagger: Tagger) -> dict[str, Annotated]:
-    """The corpora with the tagger's tags in all sentences."""
-    return {
-        name: Annotated(corpus.kind, {
-            split: [replace(sentence, tags=tuple(tagger.tag(sentence.words))) for sentence in sentences]
-            for split, sentences in corpus.splits.items()
-        })
-        for name, corpus in corpora.items()
-    }  # fmt: skip
 
 
 def read_brown(archive: str | os.PathLike) -> list[list[tuple[str, str]]]:

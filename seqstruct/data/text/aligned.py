@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from seqstruct.data.checked import SPLITS
 from seqstruct.data.files import atomic_write, open_text
 from seqstruct.data.text.subwords import MOSES_ESCAPE, deescape, tidy
 
@@ -24,6 +25,14 @@ def find_text(prefix: str | os.PathLike, language: str) -> Path:
         if path.is_file():
             return path
     raise ValueError(f"{plain}: no such file, nor {plain.name}.gz")
+
+
+def find_pairs(
+    prefixes: Mapping[str, str | os.PathLike], languages: Sequence[str]
+) -> tuple[dict[str, list[Path]], dict[str, str]]:
+    """Both files of each split by its prefix, and the SHA-256 of their texts by name, as of `content_sha256`."""
+    files = {split: [find_text(prefixes[split], language) for language in languages] for split in SPLITS}
+    return files, {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair}
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from seqstruct.data.text.aligned import read_lines
 
@@ -56,24 +57,31 @@ def parse_conllu(lines: Iterable[str], name: str) -> Iterator[ParsedSentence]:
     Raises ValueError, naming the line, for a line without ten fields, words that are not numbered from 1, a head that
     is not a word of the sentence, or an enhanced head that does not exist.
     """
-    block: list[tuple[int, list[str]]] = []
     label = ""
-    number = 0
-    for number, line in enumerate(lines, 1):
-        line = line.rstrip("\r\n")
-        if line.startswith("#"):
-            key, _, value = line[1:].partition("=")
+    for comments, rows in paragraphs(lines):
+        for comment in comments:
+            key, _, value = comment[1:].partition("=")
             label = value.strip() if key.strip() == "sent_id" else label
-        elif line.strip():
-            fields = line.split("\t")
+        for number, fields in rows:
             if len(fields) != FIELDS:
                 raise ValueError(f"{name}, line {number}: expected {FIELDS} fields parted by tabs, got {len(fields)}")
-            block.append((number, fields))
-        elif block:
-            yield _sentence(block, name, label)
-            block, label = [], ""
-    if block:
-        yield _sentence(block, name, label)
+        if rows:
+            yield _sentence(rows, name, label)
+            label = ""
+
+
+def paragraphs(lines: Iterable[str]) -> Iterator[tuple[list[str], list[tuple[int, list[str]]]]]:
+    """What stands between empty lines: comments, and of each other line its number, from 1, and its fields."""
+    comments, rows = [], []
+    for number, line in enumerate(chain(lines, [""]), 1):
+        line = line.rstrip("\r\n")
+        if line.startswith("#"):
+            comments.append(line)
+        elif line.strip():
+            rows.append((number, line.split("\t")))
+        elif comments or rows:
+            yield comments, rows
+            comments, rows = [], []
 
 
 def format_conllu(tokens: Sequence[Token], heads: Sequence[int]) -> str:

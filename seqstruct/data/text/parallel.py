@@ -12,12 +12,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from seqstruct.data import own
+from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import subwords
 from seqstruct.data.text.aligned import (
     check_content,
     clean_pairs,
-    content_sha256,
+    find_pairs,
     find_text,
     pair_writer,
     read_checksums,
@@ -73,9 +74,7 @@ class SubwordOptions:
         for size in self.vocabularies:
             if size < 1:
                 raise ValueError(f"vocabulary: expected 1 or more, got {size}")
-        for name in ("min_frequency", "max_length", "max_ratio"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+        at_least(self, min_frequency=1, max_length=1, max_ratio=1)
         for kind in self.kinds:
             if self.min_frequency > 1 and not kind.startswith("sentencepiece"):
                 raise ValueError(f"min_frequency: expected sentencepiece or sentencepiece-bpe with it, got {kind}")
@@ -185,11 +184,7 @@ def prepare(
     Raises ValueError for what is missing, truncated, altered, empty, escaped or not aligned, or if `out` holds files
     already.
     """
-    missing = [split for split in SPLITS if split not in prefixes]
-    if missing:
-        raise ValueError(f"prefixes: expected {', '.join(SPLITS)}; missing: {', '.join(missing)}")
-    files = {split: [find_text(prefixes[split], language) for language in options.languages] for split in SPLITS}
-    found = {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair}
+    files, found = find_pairs(prefixes, options.languages)
     with new_folder(out) as corpus:
         empty = survey(files, options.drop_empty, options.escapes != "refuse")
         counts = _build(files, options, corpus.parent, corpus)
@@ -258,23 +253,21 @@ def add_subword_arguments(parser: argparse.ArgumentParser, defaults: SubwordOpti
 def add_pair_arguments(parser: argparse.ArgumentParser) -> None:
     """How pairs are cut and filtered, with the defaults of `SubwordOptions`."""
     add_subword_arguments(parser, SubwordOptions(("", "-")))
-    parser.add_argument("--min-frequency", type=int, default=SubwordOptions.min_frequency, metavar="N",
-                        help="uses in training that a piece of sentencepiece needs (default %(default)s)")
+    add_numbers(parser, {
+        "--min-frequency": (SubwordOptions.min_frequency, "uses in training that a piece of sentencepiece needs"),
+        "--max-length": (SubwordOptions.max_length, "subwords in a sentence; longer training pairs are dropped"),
+        "--workers": (1, "processes that binarise"),
+    })  # fmt: skip
     parser.add_argument("--lowercase", action="store_true", help="lowercase both sides")
-    parser.add_argument("--max-length", type=int, default=SubwordOptions.max_length, metavar="N",
-                        help="subwords in a sentence; longer training pairs are dropped (default %(default)s)")
     parser.add_argument("--max-ratio", type=float, default=SubwordOptions.max_ratio, metavar="R",
                         help="longer to shorter side of a training pair (default %(default)s)")
     parser.add_argument("--drop-empty", action="store_true", help="leave out pairs with an empty side")
     parser.add_argument("--deescape", action="store_true",
                         help="undo the XML entities that Moses's tokeniser writes (&apos; and the like)")
-    parser.add_argument("--workers", type=int, default=1, metavar="N", help="processes that binarise (default 1)")
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
-    parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
-    parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
+    own.add_pair_arguments(parser)
     add_pair_arguments(parser)
     parser.add_argument("--checksums", metavar="FILE", help="SHA-256 of the unpacked input, as sha256sum writes it")
 

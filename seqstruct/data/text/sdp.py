@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.text.conllu import paragraphs
 
 HEADER = "#SDP 2015"
 
@@ -39,23 +40,15 @@ def parse_sdp(lines: Iterable[str], name: str) -> Iterator[Graph]:
     Raises ValueError, naming the line, for words that are not numbered from 1, a top or predicate that is neither + nor
     -, or as many argument columns as the sentence does not have predicates.
     """
-    columns = 6  # before the arguments
-    block: list[tuple[int, list[str]]] = []
-    label = ""
-    for number, line in enumerate(lines, 1):
-        line = line.rstrip("\r\n")
-        if line.startswith("#"):
-            if line.startswith("#SDP"):
-                columns = 9 if line.strip() == HEADER else 6
+    columns, label = 6, ""  # before the arguments
+    for comments, rows in paragraphs(lines):
+        for comment in comments:
+            if comment.startswith("#SDP"):
+                columns = 9 if comment.strip() == HEADER else 6
             else:
-                label = line[1:].strip()
-        elif line.strip():
-            block.append((number, line.split("\t")))
-        elif block:
-            yield _graph(block, columns, name, label)
-            block = []
-    if block:
-        yield _graph(block, columns, name, label)
+                label = comment[1:].strip()
+        if rows:
+            yield _graph(rows, columns, name, label)
 
 
 def _graph(block: list[tuple[int, list[str]]], columns: int, name: str, label: str) -> Graph:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seqstruct.data.arguments import at_least
 from seqstruct.data.text import subwords
 from seqstruct.data.text.compounds import CompoundSplitter
 
@@ -36,9 +37,7 @@ class CutOptions:
     shortlist: int = 5000
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "joint_vocabulary", "shortlist"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: expected 1 or more, got {getattr(self, name)}")
+        at_least(self, vocabulary=1, joint_vocabulary=1, shortlist=1)
 
 
 class NotInstalled(ValueError):
@@ -47,8 +46,6 @@ class NotInstalled(ValueError):
 
 @dataclass(frozen=True)
 class CutLine:
-    """One segmentation: its numbers, or why there are none."""
-
     segmentation: str
     tokens: int = 0
     types: int = 0
@@ -64,26 +61,15 @@ def count_words(lines: Iterable[str]) -> Counter[str]:
     return counts
 
 
-def words(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
-    """Each word as it is."""
-    return lambda word: [word]
-
-
-def character_ngrams(train: Counter[str], other: Counter[str] | None, options: CutOptions, size: int) -> Segmenter:
+def _stretches(size: int, word: str) -> list[str]:
     """Stretches of `size` characters, the last of a word perhaps shorter."""
-    return lambda word: [word[i : i + size] for i in range(0, len(word), size)]
+    return [word[i : i + size] for i in range(0, len(word), size)]
 
 
-def bigrams_with_shortlist(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
+def _bigrams_with_shortlist(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Character bigrams, but the most frequent words whole; of equally frequent ones the first in the alphabet."""
     frequent = {word for word, _ in sorted(train.items(), key=lambda item: (-item[1], item[0]))[: options.shortlist]}
-    cut = character_ngrams(train, other, options, 2)
-    return lambda word: [word] if word in frequent else cut(word)
-
-
-def compounds(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
-    """Compound splitting by frequency."""
-    return CompoundSplitter(train)
+    return lambda word: [word] if word in frequent else _stretches(2, word)
 
 
 def morfessor(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
@@ -123,43 +109,33 @@ def hyphenation(train: Counter[str], other: Counter[str] | None, options: CutOpt
     return cut
 
 
-def _byte_pair_encoding(lines: Iterable[str], vocabulary: int) -> Segmenter:
+def _byte_pair_encoding(counts: Counter[str], vocabulary: int) -> Segmenter:
+    """Learned from lines whose words occur as often as they are counted."""
     with TemporaryDirectory() as folder:
         codes = Path(folder, "codes.bpe")
-        subwords.learn_bpe(lines, codes, vocabulary)
+        subwords.learn_bpe((" ".join([word] * count) for word, count in counts.items()), codes, vocabulary)
         apply = subwords.load_bpe(codes)
     return lambda word: [piece.removesuffix(subwords.BPE_MARKER) for piece in apply(word).split()]
 
 
-def _spelled_out(counts: Counter[str]) -> Iterable[str]:
-    """Lines whose words occur as often as they are counted."""
-    return (" ".join([word] * count) for word, count in counts.items())
-
-
-def bpe(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
-    """Byte-pair encoding learned on this language alone."""
-    return _byte_pair_encoding(_spelled_out(train), options.vocabulary)
-
-
-def joint_bpe(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
-    """Byte-pair encoding learned on both languages together.  Raises NotInstalled where the other text is not given."""
+def _joint(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     if other is None:
         raise NotInstalled("the other language's text was not given")
-    return _byte_pair_encoding(_spelled_out(train + other), options.joint_vocabulary)
+    return _byte_pair_encoding(train + other, options.joint_vocabulary)
 
 
-# In the order of the table.
+# In the order of the table; from the counts of words in the training text and in the other language's, if there is one.
 SEGMENTATIONS: Mapping[str, Callable[[Counter[str], Counter[str] | None, CutOptions], Segmenter]] = {
-    "none": words,
-    "characters": partial(character_ngrams, size=1),
-    "character bigrams": partial(character_ngrams, size=2),
-    "character trigrams": partial(character_ngrams, size=3),
-    "compound splitting": compounds,
+    "none": lambda train, other, options: lambda word: [word],
+    "characters": lambda train, other, options: partial(_stretches, 1),
+    "character bigrams": lambda train, other, options: partial(_stretches, 2),
+    "character trigrams": lambda train, other, options: partial(_stretches, 3),
+    "compound splitting": lambda train, other, options: CompoundSplitter(train),
     "morfessor": morfessor,
     "hyphenation": hyphenation,
-    "BPE": bpe,
-    "BPE (joint)": joint_bpe,
-    "character bigrams (shortlist)": bigrams_with_shortlist,
+    "BPE": lambda train, other, options: _byte_pair_encoding(train, options.vocabulary),
+    "BPE (joint)": _joint,
+    "character bigrams (shortlist)": _bigrams_with_shortlist,
 }
 
 

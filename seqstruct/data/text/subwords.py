@@ -213,7 +213,6 @@ def undo_bpe(line: str) -> str:
 
 
 def undo_sentencepiece(line: str) -> str:
-    """Pieces joined to text."""
     return normalize_spaces(line.replace(" ", "").replace(SENTENCEPIECE_SPACE, " "))
 
 

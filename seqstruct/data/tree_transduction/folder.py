@@ -1,4 +1,5 @@
-"""Folders of formulas in prefix and infix notation: written whole or not at all, checked when read.
+"""Formulas of + and * in prefix notation, to be rewritten in infix notation; each default is the published setting,
+where there is one.
 
 * `train.prefix`, `train.infix` and the same for valid and test: one formula a line, symbols separated by spaces.
 * `dict.prefix.txt`, `dict.infix.txt`: fairseq dictionaries.
@@ -7,17 +8,20 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from seqstruct.data.arguments import add_intervals, add_numbers, at_least
 from seqstruct.data.checked import SPLITS, check_file, check_split, write_meta
 from seqstruct.data.checked import read_meta as read_checked
-from seqstruct.data.files import new_folder
+from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.tree_transduction.formula import (
     INFIX_SYMBOLS,
@@ -57,9 +61,7 @@ class FormulasRequest:
 
     def check(self) -> None:
         """Raises ValueError on numbers out of range, and on more formulas than can be held."""
-        for name, least in (("train", 1), ("valid", 1), ("test", 1), ("seed", 0), ("test_seed", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
+        at_least(self, command=True, train=1, valid=1, test=1, seed=0, test_seed=0)
         for low, high in (self.depths, self.test_depths):
             if not 1 <= low <= high <= 50:
                 raise ValueError(f"depths are from 1 to 50, the lower one first, not {low}:{high}")
@@ -105,11 +107,9 @@ def write_folder(request: FormulasRequest, folder: str | os.PathLike) -> dict[st
             ]
             lengths[split] = _lengths(formulas)
             for side, form in zip(SIDES, (prefix, infix), strict=True):
-                text = "".join(" ".join(form(formula)) + "\n" for formula in formulas)
-                (beside / f"{split}.{side}").write_text(text, encoding="utf-8")
+                write_text(beside / f"{split}.{side}", (" ".join(form(formula)) for formula in formulas))
         for side in SIDES:
-            text = "".join(f"{symbol} 1\n" for symbol in SYMBOLS[side])
-            (beside / f"dict.{side}.txt").write_text(text, encoding="utf-8")
+            write_text(beside / f"dict.{side}.txt", (f"{symbol} 1" for symbol in SYMBOLS[side]))
         return write_meta(beside, {**asdict(request), "branching": request.branching._asdict(), "lengths": lengths})
 
 
@@ -138,9 +138,7 @@ def _lengths(formulas: list[Formula]) -> dict[str, dict[str, float]]:
     }
 
 
-def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
-    """The contents of meta.json.  Raises ValueError as `checked.read_meta`."""
-    return read_checked(folder, "tree_transduction", (), [f"dict.{side}.txt" for side in SIDES])
+read_meta = partial(read_checked, command="tree_transduction", dictionaries=[f"dict.{side}.txt" for side in SIDES])
 
 
 def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -> Formulas:
@@ -171,3 +169,28 @@ def parse_pairs(prefix_path: Path, infix_path: Path) -> Formulas:
     if len(forms) != len(found.prefix):
         raise ValueError(f"{infix_path}: {len(forms)} lines, but {prefix_path.name} has {len(found.prefix)}")
     return found
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    add_numbers(parser, {
+        "--train": (5000, "formulas of each depth"), "--valid": (200, "likewise"), "--test": (200, "likewise"),
+        "--expressions": (4, "most in one pair of parentheses"), "--seed": (1, "of training and validation"),
+        "--test-seed": (0, "of the test set, the same for all --seed"),
+    })  # fmt: skip
+    depths = {"--depths": ((2, 4), "in training and validation"), "--test-depths": ((2, 6), "of the test set")}
+    add_intervals(parser, depths)
+    parser.add_argument("--nesting", type=float, default=0.2, metavar="P", help="probability that an expression is a "
+                        "formula where a number would do (default: %(default)s; the source does not say)")
+
+
+def run(args: argparse.Namespace) -> None:
+    request = FormulasRequest(
+        train=args.train, valid=args.valid, test=args.test, depths=args.depths, test_depths=args.test_depths,
+        branching=Branching(args.expressions, args.nesting), seed=args.seed, test_seed=args.test_seed,
+    )  # fmt: skip
+    meta = write_folder(request, args.out)
+    print(f"{args.out}: {args.train} training, {args.valid} validation and {args.test} test formulas of each depth")
+    for split in ("train", "test"):
+        for deep, lengths in meta["lengths"][split].items():
+            sides = (f"{lengths[f'{s}_mean']:.1f} (at most {lengths[f'{s}_max']:.0f})" for s in SIDES)
+            print(f"{split}, depth {deep}: {' symbols in prefix notation, '.join(sides)} in infix notation")

@@ -84,7 +84,6 @@ def prefix(formula: Formula) -> list[str]:
 
 
 def infix(formula: Formula) -> list[str]:
-    """The symbols of the infix form."""
     found: list[str] = []
     for place, expression in enumerate(formula.expressions):
         found += [formula.operator] if place else []

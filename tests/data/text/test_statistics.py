@@ -3,7 +3,6 @@ from collections import Counter
 
 import pytest
 
-from seqstruct.data.text import statistics
 from seqstruct.data.text.statistics import SEGMENTATIONS, CutOptions, count_words, line_of
 
 TRAIN = ["low lower lowest low", "new newer newest new low"]
@@ -67,7 +66,7 @@ def test_the_shortlist_is_one_list_whatever_the_order_of_the_text():
     counts = Counter({"bb": 2, "aa": 2, "cc": 1})
     reversed_counts = Counter(dict(reversed(counts.items())))
     for found in (counts, reversed_counts):
-        cut = statistics.bigrams_with_shortlist(found, None, CutOptions("en", shortlist=1))
+        cut = SEGMENTATIONS["character bigrams (shortlist)"](found, None, CutOptions("en", shortlist=1))
         assert cut("aa") == ["aa"]
         assert cut("bbb") == ["bb", "b"]
 

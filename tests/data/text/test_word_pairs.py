@@ -52,7 +52,7 @@ def test_limits_hold_in_every_split_and_references_go_with_them(tmp_path):
 
 
 def test_a_sample_is_drawn_once_and_for_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(word_pairs, "_binarise", lambda *_: None)
+    monkeypatch.setattr(word_pairs, "preprocess_pairs", lambda *_, **__: None)
     prefixes = write_text(tmp_path / "raw")
     drawn = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
