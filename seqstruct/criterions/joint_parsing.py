@@ -112,7 +112,8 @@ class JointParsingCriterion(FairseqCriterion):
             metrics.log_scalar_sum(f"_{name}", count)
         for name, (numbers, derive) in DERIVED.items():
             if all(number in counts for number in numbers):
-                metrics.log_derived(name, _percentage(numbers, derive))
+                metrics.log_derived(name, lambda meters, numbers=numbers, derive=derive: round(
+                    derive(*(meters[f"_{number}"].sum for number in numbers)), 3))  # fmt: skip
 
 
 DERIVED = {
@@ -123,7 +124,3 @@ DERIVED = {
     "labeled_f1": (("graph_labeled", "graph_predicted", "graph_gold"), f1),
     "accuracy": (("class_right", "class_sentences"), share),
 }
-
-
-def _percentage(numbers: Tuple[str, ...], derive: Any) -> Any:
-    return lambda meters: round(derive(*(meters[f"_{number}"].sum for number in numbers)), 3)

@@ -48,15 +48,12 @@ class CFLDataset(SizedDataset):
         max_sentences: int | None = None,
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
-        """Stretches of strings of one length, cut after `batch` strings, or fewer where the limits ask for it.
+        """Stretches of strings of one length, cut after `batch` strings, or fewer where the limits ask for it: of at
+        most max_tokens predicted symbols, one string at least.
 
         required_batch_size_multiple is not applied: it would change the batches that were drawn.
         """
-        return self.stretches(indices, min(self.batch, max_sentences or self.batch), max_tokens)
-
-    def stretches(self, indices: np.ndarray, most: int, max_tokens: int | None = None) -> list[np.ndarray]:
-        """Neighbours of one length, at most so many together, of at most so many predicted symbols (one at least)."""
-        batches = []
+        most, batches = min(self.batch, max_sentences or self.batch), []
         for stretch in np.split(indices, np.flatnonzero(np.diff(self.sizes[indices])) + 1):
             if len(stretch):
                 fit = most if max_tokens is None else min(most, max(1, max_tokens // int(self.sizes[stretch[0]])))

@@ -32,13 +32,7 @@ DICTIONARY = "dict.txt"
 
 @dataclass(frozen=True)
 class StringsRequest:
-    """What a folder is to hold.
-
-    language, grammar: see `languages.get_language`.  train, valid: number of strings.
-    test_per_length: strings for each valid length of the test set.  batch: strings of one length in a batch.
-    lengths, test_lengths: shortest and longest string, both included.
-    seed: of the training and validation sets.  test_seed: of the test set, which is the same for every `seed`.
-    """
+    """What a folder is to hold: `prepare.add_arguments` says what each field is; both ends of lengths are included."""
 
     language: str
     grammar: str = "published"

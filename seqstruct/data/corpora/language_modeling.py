@@ -62,11 +62,8 @@ BROWN_PARTS = 20  # documents are dealt into so many parts; the last but one val
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How a corpus is cut down; None stands for the corpus's own way (`DEFAULTS`).
-
-    vocabulary: types kept, the most frequent ones, the special symbols counted; 0: all.  min_count: occurrences in
-    training that a type needs, 1 or more.  lowercase: whether words are lowercased and numbers become N, as in
-    Mikolov's text.  train_lines: the first lines of training alone, 0: all.  skip_empty: leave out empty lines.
+    """How a corpus is cut down, as `add_text_arguments` says; the special symbols count in the vocabulary, and numbers
+    become N as in Mikolov's text.
     """
 
     vocabulary: int = 0

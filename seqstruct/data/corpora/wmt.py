@@ -29,44 +29,37 @@ MIRROR = "https://huggingface.co/datasets/wmt"
 MANUAL = "the archives are linked from https://www.statmt.org/wmt{}/translation-task.html; name their folder by --from"
 
 
-def _remote(address: str, checksum: str, mirror: str, mirror_checksum: str) -> Remote:
-    return Remote(address, checksum, mirrors=(Remote(f"{MIRROR}/{mirror}", mirror_checksum),))
+def _remote(path: str, checksum: str, mirror_checksum: str, end: str = ".tgz", site: str = "www") -> Remote:
+    year, name = path.split("/", 1)
+    mirror = Remote(f"{MIRROR}/{year}/resolve/main-zip/{name}.zip", mirror_checksum)
+    return Remote(f"https://{site}.statmt.org/{path}{end}", checksum, mirrors=(mirror,))
 
 
 EUROPARL = _remote(
-    "https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
-    "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
-    "wmt13/resolve/main-zip/training-parallel-europarl-v7.zip",
+    "wmt13/training-parallel-europarl-v7", "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7",
     "5b2d8b32c2396da739b4e731871c597fcc6e75729becd74619d0712eecf7770e",
-)
+)  # fmt: skip
 COMMON_CRAWL = _remote(
-    "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
-    "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
-    "wmt13/resolve/main-zip/training-parallel-commoncrawl.zip",
+    "wmt13/training-parallel-commoncrawl", "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5",
     "5ffe980072ea29adfd84568d099bea366d9f72772b988e670794ae851b4e5627",
-)
+)  # fmt: skip
 NEWS_COMMENTARY = _remote(
-    "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
-    "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
-    "wmt14/resolve/main-zip/training-parallel-nc-v9.zip",
+    "wmt14/training-parallel-nc-v9", "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485",
     "ce199f93ec56ff480137ba29f0819f9a22e70d88be6d7458f112303d67d623d5",
-)
+)  # fmt: skip
 UNITED_NATIONS = _remote(
-    "https://www.statmt.org/wmt13/training-parallel-un.tgz", "",
-    "wmt13/resolve/main-zip/training-parallel-un.zip",
+    "wmt13/training-parallel-un", "",
     "74f07002e053c81bc7f73b4fdab58e7987e831338748f264cbda82a8b062d2e2",
 )  # fmt: skip
 GIGA = _remote(
-    "https://www.statmt.org/wmt10/training-giga-fren.tar", "",
-    "wmt10/resolve/main-zip/training-giga-fren.zip",
-    "9439f86523e5dff3f923526dbf6c6929da1786c18dbf64436d2b7564b83aaba3",
+    "wmt10/training-giga-fren", "",
+    "9439f86523e5dff3f923526dbf6c6929da1786c18dbf64436d2b7564b83aaba3", ".tar",
 )  # fmt: skip
 EUROPARL_8 = _remote(
-    "https://data.statmt.org/wmt16/translation-task/training-parallel-ep-v8.tgz",
+    "wmt16/translation-task/training-parallel-ep-v8",
     "8917bd3bef3bc894c8519ca1f8a4c7c330aad08a1263655a9d99ee13d532e3c7",
-    "wmt16/resolve/main-zip/translation-task/training-parallel-ep-v8.zip",
-    "387e570a6812948e30c64885e64a1d3735a66b7c0bc424fcff1208ef11110149",
-)
+    "387e570a6812948e30c64885e64a1d3735a66b7c0bc424fcff1208ef11110149", site="data",
+)  # fmt: skip
 SETIMES = Remote(
     "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses/en-ro.txt.zip",
     mirrors=(Remote("https://opus.nlpl.eu/download.php?f=SETIMES/v2/moses/en-ro.txt.zip", name="en-ro.txt.zip"),),

@@ -103,8 +103,10 @@ def write_pairs(
     """
     made: dict[str, list[SentencePair]] = {}
     for split, (pairs, _) in splits.items():
-        found = with_heads(pairs, heads, split) if heads is not None else list(pairs)
-        made[split] = [_lowercase(pair) for pair in found] if lowercase else found
+        made[split] = with_heads(pairs, heads, split) if heads is not None else list(pairs)
+        if lowercase:
+            made[split] = [replace(pair, premise=tuple(map(str.lower, pair.premise)),
+                                   hypothesis=tuple(map(str.lower, pair.hypothesis))) for pair in made[split]]
     words = sorted({w for pairs in made.values() for pair in pairs for w in (*pair.premise, *pair.hypothesis)})
     known = None if vectors is None else read_vectors(vectors, words)
     meta = {
@@ -124,11 +126,6 @@ def write_pairs(
             np.save(beside / VECTORS, vectors_with_hashing(words, known, size))
         write_json(beside / META, meta)
     return meta
-
-
-def _lowercase(pair: SentencePair) -> SentencePair:
-    sides = (tuple(word.lower() for word in side) for side in (pair.premise, pair.hypothesis))
-    return SentencePair(*sides, pair.label, pair.heads)
 
 
 def _to_json(pair: SentencePair) -> str:

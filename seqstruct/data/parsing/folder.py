@@ -46,10 +46,7 @@ class Annotated:
 
 @dataclass(frozen=True)
 class ParsingOptions:
-    """max_length: words of a training sentence; longer ones are left out and counted.  non_projective: what becomes of
-    a training tree with crossing arcs: drop, lift (see `sentence.lift`) or keep.  min_count: occurrences in training
-    that a word or lemma needs for an entry of its own.
-    """
+    """What becomes of sentences and words of training, as `add_arguments` says; of lifting see `sentence.lift`."""
 
     max_length: int = 120
     non_projective: str = "drop"

@@ -34,20 +34,16 @@ ESCAPES = ("keep", "refuse", "undo")
 
 @dataclass(frozen=True)
 class SubwordOptions:
-    """How a corpus is prepared.
+    """How a corpus is prepared, as `add_pair_arguments` says.
 
     languages: source and target, two-letter codes.  subwords: "bpe" (after Moses tokenisation), "sentencepiece" (its
     unigram model), "sentencepiece-bpe", or Moses tokens as "words" with "<unk>" for all others, as "mixed" words and
-    characters, or the text's "characters"; one kind for both sides, or that of each.  vocabulary: subword types of both
-    languages together, or of each, which then has a model of its own; of "words" and "mixed" how many words are kept
-    whole; of "characters" nothing, all are kept.  min_frequency: how often in training a piece of sentencepiece must be
-    used, 1 or more, else its words are cut into smaller ones.  lowercase: whether both sides are lowercased.
-    truecase: whether Moses tokens are truecased, as training has them.
-    max_length: subwords in a sentence, 1 or more; longer training pairs are dropped, longer ones elsewhere an error.
-    max_ratio: of the longer to the shorter side in subwords, 1 or more; training pairs above it are dropped.
-    drop_empty: whether pairs with an empty side are left out, of all splits, or an error.
-    escapes: whether the XML entities of Moses's tokeniser (`&apos;` and the like) are kept as text, refused, or undone,
-    in the references too.
+    characters, or the text's "characters"; one kind for both sides, or that of each.  vocabulary: two sizes make a
+    model for each language; of "words" and "mixed" how many words are kept whole; of "characters" nothing, all are
+    kept.  min_frequency: a piece that is used less is cut into smaller ones.  max_length: it is an error where
+    sentences that are not for training are longer.  truecase: whether Moses tokens are truecased, as training has them.
+    drop_empty: else a pair with an empty side is an error.  escapes: whether the XML entities of Moses's tokeniser
+    (`&apos;` and the like) are kept as text, refused, or undone, in the references too.
     """
 
     languages: tuple[str, str]

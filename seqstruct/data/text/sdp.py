@@ -8,7 +8,7 @@ tree and the frame.  Words count from 1.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from seqstruct.data.text.aligned import read_lines
@@ -88,11 +88,7 @@ def format_sdp(graphs: Iterable[Graph]) -> Iterator[str]:
         predicates = sorted({predicate for predicate, _, _ in graph.arcs})
         labels = {(predicate, argument): label for predicate, argument, label in graph.arcs}
         for position, word in enumerate(zip(graph.forms, graph.lemmas, graph.tags, strict=True), 1):
-            yield "\t".join([str(position), *word, "_", "_", *_marks(position, graph.tops, predicates), "_"] + [
-                labels.get((predicate, position), "_") for predicate in predicates
-            ])  # fmt: skip
+            marks = ("+" if position in marked else "-" for marked in (graph.tops, predicates))
+            arguments = (labels.get((predicate, position), "_") for predicate in predicates)
+            yield "\t".join([str(position), *word, "_", "_", *marks, "_", *arguments])
         yield ""
-
-
-def _marks(position: int, tops: Sequence[int], predicates: Sequence[int]) -> tuple[str, str]:
-    return "+" if position in tops else "-", "+" if position in predicates else "-"

@@ -39,12 +39,11 @@ TRIES = 8
 
 @dataclass(frozen=True)
 class Sampling:
-    """How segmentations are drawn.
+    """How segmentations are drawn, with the defaults that the papers recommend for small corpora.
 
     alpha: exponent on the probabilities of a unigram model, 0 or more; 0 makes all segmentations alike, and the greater
-    it is, the more often the best one comes.  nbest: how many of a sentence's best segmentations to draw from, 1 or
-    more, or -1 for all there are.  dropout: probability that byte-pair encoding leaves a merge out, 0 to 1.
-    The defaults are those that the papers recommend for small corpora.
+    it is, the more often the best one comes.  nbest: a sentence's best segmentations to draw from, 1 or more, or -1 for
+    all there are.  dropout: probability that byte-pair encoding leaves a merge out, 0 to 1.
     """
 
     alpha: float = 0.2

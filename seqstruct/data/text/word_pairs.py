@@ -31,13 +31,11 @@ UNITS = ("characters", "spaces", "moses", *PROGRAMS)
 
 @dataclass(frozen=True)
 class WordPairOptions:
-    """How a corpus is prepared.
+    """How a corpus is prepared, as `add_unit_arguments` says.
 
     languages: source and target, two-letter codes.  units: of source and target, each one of `UNITS`: single characters
-    (U+2581 for a space), words apart as they are, Moses tokens, or words by a program for Japanese.
-    max_source, max_target: units in a sentence at most; longer pairs are left out everywhere.
-    sample: training pairs drawn at random, 0 for all.  seed: of the draw.  lowercase: both sides.
-    threshold: occurrences in training that a token of a dictionary has, 1 or more.
+    (U+2581 for a space), words apart as they are, Moses tokens, or words by a program for Japanese.  Pairs beyond
+    max_source and max_target are left out everywhere.  seed: of the draw.
     """
 
     languages: tuple[str, str]

@@ -69,8 +69,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class CorpusRequest:
-    """corpus: one of `CORPORA`.  min_count: occurrences in training that a word of the dictionary needs, where there
-    are no vectors.  seed: of the random splits.  checked: whether raw files must have their checksums."""
+    """corpus: of `CORPORA`.  checked: whether raw files must have their checksums.  The rest as in `add_arguments`."""
 
     corpus: str
     min_count: int = 1

@@ -44,11 +44,7 @@ MOST_SYMBOLS = 50_000_000  # in prefix notation: all formulas are held
 
 @dataclass(frozen=True)
 class FormulasRequest:
-    """What a folder is to hold: the published numbers, and what the source leaves open.
-
-    train, valid, test: formulas of each depth.  depths, test_depths: least and greatest, both included.
-    seed: of training and validation.  test_seed: of the test set, which is the same for every `seed`.
-    """
+    """What a folder is to hold: `add_arguments` says what each field is; both ends of depths are included."""
 
     train: int = 5000
     valid: int = 200
