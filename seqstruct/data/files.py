@@ -13,6 +13,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Iterable, Iterator
+from uuid import uuid4
 
 
 @contextmanager
@@ -24,17 +25,15 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    encoding = None if "b" in mode else "utf-8"
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    beside = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
-        with os.fdopen(handle, mode, encoding=encoding) as stream:
+        with open(beside, mode.replace("w", "x"), encoding=None if "b" in mode else "utf-8") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.chmod(beside, 0o666 & ~_umask())
         os.replace(beside, path)
     except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
 
 
@@ -105,20 +104,10 @@ def write_json(path: str | os.PathLike, value: object, **options: bool) -> None:
         stream.write("\n")
 
 
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
-
-
-def sha256(path: str | os.PathLike) -> str:
-    """Hexadecimal SHA-256 of a file's bytes."""
-    return _checksum(path, "sha256")
-
-
-def _checksum(path: str | os.PathLike, algorithm: str) -> str:
-    digest = hashlib.new(algorithm, usedforsecurity=False)
+def sha256(path: str | os.PathLike, algorithm: str = "sha256") -> str:
+    """Hexadecimal SHA-256, or what else `hashlib` has, of a file's bytes."""
     with open(path, "rb") as stream:
+        digest = hashlib.new(algorithm, usedforsecurity=False)
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
@@ -128,7 +117,7 @@ def verify(path: str | os.PathLike, expected: str) -> None:
     """Raise ValueError unless the file has the expected checksum: an MD5 of 32, or a SHA-256 of 64 hexadecimal digits,
     for some publishers give no better one."""
     name, algorithm = ("MD5", "md5") if len(expected) == 32 else ("SHA-256", "sha256")
-    found = _checksum(path, algorithm)
+    found = sha256(path, algorithm)
     if found != expected:
         raise ValueError(f"{path}: {name} {found}, expected {expected}: the file is truncated or altered")
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.data.parsing.folder import FIELDS, entry_of
 from seqstruct.data.parsing.sentence import AnnotatedSentence
@@ -132,24 +133,20 @@ class CorporaUnion(SizedDataset):
         }
 
     def _batch(self, name: str, samples: Sequence[Example]) -> dict[str, Tensor]:
-        B, N = len(samples), max(sample.tokens.size(1) for sample in samples)
-        tokens = torch.stack([torch.full((B, N), d.pad()) for d in self.dictionaries], 1)
-        padding_mask = torch.ones(B, N, dtype=torch.bool)
-        for b, sample in enumerate(samples):
-            tokens[b, :, : sample.tokens.size(1)] = sample.tokens
-            padding_mask[b, : sample.tokens.size(1)] = False
-        batch = {"id": torch.tensor([s.index for s in samples]), "tokens": tokens, "padding_mask": padding_mask}
-        sentences = [sample.sentence for sample in samples]
+        rows = pad_sequence([sample.tokens.T for sample in samples], True, self.dictionaries.words.pad())  # B N 3
+        lengths = torch.tensor([sample.tokens.size(1) for sample in samples])
+        batch = {
+            "id": torch.tensor([sample.index for sample in samples]), "tokens": rows.transpose(1, 2).contiguous(),
+            "padding_mask": torch.arange(rows.size(1)) >= lengths[:, None],
+        }  # fmt: skip
+        sentences, known = [sample.sentence for sample in samples], self.labels.get(name)
         if all(sentence.heads is not None for sentence in sentences):
-            batch["heads"] = torch.full((B, N - 1), -1)
-            for b, sentence in enumerate(sentences):
-                batch["heads"][b, : len(sentence.words)] = torch.tensor(sentence.heads)
-        if name in self.labels and all(sentence.arcs is not None for sentence in sentences):
-            batch["arcs"] = torch.full((B, N, N), -1)
-            known = self.labels[name]
+            batch["heads"] = pad_sequence([torch.tensor(sentence.heads) for sentence in sentences], True, -1)
+        if known is not None and all(sentence.arcs is not None for sentence in sentences):
+            batch["arcs"] = torch.full((*rows.shape[:2], rows.size(1)), -1)
             for b, sentence in enumerate(sentences):
                 for head, dependent, label in sentence.arcs or ():
                     batch["arcs"][b, head, dependent] = known.get(label, len(known))
-        if name in self.labels and all(sentence.label is not None for sentence in sentences):
-            batch["classes"] = torch.tensor([self.labels[name][str(sentence.label)] for sentence in sentences])
+        if known is not None and all(sentence.label is not None for sentence in sentences):
+            batch["classes"] = torch.tensor([known[str(sentence.label)] for sentence in sentences])
         return batch

@@ -47,7 +47,8 @@ class StreamDataset(FairseqDataset):
 class StreamSegments(Dataset):
     """The segments of B rows, in order; each is a batch.
 
-    shard_id, num_shards: of B num_shards rows take the B that begin at row B shard_id.
+    shard_id, num_shards: of B num_shards rows take the B that begin at row B shard_id.  more: what else a batch has, by
+    name, B L each.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class StreamSegments(Dataset):
         source, target = dataset.rows(batch_size * num_shards)
         mine = slice(shard_id * batch_size, (shard_id + 1) * batch_size)
         self.source, self.target = source[mine], target[mine]
+        self.more: dict[str, Tensor] = {}
         self.pad_index = dataset.pad_index
         self.ends = np.cumsum(lengths)
         if not len(lengths) or self.ends[-1] != source.size(1):
@@ -80,6 +82,7 @@ class StreamSegments(Dataset):
             "ntokens": int(real.sum()),
             "net_input": {"src_tokens": source.contiguous(), "src_lengths": real.sum(1)},
             "target": target.contiguous(),
+            **{name: values[:, part].contiguous() for name, values in self.more.items()},
         }
 
 
