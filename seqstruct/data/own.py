@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seqstruct.data.checked import META, SPLITS
-from seqstruct.data.files import write_json
+from seqstruct.data.files import new_folder, write_json
 from seqstruct.data.text.aligned import content_sha256, find_text, pair_writer, read_lines, read_pairs
 
 PAIRS_META = "nli.json"
@@ -117,10 +117,23 @@ def pair_prefixes(args: argparse.Namespace, scratch: Path) -> dict[str, Path]:
     return {**prefixes, **{split: scratch / split for split in ("train", *lacking)}}
 
 
-def describe_pairs(args: argparse.Namespace, folder: Path, counts: Mapping[str, int]) -> None:
-    given, lacking = given_and_missing(args)
-    files = [find_text(prefix, language) for prefix in given.values() for language in (args.src, args.trg)]
-    write_meta(folder, description(args, files, lacking), counts)
+def make_pairs(args: argparse.Namespace, work: Callable[[argparse.Namespace, dict[str, Path], Path], Any]) -> None:
+    """The folder of aligned files, by work(args, prefixes, folder) that gives the numbers of pairs, and meta.json."""
+    with new_folder(args.out) as folder:
+        counts = work(args, pair_prefixes(args, folder.parent / "drawn"), folder)
+        given, lacking = given_and_missing(args)
+        files = [find_text(prefix, language) for prefix in given.values() for language in (args.src, args.trg)]
+        write_meta(folder, description(args, files, lacking), counts)
+
+
+def labelled_rows(
+    args: argparse.Namespace, columns: Sequence[str], last: str
+) -> tuple[dict[str, list[tuple[str, ...]]], list[str], dict[str, Any]]:
+    """Rows by split as of `read_columns`, the labels as of `check_labels`, and what meta.json says."""
+    given, drawn = given_and_missing(args)
+    rows = deal({split: read_columns(paths, columns, last) for split, paths in given.items()}, args)
+    labels = check_labels({split: [row[0] for row in found] for split, found in rows.items()})
+    return rows, labels, description(args, [path for paths in given.values() for path in paths], drawn)
 
 
 def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], drawn: Sequence[str]) -> dict[str, Any]:

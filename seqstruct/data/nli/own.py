@@ -22,14 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
-    columns = ("a label", "a sentence", "another")
-    rows = {split: own.read_columns(paths, columns, "two sentences with a tab between them")
-            for split, paths in given.items()}  # fmt: skip
-    splits = own.deal(rows, args)
-    labels = own.check_labels({split: [row[0] for row in found] for split, found in splits.items()})
+    cut, columns = own.cutter(args), ("a label", "a sentence", "another")
+    rows, labels, about = own.labelled_rows(args, columns, "two sentences with a tab between them")
     pairs = {split: Pairs([SentencePair(tuple(cut(one)), tuple(cut(other)), label) for label, one, other in found], 0)
-             for split, found in splits.items()}  # fmt: skip
-    about = own.description(args, [path for paths in given.values() for path in paths], drawn)
+             for split, found in rows.items()}  # fmt: skip
     meta = write_pairs(pairs, labels, args.out, about, vectors=args.vectors, lowercase=args.lowercase)
     print(", ".join(f"{split}: {count} pairs" for split, count in meta["pairs"].items()) + f"; {meta['words']} words")

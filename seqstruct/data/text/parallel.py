@@ -273,9 +273,7 @@ def run(args: argparse.Namespace) -> None:
         given = [prefix for prefix in (args.train, args.valid, args.test) if prefix is not None]
         found = [find_text(prefix, language) for prefix in given for language in (args.src, args.trg)]
         check_content(found, read_checksums(args.checksums))
-    with new_folder(args.out) as folder:
-        pairs = prepare_and_binarise(args, own.pair_prefixes(args, folder.parent / "drawn"), folder)
-        own.describe_pairs(args, folder, pairs)
+    own.make_pairs(args, prepare_and_binarise)
 
 
 def prepare_and_binarise(

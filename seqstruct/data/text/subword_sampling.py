@@ -19,12 +19,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.random import Generator
 
@@ -59,23 +58,11 @@ class Sampling:
             raise ValueError(f"dropout: expected a probability, 0 to 1, got {self.dropout}")
 
 
-class Sampler(Protocol):
-    """A subword model that segments text."""
-
-    def text(self, line: str) -> str:
-        """The text of a line that may be in the model's subwords already."""
-
-    def best(self, line: str) -> list[str]:
-        """The pieces of the one best segmentation."""
-
-    def sample(self, line: str, generator: Generator) -> list[str]:
-        """The pieces of a segmentation drawn at random."""
-
-
 def load_sampler(path: str | os.PathLike, dictionary: Collection[str], sampling: Sampling) -> Sampler:
     """The sampler for a model of SentencePiece (unigram or byte-pair encoding) or a codes file of subword-nmt.
 
-    dictionary: the pieces that may be drawn.
+    Its `text` is that of a line which may be in the model's subwords already, `best` has the pieces of the one best
+    segmentation, `sample` those of one drawn at random.  dictionary: the pieces that may be drawn.
     Raises ValueError if the file is neither, or a model whose segmentations cannot be drawn word by word.
     """
     with open(path, "rb") as stream:
@@ -224,15 +211,17 @@ class UnigramSampler(_SentencePiece):
         return lattice
 
 
-class _MergeSampler(ABC):
-    """What both kinds of byte-pair encoding share: a word is drawn, or cut as it is best where the draw is unusable."""
+class _MergeSampler:
+    """What both kinds of byte-pair encoding share: a word is drawn, or cut as it is best where the draw is unusable.
+
+    `word` gives one word's pieces; each merge is left out with probability dropout.
+    """
 
     dictionary: Collection[str]
     dropout: float
 
-    @abstractmethod
-    def word(self, word: str, dropout: float, generator: Generator | None) -> list[str]:
-        """One word's pieces; each merge is left out with probability dropout."""
+    def sample(self, line: str, generator: Generator) -> list[str]:
+        return [piece for word in self.words(line) for piece in self._draw_word(word, generator)]
 
     def _draw_word(self, word: str, generator: Generator) -> list[str]:
         for _ in range(TRIES):
@@ -253,9 +242,6 @@ class SentencePieceBPESampler(_MergeSampler, _SentencePiece):
         self.unused = {p.piece for p in model.pieces if p.type == p.UNUSED}
         if any(p.type == p.USER_DEFINED for p in model.pieces):
             raise ValueError(f"{path}: expected a byte-pair encoding model without symbols that the user defined")
-
-    def sample(self, line: str, generator: Generator) -> list[str]:
-        return [piece for word in self.words(line) for piece in self._draw_word(word, generator)]
 
     def word(self, word: str, dropout: float, generator: Generator | None) -> list[str]:
         symbols, parts = draw_merges(word, lambda a, b: self.ranks.get(a + b), dropout, generator)
@@ -288,8 +274,8 @@ class SubwordNMTSampler(_MergeSampler):
     def best(self, line: str) -> list[str]:
         return self.bpe.process_line(line).split()
 
-    def sample(self, line: str, generator: Generator) -> list[str]:
-        return [piece for word in line.split() for piece in self._draw_word(word, generator)]
+    def words(self, line: str) -> list[str]:
+        return line.split()
 
     def word(self, word: str, dropout: float, generator: Generator | None) -> list[str]:
         if not dropout:
@@ -298,6 +284,9 @@ class SubwordNMTSampler(_MergeSampler):
         symbols, _ = draw_merges([*word[:-1], word[-1] + ends], lambda *pair: self.bpe.bpe_codes.get(pair), dropout,
                                  generator)
         return [symbol + BPE_MARKER for symbol in symbols[:-1]] + [symbols[-1].removesuffix(ends)]
+
+
+Sampler = UnigramSampler | SentencePieceBPESampler | SubwordNMTSampler
 
 
 def _cumulative(scores: Sequence[float]) -> list[float]:

@@ -155,9 +155,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    with new_folder(args.out) as folder:
-        counts = prepare_as_told(args, own.pair_prefixes(args, folder.parent / "drawn"), folder)
-        own.describe_pairs(args, folder, counts)
+    own.make_pairs(args, prepare_as_told)
 
 
 def prepare_as_told(

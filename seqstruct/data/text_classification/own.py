@@ -20,13 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    (given, drawn), cut = own.given_and_missing(args), own.cutter(args)
-    rows = {split: own.read_columns(paths, ("a label", "a text"), "a text") for split, paths in given.items()}
-    dealt = own.deal(rows, args)
-    splits = {split: [Labelled(label, cut(text)) for label, text in found] for split, found in dealt.items()}
-    labels = own.check_labels({split: [sentence.label for sentence in found] for split, found in splits.items()})
-    about = own.description(args, [path for paths in given.values() for path in paths], drawn)
+    cut = own.cutter(args)
+    rows, labels, about = own.labelled_rows(args, ("a label", "a text"), "a text")
+    splits = {split: [Labelled(label, cut(text)) for label, text in found] for split, found in rows.items()}
     meta = write_texts(args.out, splits, labels, about, args.min_count, args.vectors)
     for split, count in meta["sentences"].items():
-        found = Counter(sentence.label for sentence in splits[split])
+        found = Counter(label for label, _ in rows[split])
         print(f"{split}: {count} texts, {', '.join(f'{label} {found[label]}' for label in labels)}")
