@@ -1,20 +1,22 @@
 """Causal attention in training, forward and backward, in units of PyTorch's fused softmax attention.
 
 Batch 8, 8 heads of size 64: from queries, keys and values to outputs, without the projections around them; random
-features are made in it, ABC's control is given.  All forms here keep O(T) numbers for the backward pass, `kept MB`,
-besides the fused kernel, which keeps O(T) too but takes O(T^2) time.
+features are made in it, ABC's control is given; rows of the delta rule's family and its peers are in `delta_cases`.
+All forms here keep O(T) numbers for the backward pass, `kept MB`, besides the fused kernel, which keeps O(T) too but
+takes O(T^2) time.
 Chunked forms make many short-lived tensors: with glibc, MALLOC_MMAP_THRESHOLD_=1073741824 and
 MALLOC_TRIM_THRESHOLD_=2147483648 keep it from handing their memory back to the system each time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seqstruct.benchmarks.delta_cases import Case, delta_cases
 from seqstruct.benchmarks.timing import Contestant, Place, draw, measure, table
 from seqstruct.benchmarks.timing import machine as machine_line
 from seqstruct.ops.memory import (
@@ -31,7 +33,6 @@ from seqstruct.plots.figures import save
 
 BATCH, HEADS, DIM, FREQUENCIES, SLOTS = 8, 8, 64, 64, 32
 UNIT = "softmax, fused"
-Case = tuple[Callable[[], Tensor], list[Tensor]]
 
 
 def run(lengths: Sequence[int], repeats: int, plot: str | None = None, device: str = "cpu") -> str:
@@ -89,6 +90,7 @@ def cases(length: int, place: Place) -> dict[str, Case]:
         f"rfa, {FREQUENCIES} frequencies": (lambda: random_features(False), [*leaves, projection]),
         f"rfa gated, {FREQUENCIES} frequencies": (lambda: random_features(True), [*leaves, projection, gate]),
         f"abc_mlp, {SLOTS} slots": (bounded, [*leaves, control]),
+        **delta_cases(leaves, place),
     }
 
 

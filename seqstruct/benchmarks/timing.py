@@ -88,10 +88,10 @@ def megabytes(state: Any) -> float:
 
 
 def peer(name: str) -> Any:
-    """A package that something is measured beside; None where it is not installed."""
+    """A package that something is measured beside; None where it is not installed, or does not load."""
     try:
         return import_module(name)
-    except ImportError:
+    except (ImportError, OSError):
         return None
 
 

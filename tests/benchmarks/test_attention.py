@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 import torch
 
-from seqstruct.benchmarks import attention, decode, decode_models, encode
+from seqstruct.benchmarks import attention, decode, decode_models, delta_cases, encode
 from seqstruct.benchmarks.timing import Place
 from seqstruct.cli import main
+from seqstruct.ops.delta import naive
 
 HERE = Place.of("cpu", "float32")
 
@@ -86,3 +89,20 @@ def test_what_is_missing_is_refused(tiny, capsys) -> None:
     ):
         assert main(["bench", *command]) == 1
         assert message in capsys.readouterr().err
+
+
+def test_peers_of_the_delta_rule_are_asked_for_the_same(tiny, monkeypatch) -> None:
+    """A peer with the recurrence, in its layout and with its names of options, gives our numbers but for the scale."""
+
+    def rule(query, key, value, g, beta, use_qk_l2norm_in_kernel):
+        assert use_qk_l2norm_in_kernel
+        query, key, value, g, beta = (x.transpose(1, 2).double() for x in (query, key, value, g, beta))
+        query, key = (x / x.norm(dim=-1, keepdim=True) for x in (query, key))
+        readings, _ = naive.gated_delta_rule(query * query.size(-1) ** -0.5, key, value, g, beta)
+        return readings.transpose(1, 2).float(), None
+
+    fake = types.SimpleNamespace(torch_chunk_gated_delta_rule=rule)
+    monkeypatch.setattr(delta_cases, "peer", lambda name: fake if name == delta_cases.HUGGING_FACE else None)
+    found = attention.cases(9, HERE)
+    ours, theirs = (found[name][0]() for name in ("gated_delta", "Hugging Face, gated_delta"))
+    torch.testing.assert_close(ours * attention.DIM**-0.5, theirs, rtol=1e-4, atol=1e-5)
