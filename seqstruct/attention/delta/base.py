@@ -42,10 +42,10 @@ class Entries(NamedTuple):
 class DeltaAttention(MultiHeadAttention):
     """Multi-head attention to a memory of one matrix a head, in whose order of writing the positions are.
 
-    A subclass says how keys, values and queries are made, what decays, and how much is written; by default all three
-    are SiLU of projections and keys and queries have norm 1, as in the papers on the delta rule.  Readings are divided
-    by their root mean square in each head, times a learned vector, and where `output_gate` is a function, times that
-    function of a projection of the query's input.  No projection has a bias, so an empty memory reads zeros.
+    A subclass says what decays and how much is written.  Queries, keys and values are SiLU of projections unless
+    `activated` is False, and queries and keys have norm 1 unless `normed` is, as in the papers on the delta rule.
+    Readings are divided by their root mean square in each head, times a learned vector, and where `output_gate` is a
+    function, times that function of a projection of the query's input.  Without biases an empty memory reads zeros.
     At self-attention memories are written and read left to right.  With `bidirectional` an encoder runs from both ends
     with the same parameters and adds the two readings, each token being in both.  At cross-attention the whole source
     is written, left to right, and every query reads what is left of it at its end: a product with the query, so that
@@ -58,6 +58,7 @@ class DeltaAttention(MultiHeadAttention):
     State = FastWeights
     biases = False
     output_gate: ClassVar[Callable[[Tensor], Tensor] | None] = None
+    activated = normed = True
     steps = 1  # keys that a token writes
 
     @dataclass(frozen=True)
@@ -82,13 +83,13 @@ class DeltaAttention(MultiHeadAttention):
         """At self-attention, but for encoders that read from both ends."""
         return self.shape.site is not Site.CROSS and not self.config.bidirectional
 
-    def features(self, x: Tensor) -> Tensor:
-        """Queries and keys B H T D of their projections, in float32 at least."""
-        return unit_norm(F.silu(x))
-
     def values(self, x: Tensor) -> Tensor:
         """Values B H S D of their projections."""
-        return F.silu(x)
+        return F.silu(x) if self.activated else x
+
+    def features(self, x: Tensor) -> Tensor:
+        """Queries and keys B H T D of their projections, in float32 at least."""
+        return unit_norm(self.values(x)) if self.normed else self.values(x)
 
     def gates(self, key: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """Log-decays B S H or B S H D, and strengths B S steps*H, in float32 at least, for inputs B S C."""
@@ -133,7 +134,6 @@ class DeltaAttention(MultiHeadAttention):
         return Reading(self.out_proj(joined.to(query.dtype)))
 
     def advance(self, inputs: Inputs, state: Any, order: Tensor | None) -> tuple[Reading, Any]:
-        """Write one token, then read."""
         return self._pass(inputs, state if order is None else select_rows(state, order), False)
 
     def parallel(self, inputs: Inputs, state: Any) -> tuple[Reading, Any]:

@@ -35,5 +35,4 @@ class DeltaRuleAttention(DeltaAttention):
         self.strength = Strength(shape.key_dim, shape.num_heads, config.negative_eigenvalues)
 
     def gates(self, key: Tensor) -> tuple[None, Tensor]:
-        """No decay, and beta of each head."""
         return None, self.strength(key)

@@ -10,32 +10,24 @@ Deviations: those of the base; beta's layer has a bias; keys are as long as valu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.delta.base import DeltaAttention
-from seqstruct.attention.delta.gates import StepSize, Strength
+from seqstruct.attention.delta.delta import DeltaRuleAttention
+from seqstruct.attention.delta.gates import StepSize
 from seqstruct.attention.registry import register_attention
 
 
 @register_attention("gated_delta", sites=Site)
-class GatedDeltaAttention(DeltaAttention):
+class GatedDeltaAttention(DeltaRuleAttention):
     """The delta rule with a scalar decay."""
 
     output_gate = staticmethod(F.silu)
 
-    @dataclass(frozen=True)
-    class Config(DeltaAttention.Config):
-        negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)
-
-    def __init__(self, config: Config, shape: Shape):
+    def __init__(self, config: DeltaRuleAttention.Config, shape: Shape):
         super().__init__(config, shape)
-        self.strength = Strength(shape.key_dim, shape.num_heads, config.negative_eigenvalues)
         self.step_size = StepSize(shape.key_dim, shape.num_heads)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """log a and beta, as above."""
         return self.step_size(key)[0], self.strength(key)

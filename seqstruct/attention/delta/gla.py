@@ -28,19 +28,12 @@ RANK, ROOT = 16, 16
 class GatedLinearAttention(DeltaAttention):
     """A sum of outer products that decays channel by channel."""
 
+    activated = normed = False
     output_gate = staticmethod(F.silu)
 
     def __init__(self, config: DeltaAttention.Config, shape: Shape):
         super().__init__(config, shape)
         self.decay_layer = low_rank(shape.key_dim, RANK, shape.embed_dim, bias=True)
-
-    def features(self, x: Tensor) -> Tensor:
-        """The projections as they are."""
-        return x
-
-    def values(self, x: Tensor) -> Tensor:
-        """The projections as they are."""
-        return x
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:
         """log a; keys are written whole."""

@@ -41,6 +41,7 @@ class GatedSlotAttention(DeltaAttention):
     """A softmax over slots that decay."""
 
     State = Slots
+    normed = False
 
     @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
@@ -50,10 +51,6 @@ class GatedSlotAttention(DeltaAttention):
         super().__init__(config, shape)
         self.slot_layer = nn.Linear(shape.key_dim, shape.num_heads * config.slots, bias=False)
         nn.init.xavier_uniform_(self.slot_layer.weight)
-
-    def features(self, x: Tensor) -> Tensor:
-        """SiLU of the projections, of any norm."""
-        return F.silu(x)
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:
         """log a, B S H n; the share written follows from it."""
@@ -66,7 +63,6 @@ class GatedSlotAttention(DeltaAttention):
         return Slots(self._zeros(batch_size, self.config.slots, 2 * dim))
 
     def written_to(self, state: Slots, written: Entries) -> Slots:
-        """The slots after all tokens."""
         key, value, log_decay, _ = written
         return Slots(write(state.memory, -torch.expm1(log_decay), torch.cat([key, value], -1), log_decay))
 
@@ -76,7 +72,6 @@ class GatedSlotAttention(DeltaAttention):
         return (query @ keys.mT).softmax(-1) @ values
 
     def in_turn(self, state: Slots, query: Tensor, written: Entries) -> tuple[Tensor, Slots]:
-        """All readings, and the slots after the last token."""
         key, value, log_decay, _ = written
         readings, memory = gated_slots(query, key, value, -torch.expm1(log_decay), log_decay, state.memory)
         return readings, Slots(memory)

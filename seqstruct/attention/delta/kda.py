@@ -11,33 +11,24 @@ ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.delta.base import DeltaAttention
-from seqstruct.attention.delta.gates import ChannelStepSize, Strength
+from seqstruct.attention.delta.delta import DeltaRuleAttention
+from seqstruct.attention.delta.gates import ChannelStepSize
 from seqstruct.attention.registry import register_attention
 
 
 @register_attention("kda", sites=Site)
-class ChannelDeltaAttention(DeltaAttention):
+class ChannelDeltaAttention(DeltaRuleAttention):
     """The delta rule with a decay for each channel."""
 
     output_gate = staticmethod(torch.sigmoid)
 
-    @dataclass(frozen=True)
-    class Config(DeltaAttention.Config):
-        negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)
-
-    def __init__(self, config: Config, shape: Shape):
+    def __init__(self, config: DeltaRuleAttention.Config, shape: Shape):
         super().__init__(config, shape)
-        heads = shape.num_heads
-        self.strength = Strength(shape.key_dim, heads, config.negative_eigenvalues)
-        self.step_size = ChannelStepSize(shape.key_dim, heads, shape.embed_dim // heads)
+        self.step_size = ChannelStepSize(shape.key_dim, shape.num_heads, shape.embed_dim // shape.num_heads)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
-        """log a and beta, as above."""
         return self.step_size(key), self.strength(key)

@@ -51,7 +51,6 @@ class LogLinearAttention(StateSpaceAttention):
         return Buckets(memory, torch.zeros(batch_size, dtype=torch.long, device=memory.device))
 
     def written_to(self, state: Buckets, written: Entries) -> Buckets:
-        """The buckets after all tokens."""
         return write_buckets(state, *written)
 
     def read_from(self, state: Buckets, query: Tensor) -> Tensor:
@@ -59,7 +58,6 @@ class LogLinearAttention(StateSpaceAttention):
         return read_buckets(state, *self._split(query))
 
     def in_turn(self, state: Buckets, query: Tensor, written: Entries) -> tuple[Tensor, Buckets]:
-        """All readings, and the buckets after the last token."""
         return log_linear(state, *self._split(query), *written)
 
     def _asked(self, query: Tensor) -> tuple[Tensor, Tensor]:

@@ -34,6 +34,7 @@ class MatrixLSTMAttention(DeltaAttention):
     """A memory with exponential input gates."""
 
     State = ExponentialMemory
+    activated = normed = False
     output_gate = staticmethod(torch.sigmoid)
 
     def __init__(self, config: DeltaAttention.Config, shape: Shape):
@@ -45,14 +46,6 @@ class MatrixLSTMAttention(DeltaAttention):
         with torch.no_grad():
             self.forget_layer.bias.copy_(torch.linspace(3, 6, shape.num_heads))
 
-    def features(self, x: Tensor) -> Tensor:
-        """The projections as they are."""
-        return x
-
-    def values(self, x: Tensor) -> Tensor:
-        """The projections as they are."""
-        return x
-
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """log f and log i, both B S H."""
         return F.logsigmoid(self.forget_layer(key)), self.input_layer(key)
@@ -63,7 +56,6 @@ class MatrixLSTMAttention(DeltaAttention):
         return empty_exponential(batch_size, heads, dim, dim, self.k_proj.weight)
 
     def written_to(self, state: ExponentialMemory, written: Entries) -> ExponentialMemory:
-        """The memory after all keys."""
         keys, values, log_forget, log_input = written
         return write_exponential(state, keys, values, log_input, log_forget)
 
@@ -72,6 +64,5 @@ class MatrixLSTMAttention(DeltaAttention):
         return read_exponential(state, query)
 
     def in_turn(self, state: ExponentialMemory, query: Tensor, written: Entries) -> tuple[Tensor, ExponentialMemory]:
-        """All readings, and the memory after the last key."""
         keys, values, log_forget, log_input = written
         return exponential_gates(state, query, keys, values, log_input, log_forget)

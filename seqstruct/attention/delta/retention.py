@@ -23,15 +23,8 @@ from seqstruct.attention.registry import register_attention
 class RetentionAttention(DeltaAttention):
     """Decays of the heads without parameters."""
 
+    activated = normed = False
     output_gate = staticmethod(F.silu)
-
-    def features(self, x: Tensor) -> Tensor:
-        """The projections as they are."""
-        return x
-
-    def values(self, x: Tensor) -> Tensor:
-        """The projections as they are."""
-        return x
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:
         """log g; keys are written whole."""

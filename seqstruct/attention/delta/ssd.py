@@ -25,15 +25,12 @@ from seqstruct.attention.registry import register_attention
 class StateSpaceAttention(DeltaAttention):
     """A sum of outer products that decays as it is written to."""
 
+    normed = False
     output_gate = staticmethod(F.silu)
 
     def __init__(self, config: DeltaAttention.Config, shape: Shape):
         super().__init__(config, shape)
         self.step_size = StepSize(shape.key_dim, shape.num_heads)
-
-    def features(self, x: Tensor) -> Tensor:
-        """SiLU of the projections, of any norm."""
-        return F.silu(x)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
         """log a and delta, both B S H."""
