@@ -47,6 +47,11 @@ class Shape:
     causal: bool
     slot: Slot = USUAL
 
+    @property
+    def head_dim(self) -> int:
+        """D, the size of a head."""
+        return self.embed_dim // self.num_heads
+
     @classmethod
     def of(
         cls,

@@ -51,17 +51,9 @@ class Limits:
         return f"{self.most} at most" if self.least is None else f"from {self.least} to {self.most}"
 
 
-def option(
-    default: Any,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
-    among: tuple[Any, ...] | None = None,
-    even: bool = False,
-) -> Any:
-    """A field of a frozen dataclass `Config` with a default and `Limits`."""
-    return dataclasses.field(default=default, metadata={"limits": Limits(least, above, most, among, even)})
+def option(default: Any, **limits: Any) -> Any:
+    """A field of a frozen dataclass `Config` with a default and `Limits`, whose fields the keywords are."""
+    return dataclasses.field(default=default, metadata={"limits": Limits(**limits)})
 
 
 def default_of(field: dataclasses.Field) -> Any:

@@ -40,18 +40,15 @@ class Idle(MultiHeadAttention):
         last: Tensor
 
     def initial_state(self, batch_size: int) -> State:
-        """Zeros in the place of the last value."""
         return self.State(self.k_proj.weight.new_zeros(batch_size, self.shape.embed_dim))
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
-        """Project and forget."""
         self.k_proj(key)
         return self.State(self.v_proj(value)[:, -1])
 
     def read(
         self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """Both projections, one after the other."""
         return Reading(self.out_proj(self.q_proj(query)))
 
 

@@ -25,7 +25,7 @@ class AttentionAdapter(nn.Module):
         self.mechanism = mechanism
         self.layer = layer
         self.num_heads = mechanism.shape.num_heads
-        self.head_dim = mechanism.shape.embed_dim // mechanism.shape.num_heads
+        self.head_dim = mechanism.shape.head_dim
 
     def forward(
         self,

@@ -116,7 +116,6 @@ class AlignmentAttention(Attention):
         return self.score(query, state.key)
 
     def initial_state(self, batch_size: int) -> AlignmentMemory:
-        """A memory without keys."""
         like = next(self.parameters(), torch.zeros(()))
         return AlignmentMemory(
             like.new_zeros(batch_size, 0, self.key_size()),
@@ -127,7 +126,6 @@ class AlignmentAttention(Attention):
     def write(
         self, state: AlignmentMemory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None
     ) -> AlignmentMemory:
-        """Append keys and values."""
         key, value = clear_padding(padding_mask, key, value)
         added = AlignmentMemory(self.prepare(key), value, mask_of(padding_mask, key))
         if state.padding.size(1) == 0:

@@ -32,7 +32,6 @@ class LocalAttention(AlignmentAttention):
         half_width: int = option(10, least=1)  # D, source positions on each side of the centre
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if the score dot does not fit."""
         super().__init__(config, shape)
         self.score = make_score(config.score, shape)
 

@@ -24,6 +24,5 @@ class LuongAttention(AlignmentAttention):
         score: str = option("general", among=SCORES)  # of a query and a key
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if the score dot does not fit."""
         super().__init__(config, shape)
         self.score = make_score(config.score, shape)

@@ -24,7 +24,6 @@ class BlockAttention(MultiHeadAttention):
         raise TypeError(f"{type(self).__name__} defines no attention between blocks")
 
     def parallel(self, inputs: Inputs, state: None) -> tuple[Reading, None]:
-        """All tokens at once."""
         query, key, value, padding_mask, *_ = inputs
         place = layout(mask_of(padding_mask, key), self.config.size)
         turned = [self._rotated(self._heads(x), padding_mask) for x in (self.q_proj(query), self.k_proj(key))]

@@ -40,7 +40,6 @@ class BigBirdAttention(BlockAttention):
         self.register_buffer("draw", torch.rand(PERIOD, config.random))
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:
-        """As the neighbours say."""
         whole = min(self.config.global_blocks, query.size(2))
         return block_sparse_attention(query, key, value, place.real, self.neighbours(place), whole)
 

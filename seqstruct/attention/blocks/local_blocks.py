@@ -28,6 +28,5 @@ class LocalBlockAttention(BlockAttention):
         size: int = option(64, least=1)  # tokens of a block
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:
-        """Each block by itself."""
         own = torch.eye(query.size(2), dtype=torch.bool, device=query.device).expand(query.size(0), -1, -1)
         return block_sparse_attention(query, key, value, place.real, own)

@@ -38,7 +38,7 @@ class SynthesizerAttention(MultiHeadAttention):
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
         del self.q_proj, self.k_proj
-        heads, dim = shape.num_heads, shape.embed_dim // shape.num_heads
+        heads, dim = shape.num_heads, shape.head_dim
         if config.kind == "dense":
             self.hidden = nn.Linear(shape.embed_dim, shape.embed_dim)
             self.position_weight = nn.Parameter(torch.randn(heads, dim, config.length) * dim**-0.5)

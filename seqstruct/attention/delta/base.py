@@ -73,7 +73,7 @@ class DeltaAttention(MultiHeadAttention):
         if config.bidirectional and shape.site is not Site.ENCODER_SELF:
             raise ValueError(f"{self.name}: bidirectional is for encoder_self, not {shape.site.value}")
         self.streaming = not config.bidirectional
-        self.head_norm = nn.RMSNorm(shape.embed_dim // shape.num_heads, EPSILON)
+        self.head_norm = nn.RMSNorm(shape.head_dim, EPSILON)
         if self.output_gate is not None:
             self.gate_proj = nn.Linear(shape.embed_dim, shape.embed_dim, bias=False)
             nn.init.xavier_uniform_(self.gate_proj.weight)
@@ -97,8 +97,7 @@ class DeltaAttention(MultiHeadAttention):
 
     def empty(self, batch_size: int) -> Any:
         """The memory that nothing was written to."""
-        dim = self.shape.embed_dim // self.shape.num_heads
-        return self.State(self._zeros(batch_size, dim, dim))
+        return self.State(self._zeros(batch_size, self.shape.head_dim, self.shape.head_dim))
 
     def written_to(self, state: Any, written: Entries) -> Any:
         """The memory after all keys."""
@@ -120,14 +119,12 @@ class DeltaAttention(MultiHeadAttention):
         return self.empty(batch_size)
 
     def write(self, state: Any, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Any:
-        """Write keys and values B S C, left to right; padding changes nothing."""
         key, value = clear_padding(padding_mask, key, value)
         projected = self.k_proj(key), self.v_proj(value)
         with torch.autocast(key.device.type, enabled=False):
             return self.written_to(state, self._written(key, *projected, padding_mask))
 
     def read(self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False) -> Reading:
-        """What the memory holds for queries B T C."""
         projected, gate = self._asked(query)
         with torch.autocast(query.device.type, enabled=False):
             joined = self._joined(self.read_from(state, self._queries(projected)), gate)
@@ -137,7 +134,6 @@ class DeltaAttention(MultiHeadAttention):
         return self._pass(inputs, state if order is None else select_rows(state, order), False)
 
     def parallel(self, inputs: Inputs, state: Any) -> tuple[Reading, Any]:
-        """All queries at once; at self-attention in chunks."""
         state = self.empty(inputs.query.size(0)) if state is None else state
         return self._pass(inputs, state, self.shape.site is not Site.CROSS)
 

@@ -46,5 +46,4 @@ class DeltaProductAttention(DeltaAttention):
             self.step_size = StepSize(shape.key_dim, shape.num_heads)
 
     def gates(self, key: Tensor) -> tuple[Tensor | None, Tensor]:
-        """log a, None without a gate, and the betas."""
         return self.step_size(key)[0] if self.config.gate else None, self.strength(key)

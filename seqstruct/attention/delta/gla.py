@@ -36,6 +36,5 @@ class GatedLinearAttention(DeltaAttention):
         self.decay_layer = low_rank(shape.key_dim, RANK, shape.embed_dim, bias=True)
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:
-        """log a; keys are written whole."""
         log_decay = F.logsigmoid(wide_layers(self.decay_layer, key)) / ROOT
         return log_decay.unflatten(-1, (self.shape.num_heads, -1)), None

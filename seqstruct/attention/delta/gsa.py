@@ -58,9 +58,7 @@ class GatedSlotAttention(DeltaAttention):
         return log_decay.unflatten(-1, (self.shape.num_heads, -1)), None
 
     def empty(self, batch_size: int) -> Slots:
-        """Slots that hold zeros alone."""
-        dim = self.shape.embed_dim // self.shape.num_heads
-        return Slots(self._zeros(batch_size, self.config.slots, 2 * dim))
+        return Slots(self._zeros(batch_size, self.config.slots, 2 * self.shape.head_dim))
 
     def written_to(self, state: Slots, written: Entries) -> Slots:
         key, value, log_decay, _ = written

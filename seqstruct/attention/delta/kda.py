@@ -28,7 +28,7 @@ class ChannelDeltaAttention(DeltaRuleAttention):
 
     def __init__(self, config: DeltaRuleAttention.Config, shape: Shape):
         super().__init__(config, shape)
-        self.step_size = ChannelStepSize(shape.key_dim, shape.num_heads, shape.embed_dim // shape.num_heads)
+        self.step_size = ChannelStepSize(shape.key_dim, shape.num_heads, shape.head_dim)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor]:
         return self.step_size(key), self.strength(key)

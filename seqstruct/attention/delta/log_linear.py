@@ -45,16 +45,13 @@ class LogLinearAttention(StateSpaceAttention):
         nn.init.constant_(self.scale_layer.bias, math.log(math.e - 1))  # softplus of it is 1
 
     def empty(self, batch_size: int) -> Buckets:
-        """Buckets of zeros, before the first token."""
-        dim = self.shape.embed_dim // self.shape.num_heads
-        memory = self._zeros(batch_size, self.config.levels, dim, dim)
+        memory = self._zeros(batch_size, self.config.levels, self.shape.head_dim, self.shape.head_dim)
         return Buckets(memory, torch.zeros(batch_size, dtype=torch.long, device=memory.device))
 
     def written_to(self, state: Buckets, written: Entries) -> Buckets:
         return write_buckets(state, *written)
 
     def read_from(self, state: Buckets, query: Tensor) -> Tensor:
-        """The levels' readings, each times its scale."""
         return read_buckets(state, *self._split(query))
 
     def in_turn(self, state: Buckets, query: Tensor, written: Entries) -> tuple[Tensor, Buckets]:

@@ -52,15 +52,14 @@ class MatrixLSTMAttention(DeltaAttention):
 
     def empty(self, batch_size: int) -> ExponentialMemory:
         """A memory of zeros at the lowest level."""
-        heads, dim = self.shape.num_heads, self.shape.embed_dim // self.shape.num_heads
-        return empty_exponential(batch_size, heads, dim, dim, self.k_proj.weight)
+        dim = self.shape.head_dim
+        return empty_exponential(batch_size, self.shape.num_heads, dim, dim, self.k_proj.weight)
 
     def written_to(self, state: ExponentialMemory, written: Entries) -> ExponentialMemory:
         keys, values, log_forget, log_input = written
         return write_exponential(state, keys, values, log_input, log_forget)
 
     def read_from(self, state: ExponentialMemory, query: Tensor) -> Tensor:
-        """Readings divided by their normaliser."""
         return read_exponential(state, query)
 
     def in_turn(self, state: ExponentialMemory, query: Tensor, written: Entries) -> tuple[Tensor, ExponentialMemory]:

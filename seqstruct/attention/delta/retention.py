@@ -27,7 +27,6 @@ class RetentionAttention(DeltaAttention):
     output_gate = staticmethod(F.silu)
 
     def gates(self, key: Tensor) -> tuple[Tensor, None]:
-        """log g; keys are written whole."""
         dtype = torch.promote_types(key.dtype, torch.float32)
         head = torch.arange(self.shape.num_heads, dtype=dtype, device=key.device)
         return torch.log1p(-(2 ** (-5 - head))).expand(*key.shape[:2], -1), None

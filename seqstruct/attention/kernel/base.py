@@ -62,12 +62,10 @@ class KernelAttention(MultiHeadAttention):
         return self._heads(layer(x))
 
     def initial_state(self, batch_size: int) -> Memory:
-        """The empty memory."""
-        dim = self.shape.embed_dim // self.shape.num_heads
-        return empty_memory(batch_size, self.shape.num_heads, self.num_features, dim, self.k_proj.weight)
+        sizes = self.shape.num_heads, self.num_features, self.shape.head_dim
+        return empty_memory(batch_size, *sizes, self.k_proj.weight)
 
     def write(self, state: Memory, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Memory:
-        """Add keys and values B S C; padding adds nothing and decays nothing."""
         key, value = clear_padding(padding_mask, key, value)
         feature_map = self.feature_map(True)
         keys = self._keys(state, key, value, padding_mask, feature_map, key.size(1) == 1)
@@ -76,11 +74,9 @@ class KernelAttention(MultiHeadAttention):
     def read(
         self, state: Memory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """The mean of the values, weighted by products of features, for queries B T C."""
         return self._read(state, query, self.feature_map(True))
 
     def advance(self, inputs: Inputs, state: Memory, order: Tensor | None) -> tuple[Reading, Memory]:
-        """One pass over the memory, where kernels are compiled."""
         query, key, value, padding_mask, *_ = inputs
         feature_map = self.feature_map(True)
         level = state.level if order is None else state.level.index_select(0, order)
@@ -93,7 +89,6 @@ class KernelAttention(MultiHeadAttention):
         return self._join(output, denominator, query.dtype), state
 
     def parallel(self, inputs: Inputs, state: Memory | None) -> tuple[Reading, Memory]:
-        """All queries at once; left to right in chunks."""
         query, key, value, padding_mask, *_ = inputs
         feature_map = self.feature_map(state is not None)
         state = self.initial_state(query.size(0)) if state is None else state

@@ -18,9 +18,7 @@ class LinearAttention(KernelAttention):
 
     @property
     def num_features(self) -> int:
-        """D, the size of a head."""
-        return self.shape.embed_dim // self.shape.num_heads
+        return self.shape.head_dim
 
     def feature_map(self, fixed: bool) -> FeatureMap:
-        """elu(x) + 1; no scale."""
         return EluMap()

@@ -54,13 +54,12 @@ class PerformerAttention(KernelAttention):
                 self.projection.copy_(self._draw(draw))
             self.passes += 1
         projection = self.projection.to(torch.promote_types(self.projection.dtype, torch.float32))
-        scale = (self.shape.embed_dim // self.shape.num_heads) ** -0.25
-        return PositiveMap(projection, scale, self.config.hyperbolic)
+        return PositiveMap(projection, self.shape.head_dim**-0.25, self.config.hyperbolic)
 
     def _draw(self, draw: int) -> Tensor:
         """H M D, the same for the same seed and number on every device and worker."""
         generator = torch.Generator("cpu").manual_seed(int(self.seed) + draw)
-        heads, dim = self.shape.num_heads, self.shape.embed_dim // self.shape.num_heads
+        heads, dim = self.shape.num_heads, self.shape.head_dim
         rows = self.config.features // 2 if self.config.hyperbolic else self.config.features
         with torch.device("cpu"):
             if self.config.orthogonal:

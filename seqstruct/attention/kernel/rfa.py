@@ -60,10 +60,9 @@ class RandomFeatureAttention(KernelAttention):
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
-        dim = shape.embed_dim // shape.num_heads
         rows = config.features // 2 if config.kernel == "gaussian" else config.features
-        self.sigma = nn.Parameter(torch.full((shape.num_heads, dim), config.sigma))
-        self.register_buffer("projections", torch.randn(config.pool, rows, dim))
+        self.sigma = nn.Parameter(torch.full((shape.num_heads, shape.head_dim), config.sigma))
+        self.register_buffer("projections", torch.randn(config.pool, rows, shape.head_dim))
         if config.gate:
             self.gate_layer = Gate(shape.key_dim, shape.num_heads)
 
@@ -97,7 +96,6 @@ class RandomFeatureAttention(KernelAttention):
             return self._heads(projected)
 
     def gates(self, key: Tensor) -> tuple[Tensor, Tensor] | None:
-        """log g and 1 - g, B H S; None without the option."""
         if not self.config.gate:
             return None
         logits = self.gate_layer(key).transpose(1, 2)

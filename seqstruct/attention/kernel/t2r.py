@@ -30,14 +30,12 @@ class T2RAttention(KernelAttention):
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
-        dim = shape.embed_dim // shape.num_heads
-        bound = (6 / (config.features + dim)) ** 0.5  # Xavier, head by head
-        weight = torch.empty(shape.num_heads, config.features, dim).uniform_(-bound, bound)
+        bound = (6 / (config.features + shape.head_dim)) ** 0.5  # Xavier, head by head
+        weight = torch.empty(shape.num_heads, config.features, shape.head_dim).uniform_(-bound, bound)
         self.feature_weight = nn.Parameter(weight)
         self.feature_bias = nn.Parameter(torch.zeros(shape.num_heads, 1, config.features))
 
     def feature_map(self, fixed: bool) -> FeatureMap:
-        """relu(W x + b); no scale."""
         dtype = torch.promote_types(self.feature_weight.dtype, torch.float32)
         weight, bias = self.feature_weight.to(dtype), self.feature_bias.to(dtype)
         return LearnedMap(weight, bias)

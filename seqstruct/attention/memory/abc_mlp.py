@@ -53,7 +53,6 @@ class LearnedControlAttention(BoundedMemoryAttention):
         return layer
 
     def control(self, key: Tensor, heads: Tensor, position: Tensor | None) -> Tensor:
-        """Logarithms of the weights."""
         score = F.linear(key.to(heads.dtype), self.tied.weight.to(heads.dtype))
         score = score.unflatten(-1, (self.shape.num_heads, -1)).transpose(1, 2)
         if self.config.activation == "exp":
@@ -64,5 +63,4 @@ class LearnedControlAttention(BoundedMemoryAttention):
         return torch.where(positive, score.masked_fill(~positive, 1.0).log(), -math.inf)
 
     def gate_logits(self, key: Tensor) -> Tensor | None:
-        """B H S; None without the option."""
         return self.gate_layer(key).transpose(1, 2) if self.config.gate else None

@@ -66,13 +66,11 @@ class BoundedMemoryAttention(MultiHeadAttention):
         return None
 
     def initial_state(self, batch_size: int) -> SlotState:
-        """Slots that nothing was written to."""
-        dim, like = self.shape.embed_dim // self.shape.num_heads, self.k_proj.weight
+        dim, like = self.shape.head_dim, self.k_proj.weight
         memory = empty_bounded_memory(batch_size, self.shape.num_heads, self.config.slots, dim, dim, like)
         return SlotState(memory, torch.zeros(batch_size, dtype=torch.long, device=like.device))
 
     def write(self, state: SlotState, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> SlotState:
-        """Write keys and values B S C into their slots; padding writes nothing and decays nothing."""
         key, value = clear_padding(padding_mask, key, value)
         written, position = self._written(state, key, value, padding_mask)
         with torch.autocast(key.device.type, enabled=False):
@@ -82,14 +80,12 @@ class BoundedMemoryAttention(MultiHeadAttention):
     def read(
         self, state: SlotState, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """Softmax over the slots for queries B T C."""
         queries = self._heads(self.q_proj(query))
         with torch.autocast(query.device.type, enabled=False):
             output = bounded_memory.read(state.memory, wide(queries), self.config.empty_slots)
         return self._join(output, anything_written(state.memory).any(1, keepdim=True), query.dtype)
 
     def advance(self, inputs: Inputs, state: SlotState, order: Tensor | None) -> tuple[Reading, SlotState]:
-        """One pass over the slots, where kernels are compiled."""
         query, key, value, padding_mask, *_ = inputs
         position = state.position if order is None else state.position.index_select(0, order)
         written, count = self._written(state._replace(position=position), key, value, padding_mask)
@@ -103,7 +99,6 @@ class BoundedMemoryAttention(MultiHeadAttention):
         return self._join(output, seen, query.dtype), SlotState(memory, count)
 
     def parallel(self, inputs: Inputs, state: SlotState | None) -> tuple[Reading, SlotState]:
-        """All queries at once; left to right in chunks."""
         if not self.left_to_right:
             return super().parallel(inputs, state)
         query, key, value, padding_mask, *_ = inputs

@@ -44,12 +44,11 @@ class ClusteringAttention(BoundedMemoryAttention):
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
         if self.left_to_right:
-            directions = torch.randn(shape.num_heads, config.slots, shape.embed_dim // shape.num_heads)
+            directions = torch.randn(shape.num_heads, config.slots, shape.head_dim)
             self.register_buffer("directions", directions / directions.norm(dim=-1, keepdim=True))
 
     @property
     def at_once(self) -> bool:
-        """Where keys are clustered together."""
         return not self.left_to_right
 
     def write(self, state: SlotState, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> SlotState:

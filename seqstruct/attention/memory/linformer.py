@@ -45,7 +45,6 @@ class LinformerAttention(BoundedMemoryAttention):
 
     @classmethod
     def shared(cls, config: Config, shape: Shape) -> PositionControl:
-        """W for one site."""
         return PositionControl(config.length, config.slots)
 
     def control(self, key: Tensor, heads: Tensor, position: Tensor | None) -> Tensor:

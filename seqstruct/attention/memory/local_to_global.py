@@ -30,7 +30,6 @@ class LocalToGlobalAttention(BoundedMemoryAttention):
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax
 
     def control(self, key: Tensor, heads: Tensor, position: Tensor | None) -> Tensor:
-        """One-hot at global tokens, zero elsewhere."""
         slots, between = position // self.config.stride, position % self.config.stride
         slots = slots.masked_fill(between != 0, self.config.slots)
         control = one_hot(slots, self.config.slots, heads.dtype)

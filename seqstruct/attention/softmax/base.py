@@ -47,15 +47,10 @@ class DotProductAttention(MultiHeadAttention):
         return self._apply_weights(self.weights(query, key, visible), value)
 
     def initial_state(self, batch_size: int) -> Cache:
-        """An empty cache."""
         like = self.k_proj.weight
         empty = like.new_empty(batch_size, self.held_heads, 0, self.head_dim)
-        return Cache(
-            empty,
-            empty,
-            torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device),
-            torch.zeros(batch_size, dtype=torch.long, device=like.device),
-        )
+        padding = torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device)
+        return Cache(empty, empty, padding, torch.zeros(batch_size, dtype=torch.long, device=like.device))
 
     def write(self, state: Cache, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Cache:
         """Append keys and values B S C; in place beyond `length` where no gradient is recorded."""
@@ -80,11 +75,9 @@ class DotProductAttention(MultiHeadAttention):
     def read(
         self, state: Cache, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """Attend from queries B T C to all cells in use."""
         return self._read(state, query, False, need_weights)
 
     def parallel(self, inputs: Inputs, state: Cache | None) -> tuple[Reading, Cache | None]:
-        """All queries at once."""
         query, key, value, padding_mask, need_weights, _ = inputs
         if state is not None:
             state = self.write(state, key, value, padding_mask)

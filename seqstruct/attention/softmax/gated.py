@@ -37,7 +37,6 @@ class GatedSoftmaxAttention(DotProductAttention):
         self.gate_layer = Gate(shape.key_dim, shape.num_heads)
 
     def initial_state(self, batch_size: int) -> Cache:
-        """An empty cache."""
         empty = super().initial_state(batch_size)
         columns = empty.key.new_empty(*empty.key.shape[:3], empty.key.size(3) + 1)
         return empty._replace(key=columns, value=columns)

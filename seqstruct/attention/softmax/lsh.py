@@ -42,10 +42,10 @@ class LSHAttention(DotProductAttention):
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
         self.k_proj = self.q_proj
-        dim = shape.embed_dim // shape.num_heads
+        sizes = shape.num_heads, config.rounds, shape.head_dim
         self.limits = limits(config.buckets, config.chunk, HALVINGS)
-        self.register_buffer("rotations", torch.randn(shape.num_heads, config.rounds, dim, config.buckets // 2))
-        self.register_buffer("halvings", torch.randn(shape.num_heads, config.rounds, dim, HALVINGS))
+        self.register_buffer("rotations", torch.randn(*sizes, config.buckets // 2))
+        self.register_buffer("halvings", torch.randn(*sizes, HALVINGS))
 
     def _read(self, state: Cache, query: Tensor, causal: bool, need_weights: bool) -> Reading:
         """Attend from queries B T C, which are those of the last T cells in use."""

@@ -37,15 +37,12 @@ class NormalizedSoftmaxAttention(SoftmaxAttention):
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
-        dim = shape.embed_dim // shape.num_heads
-        self.sigma = nn.Parameter(torch.full((shape.num_heads, dim), float(config.sigma)))
+        self.sigma = nn.Parameter(torch.full((shape.num_heads, shape.head_dim), float(config.sigma)))
 
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
-        """B H T S, rows summing to 1."""
         return super().weights(*self._normalized(query, key), visible)
 
     def context(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool) -> Tensor:
-        """B H T D by the fused kernel."""
         return super().context(*self._normalized(query, key), value, visible, causal)
 
     def _normalized(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:

@@ -77,7 +77,6 @@ class SegmentationAttention(AlignmentAttention):
             )
 
     def penalty(self) -> Tensor | None:
-        """The l2 penalties, or None if there is none."""
         penalties = []
         if self.config.pairwise_l2 and self.pairwise is not None:
             penalties.append(self.config.pairwise_l2 * self.pairwise.square().sum())

@@ -22,7 +22,6 @@ class SoftmaxAttention(DotProductAttention):
     holds_groups = True
 
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
-        """B H T S, rows summing to 1."""
         return softmax_weights(query, key, visible)
 
     def context(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool) -> Tensor:

@@ -77,7 +77,6 @@ class NondeterministicStackAttention(Attention):
         return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, self.transition_layer.out_features))
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
-        """One step of the automaton for each of S inputs."""
         if key.size(1) == 0:
             return state
         key, value = clear_padding(padding_mask, key, value)

@@ -50,14 +50,12 @@ class SuperpositionStackAttention(Attention):
             nn.init.xavier_uniform_(layer.weight)
 
     def initial_state(self, batch_size: int) -> State:
-        """The empty stack."""
         like = self.pushed_layer.weight
         return self.State(
             like.new_zeros(batch_size, 0, self.config.size), like.new_tensor([0.0, 0.0, 1.0]).repeat(batch_size, 1, 1)
         )
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
-        """One stack step for each of S inputs."""
         if key.size(1) == 0:
             return state
         key, value = clear_padding(padding_mask, key, value)
@@ -68,7 +66,6 @@ class SuperpositionStackAttention(Attention):
     def read(
         self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """The top of the stack, the same for all T queries."""
         if state.stack.size(1):
             top = state.stack[:, :1]
         else:

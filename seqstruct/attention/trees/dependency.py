@@ -41,7 +41,6 @@ class DependencyAttention(TreeAttention):
         step_size: float = option(1.0, above=0)  # eta of spigot's update and of ste's
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if value_dim is not embed_dim."""
         super().__init__(config, shape)
         self.scorer = ArcScorer(
             shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=not config.root_token

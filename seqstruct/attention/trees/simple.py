@@ -31,14 +31,12 @@ class SimpleAttention(ArcAttention):
         bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
 
     def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if value_dim is not embed_dim."""
         super().__init__(config, shape)
         self.scorer = ArcScorer(shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=False)
 
     def attend(
         self, key: Tensor, value: Tensor, rows: Rows, given: Any, need_heads: bool
     ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
-        """As `ArcAttention`; there is no structure."""
         scores = self.scorer(key, rows).transpose(1, 2)  # B S S, [b, token, parent]
         padding = None if rows.real is None else ~(rows.real.unsqueeze(2) & rows.real.unsqueeze(1))
         weights = masked_softmax(scores, padding)

@@ -20,6 +20,5 @@ class SoftChildrenAttention(DependencyAttention):
     root_has_value = False
 
     def weights_and_sums(self, parents: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """A token reads its children."""
         children = parents[:, :, parents.size(2) - parents.size(1) :].transpose(1, 2)  # B S S, [b, token, child]
         return children, self.sum_values(children, value)

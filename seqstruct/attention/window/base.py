@@ -62,7 +62,7 @@ class WindowAttention(MultiHeadAttention):
 
     def initial_state(self, batch_size: int) -> Ring | Tokens:
         """A ring of zeros, or no tokens."""
-        like, dim = self.k_proj.weight, self.shape.embed_dim // self.shape.num_heads
+        like, dim = self.k_proj.weight, self.shape.head_dim
         cells = like.new_zeros(batch_size, self.shape.num_heads, self.cells if self.shape.causal else 0, dim)
         if not self.shape.causal:
             return Tokens(cells, cells, torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device))
@@ -100,7 +100,6 @@ class WindowAttention(MultiHeadAttention):
         return self._join(output, (state.count == 0).unsqueeze(1))
 
     def parallel(self, inputs: Inputs, state: Ring | Tokens | None) -> tuple[Reading, Ring | Tokens | None]:
-        """All queries at once, in blocks."""
         query, key, value, padding_mask, *_ = inputs
         resumed = state is not None
         queries, keys, values = (

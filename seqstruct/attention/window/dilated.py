@@ -27,5 +27,4 @@ class DilatedWindowAttention(WindowAttention):
 
     @property
     def dilation(self) -> int:
-        """Tokens from one slot to the next."""
         return self.config.dilation
