@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from seqstruct.ops.trees import best_graph, projective_best_tree, projective_log_partition
@@ -79,6 +80,11 @@ def word_mask(padding_mask: Tensor) -> Tensor:
     return padding_mask[:, 1:]
 
 
+def real_words(padding_mask: Tensor) -> Tensor:
+    """B N bool, True for the words, neither root nor padding."""
+    return F.pad(~padding_mask[:, 1:], (1, 0), value=False)
+
+
 def tree_score(arcs: Tensor, heads: Tensor) -> Tensor:
     """Score B of trees with heads B N-1 long, -1 at padding; arcs B N N."""
     found = arcs[:, :, 1:].gather(1, heads.clamp(min=0).unsqueeze(1)).squeeze(1)
@@ -105,8 +111,7 @@ def tree_likelihood_loss(arcs: Tensor, heads: Tensor, padding_mask: Tensor) -> T
 
 def possible_labels(padding_mask: Tensor, labels: int) -> Tensor:
     """B N N L bool: label 0, of the top words, from the root alone, the others from words; nothing heads the root."""
-    word = ~padding_mask
-    word = torch.cat([torch.zeros_like(word[:, :1]), word[:, 1:]], 1)
+    word = real_words(padding_mask)
     pairs = (word.unsqueeze(2) & word.unsqueeze(1)) & ~torch.eye(word.size(1), dtype=torch.bool, device=word.device)
     possible = pairs.unsqueeze(-1).repeat(1, 1, 1, labels)
     possible[..., 0] = False

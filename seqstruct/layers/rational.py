@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate
+from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, check_sizes
 from seqstruct.ops.automata import PATTERNS, rational_initial, rational_recurrence
 
 LSTM = "LSTM"
@@ -76,9 +76,7 @@ def stack_of(
     """
     if cell not in CELLS:
         raise ValueError(f"expected a cell of {', '.join(CELLS)}, got {cell!r}")
-    for name, size in (("layers", layers), ("hidden_size", hidden_size), ("input_size", input_size)):
-        if size < 1:
-            raise ValueError(f"{name}: expected 1 or more, got {size}")
+    check_sizes(layers=layers, hidden_size=hidden_size, input_size=input_size)
     check_rate("variational_dropout", variational_dropout)
     if not math.isfinite(forget_bias):
         raise ValueError(f"forget_bias: expected a finite number, got {forget_bias}")

@@ -264,6 +264,13 @@ def variational_dropout(inputs: Tensor, rate: float, training: bool) -> Tensor:
     return inputs * F.dropout(inputs.new_ones(inputs.size(0), 1, inputs.size(2)), rate)
 
 
+def check_sizes(**sizes: int) -> None:
+    """Raise ValueError, naming it, if one is below 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ValueError(f"{name}: expected 1 or more, got {size}")
+
+
 def check_rate(name: str, rate: float) -> None:
     """Raise ValueError unless 0 <= rate < 1."""
     if not 0 <= rate < 1:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention import Choice, Site, parse_choices
+from seqstruct.layers.recurrent import GatedLayer
 from seqstruct.ops import pushdown, superposition
 from seqstruct.ops.cells import StackTape, lstm_sequence, lstm_step, stack_lstm
 from seqstruct.ops.pushdown import (
@@ -77,7 +78,6 @@ class SuperpositionController(StackController):
         return self.pushed_layer.weight.new_zeros(batch_size, 0, self.reading_size)
 
     def tape(self, start: Tensor, steps: int) -> SuperpositionTape:
-        """A number of steps at once."""
         return SuperpositionTape(start, steps, sigmoid=self.sigmoid)
 
     def initial(self, batch_size: int) -> Tensor:
@@ -89,7 +89,6 @@ class SuperpositionController(StackController):
         return stack[:, 0]
 
     def step(self, stack: Tensor, controls: Tensor) -> Tensor:
-        """The stack after the actions of a step; controls: B 3+m."""
         actions, pushed = self.split(controls)
         return superposition_stack_step(stack, actions.softmax(1), pushed.sigmoid() if self.sigmoid else pushed)
 
@@ -126,7 +125,6 @@ class NondeterministicController(StackController):
         return pushdown_reading(stack).clamp(max=LARGEST_READING)
 
     def step(self, stack: Any, controls: Tensor) -> Any:
-        """The runs after one more step; controls: B A+m."""
         logits, pushed = self.split(controls)
         return pushdown_step(stack, logits, pushed_vectors(pushed, sigmoid=self.sigmoid), **self.sizes)
 
@@ -137,28 +135,23 @@ CONTROLLERS = {
 }
 
 
-class StackLSTM(nn.Module):
-    """One layer that reads symbols or vectors; its one bias vector stands for the two of torch, which only add up."""
+class StackLSTM(GatedLayer):
+    """One layer that reads symbols or vectors."""
 
     def __init__(self, symbols: int, hidden_size: int, stack: Choice | str | None):
         """symbols: V, the number of different inputs, or the size of vectors.  stack: as a plan names it; None: none.
 
         Raises ValueError if the stack is not one of `CONTROLLERS`.
         """
-        super().__init__()
         if isinstance(stack, str):
             (stack,) = parse_choices(stack, 1, Site.DECODER_SELF)
         if hidden_size < 1:
             raise ValueError(f"expected a hidden size of 1 or more, got {hidden_size}")
         if stack is not None and stack.name not in CONTROLLERS:
             raise ValueError(f"an LSTM goes with {' or '.join(CONTROLLERS)}, not with {stack.name}")
-        self.symbols, self.hidden_size = symbols, hidden_size
-        self.stack = None if stack is None else CONTROLLERS[stack.name](hidden_size, stack.config)
-        inputs = symbols + (0 if self.stack is None else self.stack.reading_size)
-        bound = hidden_size**-0.5
-        self.weight_ih = nn.Parameter(torch.empty(4 * hidden_size, inputs).uniform_(-bound, bound))
-        self.weight_hh = nn.Parameter(torch.empty(4 * hidden_size, hidden_size).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(4 * hidden_size).uniform_(-bound, bound))
+        controller = None if stack is None else CONTROLLERS[stack.name](hidden_size, stack.config)
+        super().__init__(symbols + (0 if stack is None else controller.reading_size), hidden_size, 4 * hidden_size)
+        self.symbols, self.stack, self.bias = symbols, controller, self.drawn(4 * hidden_size)
 
     def initial_state(self, batch_size: int) -> StackLSTMState:
         """Zeros, and the stack before its first step."""

@@ -1,4 +1,7 @@
-"""fairseq models: importing this package registers all of them."""
+"""fairseq models: importing this package registers all of them.
+
+fairseq reads the types of options at run time: no postponed annotations in these modules.
+"""
 
 from importlib import import_module
 from pkgutil import walk_packages

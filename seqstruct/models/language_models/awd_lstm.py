@@ -6,8 +6,6 @@ the last layer is of the size of the word vectors (sec. 4.5).  Activation regula
 `regularized_cross_entropy`, the optimizer with its switch `averaged_sgd` with the schedule `averaging_switch`, segments
 of random length `--random-segments` of the task `stream_language_modeling`.  Deviation: one bias vector for torch's
 two, which only add up.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from fairseq.models import FairseqLanguageModel, register_model, register_model_
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, variational_dropout
+from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, check_sizes, variational_dropout
 from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
 from seqstruct.models.presets import set_default
 from seqstruct.ops.trees import Split, split_by_distances
@@ -101,27 +99,26 @@ class DistanceDecoder(RegularizedDecoder):
 
 def layer_sizes(cfg: Any) -> list:
     """Input and output size of each layer.  Raises ValueError on a number below 1."""
-    for name in ("decoder_layers", "decoder_embed_dim", "hidden_size"):
-        if getattr(cfg, name) < 1:
-            raise ValueError(f"{name}: expected 1 or more, got {getattr(cfg, name)}")
+    check_sizes(**{name: getattr(cfg, name) for name in ("decoder_layers", "decoder_embed_dim", "hidden_size")})
     sizes = [cfg.decoder_embed_dim] + [cfg.hidden_size] * (cfg.decoder_layers - 1) + [cfg.decoder_embed_dim]
     return list(zip(sizes[:-1], sizes[1:], strict=True))
 
 
 @register_model("awd_lstm", dataclass=AWDLSTMConfig)
 class AWDLSTMLanguageModel(FairseqLanguageModel):
-    """A language model of LSTM layers."""
+    """A language model of LSTM layers, or of what a subclass builds."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "AWDLSTMLanguageModel":
-        """From the flat configuration and a task with a target_dictionary.
+        """From the flat configuration and a task with a target_dictionary; ValueError on what is out of range."""
+        return cls(cls.build_decoder(cfg, task.target_dictionary, Regularization.of(cfg), layer_sizes(cfg)))
 
-        Raises ValueError on what is out of range.
-        """
-        rates = Regularization.of(cfg)
-        layers = [RecurrentLayer("lstm", *sizes, weight_dropout=rates.weight) for sizes in layer_sizes(cfg)]
+    @staticmethod
+    def build_decoder(cfg: Any, dictionary: Any, rates: Regularization, sizes: list) -> RegularizedDecoder:
+        """sizes: as of `layer_sizes`."""
+        layers = [RecurrentLayer("lstm", *size, weight_dropout=rates.weight) for size in sizes]
         rnn = RecurrentStack(layers, hidden_dropout=rates.hidden)
-        return cls(RegularizedDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))
+        return RegularizedDecoder(dictionary, rnn, cfg.decoder_embed_dim, rates)
 
 
 @register_model_architecture("awd_lstm", "awd_lstm_wikitext2")

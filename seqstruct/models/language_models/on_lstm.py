@@ -1,23 +1,21 @@
 """`on_lstm`: a language model of ordered-neurons LSTM layers (Shen et al. 2018b), with AWD-LSTM's regularisation.
 
 Syntactic distances, section 4.2 there, come from the second layer; `seqstruct parse` makes trees of them.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Tuple
 
-from fairseq.models import FairseqLanguageModel, register_model
+from fairseq.models import register_model
 from torch import Tensor
 from torch.nn import functional as F
 
 from seqstruct.layers.recurrent import CellState, GatedLayer, RecurrentStack
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
+    AWDLSTMLanguageModel,
     DistanceDecoder,
     Regularization,
-    layer_sizes,
 )
 from seqstruct.ops.cells import ordered_lstm
 
@@ -63,18 +61,11 @@ class ONLSTMDecoder(DistanceDecoder):
 
 
 @register_model("on_lstm", dataclass=ONLSTMConfig)
-class ONLSTMLanguageModel(FairseqLanguageModel):
+class ONLSTMLanguageModel(AWDLSTMLanguageModel):
     """A language model on `ONLSTMDecoder`."""
 
-    @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "ONLSTMLanguageModel":
-        """From the flat configuration and a task with a target_dictionary.
-
-        Raises ValueError on what is out of range.
-        """
-        rates = Regularization.of(cfg)
-        layers = [ONLSTMLayer(*sizes, cfg.chunk_size, rates.weight) for sizes in layer_sizes(cfg)]
+    @staticmethod
+    def build_decoder(cfg: Any, dictionary: Any, rates: Regularization, sizes: list) -> ONLSTMDecoder:
+        layers = [ONLSTMLayer(*size, cfg.chunk_size, rates.weight) for size in sizes]
         rnn = RecurrentStack(layers, hidden_dropout=rates.hidden)
-        return cls(ONLSTMDecoder(
-            task.target_dictionary, rnn, cfg.decoder_embed_dim, rates, distance_layer=cfg.distance_layer
-        ))
+        return ONLSTMDecoder(dictionary, rnn, cfg.decoder_embed_dim, rates, distance_layer=cfg.distance_layer)

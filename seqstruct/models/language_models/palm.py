@@ -9,24 +9,22 @@ hidden states before a segment, m are carried.
     palm              PaLM-U, and PaLM-S with --span-supervision of the criterion `regularized_cross_entropy`
     right_branching   PaLM-RB: a span's score is its number of words, so that the longest has the highest (note 11)
     attention_layer   the layer that attends: 2 of 3 in the thesis, 3 as in note 9
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import register_model, register_model_architecture
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack
+from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_sizes
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
+    AWDLSTMLanguageModel,
     Regularization,
     RegularizedDecoder,
-    layer_sizes,
 )
 from seqstruct.models.presets import set_default
 from seqstruct.ops.automata import backward_spans, forward_spans, span_mask
@@ -60,9 +58,7 @@ class SpanAttention(nn.Module):
     def __init__(self, size: int, span_size: int, max_span: int, right_branching: bool):
         """Raises ValueError on numbers below 1."""
         super().__init__()
-        for name, value in (("span_size", span_size), ("max_span", max_span)):
-            if value < 1:
-                raise ValueError(f"{name}: expected 1 or more, got {value}")
+        check_sizes(span_size=span_size, max_span=max_span)
         self.max_span, self.right_branching = max_span, right_branching
         reading = 2 * span_size
         self.forward_layer = nn.Linear(size, reading, bias=False)
@@ -118,8 +114,6 @@ class PaLMStack(RecurrentStack):
 
     def __init__(self, layers: List[nn.Module], hidden_dropout: float, attention: SpanAttention, attention_layer: int):
         super().__init__(layers, hidden_dropout=hidden_dropout)
-        if not 1 <= attention_layer <= len(layers):
-            raise ValueError(f"attention_layer: expected 1 to {len(layers)}, got {attention_layer}")
         self.layers[attention_layer - 1] = AttendingLayer(layers[attention_layer - 1], attention)
         self.attention_layer = attention_layer
 
@@ -186,22 +180,17 @@ class PaLMDecoder(RegularizedDecoder):
 
 
 @register_model("palm", dataclass=PaLMConfig)
-class PaLM(FairseqLanguageModel):
+class PaLM(AWDLSTMLanguageModel):
     """A language model on `PaLMDecoder`."""
 
-    @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "PaLM":
-        """From the flat configuration and a task with a target_dictionary.
-
-        Raises ValueError on what is out of range.
-        """
-        rates, sizes = Regularization.of(cfg), layer_sizes(cfg)
+    @staticmethod
+    def build_decoder(cfg: Any, dictionary: Any, rates: Regularization, sizes: list) -> PaLMDecoder:
         if not 1 <= cfg.attention_layer <= len(sizes):
             raise ValueError(f"attention_layer: expected 1 to {len(sizes)}, got {cfg.attention_layer}")
         attention = SpanAttention(sizes[cfg.attention_layer - 1][1], cfg.span_size, cfg.max_span, cfg.right_branching)
         layers = [RecurrentLayer("lstm", *size, weight_dropout=rates.weight) for size in sizes]
         rnn = PaLMStack(layers, rates.hidden, attention, cfg.attention_layer)
-        return cls(PaLMDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))
+        return PaLMDecoder(dictionary, rnn, cfg.decoder_embed_dim, rates)
 
 
 @register_model_architecture("palm", "palm_right_branching")

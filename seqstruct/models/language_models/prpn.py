@@ -8,20 +8,23 @@
 Keys are a projection of the last hidden state and the layer's input.  Of a segment, the last states, distances and word
 vectors are carried on, so that its length does not matter.  Deviation: every layer has the same distances, and layers
 are not bridged by residuals.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, NamedTuple, Tuple
 
 import torch
-from fairseq.models import FairseqLanguageModel, register_model
+from fairseq.models import register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.layers.recurrent import GatedLayer, variational_dropout
-from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, DistanceDecoder, Regularization, layer_sizes
+from seqstruct.models.language_models.awd_lstm import (
+    AWDLSTMConfig,
+    AWDLSTMLanguageModel,
+    DistanceDecoder,
+    Regularization,
+)
 from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
 
 
@@ -169,19 +172,14 @@ class PRPNStack(nn.Module):
 
 
 @register_model("prpn", dataclass=PRPNConfig)
-class PRPN(FairseqLanguageModel):
+class PRPN(AWDLSTMLanguageModel):
     """A language model on `DistanceDecoder`."""
 
-    @classmethod
-    def build_model(cls, cfg: Any, task: Any) -> "PRPN":
-        """From the flat configuration and a task with a target_dictionary.
-
-        Raises ValueError on what is out of range.
-        """
-        rates = Regularization.of(cfg)
+    @staticmethod
+    def build_decoder(cfg: Any, dictionary: Any, rates: Regularization, sizes: list) -> DistanceDecoder:
         rnn = PRPNStack(
-            cfg.decoder_embed_dim, cfg.hidden_size, len(layer_sizes(cfg)), slots=cfg.memory_slots,
+            cfg.decoder_embed_dim, cfg.hidden_size, len(sizes), slots=cfg.memory_slots,
             lookback=cfg.lookback, inverse_temperature=cfg.inverse_temperature, hidden_dropout=rates.hidden,
             weight_dropout=rates.weight,
         )
-        return cls(DistanceDecoder(task.target_dictionary, rnn, cfg.decoder_embed_dim, rates))
+        return DistanceDecoder(dictionary, rnn, cfg.decoder_embed_dim, rates)

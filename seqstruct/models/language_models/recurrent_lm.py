@@ -4,8 +4,6 @@ For a text read as one stream by `stream_language_modeling`, with the state carr
 sentences by fairseq's `language_modeling`.  Word vectors are of the size of the hidden state and are the output layer's
 weights as well.  Dropout is variational throughout (one mask for all steps of a segment), which is a deviation for
 word vectors and output, where Lei et al. (2017b) draw each step anew.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -13,11 +11,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import (
-    FairseqLanguageModel,
-    register_model,
-    register_model_architecture,
-)
+from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -90,7 +84,6 @@ class RecurrentLMDecoder(StatefulDecoder):
         self.output_bias = nn.Parameter(torch.zeros(len(dictionary)))
 
     def initial_state(self, batch_size: int) -> Tuple[Any, ...]:
-        """Of each layer, at the start of a text."""
         return self.rnn.initial_state(batch_size)
 
     def extract_features(
@@ -125,11 +118,9 @@ class RecurrentLMDecoder(StatefulDecoder):
         return variational_dropout(features, self.dropout, self.training), state, extra
 
     def output_layer(self, features: Tensor, **_: Any) -> Tensor:
-        """Logits B T V."""
         return F.linear(features, self.embed_tokens.weight, self.output_bias)
 
     def max_positions(self) -> int:
-        """No limit of its own."""
         return 1_000_000
 
 
@@ -139,10 +130,7 @@ class RecurrentLanguageModel(FairseqLanguageModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "RecurrentLanguageModel":
-        """From the flat configuration and a task with a target_dictionary.
-
-        Raises ValueError on what `stack_of` refuses, or a budget that is too small.
-        """
+        """Raises ValueError on what `stack_of` refuses, or a budget that is too small."""
         gate, cell = not cfg.no_output_gate, str(cfg.cell)
         size = cfg.hidden_size or hidden_size_within(
             cfg.parameter_budget, cell, cfg.decoder_layers, len(task.target_dictionary), gate

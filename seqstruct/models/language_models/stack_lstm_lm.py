@@ -1,17 +1,10 @@
-"""`stack_lstm_lm`: an LSTM language model, alone or with a stack, for context-free languages.
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""`stack_lstm_lm`: an LSTM language model, alone or with a stack, for context-free languages."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import (
-    FairseqLanguageModel,
-    register_model,
-    register_model_architecture,
-)
+from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -85,7 +78,6 @@ class StackLSTMDecoder(StatefulDecoder):
         return self.output_projection(features)
 
     def max_positions(self) -> int:
-        """No limit of its own."""
         return 100_000
 
 
@@ -95,10 +87,7 @@ class StackLSTMLanguageModel(FairseqLanguageModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "StackLSTMLanguageModel":
-        """From the flat configuration and a task with a target_dictionary.
-
-        Raises ValueError on a stack that cannot be read or does not go with an LSTM.
-        """
+        """Raises ValueError on a stack that cannot be read or does not go with an LSTM."""
         stack = None if cfg.stack == "none" else parse_choices(cfg.stack, 1, Site.DECODER_SELF)[0]
         model = cls(StackLSTMDecoder(task.target_dictionary, cfg.hidden_size, stack))
         initialize_uniform(model, cfg.initialization_bound)

@@ -11,8 +11,6 @@ asked for, an encoder of all formalisms beside each one's own (FREDA, Peng et al
 
 Deviations: mini-batches; the root is a token of the encoder; of FREDA3 the scores of arcs across formalisms are left
 out, so graphs are decoded one formalism at a time; the pruner has one score for each arc.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, word_mask
+from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, real_words, word_mask
 from seqstruct.models.presets import set_default
 from seqstruct.ops.trees import (
     GRADIENTS,
@@ -311,9 +309,7 @@ class Classifier(nn.Module):
             if self.roles is not None:
                 seen.append(self.roles(labels.to(states.dtype).sum(1)) / count)
             states = torch.relu(self.join(torch.cat(seen, -1)))
-        word = ~padding_mask
-        word = torch.cat([torch.zeros_like(word[:, :1]), word[:, 1:]], 1)
-        return self.output((states * word.unsqueeze(-1)).sum(1))
+        return self.output((states * real_words(padding_mask).unsqueeze(-1)).sum(1))
 
 
 @register_model_architecture("joint_parser", "joint_parser_small")

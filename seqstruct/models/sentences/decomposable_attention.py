@@ -11,8 +11,6 @@ inside the sentence [x_i; c_i] takes their place, c_i what a mechanism of the en
 The mechanism's keys are word vectors of its own, which start from the same and are trained, its values the x_i; it is
 shared by both sentences.  Then e_ij = f(x_i) f(y_j) and g as there, and softmax(V h([sum g; sum g]) + b).
 Without word vectors in the data's folder they are drawn and trained.  The defaults are those of appendix A.5.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -26,6 +24,7 @@ from torch.nn.functional import dropout
 
 from seqstruct.attention import Choice, Reading, Shape, Site, parse_choices
 from seqstruct.data.nli.dataset import PADDING
+from seqstruct.layers.recurrent import check_rate, check_sizes
 from seqstruct.ops.softmax import masked_softmax
 
 NONE = "none"
@@ -115,11 +114,8 @@ class DecomposableAttentionModel(BaseFairseqModel):
         if cfg.intra_attention != NONE:
             (choice,) = parse_choices(cfg.intra_attention, 1, Site.ENCODER_SELF)
         word_dim, hidden_size = cfg.word_dim if word_vectors is None else word_vectors.size(1), cfg.hidden_size
-        for name, size in (("word_dim", word_dim), ("hidden_size", hidden_size)):
-            if size < 1:
-                raise ValueError(f"{name}: expected 1 or more, got {size}")
-        if not 0 <= cfg.dropout < 1:
-            raise ValueError(f"dropout: expected 0 or more and less than 1, got {cfg.dropout:g}")
+        check_sizes(word_dim=word_dim, hidden_size=hidden_size)
+        check_rate("dropout", cfg.dropout)
         if cfg.initialization_deviation <= 0:
             raise ValueError(f"initialization_deviation: expected more than 0, got {cfg.initialization_deviation:g}")
         entries = vocabulary + 2  # padding in front, behind all a word that only a treebank has

@@ -26,8 +26,6 @@ Where the text and the released code differ otherwise:
 * Embeddings are tied as in the text; the code of the CRFs has one matrix for each use.
 
 All parameters have a leading axis of S seeds, so that the models of many seeds train as one.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -38,6 +36,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
 from torch import Tensor, nn
 
+from seqstruct.layers.recurrent import check_sizes
 from seqstruct.models.presets import set_default
 from seqstruct.ops.chains import chain_best_path, chain_marginals
 from seqstruct.ops.softmax import masked_softmax
@@ -126,10 +125,7 @@ class MemoryNetwork(nn.Module):
             raise ValueError(f"end_potentials: only the binary CRF has them, got inference {self.inference}")
         if self.inference == "memn2n" and query_update != "linear":
             raise ValueError(f"query_update: {query_update} is for the CRFs, memn2n has its own")
-        sizes = {"vocabulary": vocabulary, "memory": memory, "steps": cfg.steps, "embed_dim": cfg.embed_dim}
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"{name}: expected 1 or more, got {size}")
+        check_sizes(vocabulary=vocabulary, memory=memory, steps=cfg.steps, embed_dim=cfg.embed_dim)
         deviation = cfg.initialization_deviation
         if deviation <= 0:
             raise ValueError(f"initialization_deviation: expected more than 0, got {deviation:g}")

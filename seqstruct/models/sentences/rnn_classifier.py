@@ -3,8 +3,6 @@
 Two layers of one direction, then linear, tanh, linear; no output gates (appendix E.4).  Dropout is of three kinds
 (E.5.3): of word vectors, between the layers ("vertical"), and of each layer's inputs with one mask for all steps
 ("recurrent").  Word vectors come with the data and are fixed, or are learned.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.layers.rational import CELLS, FORGET_BIAS, stack_of
-from seqstruct.layers.recurrent import check_rate
+from seqstruct.layers.recurrent import check_rate, check_sizes
 from seqstruct.models.presets import set_default
 
 
@@ -55,8 +53,7 @@ class RNNClassifier(BaseFairseqModel):
         """vectors: V x size, fixed; learned if None."""
         super().__init__()
         size = cfg.embed_dim if vectors is None else vectors.size(1)
-        if size < 1:
-            raise ValueError(f"embed_dim: expected 1 or more, got {size}")
+        check_sizes(embed_dim=size)
         for name in ("embedding_dropout", "vertical_dropout", "recurrent_dropout"):
             check_rate(name, getattr(cfg, name))
         self.embedding_dropout, self.vertical_dropout = cfg.embedding_dropout, cfg.vertical_dropout
@@ -76,10 +73,7 @@ class RNNClassifier(BaseFairseqModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "RNNClassifier":
-        """From the flat configuration and a task with source_dictionary, labels and word_vectors.
-
-        Raises ValueError on sizes below 1, rates outside 0 <= p < 1, and vectors that do not fit the dictionary.
-        """
+        """Raises ValueError on sizes below 1, rates outside 0 <= p < 1, and vectors that do not fit the dictionary."""
         dictionary, vectors = task.source_dictionary, task.word_vectors
         if vectors is not None and len(vectors) != len(dictionary):
             raise ValueError(f"{len(vectors)} word vectors for a dictionary of {len(dictionary)} entries")
@@ -95,7 +89,6 @@ class RNNClassifier(BaseFairseqModel):
         return self.output_layer(self.hidden_layer(last).tanh())
 
     def max_positions(self) -> None:
-        """None: texts may be of any length."""
         return None
 
 

@@ -2,8 +2,6 @@
 
 The source's representation of a symbol is its embedding x_j alone, or [x_j; c_j] with c_j from a mechanism of the
 encoder self site: the soft parent of `dependency`, the mean of `simple`, or any other.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -66,15 +64,12 @@ class BilinearAttention(AlignmentAttention):
         self.key_layer = nn.Linear(shape.key_dim, shape.embed_dim, bias=False)
 
     def key_size(self) -> int:
-        """C, the size of the output."""
         return self.shape.embed_dim
 
     def prepare(self, key: Tensor) -> Tensor:
-        """W h_j, B S C."""
         return self.key_layer(key)
 
     def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
-        """B T S, of queries B T C."""
         return query @ state.key.transpose(1, 2)
 
 
@@ -101,11 +96,9 @@ class EmbeddingEncoder(FairseqEncoder):
         return EncoderOutput(memory, padding_mask, nothing, CellState(nothing, nothing))
 
     def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
-        """The rows new_order."""
         return reorder_state(encoder_out, new_order)
 
     def max_positions(self) -> int:
-        """The longest source, in symbols."""
         return self.positions
 
 

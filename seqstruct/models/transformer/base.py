@@ -1,7 +1,4 @@
-"""What the transformers share: options, and the loading of checkpoints with other attention.
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""What the transformers share: options, and the loading of checkpoints with other attention."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -88,6 +85,12 @@ class DecoderOptions(FairseqDataclass):
     """What all models with a decoder have."""
 
     decoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
+    decoder_input_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of decoder input embeddings (default: decoder_embed_dim)"}
+    )
+    decoder_output_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of decoder output embeddings (default: decoder_embed_dim)"}
+    )
     decoder_kv_heads: Optional[int] = field(default=None, metadata={"help": KV_HEADS_HELP.format(side="decoder")})
     logit_soft_cap: Optional[float] = field(
         default=None, metadata={"help": "logits x become c tanh(x / c) for this c, above 0 (default: as they are)"}

@@ -6,8 +6,6 @@ of it, or the mean over the text; then a perceptron with one hidden layer.  Two 
 [a, b, a * b, a - b] goes through a perceptron with two hidden layers, the second half as large.
 Deviations: the first token's embedding starts like the others, not at 0; means are over real tokens, not padding too;
 query, key, value and output projections have biases; `tie_layers` shares norms along with all else.
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -59,7 +57,10 @@ class StructuredClassifier(StructuredModel):
     takes_pairs = True
 
     def __init__(self, cfg: Any, dictionary: Any, labels: int, pairs: bool):
-        """labels: their number.  pairs: whether a label is of two texts.  Raises ValueError as `build_model` does."""
+        """labels: their number.  pairs: whether a label is of two texts.
+
+        Raises ValueError on a plan that does not fit and on sizes out of range.
+        """
         super().__init__()
         hidden = cfg.encoder_ffn_embed_dim if cfg.classifier_hidden_size is None else cfg.classifier_hidden_size
         if hidden < 1 or (pairs and hidden % 2):
@@ -83,10 +84,7 @@ class StructuredClassifier(StructuredModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "StructuredClassifier":
-        """From the flat configuration and a task with source_dictionary, labels and pairs.
-
-        Raises ValueError on a plan that does not fit and on sizes out of range.
-        """
+        """From the flat configuration and a task with source_dictionary, labels and pairs; ValueError as `__init__`."""
         return cls(cfg, task.source_dictionary, len(task.labels), task.pairs)
 
     def forward(
@@ -117,7 +115,6 @@ class StructuredClassifier(StructuredModel):
         return (encoded * real).sum(0) / real.sum(0)
 
     def max_positions(self) -> int:
-        """The longest text, in tokens."""
         return self.encoder.max_positions() - (self.first_token is not None)
 
 

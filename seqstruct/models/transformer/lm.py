@@ -1,10 +1,7 @@
-"""`structured_transformer_lm`: a decoder-only transformer with any attention in any layer.
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""`structured_transformer_lm`: a decoder-only transformer with any attention in any layer."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from fairseq.models.transformer import Embedding
@@ -25,12 +22,6 @@ class StructuredTransformerLanguageModelConfig(LayerOptions, DecoderOptions, Tra
     decoder_normalize_after: bool = field(
         default=False,
         metadata={"help": "normalise after each block (post-norm); before each block without this, as fairseq does"},
-    )
-    decoder_input_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of input embeddings (default: decoder_embed_dim)"}
-    )
-    decoder_output_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of output embeddings (default: decoder_embed_dim)"}
     )
     reversible: bool = field(
         default=False,
@@ -57,10 +48,7 @@ class StructuredTransformerLanguageModel(StructuredModel, FairseqLanguageModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "StructuredTransformerLanguageModel":
-        """From the flat configuration and a task with source_dictionary and target_dictionary.
-
-        Raises ValueError on a plan or options that do not fit together.
-        """
+        """From the flat configuration and a task with two dictionaries; ValueError on options that do not fit."""
         _check(cfg)
         cfg.decoder_normalize_before = not cfg.decoder_normalize_after
         if cfg.max_target_positions is None:

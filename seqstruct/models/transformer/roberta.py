@@ -9,8 +9,6 @@ section 5.5.3: masked language modeling, then the task of interest; without the 
     fairseq-train GLUE --user-dir "$(seqstruct path)" --task sentence_prediction --criterion sentence_prediction \\
         --arch structured_roberta_abc --finetune-from-model continued/checkpoint_last.pt \\
         --init-token 0 --separator-token 2 --num-classes 3 ...
-
-fairseq's types are read at run time: no postponed annotations here.
 """
 
 from dataclasses import dataclass, field
@@ -57,7 +55,6 @@ class StructuredRobertaEncoder(RobertaEncoder):
     """fairseq's, around an encoder of the plan."""
 
     def build_encoder(self, args: Any, dictionary: Any, embed_tokens: nn.Module) -> StructuredEncoder:
-        """The hook of fairseq's encoder."""
         options = OmegaConf.to_container(args) if OmegaConf.is_config(args) else vars(args)
         encoder = StructuredEncoder(encoder_config(options), dictionary, embed_tokens)
         encoder.apply(init_bert_params)

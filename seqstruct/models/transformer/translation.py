@@ -1,7 +1,4 @@
-"""`structured_transformer`: an encoder-decoder transformer with any attention in any layer of any site.
-
-fairseq's types are read at run time: no postponed annotations here.
-"""
+"""`structured_transformer`: an encoder-decoder transformer with any attention in any layer of any site."""
 
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -41,12 +38,6 @@ class StructuredTransformerModelConfig(EncoderOptions, DecoderOptions):
     decoder_learned_pos: bool = field(default=False, metadata={"help": "learned positions in the decoder"})
     decoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability in the decoder"})
     decoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of initial target embeddings"})
-    decoder_input_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of decoder input embeddings (default: decoder_embed_dim)"}
-    )
-    decoder_output_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of decoder output embeddings (default: decoder_embed_dim)"}
-    )
     max_source_positions: int = field(default=1024, metadata={"help": "longest source, in tokens"})
     max_target_positions: int = field(default=1024, metadata={"help": "longest target, in tokens"})
     share_decoder_input_output_embed: bool = field(default=False, metadata={"help": "tie target embeddings"})
@@ -78,12 +69,10 @@ class StructuredTransformerModel(StructuredModel, TransformerModelBase):
 
     @classmethod
     def build_encoder(cls, cfg: Any, src_dict: Any, embed_tokens: Any) -> StructuredEncoder:
-        """The hook of fairseq's model."""
         return StructuredEncoder(cfg, src_dict, embed_tokens)
 
     @classmethod
     def build_decoder(cls, cfg: Any, tgt_dict: Any, embed_tokens: Any) -> StructuredDecoder:
-        """The hook of fairseq's model."""
         return StructuredDecoder(cfg, tgt_dict, embed_tokens)
 
 
