@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 BROKEN_PIPE, INTERRUPTED = 141, 130  # what a shell says of a command that wrote to a closed pipe, or was interrupted
+GOES_ON = "interrupted; the same command goes on from here"
 
 
 def module_parser(name: str, doc: str | None) -> argparse.ArgumentParser:
@@ -45,11 +46,17 @@ def run_module(
     return answer(parser.prog.rpartition(" ")[2], lambda: work(args))
 
 
-def answer(name: str, work: Callable[[], Any]) -> int:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown; bars inside of cells are escaped."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def answer(name: str, work: Callable[[], Any], interrupted: str = "interrupted") -> int:
     """Do the work of a command; its exit status comes back: what it returns if that is a number, else 0.
 
     A ValueError, an OSError and a missing package become one sentence on standard error and the status 1.  A reader of
-    the output who has seen enough is no error to tell of.
+    the output who has seen enough is no error to tell of.  interrupted: what is said of Ctrl-C.
     """
     try:
         status = work()
@@ -66,5 +73,5 @@ def answer(name: str, work: Callable[[], Any]) -> int:
         print(f"{name}: {error}; `seqstruct doctor` names what is missing", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"{name}: interrupted", file=sys.stderr)
+        print(f"{name}: {interrupted}", file=sys.stderr)
         return INTERRUPTED

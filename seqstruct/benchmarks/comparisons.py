@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from seqstruct.command import module_parser, run_module
+from seqstruct.command import markdown_table, module_parser, run_module
 
 # ours, what it is held against, the benchmark, and the names of both in its tables
 COMPARISONS = (
@@ -42,7 +42,7 @@ BY_LENGTH = ("attention", "decode")  # where the order turns with the length
 
 def summary(text: str) -> str:
     """A table in markdown of `COMPARISONS`, least to greatest over sizes and runs; text: of SPEED.md."""
-    rows = ["| ours | beside | times as fast |", "| --- | --- | --- |"]
+    rows = []
     for ours, other, section, own, theirs in COMPARISONS:
         ratios: dict[str, list[float]] = {}
         for times in read_times(text, section):
@@ -53,8 +53,8 @@ def summary(text: str) -> str:
         if not ratios:
             raise ValueError(f"SPEED.md, {section}: expected rows {own!r} and {theirs!r} of one size")
         shown = ", ".join(f"{_range(found)}{place}" for place, found in ratios.items())
-        rows.append(f"| {ours} | {other} | {shown} |")
-    return "\n".join(rows) + "\n"
+        rows.append([ours, other, shown])
+    return markdown_table(["ours", "beside", "times as fast"], rows) + "\n"
 
 
 def _range(ratios: Sequence[float]) -> str:
@@ -83,7 +83,6 @@ def read_times(text: str, section: str) -> list[dict[tuple[str, str], float]]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print the table of a file; 1, and one sentence, if it lacks a row."""
     parser = module_parser("seqstruct.benchmarks.comparisons", __doc__)
     parser.add_argument("file", metavar="FILE", type=Path, help="as recipes/speed.sh writes it")
     return run_module(parser, argv, lambda args: print(summary(args.file.read_text(encoding="utf-8")), end=""))

@@ -119,7 +119,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write what is asked for; 1, and one sentence, if it cannot be."""
     parser = module_parser("seqstruct.benchmarks.efficient_rows", __doc__)
     parser.add_argument("what", choices=("speed", "states", "encoding"))
     parser.add_argument("row", metavar="ROW")

@@ -37,7 +37,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write decoding_speed (times the other) and decoding_tokens_per_second to a file for `seqstruct record`."""
     parser = module_parser("seqstruct.benchmarks.generate_speed", __doc__)
     parser.add_argument("logs", nargs="+", metavar="LOG", help="what fairseq-generate printed of this model")
     parser.add_argument("--against", nargs="+", required=True, metavar="LOG", help="the same of the other model")

@@ -87,7 +87,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure one case and write its exponents; the exit status comes back."""
     parser = module_parser("seqstruct.benchmarks.growth", __doc__)
     parser.add_argument("case", choices=tuple(CASES), metavar="CASE", help=", ".join(CASES))
     parser.add_argument("--lengths", type=int, nargs="+", default=[40, 80, 160, 320, 640], metavar="N")

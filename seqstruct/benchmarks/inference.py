@@ -83,27 +83,25 @@ def chain(batch: int, length: int, states: int) -> dict[str, Contestant]:
 
 def projective(batch: int, words: int) -> dict[str, Contestant]:
     """Arc marginals of projective trees of any number of root arcs."""
-    arcs = draw(1, batch, words + 1, words + 1)
-    contestants = {OURS: contestant(lambda: projective_marginals(arcs), [arcs])}
-    if other := peer(PEERS["torch_struct"]):
-        inner = _root_on_diagonal(arcs)
-        contestants["torch-struct"] = contestant(lambda: other.DependencyCRF(inner).marginals, [inner])
-    if supar := peer(PEERS["supar"]):
-        by_word = arcs.detach().transpose(1, 2).contiguous().requires_grad_()
-        contestants["supar"] = contestant(lambda: supar.DependencyCRF(by_word, multiroot=True).marginals, [by_word])
-    return contestants
+    return _trees(batch, words, projective_marginals, "DependencyCRF", "DependencyCRF")
 
 
 def spanning(batch: int, words: int) -> dict[str, Contestant]:
     """Arc marginals of all trees of any number of root arcs."""
+    return _trees(batch, words, spanning_marginals, "NonProjectiveDependencyCRF", "MatrixTree")
+
+
+def _trees(
+    batch: int, words: int, own: Callable[[Tensor], Tensor], of_torch_struct: str, of_supar: str
+) -> dict[str, Contestant]:
     arcs = draw(1, batch, words + 1, words + 1)
-    contestants = {OURS: contestant(lambda: spanning_marginals(arcs), [arcs])}
-    if other := peer(PEERS["torch_struct"]):
-        inner = _root_on_diagonal(arcs)
-        contestants["torch-struct"] = contestant(lambda: other.NonProjectiveDependencyCRF(inner).marginals, [inner])
+    contestants = {OURS: contestant(lambda: own(arcs), [arcs])}
+    if torch_struct := peer(PEERS["torch_struct"]):
+        inner, crf = _root_on_diagonal(arcs), getattr(torch_struct, of_torch_struct)
+        contestants["torch-struct"] = contestant(lambda: crf(inner).marginals, [inner])
     if supar := peer(PEERS["supar"]):
-        by_word = arcs.detach().transpose(1, 2).contiguous().requires_grad_()
-        contestants["supar"] = contestant(lambda: supar.MatrixTree(by_word, multiroot=True).marginals, [by_word])
+        by_word, structure = arcs.detach().transpose(1, 2).contiguous().requires_grad_(), getattr(supar, of_supar)
+        contestants["supar"] = contestant(lambda: structure(by_word, multiroot=True).marginals, [by_word])
     return contestants
 
 

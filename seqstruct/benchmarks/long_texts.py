@@ -90,7 +90,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and write; 1, and one sentence, if it cannot be."""
     parser = module_parser("seqstruct.benchmarks.long_texts", __doc__)
     parser.add_argument("--config-dir", type=Path, required=True, metavar="DIR")
     parser.add_argument("--config-name", required=True, metavar="NAME")

@@ -82,7 +82,6 @@ def _batches(total: int, most: int) -> list[int]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write a row's number; 1, and one sentence, if there is none."""
     parser = module_parser("seqstruct.benchmarks.random_features", __doc__)
     parser.add_argument("row", metavar="ROW")
     parser.add_argument("--draws", type=int, default=20000, metavar="N", help="of a variance (default: 20000)")

@@ -62,7 +62,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train and write what it cost, for `seqstruct record`; the exit status comes back."""
     parser = module_parser("seqstruct.benchmarks.training", __doc__)
     parser.add_argument("--updates", type=int, required=True, metavar="N", help=f"{2 * EVERY} or more")
     parser.add_argument("--epoch", type=int, required=True, metavar="EXAMPLES", help="training examples of an epoch")

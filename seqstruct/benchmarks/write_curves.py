@@ -63,7 +63,6 @@ def _run(args: argparse.Namespace) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Measure and write a folder, whole or not at all; the exit status comes back."""
     parser = module_parser("seqstruct.benchmarks.write_curves", __doc__)
     parser.add_argument("kinds", nargs="+", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--lengths", type=int, nargs="+", required=True, metavar="N")

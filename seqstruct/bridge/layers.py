@@ -101,20 +101,18 @@ class ChosenLayer(nn.Module):
             norm_by_root(self)
 
     def build_fc1(self, input_dim: int, output_dim: int, q_noise: float, qn_block_size: int) -> nn.Module:
-        """The hook of fairseq's layers."""
         kind = nn.Linear if self.ffn_chunks == 1 else _Deferred
         width = 2 * output_dim if self.ffn_gated else output_dim
         return quant_noise(kind(input_dim, width, self.ffn_biases), q_noise, qn_block_size)
 
     def build_fc2(self, input_dim: int, output_dim: int, q_noise: float, qn_block_size: int) -> nn.Module:
-        """The hook of fairseq's layers."""
         kind = nn.Linear if self.ffn_chunks == 1 else _InChunks
         return quant_noise(kind(input_dim, output_dim, self.ffn_biases), q_noise, qn_block_size)
 
     def chunk(self) -> None:
         """Move what fairseq's layer does between the two linear layers into the second."""
         if self.ffn_chunks > 1:
-            self.inner_activation_fn, self.activation_fn = self.activation_fn, _unchanged
+            self.inner_activation_fn, self.activation_fn = self.activation_fn, nn.Identity()
             self.inner_dropout_module, self.activation_dropout_module = self.activation_dropout_module, nn.Identity()
             self.fc2.chunks, self.fc2.inner = self.ffn_chunks, self._inner
 
@@ -171,7 +169,6 @@ class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
     def build_self_attention(
         self, embed_dim: int, cfg: Any, add_bias_kv: bool = False, add_zero_attn: bool = False
     ) -> AttentionAdapter:
-        """The hook of fairseq's layer."""
         if add_bias_kv or add_zero_attn:
             raise ValueError("structured attention has no add_bias_kv and no add_zero_attn")
         return self.planned.build(Site.DECODER_SELF, shape_of(cfg, Site.DECODER_SELF, embed_dim))

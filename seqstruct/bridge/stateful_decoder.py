@@ -45,7 +45,6 @@ class StatefulDecoder(FairseqIncrementalDecoder):
         return reorder_state(state, new_order)
 
     def reorder_incremental_state(self, incremental_state: dict[str, dict[str, Any]], new_order: Tensor) -> None:
-        """Select the rows new_order of the saved state."""
         saved = self.saved(incremental_state)
         if saved is not None:
             self.save(incremental_state, **{**saved, "state": self.reordered(saved["state"], new_order)})

@@ -23,7 +23,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Average, and say of what."""
     from seqstruct.bridge.averaging import average_checkpoints, last_checkpoints
 
     paths = [Path(path) for path in args.checkpoints]

@@ -34,7 +34,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print one number a line, or a JSON list of them."""
     from seqstruct.harness.records import format_value
     from seqstruct.scoring.measurement import write
     from seqstruct.scoring.named_baselines import measure

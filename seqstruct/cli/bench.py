@@ -54,7 +54,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the table."""
     benchmark = BENCHMARKS[args.name]
     lengths = args.lengths or benchmark.lengths
     if args.threads is not None and args.threads < 1:

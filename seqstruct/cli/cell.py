@@ -6,9 +6,9 @@ Recipes call it for whoever runs them: `recipes/peng_thesis/table-4.3.sh --help`
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from pathlib import Path
+
+from seqstruct.command import GOES_ON, answer
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -27,7 +27,8 @@ def run(args: argparse.Namespace) -> int:
     script = Script(Path(args.recipe))
     chosen = options_parser(args.recipe, script.doc).parse_args(args.options)
     interrupt_on_sigterm()
-    try:
+
+    def work() -> None:
         cells = script.cells(chosen.scale, chosen.row, chosen.seeds)
         if chosen.launcher_option and chosen.launcher == "local":
             raise ValueError("--launcher-option: expected --launcher slurm with it")
@@ -53,13 +54,8 @@ def run(args: argparse.Namespace) -> int:
             submit(plans, chosen.launcher_option, Path(chosen.runs).resolve() / "launcher")
         else:
             run_plans(plans, jobs=chosen.jobs)
-    except (ValueError, OSError) as error:
-        print(f"{Path(args.recipe).name}: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print(f"{Path(args.recipe).name}: interrupted; the same command goes on from here", file=sys.stderr)
-        return 128 + signal.SIGINT
-    return 0
+
+    return answer(Path(args.recipe).name, work, GOES_ON)
 
 
 def _print_list(plans: list) -> None:

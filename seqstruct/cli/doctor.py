@@ -106,7 +106,6 @@ def release(version: str) -> tuple[int, ...]:
 
 
 def dotted(numbers: tuple[int, ...]) -> str:
-    """(2, 13) is "2.13"."""
     return ".".join(map(str, numbers))
 
 
@@ -118,17 +117,17 @@ def check_python(version: tuple[int, int]) -> Check:
     return Check("Python", BROKEN, found, "use Python 3.10 to 3.13, in a checkout: make PYTHON=python3.12 venv")
 
 
-def check_torch(version: Optional[str], imported: Probe) -> Check:
-    """Whether torch is there, new enough and imports."""
+def check_least(name: str, version: Optional[str], least: tuple[int, ...], imported: Probe = Probe()) -> Check:
+    """Whether a distribution is there, new enough and imports."""
     if version is None:
-        return Check("torch", BROKEN, "not installed", "pip install torch")
-    if release(version) < TORCH_LEAST:
-        return Check("torch", BROKEN, f"{version}, older than {dotted(TORCH_LEAST)}", "pip install --upgrade torch")
+        return Check(name, BROKEN, "not installed", f"pip install {name}")
+    if release(version) < least:
+        return Check(name, BROKEN, f"{version}, older than {dotted(least)}", f"pip install --upgrade {name}")
     if imported.error:
         return Check(
-            "torch", BROKEN, f"{version} does not import: {imported.error}", "pip install --force-reinstall torch"
+            name, BROKEN, f"{version} does not import: {imported.error}", f"pip install --force-reinstall {name}"
         )
-    return Check("torch", OK, version)
+    return Check(name, OK, version)
 
 
 def check_fairseq(fixed: Optional[str], upstream: Optional[str], python: tuple[int, int], imported: Probe) -> Check:
@@ -139,12 +138,8 @@ def check_fairseq(fixed: Optional[str], upstream: Optional[str], python: tuple[i
     install = f"pip install {FAIRSEQ}"
     rebuild = f"pip install --force-reinstall --no-deps --no-cache-dir --no-build-isolation {FAIRSEQ}"
     if fixed and upstream:
-        return Check(
-            "fairseq",
-            BROKEN,
-            f"fairseq-fixed {fixed} and upstream's fairseq {upstream} are installed over each other",
-            f"pip uninstall -y fairseq fairseq-fixed && {install}",
-        )
+        found = f"fairseq-fixed {fixed} and upstream's fairseq {upstream} are installed over each other"
+        return Check("fairseq", BROKEN, found, f"pip uninstall -y fairseq fairseq-fixed && {install}")
     if upstream:
         replace = f"pip uninstall -y fairseq && {install}"
         if imported.error:
@@ -175,25 +170,12 @@ def check_pinned(name: str, version: Optional[str], wanted: str) -> Check:
     return Check(name, OK, version)
 
 
-def check_numpy(version: Optional[str]) -> Check:
-    """Whether numpy is there and new enough."""
-    if version is None:
-        return Check("numpy", BROKEN, "not installed", "pip install numpy")
-    if release(version) < NUMPY_LEAST:
-        return Check("numpy", BROKEN, f"{version}, older than {dotted(NUMPY_LEAST)}", "pip install --upgrade numpy")
-    return Check("numpy", OK, version)
-
-
 def check_compiler(compiler: Optional[str], headers: bool, needed: bool) -> Check:
     """Whether fairseq could be built from source: a C++ compiler and Python's headers.  needed: it is not built yet."""
     state = BROKEN if needed else WARNING
     if compiler is None:
-        return Check(
-            "compiler",
-            state,
-            "no C++ compiler; building fairseq needs one",
-            "apt-get install g++ (Debian, Ubuntu), xcode-select --install (macOS)",
-        )
+        fix = "apt-get install g++ (Debian, Ubuntu), xcode-select --install (macOS)"
+        return Check("compiler", state, "no C++ compiler; building fairseq needs one", fix)
     if not headers:
         package = f"python{sys.version_info[0]}.{sys.version_info[1]}-dev"
         return Check("compiler", state, f"{compiler}, but no Python.h", f"apt-get install {package} (Debian, Ubuntu)")
@@ -241,11 +223,11 @@ def examine() -> list[Check]:
     headers = Path(sysconfig.get_path("include"), "Python.h").exists()
     checks = [
         check_python(python),
-        check_torch(installed("torch"), torch),
+        check_least("torch", installed("torch"), TORCH_LEAST, torch),
         check_fairseq(installed("fairseq-fixed"), installed("fairseq"), python, fairseq),
         check_pinned("hydra", installed("hydra-core"), HYDRA),
         check_pinned("omegaconf", installed("omegaconf"), OMEGACONF),
-        check_numpy(installed("numpy")),
+        check_least("numpy", installed("numpy"), NUMPY_LEAST),
         check_others({name: installed(name) for name in OTHERS}),
         check_compiler(compiler, headers, needed=bool(fairseq.error)),
         check_accelerator(torch, driver=shutil.which("nvidia-smi") is not None),
@@ -266,7 +248,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line a check; 1 if any is broken."""
     checks = examine()
     for check in checks:
         print(check)

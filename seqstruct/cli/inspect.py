@@ -130,7 +130,6 @@ def data_lines(task: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
 
 
 def whole(number: Any) -> str:
-    """A whole number with separators; TypeError if it is none."""
     return f"{operator.index(number):,}"
 
 
@@ -212,5 +211,4 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the report."""
     print(describe(args.checkpoint))

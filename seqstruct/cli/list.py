@@ -17,6 +17,8 @@ import textwrap
 import tokenize
 from typing import Any, NamedTuple
 
+from seqstruct.command import markdown_table
+
 SITES = ("encoder_self", "decoder_self", "cross")
 CITATION = re.compile(r"\s*\(([^()]*\b(?:19|20)\d\d\b[^()]*)\)")
 
@@ -147,25 +149,20 @@ def as_text(found: list[Mechanism]) -> str:
 
 def as_markdown(found: list[Mechanism]) -> str:
     """Mechanisms as a Markdown table."""
-    lines = ["| mechanism | what it is | sites | options and defaults | source |", "| --- | --- | --- | --- | --- |"]
+    rows = []
     for m in found:
         chosen = ", ".join(f"`{o.name}={o.default}`" if o.default else f"`{o.name}`" for o in m.options)
         sites = ", ".join(site.replace("_", " ") for site in m.sites)
-        cells = [f"`{m.name}`", m.summary, sites, chosen, m.paper]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines)
+        rows.append([f"`{m.name}`", m.summary, sites, chosen, m.paper])
+    return markdown_table(["mechanism", "what it is", "sites", "options and defaults", "source"], rows)
 
 
 def corpora() -> str:
     """The registry of corpora as a table in markdown."""
     from seqstruct.data.registry import ENTRIES
 
-    rows = (
-        f"| `{entry.name}` | {entry.help} | {entry.licence} | `{entry.use}` | {'yes' if entry.made_up else ''} |"
-        for entry in ENTRIES
-    )
-    head = "| name | what it is | licence | fairseq's task | `--made-up` |\n| --- | --- | --- | --- | --- |\n"
-    return head + "\n".join(rows)
+    rows = ([f"`{e.name}`", e.help, e.licence, f"`{e.use}`", "yes" if e.made_up else ""] for e in ENTRIES)
+    return markdown_table(["name", "what it is", "licence", "fairseq's task", "`--made-up`"], rows)
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

@@ -22,7 +22,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the package's folder, or that of its configs."""
     from seqstruct.harness.paper import shared_folder
 
     print(shared_folder("configs") if args.configs else Path(seqstruct.__file__).resolve().parent)

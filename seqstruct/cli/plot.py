@@ -5,19 +5,19 @@ from __future__ import annotations
 import argparse
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 TEXT = "symbols separated by spaces, as in the training data; @FILE takes the first line of a file"
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add the subcommand, with one of its own for each drawing."""
     parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention", description=__doc__)
     drawings = parser.add_subparsers(dest="drawing", metavar="DRAWING", required=True)
 
     curves = drawings.add_parser("curves", help="a validation statistic by epoch, one curve for each run")
     curves.add_argument("runs", metavar="RUN", nargs="+", type=Path, help="folders with a train.log, or such logs")
     curves.add_argument("--metric", default="loss", help="as fairseq logs it, without valid_ (default: loss)")
-    curves.set_defaults(run=_curves)
+    curves.set_defaults(draw=_curves)
 
     lengths = drawings.add_parser("lengths", help="a metric by string length, from a paper's records")
     lengths.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
@@ -27,38 +27,22 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     lengths.add_argument("--panels", action="store_true", help="a panel for each first word of the rows' names")
     lengths.add_argument("--best", metavar="METRIC",
                          help="draw the run whose METRIC is least, as the paper does, instead of the mean over seeds")
-    lengths.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
-    lengths.add_argument("--records", metavar="DIR", type=Path,
-                         help="where records are (default: records/ of the paper)")
-    lengths.set_defaults(run=_lengths)
+    lengths.set_defaults(draw=_lengths)
 
     efficient = drawings.add_parser("efficient", help="figures 4.2, 4.3, 4.4 and 5.1 of peng_thesis, from its records")
     efficient.add_argument("figure", choices=("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1"), metavar="FIGURE")
-    efficient.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
-    efficient.add_argument("--records", metavar="DIR", type=Path, help="default: records/ of the paper")
-    efficient.set_defaults(run=_efficient)
+    efficient.set_defaults(draw=_efficient)
 
     attention = drawings.add_parser("attention", help="stack actions or attention weights of one string")
-    attention.add_argument("checkpoint", metavar="CHECKPOINT")
-    attention.add_argument("text", metavar="TEXT", help=TEXT)
-    attention.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
-    attention.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     attention.add_argument("--stacks", action="store_true", help="only layers with stack actions")
     attention.add_argument("--site", choices=("encoder_self", "decoder_self", "cross"), help="only this site's layers")
-    attention.set_defaults(run=_attention)
+    attention.set_defaults(draw=_attention)
 
     tree = drawings.add_parser("soft-tree", help="the soft binary tree of a gated recursive convolution's encoder")
-    tree.add_argument("checkpoint", metavar="CHECKPOINT")
-    tree.add_argument("text", metavar="TEXT", help=TEXT)
-    tree.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
-    tree.set_defaults(run=_soft_tree)
+    tree.set_defaults(draw=_soft_tree)
 
     run = drawings.add_parser("run", help="the most probable run of a nondeterministic stack on one string")
-    run.add_argument("checkpoint", metavar="CHECKPOINT")
-    run.add_argument("text", metavar="TEXT", help=TEXT)
-    run.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
-    run.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
-    run.set_defaults(run=_run)
+    run.set_defaults(draw=_run)
 
     trees = drawings.add_parser("dependencies", help="intermediate trees of one sentence, by several joint parsers")
     trees.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+")
@@ -66,34 +50,47 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     trees.add_argument("--corpus", required=True, metavar="NAME", help="of graphs, in that folder")
     trees.add_argument("--split", default="valid", metavar="SPLIT", help="default: valid")
     trees.add_argument("--sentence", type=int, default=1, metavar="N", help="its number in the split (default: 1)")
-    trees.set_defaults(run=_dependencies)
+    trees.set_defaults(draw=_dependencies)
 
+    for drawing in (lengths, efficient):
+        drawing.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
+        drawing.add_argument("--records", metavar="DIR", type=Path, help="default: records/ of the paper")
+    for drawing in (attention, tree, run):
+        drawing.add_argument("checkpoint", metavar="CHECKPOINT")
+        drawing.add_argument("text", metavar="TEXT", help=TEXT)
+        drawing.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
+    for drawing in (attention, run):
+        drawing.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     for drawing in (curves, lengths, efficient, attention, tree, run, trees):
         drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
+    parser.set_defaults(run=_save)
 
 
-def _curves(args: argparse.Namespace) -> None:
-    from seqstruct.plots.curves import learning_curves
+def _save(args: argparse.Namespace) -> None:
     from seqstruct.plots.figures import save
+
+    save(args.draw(args), args.out)
+
+
+def _curves(args: argparse.Namespace) -> Any:
+    from seqstruct.plots.curves import learning_curves
 
     logs = {(p.parent if p.is_file() else p).name: p if p.is_file() else p / "train.log" for p in args.runs}
-    save(learning_curves(logs, args.metric), args.out)
+    return learning_curves(logs, args.metric)
 
 
-def _lengths(args: argparse.Namespace) -> None:
+def _lengths(args: argparse.Namespace) -> Any:
     from seqstruct.plots.curves import length_curves, length_panels
-    from seqstruct.plots.figures import save
 
     chosen = _records(args.paper, args.table, args)
     draw = length_panels if args.panels else length_curves
-    save(draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric), args.out)
+    return draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric)
 
 
-def _efficient(args: argparse.Namespace) -> None:
+def _efficient(args: argparse.Namespace) -> Any:
     from seqstruct.plots.efficient import draw
-    from seqstruct.plots.figures import save
 
-    save(draw(args.figure, _records("peng_thesis", args.figure, args)), args.out)
+    return draw(args.figure, _records("peng_thesis", args.figure, args))
 
 
 def _records(paper: str, table: str, args: argparse.Namespace) -> list:
@@ -108,9 +105,8 @@ def _records(paper: str, table: str, args: argparse.Namespace) -> list:
     return sorted(found, key=lambda r: order.get(r.row, len(order)))
 
 
-def _attention(args: argparse.Namespace) -> None:
+def _attention(args: argparse.Namespace) -> Any:
     from seqstruct.plots.attention import attention
-    from seqstruct.plots.figures import save
     from seqstruct.plots.views import layer_views
 
     views = layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
@@ -118,15 +114,14 @@ def _attention(args: argparse.Namespace) -> None:
         views = [view for view in views if view.actions is not None]
     if args.site:
         views = [view for view in views if view.title.startswith(args.site.replace("_", " "))]
-    save(attention(views), args.out)
+    return attention(views)
 
 
-def _soft_tree(args: argparse.Namespace) -> None:
-    from seqstruct.plots.figures import save
+def _soft_tree(args: argparse.Namespace) -> Any:
     from seqstruct.plots.soft_tree import soft_tree, soft_tree_gates
 
     words, gates = soft_tree_gates(args.checkpoint, _line(args.text), data=args.data)
-    save(soft_tree(words, gates), args.out)
+    return soft_tree(words, gates)
 
 
 def _line(text: str) -> str:
@@ -136,18 +131,16 @@ def _line(text: str) -> str:
     return next(iter(read_lines(text[1:])), "") if text.startswith("@") else text
 
 
-def _run(args: argparse.Namespace) -> None:
-    from seqstruct.plots.figures import save
+def _run(args: argparse.Namespace) -> Any:
     from seqstruct.plots.stack_runs import stack_runs
     from seqstruct.plots.views import layer_views
 
     views = layer_views(args.checkpoint, _line(args.text), target=_line(args.target), data=args.data)
-    save(stack_runs(views), args.out)
+    return stack_runs(views)
 
 
-def _dependencies(args: argparse.Namespace) -> None:
+def _dependencies(args: argparse.Namespace) -> Any:
     from seqstruct.plots.dependencies import dependencies, trees_of_checkpoints
-    from seqstruct.plots.figures import save
 
     found = trees_of_checkpoints(args.checkpoints, args.data, args.corpus, args.split, args.sentence)
-    save(dependencies(*found), args.out)
+    return dependencies(*found)

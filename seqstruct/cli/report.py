@@ -23,7 +23,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the report."""
     from seqstruct.harness.paper import paper_folder
     from seqstruct.harness.report import report
 

@@ -62,7 +62,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the scores.  Raises ValueError or OSError with one sentence."""
     if args.record and (args.alignments or len(args.hypotheses or args.from_generate) > 1):
         raise ValueError("--record: expected the translations of one system")
     if args.data:

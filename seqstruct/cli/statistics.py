@@ -11,6 +11,8 @@ import argparse
 import json
 from dataclasses import asdict
 
+from seqstruct.command import markdown_table
+
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
@@ -63,8 +65,7 @@ def run(args: argparse.Namespace) -> None:
         numbers = [f"{n:,}" for n in (line.tokens, line.types, line.unknown)]
         rows.append([line.segmentation, *(["", "", line.missing] if line.missing else numbers)])
     if args.format == "markdown":
-        rows.insert(1, ["---"] * 4)
-        print("\n".join("| " + " | ".join(row) + " |" for row in rows))
+        print(markdown_table(rows[0], rows[1:]))
         return
     widths = [max(len(row[i]) for row in rows if i < 3) for i in range(3)]
     for row in rows:

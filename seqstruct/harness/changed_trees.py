@@ -14,7 +14,6 @@ from seqstruct.scoring.measurement import Measurement, write
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the figures as measurements; 1, and one sentence, where that is not possible."""
     parser = module_parser("seqstruct.harness.changed_trees", __doc__)
     parser.add_argument("data", metavar="DATA", help="folder of `seqstruct prepare parsing`")
     parser.add_argument("--corpus", metavar="NAME", help="of graphs (default: the first one)")

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from seqstruct.command import GOES_ON, answer
 from seqstruct.data.files import locked
 from seqstruct.harness.cells import interrupt_on_sigterm, run_plan, side_by_side
 from seqstruct.harness.progress import Progress
@@ -141,19 +140,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--commit", action="store_true", help="commit the records of each cell when it is done")
     args = parser.parse_args(argv)
     interrupt_on_sigterm()
-    try:
+
+    def work() -> int:
         plans = read_list(args.list, args.runs)
         if args.status:
             print(status(plans))
             return 0
-        failed = run_all(plans, jobs=args.jobs, commit=args.commit)
-    except (ValueError, OSError) as error:
-        print(f"evidence: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("evidence: interrupted; the same command goes on from here", file=sys.stderr)
-        return 128 + signal.SIGINT
-    return 1 if failed else 0
+        return 1 if run_all(plans, jobs=args.jobs, commit=args.commit) else 0
+
+    return answer("evidence", work, GOES_ON)
 
 
 if __name__ == "__main__":

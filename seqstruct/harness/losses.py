@@ -43,7 +43,6 @@ def measure(first: Path, second: Path | None) -> list[Measurement]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the measurements; 1, and one sentence, if a log has none."""
     parser = module_parser("seqstruct.harness.losses", __doc__)
     parser.add_argument("first", metavar="LOG", type=Path)
     parser.add_argument("second", metavar="LOG", type=Path, nargs="?", help="of the one that is fine-tuned")

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Mapping, Sequence
 
+from seqstruct.command import markdown_table
 from seqstruct.harness.page import Sheet, Shown, page
 from seqstruct.harness.paper import Published, Table, read_tables
 from seqstruct.harness.records import Record, format_value, latest, of_each_seed, read_folder
@@ -290,11 +291,8 @@ def _csv(sections: Sequence[tuple[Table, Sequence[Line]]]) -> str:
 
 
 def _markdown(drawn: Sheet) -> str:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-    rows = [line([entry.text for entry in row]) for row in drawn.rows]
-    grid = [line(drawn.headings), line(["---"] * len(drawn.headings)), *rows, ""] if rows else []
+    rows = [[entry.text for entry in row] for row in drawn.rows]
+    grid = [markdown_table(drawn.headings, rows), ""] if rows else []
     above, below = ([part for text in texts for part in (text, "")] for texts in (drawn.above, drawn.below))
     return "\n".join([f"### {drawn.title}", "", *above, *grid, *below])
 

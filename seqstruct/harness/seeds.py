@@ -51,7 +51,6 @@ def measure(lines: Sequence[str], answers_alone: bool = False) -> list[Measureme
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the measurements; 1, and one sentence, where the log has none."""
     parser = module_parser("seqstruct.harness.seeds", __doc__)
     parser.add_argument("log", metavar="LOG", help="of fairseq-validate, with --log-format json")
     parser.add_argument("--answers-alone", action="store_true", help="nothing of facts")

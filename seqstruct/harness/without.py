@@ -16,7 +16,6 @@ from seqstruct.data.files import atomic_write
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the checkpoint; 1, and one sentence, if none of its names has the part."""
     parser = module_parser("seqstruct.harness.without", __doc__)
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("part", metavar="PART", help="of the names that are left out")

@@ -41,7 +41,6 @@ def counts(text: Path) -> tuple[int, int]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the perplexities as measurements; 1, and one sentence, if a log has none."""
     parser = module_parser("seqstruct.harness.word_perplexity", __doc__)
     parser.add_argument("requests", nargs="+", metavar="METRIC=LOG:TEXT")
     parser.add_argument("--out", required=True, metavar="FILE", help="JSON, for `seqstruct record`")

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from seqstruct.bridge.logs import parse_lines
 from seqstruct.harness.records import Record, latest
-from seqstruct.plots.figures import quiet_matplotlib
 
 Curves = Mapping[str, Mapping[int, float]]  # name in the legend -> length -> value
 
@@ -120,18 +119,23 @@ def _split_up(
     return split, kinds[0]
 
 
+def values_of(records: Sequence[Record], metric: str) -> dict[str, dict[float, list[float]]]:
+    """By row, in the order of the records, and by point of a metric that is split up, the values of all seeds."""
+    found: dict[str, dict[float, list[float]]] = {}
+    for record in records:
+        for x, y in record.points(metric):
+            found.setdefault(record.row, {}).setdefault(x, []).append(y)
+    return found
+
+
 def _draw_lengths(
     axes: Any, records: Sequence[Record], metric: str, rows: Mapping[str, str],
     colors: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """One curve for each row; rows: its name in the legend.  The curves come back by name."""
-    drawn = {}
+    drawn, found = {}, values_of(records, metric)
     for row, name in rows.items():
-        values: dict[float, list[float]] = {}
-        for r in records:
-            if r.row == row:
-                for x, y in r.points(metric):
-                    values.setdefault(x, []).append(y)
+        values = found.get(row, {})
         at = sorted(values)
         (line,) = axes.plot(
             at, [statistics.fmean(values[x]) for x in at], label=name, color=None if colors is None else colors[name]
@@ -147,7 +151,6 @@ def _draw_lengths(
 
 def log_panels(panels: Sequence[tuple[str, Curves]], title: str) -> Figure:
     """One panel for each (label of the vertical axis, curves), both axes logarithmic, with one legend."""
-    quiet_matplotlib()
     figure = Figure(figsize=(5.0 * len(panels), 3.8))
     for axes, (label, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for name, points in curves.items():

@@ -6,9 +6,7 @@ with the true distribution of the strings.  The last lines say where the drawing
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from seqstruct.command import GOES_ON, answer, module_parser
 from seqstruct.harness.cells import interrupt_on_sigterm, run_plans
 from seqstruct.harness.paper import paper_folder, read_tables
 from seqstruct.harness.records import Record, read_folder
@@ -103,7 +102,7 @@ def verdict(found: Mapping[str, Record]) -> str:
 
 def main() -> int:
     """Run the demo; an error is one sentence on standard error."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = module_parser("seqstruct.plots.demo", __doc__)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and models (default: 1)")
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="default: runs")
     parser.add_argument("--jobs", type=int, default=2, choices=(1, 2, 3), help="models trained at a time (default: 2)")
@@ -111,7 +110,8 @@ def main() -> int:
     interrupt_on_sigterm()
     out, start = args.runs / "demo", time.monotonic()
     print(f"{CHOICES}\n", flush=True)
-    try:
+
+    def work() -> None:
         script = Script(SCRIPT)
         cells = script.cells("small", seeds=[args.seed])
         plans = [script.plan(cell, runs=args.runs, records=out / "records") for cell in cells]
@@ -121,16 +121,10 @@ def main() -> int:
         found = {r.row: r for r in read if r.configuration_hash in mine and r.seed == args.seed}
         Console().print(table(found))
         print(verdict(found))
-        paths = draw(found, plans, out)
-    except (ValueError, OSError) as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("demo: interrupted; the same command goes on from here", file=sys.stderr)
-        return 130
-    print("Drawings: " + ", ".join(str(path) for path in paths))
-    print(f"{(time.monotonic() - start) / 60:.1f} minutes.")
-    return 0
+        print("Drawings: " + ", ".join(map(str, draw(found, plans, out))))
+        print(f"{(time.monotonic() - start) / 60:.1f} minutes.")
+
+    return answer("demo", work, GOES_ON)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from statistics import fmean
 from matplotlib.figure import Figure
 
 from seqstruct.harness.records import Record, latest
-from seqstruct.plots.curves import log_panels
+from seqstruct.plots.curves import log_panels, values_of
 
 FIGURES = ("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1")
 AXES = {
@@ -36,10 +36,7 @@ def draw(name: str, records: Sequence[Record]) -> Figure:
 
 def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, float]]:
     """By row, in the order of the records, the mean over seeds at each point of a metric that is split up."""
-    found: dict[str, dict[float, list[float]]] = {}
-    for record in records:
-        for x, y in record.points(metric):
-            found.setdefault(record.row, {}).setdefault(x, []).append(y)
+    found = values_of(records, metric)
     return {row: {x: fmean(values) for x, values in sorted(points.items())} for row, points in found.items()}
 
 

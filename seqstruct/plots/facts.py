@@ -22,6 +22,7 @@ from seqstruct.command import module_parser, run_module
 from seqstruct.data.babi.stories import Question, read_questions
 from seqstruct.ops.chains import chain_marginals
 from seqstruct.plots.figures import save
+from seqstruct.scoring.trained import load_model
 
 FAINTEST = 0.01
 
@@ -103,7 +104,6 @@ def draw(question: Question, chosen: Chosen) -> Figure:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Draw and print; the exit status comes back."""
     parser = module_parser("seqstruct.plots.facts", __doc__)
     parser.add_argument("checkpoint", metavar="CHECKPOINT")
     parser.add_argument("--data", required=True, metavar="DIR", help="the task's folder (data-prep/babi.sh)")
@@ -115,15 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from fairseq import checkpoint_utils
-
-    import seqstruct.models
-    import seqstruct.tasks  # noqa: F401  registers what the checkpoint names
-
     with quiet(""):  # fairseq's import opens the root logger to everything
-        (model,), _, task = checkpoint_utils.load_model_ensemble_and_task(
-            [args.checkpoint], arg_overrides={"data": args.data}
-        )
+        model, task = load_model(args.checkpoint, args.data)
     seed = task.seeds[0] if args.seed is None else args.seed
     chosen = choose(model, task, args.split, args.question, seed)
     question = read_questions(Path(args.data) / f"{args.split}.txt")[args.question - 1]

@@ -1,20 +1,15 @@
-"""What all drawings share: how they are written, and loggers that do not tell of every font."""
+"""What all drawings share: how they are written."""
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from seqstruct.bridge.quiet import quiet
 from seqstruct.data.files import atomic_write
 
 FORMATS = (".png", ".pdf", ".svg")
-
-
-def quiet_matplotlib() -> None:
-    """Warnings alone: something that fairseq imports turns on every library's debugging messages."""
-    logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
 
 def save(figure: Figure, path: str | Path) -> None:
@@ -22,6 +17,5 @@ def save(figure: Figure, path: str | Path) -> None:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ValueError(f"{path}: expected a name that ends in {', '.join(FORMATS)}")
-    quiet_matplotlib()
-    with atomic_write(path, "wb") as stream:
+    with quiet(), atomic_write(path, "wb") as stream:
         figure.savefig(stream, format=path.suffix[1:].lower(), dpi=150, bbox_inches="tight")

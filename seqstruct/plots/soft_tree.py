@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from matplotlib.figure import Figure
 
 from seqstruct.scoring.trained import load_model
@@ -21,8 +22,6 @@ def soft_tree_gates(
     text: symbols separated by spaces, as in the training data.  data: the data folder, if it has moved.
     Raises ValueError if the model's encoder has no tree, OSError if there is no checkpoint.
     """
-    import torch
-
     model, task = load_model(checkpoint, data)
     encoder = model.encoder
     if not hasattr(encoder, "soft_tree"):

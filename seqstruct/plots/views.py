@@ -10,6 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+
+from seqstruct.attention import get_attention
+from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.bridge.passes import collect_readings
+from seqstruct.ops.pushdown import expected_actions, most_probable_run
 from seqstruct.scoring.trained import load_model
 
 
@@ -40,10 +46,7 @@ def layer_views(
     Raises ValueError if a symbol is unknown, a translation model gets no target or the model is of another kind, and
     OSError if there is no checkpoint.
     """
-    import torch
     from fairseq.models import FairseqEncoderDecoderModel, FairseqLanguageModel
-
-    from seqstruct.bridge.passes import collect_readings
 
     model, task = load_model(checkpoint, data)
     encoded = isinstance(model, FairseqEncoderDecoderModel)
@@ -85,8 +88,6 @@ def layer_views(
 
 def _weights_and_best(reading: Any) -> tuple[Any, Any]:
     """Weights H T S, or probabilities of heads 1 T S (S+1 with the root), and the best structure T S, of one row."""
-    import torch
-
     weights, best = reading.weights, None
     if "heads" in reading.extra:
         weights, heads = reading.extra["marginals"][:, None], reading.extra["heads"][0]
@@ -99,9 +100,6 @@ def _weights_and_best(reading: Any) -> tuple[Any, Any]:
 @contextmanager
 def _pushdown_logits(model: Any) -> Iterator[dict]:
     """Inside the block: by site and layer, the mechanism of a nondeterministic stack and its last log-weights."""
-    from seqstruct.attention import get_attention
-    from seqstruct.bridge.adapter import AttentionAdapter
-
     kind = get_attention("nondeterministic_stack")
     found: dict = {}
     hooks = []
@@ -122,15 +120,11 @@ def _pushdown_logits(model: Any) -> Iterator[dict]:
 
 def _runs(mechanism: Any, logits: Any) -> tuple[Any, Any]:
     """Expected actions 1 T 3 and the most probable run of one sequence."""
-    from seqstruct.ops.pushdown import expected_actions, most_probable_run
-
     sizes = {"states": mechanism.config.states, "symbols": mechanism.config.symbols}
     return expected_actions(logits, **sizes), most_probable_run(logits, **sizes)[0]
 
 
 def _indices(dictionary: Any, text: str) -> Any:
-    import torch
-
     symbols = text.split()
     found = [dictionary.index(symbol) for symbol in symbols]
     unknown = [s for s, i in zip(symbols, found, strict=True) if i == dictionary.unk() and s != dictionary.unk_word]

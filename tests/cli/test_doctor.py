@@ -39,7 +39,7 @@ def test_python(version, state):
     ],
 )
 def test_torch(version, imported, state, fix):
-    check = doctor.check_torch(version, imported)
+    check = doctor.check_least("torch", version, doctor.TORCH_LEAST, imported)
     assert (check.state, check.fix) == (state, fix)
 
 
@@ -79,7 +79,7 @@ def test_hydra(version, state):
 
 @pytest.mark.parametrize("version, state", [("2.4.6", OK), ("2.2.6", OK), ("1.26.0", BROKEN), (None, BROKEN)])
 def test_numpy(version, state):
-    assert doctor.check_numpy(version).state == state
+    assert doctor.check_least("numpy", version, doctor.NUMPY_LEAST).state == state
 
 
 @pytest.mark.parametrize(

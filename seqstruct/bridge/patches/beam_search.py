@@ -68,7 +68,6 @@ class CandidateModel(EnsembleModel):
         self.owners: Tensor | None = None
 
     def forward_encoder(self, net_input: dict[str, Tensor]) -> Any:
-        """Outputs of all encoders."""
         self.owners = None
         return super().forward_encoder(net_input)
 
@@ -93,7 +92,6 @@ class CandidateModel(EnsembleModel):
         return super().reorder_encoder_out(encoder_outs, new_order)
 
     def reorder_incremental_state(self, incremental_states: Any, new_order: Tensor) -> None:
-        """Rows new_order of all states."""
         with passing(sources_in_place=self._in_place(new_order)):
             super().reorder_incremental_state(incremental_states, new_order)
 
@@ -140,7 +138,6 @@ class BeamSearchGenerator(SequenceGenerator):
         self, sample: dict[str, Any], prefix_tokens: Tensor | None = None, constraints: Tensor | None = None,
         *rest: Any, **named: Any,
     ) -> list[list[dict[str, Any]]]:
-        """Hypotheses of each sentence, best first."""
         obstacles = (prefix_tokens, constraints, self.lm_model, self.repeat_ngram_blocker,
                      self.token_indices_to_suppress)  # fmt: skip
         whole = self.vocab_size
