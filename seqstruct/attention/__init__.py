@@ -1,12 +1,16 @@
 """Attention mechanisms as modules: torch and `seqstruct.ops` only.  Importing this package registers all of them."""
 
+from importlib import import_module
+from pkgutil import walk_packages
+
 from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.option import option
 from seqstruct.attention.plan import AttentionPlan, Choice, parse_choices
-from seqstruct.attention.registry import ATTENTIONS, get_attention, import_all, make_config, register_attention
+from seqstruct.attention.registry import ATTENTIONS, get_attention, make_config, register_attention
 from seqstruct.attention.slot import Slot
 
-import_all(__name__, __path__)
+for _module in walk_packages(__path__, f"{__name__}."):
+    import_module(_module.name)
 
 __all__ = [
     "ATTENTIONS",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from importlib import import_module
-from pkgutil import walk_packages
 from typing import Any, Callable, Iterable, TypeVar
 
 from seqstruct.attention.base import Attention, Site
@@ -50,12 +48,6 @@ class Register(Mapping[str, type[Attention]]):
 
 
 ATTENTIONS = Register()
-
-
-def import_all(package: str, path: Iterable[str]) -> None:
-    """Imports every module of a package and its folders, for what they register."""
-    for found in walk_packages(path, f"{package}."):
-        import_module(found.name)
 
 
 def register_attention(name: str, sites: Iterable[Site]) -> Callable[[T], T]:

@@ -119,7 +119,6 @@ def cached(length: int, place: Place) -> Step:
 
 
 def featured(features: FeatureMap, size: int, place: Place) -> Step:
-    """A memory of features."""
     query, key, value = _vectors(place)
     state = linear_attention.empty_memory(BATCH, HEADS, size, DIM, query)
 
@@ -130,7 +129,6 @@ def featured(features: FeatureMap, size: int, place: Place) -> Step:
 
 
 def bounded(slots: int, place: Place) -> Step:
-    """A memory of slots that hold means."""
     query, key, value = _vectors(place)
     control = _draw(place, BATCH, HEADS, 1, slots)
     state = bounded_memory.empty_bounded_memory(BATCH, HEADS, slots, DIM, DIM, query)
@@ -152,7 +150,6 @@ class Decoding(NamedTuple):
 
 @torch.no_grad()
 def decoders(lengths: Sequence[int], repeats: int, conditional: bool, place: Place) -> Decoding:
-    """All of `PLANS`, and `LIMIT`."""
     models = {name: model_of(name, conditional, max(lengths), place) for name in (*PLANS, LIMIT)}
     done = Decoding({}, {}, {}, {})
     for length in lengths:
@@ -177,7 +174,6 @@ def states(name: str, lengths: Sequence[int], conditional: bool, place: Place) -
 
 
 def model_of(name: str, conditional: bool, length: int, place: Place) -> nn.Module:
-    """One of `PLANS`, or `LIMIT`."""
     if name == LIMIT:
         return limit(decoder(("linear", "linear"), conditional, length, place))
     return decoder(PLANS[name], conditional, length, place)

@@ -80,7 +80,6 @@ def decoder(plans: tuple[str, str], conditional: bool, length: int, place: Place
 
 
 def limit(built: nn.Module) -> nn.Module:
-    """The decoder with all its attention idle."""
     for adapter in _adapters(built):
         adapter.mechanism = Idle(Idle.Config(), adapter.mechanism.shape).to(adapter.mechanism.k_proj.weight.device)
     return built.eval()
@@ -118,7 +117,6 @@ class Prefix:
         return self.built(self.tokens, encoder_out=self.encoded, incremental_state=self.incremental)[0]
 
     def states(self) -> list[Any]:
-        """The states of all attentions."""
         return [saved["state"] for saved in self.incremental.values() if "state" in saved]
 
 

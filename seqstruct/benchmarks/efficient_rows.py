@@ -97,7 +97,6 @@ def memory(row: str, lengths: Sequence[int]) -> list[Measurement]:
 
 
 def encoding(row: str, curves: Path) -> list[Measurement]:
-    """Of an encoder's layer."""
     content = json.loads((curves / "encoding.json").read_text(encoding="utf-8"))
     (_, time), (_, peak) = (content[quantity][ENCODERS[row]][0] for quantity in ("time", "memory"))
     base_time, base_peak = (content[quantity][BASE][0][1] for quantity in ("time", "memory"))

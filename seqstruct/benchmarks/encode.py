@@ -31,13 +31,11 @@ class Layer(nn.Module):
         self.norms = nn.ModuleList([nn.LayerNorm(MODEL), nn.LayerNorm(MODEL)])
 
     def forward(self, x: Tensor) -> Tensor:
-        """B T C to B T C."""
         x = self.norms[0](x + self.attention(x, x, x)[0].output)
         return self.norms[1](x + self.feed_forward(x))
 
 
 def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
-    """The table.  Raises ValueError on a device that is not to be had."""
     place = Place.of(device, "float32")
     rows = []
     for length in lengths:
@@ -59,7 +57,6 @@ def encoding(length: int, repeats: int, place: Place) -> dict[str, tuple[float, 
 
 
 def layers(length: int) -> dict[str, Layer]:
-    """By name, in evaluation mode."""
     chosen = {BASE: ("softmax", {})}
     chosen |= {f"linformer, {n} slots": ("linformer", {"slots": n, "length": length}) for n in SLOTS}
     chosen |= {f"abc_mlp, {n} slots": ("abc_mlp", {"slots": n}) for n in SLOTS}

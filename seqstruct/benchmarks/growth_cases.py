@@ -26,7 +26,6 @@ SITES = {"encoder": Site.ENCODER_SELF, "cross": Site.CROSS, "causal": Site.DECOD
 
 
 def training(mechanism: str, site: str, length: int) -> Contestant:
-    """All queries at once."""
     module, x = _module(mechanism, site).train(), _inputs(length).requires_grad_()
 
     def backward(output: Tensor) -> None:
@@ -38,7 +37,6 @@ def training(mechanism: str, site: str, length: int) -> Contestant:
 
 
 def decoding(mechanism: str, site: str, length: int) -> Contestant:
-    """Token by token; the last output comes back."""
     module, x = _module(mechanism, site), _inputs(length)
     step = x[:, :1].clone()  # the same for all: further ones would count as memory
 
@@ -56,7 +54,6 @@ def decoding(mechanism: str, site: str, length: int) -> Contestant:
 
 
 def writing(mechanism: str, length: int) -> Contestant:
-    """Key by key; a part of the memory comes back."""
     module, step = _module(mechanism, "causal"), _inputs(1)
 
     def forward() -> Tensor:
@@ -69,7 +66,6 @@ def writing(mechanism: str, length: int) -> Contestant:
 
 
 def reading(mechanism: str, length: int) -> Contestant:
-    """One query to a memory of so many keys."""
     module, x = _module(mechanism, "causal"), _inputs(length)
     with torch.no_grad():
         state = module.write(module.initial_state(BATCH), x, x)

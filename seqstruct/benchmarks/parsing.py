@@ -23,7 +23,6 @@ BATCH, WORDS, TAGS, LABELS = 32, 5000, 40, 40
 
 
 def run(lengths: Sequence[int], repeats: int) -> str:
-    """The table in markdown, and notes on peers."""
     rows, notes = [], []
     supar = peer("supar.models.dep")
     if supar is None:
@@ -66,7 +65,6 @@ def draw(length: int) -> dict[str, Tensor]:
 
 
 def parser(kinds: dict[str, str], **options: Any) -> JointParser:
-    """The model at the size of the thesis."""
     torch.manual_seed(1)
     labels = {name: LABELS for name, kind in kinds.items() if kind == "graphs"}
     deterministic = {name: torch.zeros(LABELS, dtype=torch.bool) for name in labels}
@@ -77,7 +75,6 @@ def parser(kinds: dict[str, str], **options: Any) -> JointParser:
 
 
 def tree_step(sample: dict[str, Tensor], loss: Callable[..., Tensor]) -> Contestant:
-    """The dependency parser alone."""
     model = parser({"trees": "trees"})
 
     def value() -> Tensor:
@@ -88,7 +85,6 @@ def tree_step(sample: dict[str, Tensor], loss: Callable[..., Tensor]) -> Contest
 
 
 def graph_step(sample: dict[str, Tensor], gradient: str) -> Contestant:
-    """The semantic parser that sees the tree."""
     model = parser({"trees": "trees", "graphs": "graphs"}, intermediate="tree", gradient=gradient)
 
     def value() -> Tensor:

@@ -19,7 +19,6 @@ LSTM = "torch.nn.LSTM"
 
 
 def run(lengths: Sequence[int], repeats: int) -> str:
-    """The table in markdown."""
     rows = []
     for length in lengths:
         batch = max(1, min(BATCH, MOST_WORDS // length))
@@ -57,7 +56,6 @@ def rational(automaton: str, inputs: Tensor, weights: Tensor) -> Contestant:
 
 
 def lstm(inputs: Tensor, weights: Tensor) -> Contestant:
-    """One layer of torch's own."""
     size = inputs.size(2)
     layer = nn.LSTM(size, size, batch_first=True)
     leaves = [inputs, *layer.parameters()]

@@ -132,7 +132,6 @@ class Place(NamedTuple):
         return f"{str(self.dtype).removeprefix('torch.')}, on {name}{there}"
 
     def precision(self) -> Any:
-        """The context of forward passes."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.dtype == torch.bfloat16)
 
     def finished(self, result: Tensor) -> Tensor:

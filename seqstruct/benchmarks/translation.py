@@ -72,7 +72,6 @@ def run(lengths: Sequence[int], repeats: int) -> str:
 
 
 def made_up_dictionary() -> Dictionary:
-    """Words w0, w1, ..."""
     dictionary = Dictionary()
     for number in range(VOCABULARY - len(dictionary)):
         dictionary.add_symbol(f"w{number}")
@@ -87,14 +86,12 @@ def sentences(seed: int, length: int) -> Tensor:
 
 
 def own_model(dictionary: Dictionary, **options: Any) -> RecurrentTranslationModel:
-    """One of ours."""
     sizes = {"embed_dim": SIZE, "hidden_size": SIZE, "encoder_layers": LAYERS, "decoder_layers": LAYERS}
     config = RecurrentTranslationConfig(**{**sizes, "dropout": 0.0, **options})
     return RecurrentTranslationModel.build_model(config, _task(dictionary))
 
 
 def fairseq_model(dictionary: Dictionary) -> LSTMModel:
-    """fairseq's own of the same size."""
     sizes = {f"{side}_{name}": SIZE for side in ("encoder", "decoder") for name in ("embed_dim", "hidden_size")}
     options = Namespace(
         **sizes, encoder_layers=LAYERS, decoder_layers=LAYERS, decoder_out_embed_dim=SIZE, dropout=0.0,
@@ -123,7 +120,6 @@ def training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
 
 
 def joeynmt_training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
-    """A step of JoeyNMT's model on one batch."""
     model.train()
     return Contestant(lambda: joeynmt_loss(model, source, target), lambda loss: _backward(model, loss))
 

@@ -49,7 +49,6 @@ def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place:
 
 
 def full_runs(length: int, conditional: bool, place: Place) -> dict[str, float]:
-    """Seconds by name, one decoder after another."""
     return {name: full_run(model_of(name, conditional, length, place), length, BATCH, place)
             for name in (*PLANS, LIMIT)}  # fmt: skip
 

@@ -25,7 +25,6 @@ class Frame(NamedTuple):
 
 
 def frames_of(error: BaseException) -> list[Frame]:
-    """The calls that an exception went through."""
     return [
         Frame(frame.f_code.co_filename, frame.f_code.co_name, frame.f_locals)
         for frame, _ in traceback.walk_tb(error.__traceback__)

@@ -34,7 +34,6 @@ made: list[Path] = []  # folders that the search for a place to save made, the o
 
 
 def report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """The exception hook."""
     remove_empty_folders()
     told = None if os.environ.get("SEQSTRUCT_TRACEBACK") else sentence(error)
     if told is None:

@@ -63,7 +63,6 @@ _NOTHING = Pass()
 
 
 def current_pass() -> Pass:
-    """The pass that is open."""
     return _open.get(_NOTHING)
 
 

@@ -17,7 +17,6 @@ from seqstruct.command import answer, arguments_of
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command."""
     parser = argparse.ArgumentParser(prog="seqstruct", description="Structured and efficient sequence models.")
     parser.add_argument("--version", action="version", version=f"seqstruct {seqstruct.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -28,7 +27,6 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status comes back."""
     args = arguments_of(build_parser(), argv)
 
     def work() -> int | None:

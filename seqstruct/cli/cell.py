@@ -20,7 +20,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what the options ask for.  Raises ValueError or OSError with one sentence."""
     from seqstruct.harness.cells import interrupt_on_sigterm, run_plans
     from seqstruct.harness.script import Script
 
@@ -85,7 +84,6 @@ def _print_estimate(plans: list, licence: str) -> None:
 
 
 def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
-    """The options that all recipes have."""
     parser = argparse.ArgumentParser(
         prog=Path(recipe).name, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -201,7 +201,6 @@ def check_accelerator(imported: Probe, driver: bool) -> Check:
 
 
 def check_others(versions: dict[str, Optional[str]]) -> Check:
-    """Whether the packages that some commands need are there."""
     missing = [name for name, version in versions.items() if version is None]
     if missing:
         return Check("packages", BROKEN, f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
@@ -209,7 +208,6 @@ def check_others(versions: dict[str, Optional[str]]) -> Check:
 
 
 def check_plugin(imported: Probe) -> Check:
-    """Whether seqstruct's own models and tasks import."""
     if imported.error:
         return Check("seqstruct", BROKEN, f"{seqstruct.__version__} does not import: {imported.error}")
     return Check("seqstruct", OK, f"{seqstruct.__version__} ({Path(seqstruct.__file__).parent})")

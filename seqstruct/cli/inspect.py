@@ -157,7 +157,6 @@ def training_lines(state: Mapping[str, Any], configuration: Mapping[str, Any]) -
 
 
 def version_lines(state: Mapping[str, Any]) -> list[str]:
-    """The versions that wrote the checkpoint, where it holds them."""
     versions = (state.get("extra_state") or {}).get("seqstruct_versions") or {}
     return [f"{name} {version}" for name, version in versions.items()] or ["not in this checkpoint"]
 

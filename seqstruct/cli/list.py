@@ -64,7 +64,6 @@ def comments(cls: type) -> dict[str, str]:
 
 
 def options(config: type) -> tuple[Option, ...]:
-    """The options of a mechanism's Config, in their order."""
     from seqstruct.attention.option import default_of, limits_of
 
     helps = comments(config)
@@ -86,7 +85,6 @@ def source(docstring: str) -> tuple[str, str]:
 
 
 def mechanisms() -> list[Mechanism]:
-    """All registered mechanisms, by name."""
     from seqstruct.attention import ATTENTIONS
 
     found = []
@@ -128,12 +126,10 @@ def ours(registered: Any) -> bool:
 
 
 def first_line(registered: Any) -> str:
-    """The first line of a docstring."""
     return (inspect.getdoc(registered) or "").partition("\n")[0]
 
 
 def as_text(found: list[Mechanism]) -> str:
-    """Mechanisms for a terminal: a paragraph each."""
     lines = ["attention mechanisms"]
     for mechanism in found:
         lines.append(f"  {mechanism.name}: {mechanism.summary}")
@@ -148,7 +144,6 @@ def as_text(found: list[Mechanism]) -> str:
 
 
 def as_markdown(found: list[Mechanism]) -> str:
-    """Mechanisms as a Markdown table."""
     rows = []
     for m in found:
         chosen = ", ".join(f"`{o.name}={o.default}`" if o.default else f"`{o.name}`" for o in m.options)
@@ -158,7 +153,6 @@ def as_markdown(found: list[Mechanism]) -> str:
 
 
 def corpora() -> str:
-    """The registry of corpora as a table in markdown."""
     from seqstruct.data.registry import ENTRIES
 
     rows = ([f"`{e.name}`", e.help, e.licence, f"`{e.use}`", "yes" if e.made_up else ""] for e in ENTRIES)

@@ -48,7 +48,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print trees or scores.  Raises ValueError or OSError with one sentence."""
     from seqstruct.data.text.trees import EXTENSION
 
     path = Path(args.input)

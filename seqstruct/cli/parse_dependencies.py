@@ -34,7 +34,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Write the trees and say how many.  Raises ValueError or OSError with one sentence."""
     from seqstruct.data.files import atomic_write, new_folder
     from seqstruct.data.parsing.sentence import AnnotatedSentence
     from seqstruct.data.parsing.tagger import Tagger, read_brown

@@ -32,12 +32,10 @@ class Parser(argparse.ArgumentParser):
     """One that says in one sentence what is wrong."""
 
     def error(self, message: str) -> NoReturn:
-        """That sentence, and exit status 2."""
         self.exit(2, f"{self.prog}: {message} (see --help)\n")
 
 
 def build_parser(entry: Entry) -> argparse.ArgumentParser:
-    """The options of one corpus."""
     module = entry.load()
     parser = Parser(
         prog=f"seqstruct prepare {entry.name}", formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -59,7 +57,6 @@ def build_parser(entry: Entry) -> argparse.ArgumentParser:
 
 
 def run(entry: Entry, options: Sequence[str]) -> None:
-    """Make the folder and say what it holds."""
     args = build_parser(entry).parse_args(options)
     args.entry = entry.name
     check_free(args.out)

@@ -35,7 +35,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the hypotheses, the list or both.  Raises ValueError or OSError with one sentence."""
     from seqstruct.data.files import atomic_write
     from seqstruct.data.text.aligned import read_lines
     from seqstruct.scoring.forced import load_scorer

@@ -175,7 +175,6 @@ def _scores(
     text: list[str], baseline: list[str] | None, references: list[list[str]], lengths: list[int] | None,
     args: argparse.Namespace,
 ) -> dict:
-    """Everything that was asked about one system."""
     language = args.language or args.detokenize
     common = (args.metrics, args.lowercase, args.tokenize)
     result = {"scores": [asdict(s) for s in score(text, references, *common, language)]}

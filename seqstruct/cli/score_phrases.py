@@ -35,7 +35,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the table and say what was left out.  Raises ValueError or OSError with one sentence."""
     import os
 
     from seqstruct.harness.progress import Progress

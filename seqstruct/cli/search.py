@@ -30,7 +30,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Search.  Raises ValueError or OSError with one sentence."""
     from pathlib import Path
 
     from seqstruct.search.settings import chance, read_settings

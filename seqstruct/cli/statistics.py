@@ -36,7 +36,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Print the table.  Raises ValueError or OSError with one sentence."""
     from seqstruct.data.text.aligned import read_lines
     from seqstruct.data.text.statistics import SEGMENTATIONS, CutOptions, count_words, line_of
     from seqstruct.data.text.subwords import moses_tokenizer

@@ -199,5 +199,4 @@ def mend_last_checkpoint(folder: Path) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The value in a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))

@@ -27,7 +27,6 @@ LIST = Path("recipes/evidence.txt")
 
 
 def name_of(plan: Plan) -> str:
-    """Paper, table, row, seed and scale."""
     return f"{plan.script.paper} {plan.table}  {plan.cell}  {plan.cell.scale}"
 
 
@@ -130,7 +129,6 @@ def _commit(plan: Plan) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line; 1 if a cell failed or the list is not readable."""
     parser = argparse.ArgumentParser(prog="evidence", description=__doc__.split("\n")[0])
     parser.add_argument("list", type=Path, nargs="?", default=LIST, help=f"default: {LIST}")
     parser.add_argument("--status", action="store_true", help="say what is done, runs and is left; run nothing")

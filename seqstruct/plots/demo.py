@@ -101,7 +101,6 @@ def verdict(found: Mapping[str, Record]) -> str:
 
 
 def main() -> int:
-    """Run the demo; an error is one sentence on standard error."""
     parser = module_parser("seqstruct.plots.demo", __doc__)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and models (default: 1)")
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="default: runs")

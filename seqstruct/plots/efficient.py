@@ -41,7 +41,6 @@ def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, floa
 
 
 def transfer(records: Sequence[Record], title: str) -> Figure:
-    """Training loss by update."""
     figure = Figure(figsize=(6.4, 4.0))
     axes = figure.subplots()
     for row, points in series(records, "training_loss").items():

@@ -119,7 +119,6 @@ class StructuredClassifier(StructuredModel):
 
 
 def _encoder_options(cfg: Any) -> Dict[str, Any]:
-    """The options that fairseq's encoder reads."""
     names = StructuredClassifierConfig.__dataclass_fields__
     fixed = dict(encoder_normalize_before=True, no_scale_embedding=True, interleaved_positions=True)
     return {**{name: getattr(cfg, name) for name in names if name != "_name"}, **fixed}

@@ -32,8 +32,8 @@ def forward_spans(gate_logits: Tensor, candidates: Tensor, max_length: int, firs
     """
     _check(gate_logits, candidates, max_length, first)
     states = gated_scan(gate_logits, candidates)
-    decay = F.logsigmoid(_windows(gate_logits, max_length, first, 0)).cumsum(2).exp()  # B N-first m d
-    before = _windows(F.pad(states, (0, 0, 1, 0))[:, :-1], max_length, first, 0)
+    decay = F.logsigmoid(_windows(gate_logits, max_length, first)).cumsum(2).exp()  # B N-first m d
+    before = _windows(F.pad(states, (0, 0, 1, 0))[:, :-1], max_length, first)
     return _within(torch.addcmul(states[:, first:, None], before, decay, value=-1), first)
 
 
@@ -41,8 +41,8 @@ def backward_spans(gate_logits: Tensor, candidates: Tensor, max_length: int, fir
     """Representations of the same spans read from right to left; arguments and result as of `forward_spans`."""
     _check(gate_logits, candidates, max_length, first)
     states = gated_scan(gate_logits.flip(1), candidates.flip(1)).flip(1)
-    decay = F.logsigmoid(_windows(gate_logits, max_length, first, 0)).cumsum(2).exp()
-    start = _windows(states, max_length, first, 0)
+    decay = F.logsigmoid(_windows(gate_logits, max_length, first)).cumsum(2).exp()
+    start = _windows(states, max_length, first)
     after = F.pad(states, (0, 0, 0, 1))[:, first + 1 :, None]
     return _within(torch.addcmul(start, after, decay, value=-1), first)
 
@@ -52,15 +52,15 @@ def span_mask(padding_mask: Tensor, max_length: int, first: int = 0) -> Tensor:
 
     padding_mask: B N bool, True = padding, on the left.
     """
-    return _windows(~padding_mask.unsqueeze(2), max_length, first, 0).squeeze(3).cummin(2).values
+    return _windows(~padding_mask.unsqueeze(2), max_length, first).squeeze(3).cummin(2).values
 
 
-def _windows(x: Tensor, max_length: int, first: int, fill: float) -> Tensor:
-    """B (N - first) m d: [b, j - first, l] is x[b, j - l], `fill` before the start."""
+def _windows(x: Tensor, max_length: int, first: int) -> Tensor:
+    """B (N - first) m d: [b, j - first, l] is x[b, j - l], 0 before the start."""
     if x.size(1) == first:
-        return x.new_full((x.size(0), 0, max_length, x.size(2)), fill)
+        return x.new_zeros(x.size(0), 0, max_length, x.size(2))
     short = max(0, max_length - 1 - first)
-    padded = F.pad(x, (0, 0, short, 0), value=fill)[:, max(0, first - max_length + 1) :]
+    padded = F.pad(x, (0, 0, short, 0))[:, max(0, first - max_length + 1) :]
     return padded.unfold(1, max_length, 1).flip(3).transpose(2, 3)
 
 

@@ -146,14 +146,12 @@ class EluMap(FeatureMap):
         return x.clamp(max=0.0).exp() + x.relu(), None
 
     def chunk(self, x: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """As for all positions."""
         return x.clamp(max=0.0).exp_().add_(x.clamp(min=0.0)), ()
 
     def chunk_backward(
         self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor]
     ) -> Tensor:
-        """The derivative is the feature itself, 1 at most."""
-        return d.mul_(features.clamp(max=1.0))
+        return d.mul_(features.clamp(max=1.0))  # elu's derivative is the feature itself, 1 at most
 
 
 class ProjectedMap(FeatureMap):
@@ -167,7 +165,6 @@ class ProjectedMap(FeatureMap):
         self.normed = normed
 
     def by_head(self) -> tuple[Tensor, ...]:
-        """The matrices, H M D."""
         return (self.projection,)
 
     def projected(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
@@ -211,7 +208,6 @@ class GaussianMap(ProjectedMap):
         return None if self.normed else (x * self.sigma.unsqueeze(1)).square().sum(-1) / 2
 
     def chunk(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Features with the sines first, and what the backward pass needs."""
         angles, saved = self.projected(x, rows)
         size = angles.size(2)
         features = angles.new_empty(*angles.shape[:2], 2 * size)
@@ -222,7 +218,6 @@ class GaussianMap(ProjectedMap):
     def chunk_backward(
         self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], rows: Tensor
     ) -> Tensor:
-        """Each is the other's derivative."""
         sine, cosine = features.chunk(2, -1)
         d_sine, d_cosine = d.chunk(2, -1)
         return self.projected_backward(
@@ -230,35 +225,38 @@ class GaussianMap(ProjectedMap):
         )
 
 
-class ArccosMap(ProjectedMap):
-    """relu(w . x), of the arc-cosine kernel (Peng 2022, sec. 4.3.3)."""
+class ReluMap(ProjectedMap):
+    """relu(w . x), or relu(w . x + b) where a bias is among the parameters."""
 
     kind = 3
+
+    def chunk(self, x: Tensor, rows: Tensor, *bias: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        features, saved = self.projected(x, rows)
+        return (features.add_(*bias) if bias else features).relu_(), saved
+
+    def chunk_backward(
+        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], rows: Tensor,
+        *bias: Tensor,
+    ) -> Tensor:
+        d = d.masked_fill_(features == 0, 0.0)
+        if bias:
+            gradients[1].add_(d.sum(1, keepdim=True))
+        return self.projected_backward(d, saved, gradients[0], rows)
+
+
+class ArccosMap(ReluMap):
+    """relu(w . x), of the arc-cosine kernel (Peng 2022, sec. 4.3.3)."""
 
     def __init__(self, projection: Tensor, normed: bool):
         super().__init__(projection, normed)
         self.scale = projection.size(1) ** -0.5
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """`arccos_features`; no scale."""
         return arccos_features(unit_norm(x) if self.normed else x, self.projection), None
 
-    def chunk(self, x: Tensor, rows: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Positive parts of products, and what the backward pass needs."""
-        features, saved = self.projected(x, rows)
-        return features.relu_(), saved
 
-    def chunk_backward(
-        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], rows: Tensor
-    ) -> Tensor:
-        """Where the feature is not 0."""
-        return self.projected_backward(d.masked_fill_(features == 0, 0.0), saved, gradients[0], rows)
-
-
-class LearnedMap(ProjectedMap):
+class LearnedMap(ReluMap):
     """relu(W x + b) (Kasai et al. 2021)."""
-
-    kind = 3
 
     def __init__(self, weight: Tensor, bias: Tensor):
         """weight: H N D; bias: H 1 N."""
@@ -266,26 +264,10 @@ class LearnedMap(ProjectedMap):
         self.bias = bias
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The features, and no scale."""
         return (project(x, self.projection) + self.bias).relu(), None
 
     def by_head(self) -> tuple[Tensor, ...]:
-        """W and b, H N D and H 1 N."""
         return self.projection, self.bias
-
-    def chunk(self, x: Tensor, rows: Tensor, bias: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Positive parts of products, and what the backward pass needs."""
-        features, saved = self.projected(x, rows)
-        return features.add_(bias).relu_(), saved
-
-    def chunk_backward(
-        self, d: Tensor, features: Tensor, saved: tuple[Tensor, ...], gradients: Sequence[Tensor], rows: Tensor,
-        bias: Tensor,
-    ) -> Tensor:
-        """Where the feature is not 0."""
-        d = d.masked_fill_(features == 0, 0.0)
-        gradients[1].add_(d.sum(1, keepdim=True))
-        return self.projected_backward(d, saved, gradients[0], rows)
 
 
 class PositiveMap(FeatureMap):
@@ -296,5 +278,4 @@ class PositiveMap(FeatureMap):
         self.projection, self.factor, self.hyperbolic = projection, factor, hyperbolic
 
     def __call__(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Features of at most 1, and the logarithms of their scales."""
         return positive_features(x * self.factor, self.projection, self.hyperbolic)

@@ -84,7 +84,6 @@ class Columns(NamedTuple):
         return chunks[place][:, at * self.states : (at + 1) * self.states, : self.width(time)]
 
     def put(self, chunks: list[Tensor], time: int, column: Tensor) -> None:
-        """Write a column, B SQ columns."""
         row = self.column(chunks, time)
         row.copy_(column.view(row.shape))
 

@@ -20,9 +20,8 @@ by contraction of cycles (Chu and Liu 1965; Edmonds 1967), on Python lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -43,13 +42,13 @@ Arcs = dict[int, dict[int, Weight]]  # by dependent, then head
 def spanning_log_partition(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
     """Logarithm of the sum over all trees of exp(score), B, in nats; twice differentiable."""
     rows, arcs_in_front = aligned_arcs(arcs, padding_mask)
-    return _infer(arcs_in_front, rows, single_root, MARGINALS)[0].to(arcs.dtype)
+    return _infer(arcs_in_front, rows, single_root)[0].to(arcs.dtype)
 
 
 def spanning_marginals(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
     """B n+1 n+1, the probability that word m has the head h; each word's sum to 1; differentiable."""
     rows, arcs_in_front = aligned_arcs(arcs, padding_mask)
-    return rows.back(_infer(arcs_in_front, rows, single_root, MARGINALS)[1], 1, 2, root=True).to(arcs.dtype)
+    return rows.back(_infer(arcs_in_front, rows, single_root)[1], 1, 2, root=True).to(arcs.dtype)
 
 
 def spanning_entropy(arcs: Tensor, padding_mask: Tensor | None = None, *, single_root: bool = False) -> Tensor:
@@ -59,7 +58,7 @@ def spanning_entropy(arcs: Tensor, padding_mask: Tensor | None = None, *, single
     the weights where that is not exact.
     """
     rows, arcs_in_front = aligned_arcs(arcs, padding_mask)
-    entropy = _infer(arcs_in_front, rows, single_root, ENTROPY)[1]
+    entropy = _infer(arcs_in_front, rows, single_root, entropy=True)[1]
     return (entropy - entropy.detach().clamp(max=0)).to(arcs.dtype)  # rounded below 0 where it is 0
 
 
@@ -83,29 +82,19 @@ def spanning_best_tree(arcs: Tensor, padding_mask: Tensor | None = None, *, sing
     return BestTree(rows.back(heads.to(arcs.device), 1), arcs.new_tensor(totals))
 
 
-class _Forms(NamedTuple):
-    """Two ways to the log-partition B and something else, from masked arcs, lengths and single_root.
-
-    The first also returns which rows, B bool, it is exact for.
-    """
-
-    by_matrix: Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor, Tensor]]
-    by_elimination: Callable[[Tensor, Tensor, bool], tuple[Tensor, Tensor]]
-
-
-def _infer(arcs: Tensor, positions: Rows, single_root: bool, forms: _Forms) -> tuple[Tensor, Tensor]:
-    """Log-partition and what else the forms say of aligned arcs, float64."""
+def _infer(arcs: Tensor, positions: Rows, single_root: bool, entropy: bool = False) -> tuple[Tensor, Tensor]:
+    """Log-partition, and marginals or the entropy, of aligned arcs, float64."""
     arcs = masked_arcs(arcs, positions)
     n = arcs.size(1) - 1
     single_root = single_root and n > 0
     lengths = positions.lengths(len(arcs), n, arcs.device)
-    log_partition, found, exact = forms.by_matrix(arcs, lengths, single_root)
+    log_partition, found, exact = _by_matrix(arcs, lengths, single_root, entropy)
     if bool(exact.all()):
         return log_partition, found
     good, rows = exact.nonzero().squeeze(1), (~exact).nonzero().squeeze(1)
-    results = forms.by_elimination(arcs[rows], lengths[rows], single_root)
+    results = _by_elimination(arcs[rows], lengths[rows], single_root, entropy)
     if len(good):
-        exactly = forms.by_matrix(arcs[good], lengths[good], single_root)
+        exactly = _by_matrix(arcs[good], lengths[good], single_root, entropy)
         order = torch.cat([good, rows]).argsort()
         results = tuple(torch.cat(pair).index_select(0, order) for pair in zip(exactly[:2], results, strict=True))
     log_partition, found = results
@@ -128,15 +117,12 @@ def _log_shares(arcs: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     return shares, scale + log_sum(arcs, 1).masked_fill(nothing.squeeze(1), 0.0).sum(1)
 
 
-def _marginals_by_matrix(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _by_matrix(arcs: Tensor, lengths: Tensor, single_root: bool, entropy: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """As `_infer`, of masked arcs; also which rows, B bool, it is exact for."""
     shares, scale = _log_shares(arcs, single_root)
     log_partition, marginals, exact = _matrix_tree(shares, lengths, single_root)
-    return log_partition + scale, marginals, exact
-
-
-def _entropy_by_matrix(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor, Tensor]:
-    shares, scale = _log_shares(arcs, single_root)
-    log_partition, marginals, exact = _matrix_tree(shares, lengths, single_root)
+    if not entropy:
+        return log_partition + scale, marginals, exact
     terms = marginals * shares.masked_fill(marginals.detach() == 0, 0.0)
     return log_partition + scale, log_partition - terms.sum((1, 2)), exact
 
@@ -170,19 +156,13 @@ def _matrix_tree(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tens
     return torch.linalg.slogdet(laplacian).logabsdet, torch.nn.functional.pad(by_words, (1, 0)), exact
 
 
-def _marginals_by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+def _by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool, entropy: bool) -> tuple[Tensor, Tensor]:
+    if entropy:
+        whole, rest, found = eliminate(arcs, lengths, single_root, EntropySemiring())
+        return whole + rest, found.masked_fill(whole == -torch.inf, 0.0)
     semiring = ExactLogSemiring()
     total, (marginals,) = by_autograd(lambda x: semiring.value(eliminate(x, lengths, single_root, semiring)), arcs)
     return total, torch.where((total > -torch.inf).view(-1, 1, 1), marginals, 0.0)
-
-
-def _entropy_by_elimination(arcs: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    whole, rest, entropy = eliminate(arcs, lengths, single_root, EntropySemiring())
-    return whole + rest, entropy.masked_fill(whole == -torch.inf, 0.0)
-
-
-MARGINALS = _Forms(_marginals_by_matrix, _marginals_by_elimination)
-ENTROPY = _Forms(_entropy_by_matrix, _entropy_by_elimination)
 
 
 def eliminate(arcs: Tensor, lengths: Tensor, single_root: bool, semiring: ExactLogSemiring) -> Tensor:
