@@ -27,34 +27,3 @@ from seqstruct.ops.automata.naive import rational_step
 from seqstruct.ops.automata.rational import MAX_PLUS, PATTERNS, Rational, rational_initial, rational_recurrence
 from seqstruct.ops.automata.span_representation import backward_spans, forward_spans, span_mask
 from seqstruct.ops.automata.wfsa import Arc, Path, Prefixes, Wfsa, best_path, forward, wfsa
-
-__all__ = [
-    "MAX_PLUS",
-    "PATTERNS",
-    "Arc",
-    "GateWeights",
-    "Path",
-    "Prefixes",
-    "Rational",
-    "Wfsa",
-    "affine_automaton",
-    "backward_spans",
-    "best_path",
-    "elman_automaton",
-    "forward",
-    "forward_spans",
-    "interpolated_automaton",
-    "pattern_automaton",
-    "qrnn_automaton",
-    "rational_initial",
-    "rational_recurrence",
-    "rational_step",
-    "rcnn_automaton",
-    "scrn_automaton",
-    "span_mask",
-    "sru_automaton",
-    "t_gru_automaton",
-    "t_lstm_automaton",
-    "wfsa",
-    "window_automaton",
-]

@@ -20,18 +20,3 @@ from seqstruct.ops.delta.exponential import (
 from seqstruct.ops.delta.fenwick import Buckets, log_linear, read_buckets, write_buckets
 from seqstruct.ops.delta.rule import gated_delta_rule, write
 from seqstruct.ops.delta.slots import gated_slots
-
-__all__ = [
-    "Buckets",
-    "ExponentialMemory",
-    "empty_exponential",
-    "exponential_gates",
-    "gated_delta_rule",
-    "gated_slots",
-    "log_linear",
-    "read_buckets",
-    "read_exponential",
-    "write",
-    "write_buckets",
-    "write_exponential",
-]

@@ -36,33 +36,6 @@ from seqstruct.ops.pushdown.stack import pushdown_stack
 from seqstruct.ops.pushdown.step import PushdownState, pushdown_initial, pushdown_reading, pushdown_step, pushdown_steps
 from seqstruct.ops.pushdown.tape import PushdownTape, control_order, reading_order
 
-__all__ = [
-    "LARGEST_READING",
-    "LimitedState",
-    "PushdownState",
-    "PushdownTape",
-    "Run",
-    "Transition",
-    "control_order",
-    "expected_actions",
-    "limited_initial",
-    "limited_reading",
-    "limited_step",
-    "limited_steps",
-    "most_probable_run",
-    "naive_tops",
-    "pad_pushdown_logits",
-    "pushdown_initial",
-    "pushdown_reading",
-    "pushdown_stack",
-    "pushdown_step",
-    "pushdown_steps",
-    "pushdown_tape",
-    "pushed_vectors",
-    "reading_order",
-    "transition_count",
-]
-
 
 def pushdown_tape(bottom: Tensor, steps: int, *, states: int, symbols: int, sigmoid: bool) -> PushdownTape:
     """The tape of a sequence, in compiled form where that is asked for.  Arguments: see `PushdownTape`."""

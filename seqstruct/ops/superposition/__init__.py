@@ -12,13 +12,3 @@ a stack is B h m, row 0 the top.
 from seqstruct.ops.superposition.naive import ACTIONS, bounded_stacks, superposition_stack_step
 from seqstruct.ops.superposition.stack import pad_actions, superposition_stack
 from seqstruct.ops.superposition.tape import SuperpositionTape, control_order
-
-__all__ = [
-    "ACTIONS",
-    "SuperpositionTape",
-    "bounded_stacks",
-    "control_order",
-    "pad_actions",
-    "superposition_stack",
-    "superposition_stack_step",
-]
