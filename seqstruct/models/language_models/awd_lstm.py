@@ -8,7 +8,7 @@ of random length `--random-segments` of the task `stream_language_modeling`.  De
 two, which only add up.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from fairseq.dataclass import FairseqDataclass
@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, check_sizes, variational_dropout
 from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import flag, set_default
 from seqstruct.ops.trees import Split, split_by_distances
 
 EMBEDDING_BOUND = 0.1
@@ -28,14 +28,14 @@ EMBEDDING_BOUND = 0.1
 class AWDLSTMConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML; defaults are those of PTB in Merity et al. (2018)."""
 
-    decoder_layers: int = field(default=3, metadata={"help": "layers, 1 or more; the last has the size of a vector"})
-    decoder_embed_dim: int = field(default=400, metadata={"help": "size of word vectors, 1 or more"})
-    hidden_size: int = field(default=1150, metadata={"help": "size of all layers but the last, 1 or more"})
-    dropout: float = field(default=0.4, metadata={"help": "variational, of the last layer's output; 0 <= p < 1"})
-    input_dropout: float = field(default=0.4, metadata={"help": "variational, of word vectors; 0 <= p < 1"})
-    hidden_dropout: float = field(default=0.25, metadata={"help": "variational, between layers; 0 <= p < 1"})
-    embedding_dropout: float = field(default=0.1, metadata={"help": "of whole words of the vocabulary; 0 <= p < 1"})
-    weight_dropout: float = field(default=0.5, metadata={"help": "of recurrent weights; 0 <= p < 1"})
+    decoder_layers: int = flag(3, "layers, 1 or more; the last has the size of a vector")
+    decoder_embed_dim: int = flag(400, "size of word vectors, 1 or more")
+    hidden_size: int = flag(1150, "size of all layers but the last, 1 or more")
+    dropout: float = flag(0.4, "variational, of the last layer's output; 0 <= p < 1")
+    input_dropout: float = flag(0.4, "variational, of word vectors; 0 <= p < 1")
+    hidden_dropout: float = flag(0.25, "variational, between layers; 0 <= p < 1")
+    embedding_dropout: float = flag(0.1, "of whole words of the vocabulary; 0 <= p < 1")
+    weight_dropout: float = flag(0.5, "of recurrent weights; 0 <= p < 1")
 
 
 class Regularization(NamedTuple):

@@ -3,7 +3,7 @@
 Syntactic distances, section 4.2 there, come from the second layer; `seqstruct parse` makes trees of them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Tuple
 
 from fairseq.models import register_model
@@ -17,6 +17,7 @@ from seqstruct.models.language_models.awd_lstm import (
     DistanceDecoder,
     Regularization,
 )
+from seqstruct.models.presets import flag
 from seqstruct.ops.cells import ordered_lstm
 
 
@@ -24,12 +25,12 @@ from seqstruct.ops.cells import ordered_lstm
 class ONLSTMConfig(AWDLSTMConfig):
     """Options of AWD-LSTM, with the released dropouts for PTB, and two more."""
 
-    dropout: float = field(default=0.45, metadata={"help": "variational, of the last layer's output; 0 <= p < 1"})
-    input_dropout: float = field(default=0.5, metadata={"help": "variational, of word vectors; 0 <= p < 1"})
-    hidden_dropout: float = field(default=0.3, metadata={"help": "variational, between layers; 0 <= p < 1"})
-    weight_dropout: float = field(default=0.45, metadata={"help": "of recurrent weights; 0 <= p < 1"})
-    chunk_size: int = field(default=10, metadata={"help": "neurons that share a master gate; divides all layer sizes"})
-    distance_layer: int = field(default=2, metadata={"help": "layer whose distances make trees, from 1"})
+    dropout: float = flag(0.45, "variational, of the last layer's output; 0 <= p < 1")
+    input_dropout: float = flag(0.5, "variational, of word vectors; 0 <= p < 1")
+    hidden_dropout: float = flag(0.3, "variational, between layers; 0 <= p < 1")
+    weight_dropout: float = flag(0.45, "of recurrent weights; 0 <= p < 1")
+    chunk_size: int = flag(10, "neurons that share a master gate; divides all layer sizes")
+    distance_layer: int = flag(2, "layer whose distances make trees, from 1")
 
 
 class ONLSTMLayer(GatedLayer):

@@ -11,7 +11,7 @@ hidden states before a segment, m are carried.
     attention_layer   the layer that attends: 2 of 3 in the thesis, 3 as in note 9
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -26,7 +26,7 @@ from seqstruct.models.language_models.awd_lstm import (
     Regularization,
     RegularizedDecoder,
 )
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import flag, set_default
 from seqstruct.ops.automata import backward_spans, forward_spans, span_mask
 from seqstruct.ops.trees import Split, split_by_span_scores
 
@@ -35,17 +35,13 @@ from seqstruct.ops.trees import Split, split_by_span_scores
 class PaLMConfig(AWDLSTMConfig):
     """Options of AWD-LSTM, with the values of Table D.1, and those of the spans."""
 
-    hidden_size: int = field(default=1020, metadata={"help": "size of all layers but the last, 1 or more"})
-    hidden_dropout: float = field(default=0.2, metadata={"help": "variational, between layers; 0 <= p < 1"})
-    weight_dropout: float = field(default=0.45, metadata={"help": "of recurrent weights; 0 <= p < 1"})
-    span_size: int = field(
-        default=200, metadata={"help": "size of a rational RNN; a span's representation is of twice that, 1 or more"}
-    )
-    max_span: int = field(default=20, metadata={"help": "words of the longest span attended to, 1 or more"})
-    attention_layer: int = field(default=2, metadata={"help": "the layer, from 1, after which spans are attended to"})
-    right_branching: bool = field(
-        default=False, metadata={"help": "fixed scores, the number of words of a span (PaLM-RB)"}
-    )
+    hidden_size: int = flag(1020, "size of all layers but the last, 1 or more")
+    hidden_dropout: float = flag(0.2, "variational, between layers; 0 <= p < 1")
+    weight_dropout: float = flag(0.45, "of recurrent weights; 0 <= p < 1")
+    span_size: int = flag(200, "size of a rational RNN; a span's representation is of twice that, 1 or more")
+    max_span: int = flag(20, "words of the longest span attended to, 1 or more")
+    attention_layer: int = flag(2, "the layer, from 1, after which spans are attended to")
+    right_branching: bool = flag(False, "fixed scores, the number of words of a span (PaLM-RB)")
 
 
 class SpanAttention(nn.Module):

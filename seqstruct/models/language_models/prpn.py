@@ -10,7 +10,7 @@ vectors are carried on, so that its length does not matter.  Deviation: every la
 are not bridged by residuals.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, NamedTuple, Tuple
 
 import torch
@@ -25,6 +25,7 @@ from seqstruct.models.language_models.awd_lstm import (
     DistanceDecoder,
     Regularization,
 )
+from seqstruct.models.presets import flag
 from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
 
 
@@ -32,17 +33,17 @@ from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
 class PRPNConfig(AWDLSTMConfig):
     """Sizes and dropouts as released for PTB."""
 
-    decoder_layers: int = field(default=2, metadata={"help": "layers of the reading network, 1 or more"})
-    decoder_embed_dim: int = field(default=800, metadata={"help": "size of word vectors, 1 or more"})
-    hidden_size: int = field(default=1200, metadata={"help": "size of all layers, 1 or more"})
-    dropout: float = field(default=0.7, metadata={"help": "variational, of what the output layer reads; 0 <= p < 1"})
-    input_dropout: float = field(default=0.5, metadata={"help": "variational, of word vectors; 0 <= p < 1"})
-    hidden_dropout: float = field(default=0.5, metadata={"help": "variational, of the layers' inputs; 0 <= p < 1"})
-    embedding_dropout: float = field(default=0.0, metadata={"help": "of whole words of the vocabulary; 0 <= p < 1"})
-    weight_dropout: float = field(default=0.0, metadata={"help": "of recurrent weights; 0 <= p < 1"})
-    memory_slots: int = field(default=15, metadata={"help": "words back that are attended to, 1 or more"})
-    lookback: int = field(default=5, metadata={"help": "words before the last that a distance is made of, 0 or more"})
-    inverse_temperature: float = field(default=10.0, metadata={"help": "tau, > 0: how sharp the gates are"})
+    decoder_layers: int = flag(2, "layers of the reading network, 1 or more")
+    decoder_embed_dim: int = flag(800, "size of word vectors, 1 or more")
+    hidden_size: int = flag(1200, "size of all layers, 1 or more")
+    dropout: float = flag(0.7, "variational, of what the output layer reads; 0 <= p < 1")
+    input_dropout: float = flag(0.5, "variational, of word vectors; 0 <= p < 1")
+    hidden_dropout: float = flag(0.5, "variational, of the layers' inputs; 0 <= p < 1")
+    embedding_dropout: float = flag(0.0, "of whole words of the vocabulary; 0 <= p < 1")
+    weight_dropout: float = flag(0.0, "of recurrent weights; 0 <= p < 1")
+    memory_slots: int = flag(15, "words back that are attended to, 1 or more")
+    lookback: int = flag(5, "words before the last that a distance is made of, 0 or more")
+    inverse_temperature: float = flag(10.0, "tau, > 0: how sharp the gates are")
 
 
 class PRPNState(NamedTuple):

@@ -6,7 +6,7 @@ weights as well.  Dropout is variational throughout (one mask for all steps of a
 word vectors and output, where Lei et al. (2017b) draw each step anew.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
 
 import torch
@@ -19,33 +19,22 @@ from seqstruct.bridge.passes import CarriedState
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import check_rate, variational_dropout
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import flag, set_default
 
 
 @dataclass
 class RecurrentLanguageModelConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    cell: ChoiceEnum(CELLS) = field(
-        default="F", metadata={"help": "LSTM, or the automaton of a rational recurrence: B, B_max_plus, C or F"}
+    cell: ChoiceEnum(CELLS) = flag("F", "LSTM, or the automaton of a rational recurrence: B, B_max_plus, C or F")
+    decoder_layers: int = flag(2, "layers, 1 or more")
+    hidden_size: int = flag(
+        0, "size of hidden states and word vectors, 1 or more; 0: the largest within parameter_budget"
     )
-    decoder_layers: int = field(default=2, metadata={"help": "layers, 1 or more"})
-    hidden_size: int = field(
-        default=0,
-        metadata={"help": "size of hidden states and word vectors, 1 or more; 0: the largest within parameter_budget"},
-    )
-    parameter_budget: int = field(
-        default=10_000_000, metadata={"help": "most parameters of the whole model, where hidden_size is 0"}
-    )
-    no_output_gate: bool = field(
-        default=False, metadata={"help": "leave out the output gates of rational recurrences; an LSTM keeps its own"}
-    )
-    dropout: float = field(
-        default=0.0, metadata={"help": "of word vectors and of what the output layer reads, 0 or more and below 1"}
-    )
-    variational_dropout: float = field(
-        default=0.0, metadata={"help": "of the inputs of each layer, 0 or more and below 1"}
-    )
+    parameter_budget: int = flag(10_000_000, "most parameters of the whole model, where hidden_size is 0")
+    no_output_gate: bool = flag(False, "leave out the output gates of rational recurrences; an LSTM keeps its own")
+    dropout: float = flag(0.0, "of word vectors and of what the output layer reads, 0 or more and below 1")
+    variational_dropout: float = flag(0.0, "of the inputs of each layer, 0 or more and below 1")
 
 
 def hidden_size_within(budget: int, cell: str, layers: int, vocabulary: int, output_gate: bool = True) -> int:

@@ -1,6 +1,6 @@
 """`stack_lstm_lm`: an LSTM language model, alone or with a stack, for context-free languages."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
@@ -13,7 +13,7 @@ from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.stack_lstm import StackLSTM
 from seqstruct.layers.vocabulary import TerminalProjection, terminal_rows
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import flag, set_default
 
 SUPERPOSITION = "superposition_stack(size=10, sigmoid=True)"
 NONDETERMINISTIC = "nondeterministic_stack(states=2, symbols=3, size=5, sigmoid=True)"
@@ -23,20 +23,14 @@ NONDETERMINISTIC = "nondeterministic_stack(states=2, symbols=3, size=5, sigmoid=
 class StackLSTMLanguageModelConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    hidden_size: int = field(default=100, metadata={"help": "size of the hidden state, 1 or more"})
-    stack: str = field(
-        default="none",
-        metadata={
-            "help": f"'none', or a stack as in an attention plan, e.g. '{SUPERPOSITION}' or '{NONDETERMINISTIC}'; "
-            "without sigmoid=True pushed vectors are not squashed"
-        },
+    hidden_size: int = flag(100, "size of the hidden state, 1 or more")
+    stack: str = flag(
+        "none", f"'none', or a stack as in an attention plan, e.g. '{SUPERPOSITION}' or '{NONDETERMINISTIC}'; "
+                "without sigmoid=True pushed vectors are not squashed"
     )
-    initialization_bound: float = field(
-        default=0.1,
-        metadata={
-            "help": "bound of the uniform initialisation, > 0; Xavier for the output layer and the layers of a "
-            "superposition stack (Stack Attention, appendix D.2)"
-        },
+    initialization_bound: float = flag(
+        0.1, "bound of the uniform initialisation, > 0; Xavier for the output layer and the layers of a superposition "
+             "stack (Stack Attention, appendix D.2)"
     )
 
 

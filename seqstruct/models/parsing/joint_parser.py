@@ -13,7 +13,7 @@ Deviations: mini-batches; the root is a token of the encoder; of FREDA3 the scor
 out, so graphs are decoded one formalism at a time; the pruner has one score for each arc.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, NamedTuple, Optional
 
 import torch
@@ -22,7 +22,7 @@ from fairseq.models import BaseFairseqModel, register_model, register_model_arch
 from torch import Tensor, nn
 
 from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, real_words, word_mask
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import flag, set_default
 from seqstruct.ops.trees import (
     GRADIENTS,
     best_graph,
@@ -40,33 +40,27 @@ INTERMEDIATE = ("none", "tree", "graph")
 class JointParserConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    intermediate: ChoiceEnum(INTERMEDIATE) = field(
-        default="none", metadata={"help": "structure that the end task sees: none, tree (for graphs or classes), graph"}
+    intermediate: ChoiceEnum(INTERMEDIATE) = flag(
+        "none", "structure that the end task sees: none, tree (for graphs or classes), graph"
     )
-    gradient: ChoiceEnum(GRADIENTS) = field(
-        default="spigot", metadata={"help": "how the end task trains the intermediate parser: pipeline (not at all), "
-                                            "ste, spigot, or marginal (of trees)"}
+    gradient: ChoiceEnum(GRADIENTS) = flag(
+        "spigot", "how the end task trains the intermediate parser: pipeline (not at all), ste, spigot, or marginal "
+                  "(of trees)"
     )
-    step_size: float = field(default=1.0, metadata={"help": "eta of SPIGOT's update and of ste's, > 0"})
-    word_dim: int = field(default=100, metadata={"help": "size of word embeddings, 1 or more"})
-    lemma_dim: int = field(default=50, metadata={"help": "size of lemma embeddings, 0 for none"})
-    tag_dim: int = field(default=50, metadata={"help": "size of embeddings of part-of-speech tags, 0 for none"})
-    lstm_size: int = field(default=200, metadata={"help": "units of each direction of each parser's LSTM, 1 or more"})
-    lstm_layers: int = field(default=2, metadata={"help": "layers of each parser's LSTM, 1 or more"})
-    mlp_size: int = field(default=100, metadata={"help": "hidden units of each scorer, 1 or more"})
-    dropout: float = field(default=0.0, metadata={"help": "dropout of embeddings and states, in [0, 1)"})
-    shared_encoder: bool = field(
-        default=False, metadata={"help": "an encoder of all formalisms beside each one's own, for two or more"}
-    )
-    prune_below: float = field(
-        default=0.0, metadata={"help": "leave out graph arcs to which the pruner gives less probability; 0: no pruner"}
-    )
-    role_dim: int = field(default=50, metadata={"help": "size of the embeddings of roles that a classifier sees"})
-    classifier_lstm_size: int = field(
-        default=150, metadata={"help": "units of each direction of the classifier's LSTM, 1 or more"}
-    )
-    classifier_mlp_size: int = field(default=150, metadata={"help": "hidden units of the classifier, 1 or more"})
-    classifier_dropout: float = field(default=0.2, metadata={"help": "dropout of the classifier's sum, in [0, 1)"})
+    step_size: float = flag(1.0, "eta of SPIGOT's update and of ste's, > 0")
+    word_dim: int = flag(100, "size of word embeddings, 1 or more")
+    lemma_dim: int = flag(50, "size of lemma embeddings, 0 for none")
+    tag_dim: int = flag(50, "size of embeddings of part-of-speech tags, 0 for none")
+    lstm_size: int = flag(200, "units of each direction of each parser's LSTM, 1 or more")
+    lstm_layers: int = flag(2, "layers of each parser's LSTM, 1 or more")
+    mlp_size: int = flag(100, "hidden units of each scorer, 1 or more")
+    dropout: float = flag(0.0, "dropout of embeddings and states, in [0, 1)")
+    shared_encoder: bool = flag(False, "an encoder of all formalisms beside each one's own, for two or more")
+    prune_below: float = flag(0.0, "leave out graph arcs to which the pruner gives less probability; 0: no pruner")
+    role_dim: int = flag(50, "size of the embeddings of roles that a classifier sees")
+    classifier_lstm_size: int = flag(150, "units of each direction of the classifier's LSTM, 1 or more")
+    classifier_mlp_size: int = flag(150, "hidden units of the classifier, 1 or more")
+    classifier_dropout: float = flag(0.2, "dropout of the classifier's sum, in [0, 1)")
 
 
 class Trees(NamedTuple):

@@ -13,7 +13,7 @@ shared by both sentences.  Then e_ij = f(x_i) f(y_j) and g as there, and softmax
 Without word vectors in the data's folder they are drawn and trained.  The defaults are those of appendix A.5.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -25,6 +25,7 @@ from torch.nn.functional import dropout
 from seqstruct.attention import Choice, Reading, Shape, Site, parse_choices
 from seqstruct.data.nli.dataset import PADDING
 from seqstruct.layers.recurrent import check_rate, check_sizes
+from seqstruct.models.presets import flag
 from seqstruct.ops.softmax import masked_softmax
 
 NONE = "none"
@@ -35,21 +36,15 @@ WITH_KEYS = ("simple", "dependency", "soft_children")
 class DecomposableAttentionConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    intra_attention: str = field(
-        default=NONE,
-        metadata={"help": "'none', or a mechanism of the encoder self site, e.g. 'dependency(hidden_size=100)'"},
+    intra_attention: str = flag(
+        NONE, "'none', or a mechanism of the encoder self site, e.g. 'dependency(hidden_size=100)'"
     )
-    word_dim: int = field(
-        default=300, metadata={"help": "size of word vectors, where the data's folder has none; 1 or more"}
-    )
-    hidden_size: int = field(default=300, metadata={"help": "units of the linear layer and all MLPs, 1 or more"})
-    dropout: float = field(default=0.2, metadata={"help": "probability before each layer of the MLPs, in [0, 1)"})
-    initialization_deviation: float = field(
-        default=0.01, metadata={"help": "standard deviation of all initial parameters, > 0"}
-    )
-    pretrained_parser: Optional[str] = field(
-        default=None,
-        metadata={"help": "file of `python -m seqstruct.data.nli.parser_pretraining`: the mechanism starts from it"},
+    word_dim: int = flag(300, "size of word vectors, where the data's folder has none; 1 or more")
+    hidden_size: int = flag(300, "units of the linear layer and all MLPs, 1 or more")
+    dropout: float = flag(0.2, "probability before each layer of the MLPs, in [0, 1)")
+    initialization_deviation: float = flag(0.01, "standard deviation of all initial parameters, > 0")
+    pretrained_parser: Optional[str] = flag(
+        None, "file of `python -m seqstruct.data.nli.parser_pretraining`: the mechanism starts from it"
     )
 
 

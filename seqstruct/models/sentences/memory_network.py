@@ -28,7 +28,7 @@ Where the text and the released code differ otherwise:
 All parameters have a leading axis of S seeds, so that the models of many seeds train as one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
@@ -37,7 +37,7 @@ from fairseq.models import BaseFairseqModel, register_model, register_model_arch
 from torch import Tensor, nn
 
 from seqstruct.layers.recurrent import check_sizes
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import flag, set_default
 from seqstruct.ops.chains import chain_best_path, chain_marginals
 from seqstruct.ops.softmax import masked_softmax
 
@@ -49,30 +49,20 @@ QUERY_UPDATES = ("linear", "facts")
 class MemoryNetworkConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    inference: ChoiceEnum(INFERENCE) = field(
-        default="memn2n", metadata={"help": "how facts are chosen: memn2n, binary_crf or unary_crf"}
-    )
-    query_update: ChoiceEnum(QUERY_UPDATES) = field(
-        default="linear",
-        metadata={"help": "the CRFs' next query: linear (a learned map of the last one) or facts (the facts, weighted "
-                          "by their products with the last one); MemN2N has its own"},
+    inference: ChoiceEnum(INFERENCE) = flag("memn2n", "how facts are chosen: memn2n, binary_crf or unary_crf")
+    query_update: ChoiceEnum(QUERY_UPDATES) = flag(
+        "linear", "the CRFs' next query: linear (a learned map of the last one) or facts (the facts, weighted by "
+                  "their products with the last one); MemN2N has its own"
     )  # fmt: skip
-    no_temporal_encoding: bool = field(
-        default=False, metadata={"help": "facts have no embedding of their age: stories are sets"}
-    )
-    end_potentials: bool = field(
-        default=False,
-        metadata={"help": "the binary CRF's first and last fact have their products with the query as potentials, "
-                          "besides those in the pairs"},
+    no_temporal_encoding: bool = flag(False, "facts have no embedding of their age: stories are sets")
+    end_potentials: bool = flag(
+        False, "the binary CRF's first and last fact have their products with the query as potentials, besides those "
+               "in the pairs"
     )  # fmt: skip
-    steps: int = field(default=2, metadata={"help": "K, the facts that are chosen one after the other; 1 or more"})
-    embed_dim: int = field(default=20, metadata={"help": "size of words and facts, 1 or more"})
-    linear_start: int = field(
-        default=20, metadata={"help": "epochs of MemN2N without its softmax, 0 or more; the CRFs have none"}
-    )
-    initialization_deviation: float = field(
-        default=0.1, metadata={"help": "standard deviation of all initial parameters, > 0"}
-    )
+    steps: int = flag(2, "K, the facts that are chosen one after the other; 1 or more")
+    embed_dim: int = flag(20, "size of words and facts, 1 or more")
+    linear_start: int = flag(20, "epochs of MemN2N without its softmax, 0 or more; the CRFs have none")
+    initialization_deviation: float = flag(0.1, "standard deviation of all initial parameters, > 0")
 
 
 class Facts(NamedTuple):

@@ -5,7 +5,7 @@ Two layers of one direction, then linear, tanh, linear; no output gates (appendi
 ("recurrent").  Word vectors come with the data and are fixed, or are learned.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -16,31 +16,21 @@ from torch.nn import functional as F
 
 from seqstruct.layers.rational import CELLS, FORGET_BIAS, stack_of
 from seqstruct.layers.recurrent import check_rate, check_sizes
-from seqstruct.models.presets import set_default
+from seqstruct.models.presets import flag, set_default
 
 
 @dataclass
 class RNNClassifierConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    cell: ChoiceEnum(CELLS) = field(
-        default="F", metadata={"help": "LSTM, or the automaton of a rational recurrence: B, B_max_plus, C or F"}
-    )
-    layers: int = field(default=2, metadata={"help": "layers of the recurrent network, 1 or more"})
-    hidden_size: int = field(default=200, metadata={"help": "size of hidden states, 1 or more"})
-    embed_dim: int = field(
-        default=300, metadata={"help": "size of learned word vectors, 1 or more; those in the data have their own"}
-    )
-    forget_bias: float = field(
-        default=FORGET_BIAS, metadata={"help": "the biases of forget gates at the start, which open them the wider"}
-    )
-    embedding_dropout: float = field(default=0.0, metadata={"help": "of word vectors, 0 or more and below 1"})
-    vertical_dropout: float = field(
-        default=0.0, metadata={"help": "between layers and of the last hidden state, 0 or more and below 1"}
-    )
-    recurrent_dropout: float = field(
-        default=0.0, metadata={"help": "of a layer's inputs, one mask for all steps, 0 or more and below 1"}
-    )
+    cell: ChoiceEnum(CELLS) = flag("F", "LSTM, or the automaton of a rational recurrence: B, B_max_plus, C or F")
+    layers: int = flag(2, "layers of the recurrent network, 1 or more")
+    hidden_size: int = flag(200, "size of hidden states, 1 or more")
+    embed_dim: int = flag(300, "size of learned word vectors, 1 or more; those in the data have their own")
+    forget_bias: float = flag(FORGET_BIAS, "the biases of forget gates at the start, which open them the wider")
+    embedding_dropout: float = flag(0.0, "of word vectors, 0 or more and below 1")
+    vertical_dropout: float = flag(0.0, "between layers and of the last hidden state, 0 or more and below 1")
+    recurrent_dropout: float = flag(0.0, "of a layer's inputs, one mask for all steps, 0 or more and below 1")
 
 
 @register_model("rnn_classifier", dataclass=RNNClassifierConfig)

@@ -4,7 +4,7 @@ The source's representation of a symbol is its embedding x_j alone, or [x_j; c_j
 encoder self site: the soft parent of `dependency`, the mean of `simple`, or any other.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -23,7 +23,7 @@ from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.passes import current_pass
 from seqstruct.layers.recurrent import CellState
-from seqstruct.models.presets import PLAN_HELP, set_default
+from seqstruct.models.presets import PLAN_HELP, flag, set_default
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.output import AttentionalOutput
@@ -36,16 +36,12 @@ SIMPLE = "simple(hidden_size=50)"
 class TreeTransductionModelConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    encoder_self_attention: str = field(
-        default=STRUCTURED, metadata={"help": f"{PLAN_HELP}; 'none' for symbol embeddings alone"}
-    )
-    hidden_size: int = field(
-        default=50, metadata={"help": "size of embeddings and of the decoder's hidden state, 1 or more"}
-    )
-    dropout: float = field(default=0.0, metadata={"help": "dropout probability in the decoder, in [0, 1)"})
-    initialization_bound: float = field(default=0.1, metadata={"help": "bound of the uniform initialisation, > 0"})
-    max_source_positions: int = field(default=1024, metadata={"help": "longest source, in symbols"})
-    max_target_positions: int = field(default=1024, metadata={"help": "longest target, in symbols"})
+    encoder_self_attention: str = flag(STRUCTURED, f"{PLAN_HELP}; 'none' for symbol embeddings alone")
+    hidden_size: int = flag(50, "size of embeddings and of the decoder's hidden state, 1 or more")
+    dropout: float = flag(0.0, "dropout probability in the decoder, in [0, 1)")
+    initialization_bound: float = flag(0.1, "bound of the uniform initialisation, > 0")
+    max_source_positions: int = flag(1024, "longest source, in symbols")
+    max_target_positions: int = flag(1024, "longest target, in symbols")
 
 
 class BilinearAttention(AlignmentAttention):
