@@ -1,7 +1,7 @@
-"""The `seqstruct` command.  Each module here that has `add_parser(commands)` is one subcommand.
+"""The `seqstruct` command.  Each module here is one subcommand.
 
-`add_parser` adds one parser to the argparse subparsers and sets `run=function(args) -> int | None` as its default;
-heavy imports stay inside `run`.  A ValueError or OSError that leaves `run` becomes one sentence and exit status 1.
+Its docstring is the help, `add_arguments(parser)` adds what it takes, `run(args) -> int | None` does the work; heavy
+imports stay inside `run`.  A ValueError or OSError that leaves `run` becomes one sentence and exit status 1.
 """
 
 from __future__ import annotations
@@ -22,7 +22,12 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in sorted(iter_modules(__path__), key=lambda m: m.name):
         if not module.name.startswith("_"):
-            import_module(f"{__name__}.{module.name}").add_parser(commands)
+            command = import_module(f"{__name__}.{module.name}")
+            summary = command.__doc__.partition("\n")[0].partition(": ")[2].rstrip(".")
+            own = commands.add_parser(module.name.replace("_", "-"), help=summary, description=command.__doc__,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+            command.add_arguments(own)
+            own.set_defaults(run=command.run)
     return parser
 
 

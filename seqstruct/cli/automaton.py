@@ -5,19 +5,15 @@ from __future__ import annotations
 import argparse
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "automaton", help="draw the automaton behind a rational recurrence, with its best path", description=__doc__
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="of a recurrent_lm or rnn_classifier")
     parser.add_argument("text", metavar="TEXT", help="words separated by spaces, as in the training data")
     parser.add_argument("--feature", type=int, default=0, metavar="N", help="of the first layer, from 0 (default: 0)")
     parser.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
     parser.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
-    parser.set_defaults(run=_run)
 
 
-def _run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
     from seqstruct.plots.automaton import checkpoint_figure
     from seqstruct.plots.figures import save
 

@@ -1,4 +1,7 @@
-"""`seqstruct average CHECKPOINT ... --out FILE`: one checkpoint with the mean of the parameters of several."""
+"""`seqstruct average CHECKPOINT ... --out FILE`: one checkpoint with the mean of the parameters of several of one run.
+
+fairseq-generate and the others take it with --path.  What is no parameter is the last one's.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,13 @@ import argparse
 from pathlib import Path
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "average",
-        help="average the parameters of several checkpoints",
-        description="Write a checkpoint whose parameters are the mean of those of several checkpoints of one run; "
-        "fairseq-generate and the others take it with --path. What is no parameter is the last one's.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoints", metavar="CHECKPOINT", nargs="+", help=".pt files; with --last, a run's folder")
     parser.add_argument("--out", required=True, metavar="FILE", help="the checkpoint to write")
     parser.add_argument("--last", type=int, metavar="N",
                         help="average the last N checkpoints of a folder: of epochs, or, without any, of updates")
     parser.add_argument("--running", action="store_true",
                         help="take the running averages that training with --store-ema keeps in each checkpoint")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

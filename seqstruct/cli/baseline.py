@@ -14,9 +14,7 @@ import argparse
 import json
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("baseline", help="what data give without a model: n-grams, majority, copy ...",
-                                 description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="one of those above")
     parser.add_argument("folder", metavar="FOLDER", help="made by data-prep/ or `seqstruct prepare`")
     parser.add_argument("--sentences", action="store_true", default=None,
@@ -30,7 +28,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         help="neighbours: these splits alone, with how their metrics begin")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--out", metavar="FILE", help="write JSON there, for `seqstruct record`, and print nothing")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

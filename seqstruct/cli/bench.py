@@ -35,8 +35,7 @@ BENCHMARKS = {
 }
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("bench", help="time operators beside their rivals", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", choices=sorted(BENCHMARKS), metavar="NAME",
                         help="; ".join(f"{name}: {benchmark.text}" for name, benchmark in BENCHMARKS.items()))
     parser.add_argument("--threads", type=int, default=None, metavar="N", help="threads of torch (default: as found)")
@@ -50,7 +49,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--plot", default=None, metavar="FILE", help="attention, decode: draw the curves too")
     parser.add_argument("--device", default=None, help="attention, decode, encode, stack: cpu (default) or cuda")
     parser.add_argument("--dtype", default=None, help="stack: float32 (default) or bfloat16, by autocast")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

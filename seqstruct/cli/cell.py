@@ -11,12 +11,10 @@ from pathlib import Path
 from seqstruct.command import GOES_ON, answer
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `cell` to the subcommands; the recipe's own options are parsed by `run`."""
-    parser = commands.add_parser("cell", help="list, print or run the cells of a recipe's table", add_help=False)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The recipe's own options are parsed by `run`."""
     parser.add_argument("recipe", metavar="RECIPE.sh")
     parser.add_argument("options", nargs=argparse.REMAINDER)
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,5 +1,7 @@
-"""`seqstruct doctor`: says whether this machine can run seqstruct, and the command that mends each mismatch.
+"""`seqstruct doctor`: whether this machine can run seqstruct, and the command that mends each mismatch.
 
+It looks at Python, torch, fairseq, hydra, omegaconf, numpy, the compiler and the accelerator; the exit status is 1 if
+something that is required is broken.
 Standard library only: it has to run where torch or fairseq are missing or broken.  What may crash is imported in a
 process of its own.
 """
@@ -235,14 +237,8 @@ def examine() -> list[Check]:
     return checks
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "doctor",
-        help="check Python, torch, fairseq and the rest, and name the fix for each mismatch",
-        description="Check Python, torch, fairseq, hydra, omegaconf, numpy, the compiler and the accelerator, and name "
-        "the fix for each mismatch.  The exit status is 1 if something that is required is broken.",
-    )
-    parser.set_defaults(run=run)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It takes nothing of its own."""
 
 
 def run(args: argparse.Namespace) -> int:

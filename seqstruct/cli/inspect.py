@@ -1,6 +1,7 @@
 """`seqstruct inspect CHECKPOINT`: what a checkpoint holds, without building its model.
 
-The file is loaded with `weights_only=True`.  Tensors that share memory, as tied embeddings do, count once.
+The attention of each site and layer, parameters by part, task and data, training so far, and the versions that wrote
+it.  The file is loaded with `weights_only=True`.  Tensors that share memory, as tied embeddings do, count once.
 """
 
 from __future__ import annotations
@@ -198,15 +199,8 @@ def sections_of(state: Mapping[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "inspect",
-        help="show a checkpoint's plan, parameters by part, data, training and versions",
-        description="Show what a checkpoint holds: the attention of each site and layer, parameters by part, task and "
-        "data, training so far, and the versions that wrote it.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a .pt file written by fairseq-train")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,5 +1,6 @@
 """`seqstruct list`: every mechanism with its sites, options and source, and what is registered with fairseq.
 
+Architectures, tasks and criterions are those that seqstruct registers.
 Nothing is written twice: the summary and the source of a mechanism are the first sentence of its module's docstring,
 "Summary (Source): ...", and an option's help is the comment that stands on its line in `Config`, followed by the limits
 declared there.
@@ -159,18 +160,11 @@ def corpora() -> str:
     return markdown_table(["name", "what it is", "licence", "fairseq's task", "`--made-up`"], rows)
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "list",
-        help="list mechanisms with options and paper, architectures, tasks and criterions",
-        description="List every attention mechanism with its sites, options, defaults, limits and source, then the "
-        "architectures, tasks and criterions that seqstruct registers with fairseq.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("text", "markdown"), default="text", help="markdown: the table of mechanisms alone"
     )
     parser.add_argument("--corpora", action="store_true", help="the table of what `seqstruct prepare` makes instead")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

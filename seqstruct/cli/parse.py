@@ -16,11 +16,7 @@ from pathlib import Path
 from typing import Any
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "parse", help="trees of sentences from a trained PaLM, ON-LSTM or PRPN, drawn or scored", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="FILE", help="text, - for standard input; or trees: .mrg, .zip or a folder")
     by = parser.add_mutually_exclusive_group(required=True)
     by.add_argument("--checkpoint", metavar="PT", help="a model that parses")
@@ -44,7 +40,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--format", choices=("scores", "json", "drawn", "brackets"),
                         help="default scores for trees, drawn for text; the last two show the model's trees")
     parser.add_argument("--out", metavar="FILE", help="write the scores there as JSON, for `seqstruct record`")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

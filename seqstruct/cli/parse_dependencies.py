@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 EXTENSION = ".conllu"
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "parse-dependencies", help="dependency trees of sentences from a trained parser, as CoNLL-U",
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="FILE", help="text or CoNLL-U")
     parser.add_argument("--checkpoint", required=True, metavar="PT", help="a joint_parser with a parser of trees")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
@@ -30,7 +26,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--tags", choices=("upos", "xpos"), default="upos", help="tags of CoNLL-U (default: upos)")
     parser.add_argument("--tagger", metavar="ZIP",
                         help="tag the words anew, by a model of nltk's brown.zip: for parsers of a folder prepared so")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -12,13 +12,8 @@ from pathlib import Path
 import seqstruct
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "path", help="print the folder for fairseq's --user-dir, or that of the configs",
-        description=__doc__.partition(": ")[2], formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--configs", action="store_true", help="print the folder of the YAML files instead")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

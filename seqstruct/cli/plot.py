@@ -10,8 +10,7 @@ from typing import Any
 TEXT = "symbols separated by spaces, as in the training data; @FILE takes the first line of a file"
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("plot", help="draw learning curves, curves by length, attention", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     drawings = parser.add_subparsers(dest="drawing", metavar="DRAWING", required=True)
 
     curves = drawings.add_parser("curves", help="a validation statistic by epoch, one curve for each run")
@@ -63,10 +62,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         drawing.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     for drawing in (curves, lengths, efficient, attention, tree, run, trees):
         drawing.add_argument("--out", required=True, metavar="FILE", help="a name that ends in .png, .pdf or .svg")
-    parser.set_defaults(run=_save)
 
 
-def _save(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
     from seqstruct.plots.figures import save
 
     save(args.draw(args), args.out)

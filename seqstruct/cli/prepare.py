@@ -1,6 +1,7 @@
 """`seqstruct prepare NAME`: make a corpus ready for training.
 
-One parser for all: where the raw files come from, then what the corpus of that name needs (`seqstruct.data.registry`).
+`seqstruct prepare NAME --help` lists its options: where the raw files come from, then what the corpus of that name
+needs (`seqstruct.data.registry`).
 """
 
 from __future__ import annotations
@@ -15,17 +16,11 @@ from seqstruct.data.files import check_free
 from seqstruct.data.registry import ENTRIES, GENERATED, OWN, Entry, find
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    """Add `prepare`; the options of a corpus are read once its name is known."""
-    names = "\n".join(f"  {entry.name:18} {entry.help}" for entry in ENTRIES)
-    parser = commands.add_parser(
-        "prepare", help="make a corpus ready for training", formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Make a corpus ready for training; `seqstruct prepare NAME --help` lists its options.",
-        epilog=f"names:\n{names}",
-    )  # fmt: skip
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of a corpus are read once its name is known."""
+    parser.epilog = "names:\n" + "\n".join(f"  {entry.name:18} {entry.help}" for entry in ENTRIES)
     parser.add_argument("name", metavar="NAME", help="of the corpus")
     parser.add_argument("options", nargs=argparse.REMAINDER, metavar="...", help="--out DIR, --from DIR and others")
-    parser.set_defaults(run=lambda args: run(find(args.name), args.options))
 
 
 class Parser(argparse.ArgumentParser):
@@ -56,7 +51,12 @@ def build_parser(entry: Entry) -> argparse.ArgumentParser:
     return parser
 
 
-def run(entry: Entry, options: Sequence[str]) -> None:
+def run(args: argparse.Namespace) -> None:
+    prepare(find(args.name), args.options)
+
+
+def prepare(entry: Entry, options: Sequence[str]) -> None:
+    """Make the folder and say what it holds."""
     args = build_parser(entry).parse_args(options)
     args.entry = entry.name
     check_free(args.out)

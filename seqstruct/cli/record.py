@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("record", help="append a finished cell's numbers to the records",
-                                 description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("cell", metavar="CELL", help="the folder of the cell")
     parser.add_argument("requests", metavar="METRIC[UNIT]=FILE:KEY", nargs="+", help="what is recorded")
     parser.add_argument("--require", action="append", default=[], metavar="FILE:KEY<NUMBER",
@@ -26,7 +24,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--configuration", required=True, metavar="HASH", help="of all settings, the seed apart")
     parser.add_argument("--command", required=True, dest="command_line", help="the recipe's command for the cell")
     parser.add_argument("--records", required=True, metavar="FOLDER", help="where TABLE.jsonl is, or will be")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -6,8 +6,7 @@ import argparse
 from pathlib import Path
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("report", help="a paper's table, ours beside it", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
     parser.add_argument("table", metavar="TABLE", nargs="?", help="one table, as the source numbers it (default: all)")
     parser.add_argument("--format", choices=("text", "markdown", "csv", "html"), default="text",
@@ -19,7 +18,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--seeds", action="store_true", help="show the value of every seed")
     parser.add_argument("--records", metavar="DIR", type=Path,
                         help="where records are (default: records/ of the paper)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -9,11 +9,7 @@ import argparse
 from contextlib import ExitStack
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "rescore", help="rescore an n-best list by one model or an ensemble", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     system = parser.add_mutually_exclusive_group(required=True)
     system.add_argument("--nbest", metavar="FILE",
                         help="Moses: id ||| hypothesis ||| features ||| score; needs --source")
@@ -31,7 +27,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--subword-model", metavar="FILE",
                         help="codes of subword-nmt or a SentencePiece model that cut both sides first")
     parser.add_argument("--cpu", action="store_true", help="leave a GPU alone")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

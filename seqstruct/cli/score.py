@@ -20,9 +20,7 @@ from seqstruct.scoring.hypotheses import UNDO, check_targets, read_generate, to_
 from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_length
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "score", help="scores of translations and word alignments, with a test between systems", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     system = parser.add_mutually_exclusive_group(required=True)
     system.add_argument("--hypotheses", metavar="FILE", nargs="+",
                         help="one file a system: one sentence a line, in the order of the references")
@@ -58,7 +56,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--record", nargs="+", metavar="FILE.json [TABLE:]NAME",
                         help="write one system's scores for `seqstruct record`, each under every NAME, in which {} is "
                              "the metric (default test_{})")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

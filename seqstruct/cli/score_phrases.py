@@ -10,11 +10,7 @@ from __future__ import annotations
 import argparse
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "score-phrases", help="add a model's score to a Moses phrase table", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", metavar="TABLE", help="source ||| target ||| scores ||| ..., plain or .gz, or "
                         "the folder of a phrase-table")
     parser.add_argument("--checkpoint", metavar="PT", nargs="+", required=True,
@@ -31,7 +27,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         help="lines in memory, batched by length (default %(default)s)")
     parser.add_argument("--record", metavar="FILE.json", help="write how many got a score, for `seqstruct record`")
     parser.add_argument("--cpu", action="store_true", help="leave a GPU alone")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser("search", help="try settings of a training on the validation set, keep the best",
-                                 description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("overrides", nargs="*", metavar="GROUP=NAME", help="as of fairseq-hydra-train")
     parser.add_argument("--config-dir", required=True, metavar="DIR", help="as of fairseq-hydra-train")
     parser.add_argument("--config-name", required=True, metavar="NAME", help="as of fairseq-hydra-train")
@@ -26,7 +24,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         "on validation than always giving the most frequent one, by three standard errors")
     parser.add_argument("--max-minutes", type=float, metavar="M", help="wall-clock limit of each training")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make, or to go on with")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

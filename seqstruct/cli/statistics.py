@@ -14,9 +14,7 @@ from dataclasses import asdict
 from seqstruct.command import markdown_table
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "statistics", help="tokens, types and unknowns of a text in words, characters, subwords", description=__doc__)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--train", required=True, metavar="FILE", help="training text, UTF-8, plain or .gz")
     parser.add_argument("--test", required=True, metavar="FILE", help="text in which unknown tokens are counted")
     parser.add_argument("--language", required=True, metavar="CODE", help="of the text, two letters")
@@ -32,7 +30,6 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         help="most frequent words that stay whole among character bigrams (default %(default)s)")
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
     parser.add_argument("--record", metavar="FILE.json", help="write one line's numbers for `seqstruct record`")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seqstruct.cli import main
-from seqstruct.cli.prepare import run as prepare_by_name
+from seqstruct.cli.prepare import prepare as prepare_by_name
 from seqstruct.data.registry import find
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "data-prep"
