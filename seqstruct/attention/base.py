@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Mapping, NamedTuple, Optional
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.option import check_options
+from seqstruct.attention.option import Options, check_options
 from seqstruct.attention.slot import USUAL, Slot
 from seqstruct.attention.states import select_rows
 from seqstruct.ops.masking import bound_padding, clear_padding
@@ -121,8 +121,7 @@ class Attention(nn.Module):
     carries: ClassVar[bool] = False
     rotates: ClassVar[bool] = False
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         """Options of the mechanism; none by default."""
 
     def __init__(self, config: Any, shape: Shape):

@@ -51,8 +51,15 @@ class Limits:
         return f"{self.most} at most" if self.least is None else f"from {self.least} to {self.most}"
 
 
+class Options:
+    """Base of the `Config` of mechanisms: what derives from it is a frozen dataclass."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True)(cls)
+
+
 def option(default: Any, **limits: Any) -> Any:
-    """A field of a frozen dataclass `Config` with a default and `Limits`, whose fields the keywords are."""
+    """A field of `Options` with a default and `Limits`, whose fields the keywords are."""
     return dataclasses.field(default=default, metadata={"limits": Limits(**limits)})
 
 

@@ -7,11 +7,9 @@ the queries' size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from seqstruct.attention.alignment.base import AdditiveScore, AlignmentAttention
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 
 
@@ -19,8 +17,7 @@ from seqstruct.attention.registry import register_attention
 class AdditiveAttention(AlignmentAttention):
     """A feed-forward network of one hidden layer gives the scores."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         size: int = option(0, least=0)  # K, of the hidden layer; 0 for the queries' size
 
     def __init__(self, config: Config, shape: Shape):

@@ -10,14 +10,12 @@ Deviation: where the values' size is not the queries', a linear map brings the c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, AlignmentMemory, make_score
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import positions
 from seqstruct.ops.softmax import gaussian, masked_softmax, within_window
@@ -26,8 +24,7 @@ from seqstruct.ops.softmax import gaussian, masked_softmax, within_window
 class LocalAttention(AlignmentAttention):
     """Softmax over a window; a subclass says where it lies."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         score: str = option("general", among=SCORES)  # of a query and a key
         half_width: int = option(10, least=1)  # D, source positions on each side of the centre
 

@@ -7,13 +7,11 @@ Deviation: where the values' size is not the queries', a linear map brings the c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor, nn
 
 from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import positions
 from seqstruct.ops.softmax import masked_softmax
@@ -23,8 +21,7 @@ from seqstruct.ops.softmax import masked_softmax
 class LocationAttention(AlignmentAttention):
     """One score for each source position."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         length: int = option(128, least=1)  # source positions that have a score
 
     def __init__(self, config: Config, shape: Shape):

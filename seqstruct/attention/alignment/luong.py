@@ -7,11 +7,9 @@ Deviation: where the values' size is not the queries', a linear map brings the c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, make_score
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 
 
@@ -19,8 +17,7 @@ from seqstruct.attention.registry import register_attention
 class LuongAttention(AlignmentAttention):
     """One head, without scaling and without a projection of values."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         score: str = option("general", among=SCORES)  # of a query and a key
 
     def __init__(self, config: Config, shape: Shape):

@@ -8,14 +8,12 @@ sequence (the paper's internal construction).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.blocks.base import BlockAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import Layout, block_sparse_attention
 
@@ -28,8 +26,7 @@ class BigBirdAttention(BlockAttention):
 
     rotates = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         size: int = option(64, least=1)  # tokens of a block
         window: int = option(1, least=0)  # neighbouring blocks seen on either side
         global_blocks: int = option(1, least=0)  # blocks that see and are seen by all, from the first on

@@ -5,14 +5,12 @@ O(T size C) time.  An encoder's attention.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Site
 from seqstruct.attention.blocks.base import BlockAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import Layout, block_sparse_attention
 
@@ -23,8 +21,7 @@ class LocalBlockAttention(BlockAttention):
 
     rotates = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         size: int = option(64, least=1)  # tokens of a block
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:

@@ -9,14 +9,12 @@ Deviations: logits of pairs of blocks rather than of a fixed number of them, so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.blocks.base import BlockAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import Layout, sinkhorn
 from seqstruct.ops.softmax import softmax_attention
@@ -26,8 +24,7 @@ from seqstruct.ops.softmax import softmax_attention
 class SinkhornAttention(BlockAttention):
     """Own block and sorted block."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         size: int = option(64, least=1)  # tokens of a block
         rounds: int = option(8, least=1)  # of normalising rows and columns
         temperature: float = option(0.75, above=0)  # of the logits, smaller is closer to a permutation

@@ -7,15 +7,13 @@ O(T^2 C) time.  An encoder's attention; a sequence longer than `length` is a Val
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Inputs, Reading, Shape, Site
 from seqstruct.attention.memory.base import check_length
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import mask_of, positions
 from seqstruct.ops.softmax import masked_softmax, weighted_values
@@ -30,8 +28,7 @@ class SynthesizerAttention(MultiHeadAttention):
     streaming = False
     drops_weights = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         kind: str = option("dense", among=KINDS)  # whether logits come from each query, or are parameters
         length: int = option(1024, least=1)  # tokens of the longest sequence
 

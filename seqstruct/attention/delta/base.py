@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Inputs, Reading, Shape, Site
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.attention.option import Options
 from seqstruct.attention.states import select_rows
 from seqstruct.ops.delta import gated_delta_rule, write
 from seqstruct.ops.masking import clear_padding
@@ -61,8 +61,7 @@ class DeltaAttention(MultiHeadAttention):
     activated = normed = True
     steps = 1  # keys that a token writes
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         """Options of the whole family."""
 
         bidirectional: bool = False  # whether an encoder reads from both ends; the readings are summed

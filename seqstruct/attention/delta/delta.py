@@ -12,8 +12,6 @@ Deviations: those of the base; beta's layer has a bias.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
@@ -26,7 +24,6 @@ from seqstruct.attention.registry import register_attention
 class DeltaRuleAttention(DeltaAttention):
     """The delta rule without decay."""
 
-    @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
         negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)
 

@@ -12,8 +12,6 @@ readings cancels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
@@ -27,7 +25,6 @@ from seqstruct.attention.registry import register_attention
 class DeltaProductAttention(DeltaAttention):
     """The delta rule, n times a token."""
 
-    @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
         steps: int = option(2, least=1)  # n, keys and values that a token writes
         negative_eigenvalues: bool = False  # whether beta is in (0, 2), not (0, 1)

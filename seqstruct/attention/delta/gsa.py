@@ -13,7 +13,6 @@ Deviations: those of the base; readings are normed in each head, not over all of
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -43,7 +42,6 @@ class GatedSlotAttention(DeltaAttention):
     State = Slots
     normed = False
 
-    @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
         slots: int = option(64, least=1)  # n, size of the memory
 

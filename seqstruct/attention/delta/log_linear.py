@@ -13,7 +13,6 @@ Deviations: those of `ssd`; the scales' layer is a linear one with softplus.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -34,7 +33,6 @@ class LogLinearAttention(StateSpaceAttention):
 
     State = Buckets
 
-    @dataclass(frozen=True)
     class Config(DeltaAttention.Config):
         levels: int = option(12, least=2, most=60)  # parts of the memory
 

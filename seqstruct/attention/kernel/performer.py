@@ -13,14 +13,12 @@ Averaged checkpoints mix draws: average checkpoints of one draw, or train with r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.kernel.base import KernelAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import FeatureMap, PositiveMap, orthogonal_projection
 
@@ -29,8 +27,7 @@ from seqstruct.ops.memory import FeatureMap, PositiveMap, orthogonal_projection
 class PerformerAttention(KernelAttention):
     """Positive orthogonal random features."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         features: int = option(64, least=1)  # N, size of a head's feature map; even for hyperbolic
         hyperbolic: bool = False  # whether features come in pairs, of w and -w
         orthogonal: bool = True  # whether random vectors are orthogonal in blocks; False draws them independently

@@ -20,8 +20,6 @@ O((T + S) N C) time, O(N C) state, N the size of the feature map.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -30,7 +28,7 @@ from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.gate import Gate
 from seqstruct.attention.kernel.base import KernelAttention, wide
 from seqstruct.attention.multi_head import HeadProjection
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import ArccosMap, FeatureMap, GaussianMap
 
@@ -42,8 +40,7 @@ FLOOR = 1.0  # the released code's; eq. 4.10 has none
 class RandomFeatureAttention(KernelAttention):
     """Random features with a learned variance, and a gate."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         features: int = option(64, least=1)  # N, size of a head's feature map; even for gaussian (half are sines)
         kernel: str = option("gaussian", among=KERNELS)  # the kernel that the features approximate
         sigma: float = option(1.0, above=0)  # initial value of the learned sigma; larger is sharper

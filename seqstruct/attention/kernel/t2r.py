@@ -8,14 +8,12 @@ Deviation: the map stays a layer of its own in decoding, not multiplied into the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.kernel.base import KernelAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import FeatureMap, LearnedMap
 
@@ -24,8 +22,7 @@ from seqstruct.ops.memory import FeatureMap, LearnedMap
 class T2RAttention(KernelAttention):
     """Features of a learned layer."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         features: int = option(32, least=1)  # N, size of a head's feature map
 
     def __init__(self, config: Config, shape: Shape):

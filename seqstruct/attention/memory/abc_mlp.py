@@ -11,7 +11,6 @@ Deviation: products of queries and keys are scaled by the root of a head's size,
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.gate import Gate
 from seqstruct.attention.memory.base import BoundedMemoryAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 
 ACTIVATIONS = ("exp", "sigmoid", "relu")
@@ -32,8 +31,7 @@ class LearnedControlAttention(BoundedMemoryAttention):
 
     means = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, size of the memory
         activation: str = option("exp", among=ACTIVATIONS)  # what makes a weight of a token's score for a slot
         gate: bool = False  # whether a learned gate decays the memory (eq. 4.8)

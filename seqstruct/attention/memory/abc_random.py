@@ -7,14 +7,12 @@ O((T + S) n C) time, O(n C) state, n the number of slots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.memory.base import BoundedMemoryAttention, one_hot
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 
 
@@ -24,8 +22,7 @@ class RandomControlAttention(BoundedMemoryAttention):
 
     positional = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, size of the memory
         period: int = option(1024, least=1)  # positions that slots are drawn for
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax

@@ -15,14 +15,13 @@ clusters without a token are left out, as they are in a decoder.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
 from seqstruct.attention.memory.base import BoundedMemoryAttention, SlotState, one_hot
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.states import select_rows
 from seqstruct.ops.memory import BoundedMemory, anything_written, k_means
@@ -34,8 +33,7 @@ class ClusteringAttention(BoundedMemoryAttention):
 
     means = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, clusters
         allow_short: bool = False  # whether an encoder may read fewer tokens than there are clusters
         empty_slots: bool = False  # whether empty clusters take part in the softmax, with key and value 0

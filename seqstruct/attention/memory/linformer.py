@@ -8,14 +8,12 @@ A sequence longer than `length` is a ValueError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.memory.base import BoundedMemoryAttention, check_length
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 
 
@@ -33,8 +31,7 @@ class LinformerAttention(BoundedMemoryAttention):
 
     positional = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, size of the memory
         length: int = option(1024, least=1)  # N, tokens of the longest sequence
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax

@@ -7,13 +7,11 @@ O((T + S) n C) time, O(n C) state, n the number of slots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from seqstruct.attention.base import Site
 from seqstruct.attention.memory.base import BoundedMemoryAttention, one_hot
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 
 
@@ -23,8 +21,7 @@ class LocalToGlobalAttention(BoundedMemoryAttention):
 
     positional = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, global tokens
         stride: int = option(16, least=1)  # tokens from one global token to the next
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax

@@ -10,13 +10,11 @@ Deviations: one projection of keys and values serves both attentions; the memory
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Inputs, Reading, Shape, Site
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.softmax import softmax_attention, softmax_weights
 
@@ -28,8 +26,7 @@ class LunaAttention(MultiHeadAttention):
     streaming = False
     carries = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(16, least=1)  # n, size of the memory
 
     def __init__(self, config: Config, shape: Shape):

@@ -9,13 +9,11 @@ longer than slots * stride is a ValueError.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from seqstruct.attention.base import Site
 from seqstruct.attention.memory.base import BoundedMemoryAttention, check_length, one_hot
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 
 
@@ -25,8 +23,7 @@ class MeanPoolAttention(BoundedMemoryAttention):
 
     positional = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, size of the memory
         stride: int = option(16, least=1)  # c, tokens that share a slot
         empty_slots: bool = False  # whether slots that nothing was written to take part in the softmax

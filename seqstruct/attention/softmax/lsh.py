@@ -13,14 +13,12 @@ projections are not drawn anew in each pass; where a pair meets in several round
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.attention.base import Reading, Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import Cache, DotProductAttention
 from seqstruct.ops.masking import mask_of, reordered
@@ -33,8 +31,7 @@ HALVINGS = 16  # times that buckets can be halved
 class LSHAttention(DotProductAttention):
     """Softmax inside buckets."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         rounds: int = option(4, least=1)  # independent hashes
         buckets: int = option(16, least=2, even=True)  # of each hash, at the fewest
         chunk: int = option(64, least=1)  # how far a query sees within a bucket, and twice the tokens for each bucket

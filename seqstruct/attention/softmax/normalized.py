@@ -8,14 +8,12 @@ O(T S C) time, O(S C) state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.softmax import SoftmaxAttention
 
@@ -31,8 +29,7 @@ class NormalizedSoftmaxAttention(SoftmaxAttention):
     rotates = False
     holds_groups = False
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         sigma: float = option(1.0, above=0)  # initial value of the learned sigma; larger is sharper
 
     def __init__(self, config: Config, shape: Shape):

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -25,7 +24,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory, GeneralScore
 from seqstruct.attention.base import Reading, Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.chains import chain_best_path, chain_marginals
 
@@ -55,8 +54,7 @@ class SegmentationAttention(AlignmentAttention):
     best_selection B T 1 S long, the most probable selection: 1, 0, or -1 at padding.
     """
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         normalize: bool = True  # divide the marginals by gamma, so that a query's weights sum to `total`
         total: float = option(2.0, above=0)  # sum of a query's weights where they are normalised, the paper's lambda
         pairwise: bool = True  # potentials of neighbours; without them keys are selected independently

@@ -9,12 +9,10 @@ small for long inputs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from seqstruct.attention.base import Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import DotProductAttention
 from seqstruct.ops.softmax import sigmoid_weights
@@ -27,8 +25,7 @@ class SigmoidAttention(DotProductAttention):
     rotates = True
     holds_groups = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         bias: float = option(0.0)  # added to each score, in nats (log-odds); any finite number
 
     def weights(self, query: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:

@@ -10,14 +10,13 @@ Deviations: as of `nondeterministic_stack`; weights that float64 cannot hold bes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.stacks.nondeterministic import NondeterministicStackAttention
 from seqstruct.ops.masking import clear_padding, started
@@ -28,8 +27,7 @@ from seqstruct.ops.pushdown import LimitedState, limited_initial, limited_readin
 class LimitedNondeterministicStackAttention(NondeterministicStackAttention):
     """A pushdown automaton whose runs are summed as far as their stacks are young."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         states: int = option(2, least=1)  # |Q|, states of the automaton
         symbols: int = option(3, least=1)  # |Gamma|, stack symbols, the bottom's among them
         size: int = option(5, least=1)  # m, the size of a stack vector

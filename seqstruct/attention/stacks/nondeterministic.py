@@ -12,7 +12,6 @@ applies the logistic function of eq. 17.  The bottom vector is sigmoid(bottom) i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding, started
 from seqstruct.ops.pushdown import (
@@ -43,8 +42,7 @@ class NondeterministicStackAttention(Attention):
     unidirectional = True
     queried = False
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         states: int = option(2, least=1)  # |Q|, states of the automaton
         symbols: int = option(3, least=1)  # |Gamma|, stack symbols, the bottom's among them
         size: int = option(5, least=1)  # m, the size of a stack vector

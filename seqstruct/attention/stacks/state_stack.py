@@ -13,14 +13,13 @@ residual is the layer's and has no gate; no truncation in training, which is exa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.superposition import ACTIONS, bounded_stacks, pad_actions
@@ -32,8 +31,7 @@ class StateStackAttention(Attention):
 
     unidirectional = True
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         height: int = option(24, least=1)  # h, cells of a stack
         size: int = option(16, least=1)  # m, the size of a cell
 

@@ -11,14 +11,13 @@ Deviations: no recurrent controller, which here is the network below; no queue a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.stratification import StratificationStack, empty_stack, stratification_stack
@@ -31,8 +30,7 @@ class StratificationStackAttention(Attention):
     unidirectional = True
     queried = False
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         size: int = option(32, least=1)  # m, the size of a stack element
 
     class State(NamedTuple):

@@ -10,14 +10,13 @@ applies the logistic function of eq. 17.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Inputs, Reading, Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.superposition import pad_actions, superposition_stack
@@ -30,8 +29,7 @@ class SuperpositionStackAttention(Attention):
     unidirectional = True
     queried = False
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         size: int = option(32, least=1)  # m, the size of a stack element
         sigmoid: bool = False  # whether pushed vectors pass through the logistic function (eq. 17)
 

@@ -11,14 +11,13 @@ own stands in front, whose state and value are learned.  The size of s is not gi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer
 from seqstruct.attention.trees.base import RowTrees, TreeAttention
@@ -30,8 +29,7 @@ from seqstruct.ops.trees import GRADIENTS, dependency_argmax, projective_best_tr
 class DependencyAttention(TreeAttention):
     """The expected parent of each token."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
         score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
         bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1

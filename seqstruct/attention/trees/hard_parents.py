@@ -7,7 +7,6 @@ memory; there are no parameters but the value of the root.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from seqstruct.attention.base import Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.base import RowTrees, TreeAttention
 from seqstruct.attention.trees.dependency import word_heads
@@ -28,8 +27,7 @@ WITHOUT_HEADS = ("refuse", "chain")
 class HardParentsAttention(TreeAttention):
     """The given parent of each token."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         without_heads: str = option("refuse", among=WITHOUT_HEADS)  # chain: where no heads are given, the token before
         root_token: bool = False  # the first token of each sentence is the root symbol
 

@@ -6,13 +6,12 @@ among the sum, as written there.  O(B S^2 score_size) time and memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer
 from seqstruct.attention.trees.base import ArcAttention
@@ -24,8 +23,7 @@ from seqstruct.ops.softmax import masked_softmax
 class SimpleAttention(ArcAttention):
     """The baseline of `dependency`."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
         score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
         bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1

@@ -7,10 +7,8 @@ O(T n C) time, O(n d C) state (O(S C) at an encoder), n the number of slots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from seqstruct.attention.base import Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.window.base import WindowAttention
 
@@ -19,8 +17,7 @@ from seqstruct.attention.window.base import WindowAttention
 class DilatedWindowAttention(WindowAttention):
     """Tokens some steps apart."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, tokens in the window
         dilation: int = option(2, least=1)  # d, steps from one token of the window to the next
         empty_slots: bool = False  # whether slots beyond either end take part in the softmax

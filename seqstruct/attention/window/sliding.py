@@ -7,10 +7,8 @@ O(T n C) time, O(n C) state (O(S C) at an encoder), n the number of slots.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from seqstruct.attention.base import Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.window.base import WindowAttention
 
@@ -19,7 +17,6 @@ from seqstruct.attention.window.base import WindowAttention
 class SlidingWindowAttention(WindowAttention):
     """Tokens next to each other."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         slots: int = option(32, least=1)  # n, tokens in the window
         empty_slots: bool = False  # whether slots beyond either end take part in the softmax
