@@ -4,7 +4,7 @@ from importlib import import_module
 from pkgutil import walk_packages
 
 from seqstruct.attention.base import Attention, Reading, Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.plan import AttentionPlan, Choice, parse_choices
 from seqstruct.attention.registry import ATTENTIONS, get_attention, make_config, register_attention
 from seqstruct.attention.slot import Slot
@@ -17,6 +17,7 @@ __all__ = [
     "Attention",
     "AttentionPlan",
     "Choice",
+    "Options",
     "Reading",
     "Shape",
     "Site",

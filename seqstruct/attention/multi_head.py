@@ -57,9 +57,9 @@ class MultiHeadAttention(Attention):
             raise ValueError(
                 f"{self.name}: {shape.num_heads} heads are not a multiple of {self.kv_heads} heads of keys and values"
             )
-        if shape.slot.rotary_base is not None and self.head_dim % 2:
-            raise ValueError(f"{self.name}: rotary positions need heads of even size, not {self.head_dim}")
-        norm, kept, repeats = shape.slot.qk_norm, self.kv_heads * self.head_dim, self.held_heads // self.kv_heads
+        if shape.slot.rotary_base is not None and self.shape.head_dim % 2:
+            raise ValueError(f"{self.name}: rotary positions need heads of even size, not {self.shape.head_dim}")
+        norm, kept, repeats = shape.slot.qk_norm, self.kv_heads * self.shape.head_dim, self.held_heads // self.kv_heads
         self.q_proj = self._projection(shape.embed_dim, shape.embed_dim, norm)
         self.k_proj = self._projection(shape.key_dim, kept, norm, repeats)
         self.v_proj = self._projection(shape.value_dim, kept, False, repeats)
@@ -77,11 +77,6 @@ class MultiHeadAttention(Attention):
         return self.shape.slot.kv_heads or self.shape.num_heads
 
     @property
-    def head_dim(self) -> int:
-        """D, the size of a head."""
-        return self.shape.embed_dim // self.shape.num_heads
-
-    @property
     def held_heads(self) -> int:
         """Heads of keys and values that the mechanism gets from the projections."""
         return self.kv_heads if self.holds_groups else self.shape.num_heads
@@ -90,7 +85,7 @@ class MultiHeadAttention(Attention):
         bias = self.biases and self.shape.slot.biases
         if not norm and repeats == 1:
             return nn.Linear(inputs, outputs, bias)
-        return HeadProjection(inputs, outputs, self.head_dim, bias, norm, repeats)
+        return HeadProjection(inputs, outputs, self.shape.head_dim, bias, norm, repeats)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.shape.num_heads, -1)).transpose(1, 2)  # B H T D

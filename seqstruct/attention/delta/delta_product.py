@@ -33,7 +33,7 @@ class DeltaProductAttention(DeltaAttention):
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
         self.steps = config.steps
-        kept, repeats = config.steps * self.kv_heads * self.head_dim, shape.num_heads // self.kv_heads
+        kept, repeats = config.steps * self.kv_heads * self.shape.head_dim, shape.num_heads // self.kv_heads
         self.k_proj = self._projection(shape.key_dim, kept, shape.slot.qk_norm, repeats)
         self.v_proj = self._projection(shape.value_dim, kept, False, repeats)
         for layer in (self.k_proj, self.v_proj):

@@ -48,7 +48,7 @@ class DotProductAttention(MultiHeadAttention):
 
     def initial_state(self, batch_size: int) -> Cache:
         like = self.k_proj.weight
-        empty = like.new_empty(batch_size, self.held_heads, 0, self.head_dim)
+        empty = like.new_empty(batch_size, self.held_heads, 0, self.shape.head_dim)
         padding = torch.zeros(batch_size, 0, dtype=torch.bool, device=like.device)
         return Cache(empty, empty, padding, torch.zeros(batch_size, dtype=torch.long, device=like.device))
 
@@ -127,7 +127,7 @@ class DotProductAttention(MultiHeadAttention):
     ) -> tuple[Tensor, Tensor]:
         """What the cache holds of inputs B S C, each B H S D; before: the cache so far, None if it is empty."""
         projected = self.k_proj(key), self.v_proj(value)
-        keys, values = (x.unflatten(-1, (-1, self.head_dim)).transpose(1, 2) for x in projected)
+        keys, values = (x.unflatten(-1, (-1, self.shape.head_dim)).transpose(1, 2) for x in projected)
         if before is None or self.shape.slot.rotary_base is None:
             return self._rotated(keys, padding_mask), values
         return self._rotated(keys, padding_mask, (~before.padding[:, : self._used(before)]).sum(1)), values
