@@ -121,10 +121,6 @@ class ChosenLayer(nn.Module):
         return self.inner_dropout_module(x)
 
 
-def _unchanged(x: Tensor) -> Tensor:
-    return x
-
-
 class StructuredEncoderLayer(ChosenLayer, TransformerEncoderLayerBase):
     """An encoder layer whose self-attention is chosen by the plan."""
 
