@@ -6,7 +6,7 @@ the score is `general` alone, and every step of the decoder is a step of Python.
 fairseq's types are read at run time: no postponed annotations here.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -18,7 +18,7 @@ from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.swapped_attention import warn
 from seqstruct.layers.recurrent import GATES, RecurrentLayer
-from seqstruct.models.presets import PLAN_HELP
+from seqstruct.models.presets import PLAN_HELP, flag
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.decoder import INITIAL_STATES, QUERIES, RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import DIRECTIONS, RecurrentEncoder
@@ -33,65 +33,47 @@ ENCODERS = ("recurrent", "gated_convolution")
 class RecurrentTranslationConfig(FairseqDataclass):
     """One flat set of options for the command line and YAML."""
 
-    encoder: ChoiceEnum(list(ENCODERS)) = field(
-        default="recurrent", metadata={"help": "recurrent layers, or a pyramid of gated recursive convolutions"}
+    encoder: ChoiceEnum(list(ENCODERS)) = flag(
+        "recurrent", "recurrent layers, or a pyramid of gated recursive convolutions"
     )
-    cell: ChoiceEnum(list(GATES)) = field(default="lstm", metadata={"help": "recurrent cell"})
-    embed_dim: int = field(default=500, metadata={"help": "size of source and target embeddings, 1 or more"})
-    hidden_size: int = field(default=500, metadata={"help": "size of hidden states, of each direction; 1 or more"})
-    encoder_layers: int = field(default=2, metadata={"help": "recurrent layers of the encoder, 1 or more"})
-    decoder_layers: int = field(default=2, metadata={"help": "recurrent layers of the decoder, 1 or more"})
-    encoder_directions: ChoiceEnum(list(DIRECTIONS)) = field(
-        default="forward", metadata={"help": "left to right, or both directions in the first layer or in all"}
+    cell: ChoiceEnum(list(GATES)) = flag("lstm", "recurrent cell")
+    embed_dim: int = flag(500, "size of source and target embeddings, 1 or more")
+    hidden_size: int = flag(500, "size of hidden states, of each direction; 1 or more")
+    encoder_layers: int = flag(2, "recurrent layers of the encoder, 1 or more")
+    decoder_layers: int = flag(2, "recurrent layers of the decoder, 1 or more")
+    encoder_directions: ChoiceEnum(list(DIRECTIONS)) = flag(
+        "forward", "left to right, or both directions in the first layer or in all"
     )
-    reverse_source: bool = field(default=False, metadata={"help": "read the source's words from the last to the first"})
-    residual_from: int = field(
-        default=0, metadata={"help": "first layer, from 2, whose input is added to its output; 0 for none"}
+    reverse_source: bool = flag(False, "read the source's words from the last to the first")
+    residual_from: int = flag(0, "first layer, from 2, whose input is added to its output; 0 for none")
+    cross_attention: str = flag("softmax", f"{PLAN_HELP}; 'none' for no attention")
+    attention_heads: int = flag(1, "heads of a multi-head mechanism; divides hidden_size")
+    attention_query: ChoiceEnum(list(QUERIES)) = flag(
+        "current", "whether the state after a step asks the attention, or the one before it"
     )
-    cross_attention: str = field(default="softmax", metadata={"help": f"{PLAN_HELP}; 'none' for no attention"})
-    attention_heads: int = field(default=1, metadata={"help": "heads of a multi-head mechanism; divides hidden_size"})
-    attention_query: ChoiceEnum(list(QUERIES)) = field(
-        default="current", metadata={"help": "whether the state after a step asks the attention, or the one before it"}
+    input_feeding: bool = flag(False, "the last step's features are part of the next one's input")
+    source_summary: bool = flag(False, "the encoder's last state enters every decoder step and the output")
+    initial_state: ChoiceEnum(list(INITIAL_STATES)) = flag(
+        "copy", "start from the encoder's states, a projection of the last one, or 0"
     )
-    input_feeding: bool = field(
-        default=False, metadata={"help": "the last step's features are part of the next one's input"}
+    output: ChoiceEnum(list(OUTPUTS)) = flag("attentional", "tanh of context and state, maxout, or the state itself")
+    maxout_size: int = flag(500, "size of the maxout output, 1 or more")
+    dropout: float = flag(0.3, "dropout probability of embeddings, between layers, and of features, in [0, 1)")
+    initialization: ChoiceEnum(list(INITIALIZATIONS)) = flag(
+        "uniform", "uniform within the bound, or orthogonal recurrent matrices and a normal distribution"
     )
-    source_summary: bool = field(
-        default=False, metadata={"help": "the encoder's last state enters every decoder step and the output"}
+    initialization_bound: float = flag(0.1, "bound of the uniform distribution or deviation of the normal one, above 0")
+    cell_clip: float = flag(
+        0.0, "bound of LSTM cells and of what layers hand on, at the start of training; above 0, or 0 for none (8 in "
+             "GNMT)"
     )
-    initial_state: ChoiceEnum(list(INITIAL_STATES)) = field(
-        default="copy", metadata={"help": "start from the encoder's states, a projection of the last one, or 0"}
+    cell_clip_final: float = flag(
+        0.0, "that bound after --cell-clip-updates, and in evaluation; above 0, or 0 to keep the first (1 in GNMT)"
     )
-    output: ChoiceEnum(list(OUTPUTS)) = field(
-        default="attentional", metadata={"help": "tanh of context and state, maxout, or the state itself"}
-    )
-    maxout_size: int = field(default=500, metadata={"help": "size of the maxout output, 1 or more"})
-    dropout: float = field(
-        default=0.3, metadata={"help": "dropout probability of embeddings, between layers, and of features, in [0, 1)"}
-    )
-    initialization: ChoiceEnum(list(INITIALIZATIONS)) = field(
-        default="uniform",
-        metadata={"help": "uniform within the bound, or orthogonal recurrent matrices and a normal distribution"},
-    )
-    initialization_bound: float = field(
-        default=0.1, metadata={"help": "bound of the uniform distribution or deviation of the normal one, above 0"}
-    )
-    cell_clip: float = field(
-        default=0.0,
-        metadata={"help": "bound of LSTM cells and of what layers hand on, at the start of training; above 0, or 0 for "
-                          "none (8 in GNMT)"},
-    )
-    cell_clip_final: float = field(
-        default=0.0,
-        metadata={"help": "that bound after --cell-clip-updates, and in evaluation; above 0, or 0 to keep the first "
-                          "(1 in GNMT)"},
-    )
-    cell_clip_updates: int = field(default=0, metadata={"help": "updates over which the bound falls, 1 or more; or 0"})
-    logit_clip: float = field(
-        default=0.0, metadata={"help": "bound of the logits, above 0; or 0 for none (25 in GNMT)"}
-    )
-    max_source_positions: int = field(default=1024, metadata={"help": "longest source, in tokens"})
-    max_target_positions: int = field(default=1024, metadata={"help": "longest target, in tokens"})
+    cell_clip_updates: int = flag(0, "updates over which the bound falls, 1 or more; or 0")
+    logit_clip: float = flag(0.0, "bound of the logits, above 0; or 0 for none (25 in GNMT)")
+    max_source_positions: int = flag(1024, "longest source, in tokens")
+    max_target_positions: int = flag(1024, "longest target, in tokens")
 
 
 def parse_attention(text: str) -> Optional[Choice]:

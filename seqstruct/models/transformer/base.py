@@ -1,13 +1,13 @@
 """What the transformers share: options, and the loading of checkpoints with other attention."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
 
 from seqstruct.bridge.swapped_attention import adapt_state_dict
-from seqstruct.models.presets import PLAN_HELP
+from seqstruct.models.presets import PLAN_HELP, flag
 
 INITIALIZATIONS = ChoiceEnum(["fairseq", "uniform"])
 ROTARY = ChoiceEnum(["none", "all", "hybrid"])
@@ -21,37 +21,22 @@ KV_HEADS_HELP = (
 class SlotOptions(FairseqDataclass):
     """What decoders of today have in their layers; off by default, as in the Transformer of 2017."""
 
-    rotary: ROTARY = field(
-        default="none",
-        metadata={
-            "help": "rotary positions of queries and keys at self-attention, in the place of absolute positions: "
-            "'all', where every mechanism of the plan has to take them, or 'hybrid', where those that take none stand "
-            "beside as they are"
-        },
+    rotary: ROTARY = flag(
+        "none", "rotary positions of queries and keys at self-attention, in the place of absolute positions: 'all', "
+                "where every mechanism of the plan has to take them, or 'hybrid', where those that take none stand "
+                "beside as they are"
     )
-    rotary_base: float = field(default=10000.0, metadata={"help": "base of rotary positions, above 1"})
-    qk_norm: bool = field(
-        default=False, metadata={"help": "divide queries and keys by their root mean square in each head"}
+    rotary_base: float = flag(10000.0, "base of rotary positions, above 1")
+    qk_norm: bool = flag(False, "divide queries and keys by their root mean square in each head")
+    short_conv: int = flag(
+        0, "tokens that a convolution before the projections of self-attention sees, the token itself among them; 0 "
+           "for none"
     )
-    short_conv: int = field(
-        default=0,
-        metadata={
-            "help": "tokens that a convolution before the projections of self-attention sees, the token itself among "
-            "them; 0 for none"
-        },
-    )
-    no_biases: bool = field(
-        default=False, metadata={"help": "no biases in projections of attention and in feed-forward layers"}
-    )
-    rms_norm: bool = field(
-        default=False, metadata={"help": "norms by the root of the mean square, without mean and bias"}
-    )
-    swiglu: bool = field(
-        default=False,
-        metadata={
-            "help": "gated feed-forward layers, silu(Wx) * Vx, in the place of activation_fn; they have half as many "
-            "parameters more at the same inner size"
-        },
+    no_biases: bool = flag(False, "no biases in projections of attention and in feed-forward layers")
+    rms_norm: bool = flag(False, "norms by the root of the mean square, without mean and bias")
+    swiglu: bool = flag(
+        False, "gated feed-forward layers, silu(Wx) * Vx, in the place of activation_fn; they have half as many "
+               "parameters more at the same inner size"
     )
 
 
@@ -59,49 +44,38 @@ class SlotOptions(FairseqDataclass):
 class LayerOptions(SlotOptions):
     """How layers spare memory."""
 
-    ffn_chunks: int = field(
-        default=1,
-        metadata={
-            "help": "parts of the sequence that feed-forward layers take one after another, 1 or more; inner "
-            "activations of one part alone are in memory, recomputed in the backward pass"
-        },
+    ffn_chunks: int = flag(
+        1, "parts of the sequence that feed-forward layers take one after another, 1 or more; inner activations of "
+           "one part alone are in memory, recomputed in the backward pass"
     )
-    checkpoint_activations: bool = field(
-        default=False, metadata={"help": "recompute activations in the backward pass: less memory, more time"}
-    )
+    checkpoint_activations: bool = flag(False, "recompute activations in the backward pass: less memory, more time")
 
 
 @dataclass
 class EncoderOptions(LayerOptions):
     """What all models with an encoder have."""
 
-    encoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
-    encoder_kv_heads: Optional[int] = field(default=None, metadata={"help": KV_HEADS_HELP.format(side="encoder")})
-    dropout: float = field(default=0.1, metadata={"help": "dropout probability, in [0, 1)"})
+    encoder_self_attention: str = flag("softmax", PLAN_HELP)
+    encoder_kv_heads: Optional[int] = flag(None, KV_HEADS_HELP.format(side="encoder"))
+    dropout: float = flag(0.1, "dropout probability, in [0, 1)")
 
 
 @dataclass
 class DecoderOptions(FairseqDataclass):
     """What all models with a decoder have."""
 
-    decoder_self_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
-    decoder_input_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of decoder input embeddings (default: decoder_embed_dim)"}
+    decoder_self_attention: str = flag("softmax", PLAN_HELP)
+    decoder_input_dim: Optional[int] = flag(None, "size of decoder input embeddings (default: decoder_embed_dim)")
+    decoder_output_dim: Optional[int] = flag(None, "size of decoder output embeddings (default: decoder_embed_dim)")
+    decoder_kv_heads: Optional[int] = flag(None, KV_HEADS_HELP.format(side="decoder"))
+    logit_soft_cap: Optional[float] = flag(
+        None, "logits x become c tanh(x / c) for this c, above 0 (default: as they are)"
     )
-    decoder_output_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of decoder output embeddings (default: decoder_embed_dim)"}
+    interleaved_positions: bool = flag(
+        False, "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"
     )
-    decoder_kv_heads: Optional[int] = field(default=None, metadata={"help": KV_HEADS_HELP.format(side="decoder")})
-    logit_soft_cap: Optional[float] = field(
-        default=None, metadata={"help": "logits x become c tanh(x / c) for this c, above 0 (default: as they are)"}
-    )
-    interleaved_positions: bool = field(
-        default=False,
-        metadata={"help": "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"},
-    )
-    initialization: INITIALIZATIONS = field(
-        default="fairseq",
-        metadata={"help": "fairseq's own, or 'uniform': that of Stack Attention, appendix D.2"},
+    initialization: INITIALIZATIONS = flag(
+        "fairseq", "fairseq's own, or 'uniform': that of Stack Attention, appendix D.2"
     )
 
 

@@ -8,7 +8,7 @@ Deviations: the first token's embedding starts like the others, not at 0; means 
 query, key, value and output projections have biases; `tie_layers` shares norms along with all else.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Optional
 
 import torch
@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from seqstruct.attention import Site
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.presets import ACTIVATIONS, set_default
+from seqstruct.models.presets import ACTIVATIONS, flag, set_default
 from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 POOLING = ("first", "mean")
@@ -29,24 +29,19 @@ POOLING = ("first", "mean")
 class StructuredClassifierConfig(EncoderOptions):
     """One flat set of options for the command line and YAML."""
 
-    pooling: ChoiceEnum(POOLING) = field(
-        default="first", metadata={"help": "what stands for a text: a token put before it, or the mean over it"}
+    pooling: ChoiceEnum(POOLING) = flag("first", "what stands for a text: a token put before it, or the mean over it")
+    classifier_hidden_size: Optional[int] = flag(
+        None, "hidden size of the perceptron, 1 or more; even for pairs (default: encoder_ffn_embed_dim)"
     )
-    classifier_hidden_size: Optional[int] = field(
-        default=None,
-        metadata={"help": "hidden size of the perceptron, 1 or more; even for pairs (default: encoder_ffn_embed_dim)"},
-    )
-    tie_layers: bool = field(default=False, metadata={"help": "all layers share their parameters"})
-    activation_fn: ACTIVATIONS = field(default="gelu", metadata={"help": "activation of feed-forward layers"})
-    attention_dropout: float = field(default=0.1, metadata={"help": "dropout probability of attention weights"})
-    activation_dropout: float = field(default=0.1, metadata={"help": "dropout probability inside feed-forward layers"})
-    encoder_embed_dim: int = field(default=512, metadata={"help": "model size, even"})
-    encoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of feed-forward layers"})
-    encoder_layers: int = field(default=6, metadata={"help": "number of layers, 1 or more"})
-    encoder_attention_heads: int = field(default=8, metadata={"help": "heads"})
-    max_source_positions: int = field(
-        default=4001, metadata={"help": "longest text, in tokens, one put before it included"}
-    )
+    tie_layers: bool = flag(False, "all layers share their parameters")
+    activation_fn: ACTIVATIONS = flag("gelu", "activation of feed-forward layers")
+    attention_dropout: float = flag(0.1, "dropout probability of attention weights")
+    activation_dropout: float = flag(0.1, "dropout probability inside feed-forward layers")
+    encoder_embed_dim: int = flag(512, "model size, even")
+    encoder_ffn_embed_dim: int = flag(2048, "inner size of feed-forward layers")
+    encoder_layers: int = flag(6, "number of layers, 1 or more")
+    encoder_attention_heads: int = flag(8, "heads")
+    max_source_positions: int = flag(4001, "longest text, in tokens, one put before it included")
 
 
 @register_model("structured_transformer_classifier", dataclass=StructuredClassifierConfig)

@@ -1,6 +1,6 @@
 """`structured_transformer_lm`: a decoder-only transformer with any attention in any layer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
@@ -11,7 +11,7 @@ from fairseq.modules import AdaptiveInput
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.transformer import StructuredDecoder, nested_config
 from seqstruct.layers.vocabulary import TerminalEmbedding
-from seqstruct.models.presets import set_default, set_modern
+from seqstruct.models.presets import flag, set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, LayerOptions, StructuredModel
 
 
@@ -19,27 +19,18 @@ from seqstruct.models.transformer.base import DecoderOptions, LayerOptions, Stru
 class StructuredTransformerLanguageModelConfig(LayerOptions, DecoderOptions, TransformerLanguageModelConfig):
     """fairseq's language model options, and ours."""
 
-    decoder_normalize_after: bool = field(
-        default=False,
-        metadata={"help": "normalise after each block (post-norm); before each block without this, as fairseq does"},
+    decoder_normalize_after: bool = flag(
+        False, "normalise after each block (post-norm); before each block without this, as fairseq does"
     )
-    reversible: bool = field(
-        default=False,
-        metadata={
-            "help": "reversible residual layers (Gomez et al. 2017): activations are recomputed in the backward pass, "
-            "from the outputs of the layers"
-        },
+    reversible: bool = flag(
+        False, "reversible residual layers (Gomez et al. 2017): activations are recomputed in the backward pass, from "
+               "the outputs of the layers"
     )
-    compact_vocabulary: bool = field(
-        default=False,
-        metadata={
-            "help": "tables of V+1 rows for V terminals: BOS is the one special symbol at the input, EOS at the "
-            "output, which has a bias; for --task cfl_language_modeling"
-        },
+    compact_vocabulary: bool = flag(
+        False, "tables of V+1 rows for V terminals: BOS is the one special symbol at the input, EOS at the output, "
+               "which has a bias; for --task cfl_language_modeling"
     )
-    initialization_bound: float = field(
-        default=0.1, metadata={"help": "bound of the uniform initialisation, > 0 (0.1 in D.2, 0.01 in F.2)"}
-    )
+    initialization_bound: float = flag(0.1, "bound of the uniform initialisation, > 0 (0.1 in D.2, 0.01 in F.2)")
 
 
 @register_model("structured_transformer_lm", dataclass=StructuredTransformerLanguageModelConfig)

@@ -11,7 +11,7 @@ section 5.5.3: masked language modeling, then the task of interest; without the 
         --init-token 0 --separator-token 2 --num-classes 3 ...
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq.models import register_model, register_model_architecture
@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.presets import ACTIVATIONS, set_default
+from seqstruct.models.presets import ACTIVATIONS, flag, set_default
 from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 
@@ -29,26 +29,22 @@ from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 class StructuredRobertaConfig(EncoderOptions):
     """One flat set of options for the command line and YAML; defaults are those of roberta.base."""
 
-    encoder_layers: int = field(default=12, metadata={"help": "number of layers, 1 or more"})
-    encoder_embed_dim: int = field(default=768, metadata={"help": "model size"})
-    encoder_ffn_embed_dim: int = field(default=3072, metadata={"help": "inner size of feed-forward layers"})
-    encoder_attention_heads: int = field(default=12, metadata={"help": "heads"})
-    encoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm"})
-    encoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability, in [0, 1)"})
-    activation_fn: ACTIVATIONS = field(default="gelu", metadata={"help": "activation of feed-forward layers"})
-    pooler_activation_fn: ACTIVATIONS = field(default="tanh", metadata={"help": "activation of classification heads"})
-    attention_dropout: float = field(default=0.1, metadata={"help": "dropout probability of attention weights"})
-    activation_dropout: float = field(default=0.0, metadata={"help": "dropout probability inside feed-forward layers"})
-    pooler_dropout: float = field(default=0.0, metadata={"help": "dropout probability of classification heads"})
-    max_positions: Optional[int] = field(
-        default=None, metadata={"help": "longest text, in tokens (default: the task's tokens_per_sample)"}
+    encoder_layers: int = flag(12, "number of layers, 1 or more")
+    encoder_embed_dim: int = flag(768, "model size")
+    encoder_ffn_embed_dim: int = flag(3072, "inner size of feed-forward layers")
+    encoder_attention_heads: int = flag(12, "heads")
+    encoder_normalize_before: bool = flag(False, "pre-norm")
+    encoder_layerdrop: float = flag(0.0, "LayerDrop probability, in [0, 1)")
+    activation_fn: ACTIVATIONS = flag("gelu", "activation of feed-forward layers")
+    pooler_activation_fn: ACTIVATIONS = flag("tanh", "activation of classification heads")
+    attention_dropout: float = flag(0.1, "dropout probability of attention weights")
+    activation_dropout: float = flag(0.0, "dropout probability inside feed-forward layers")
+    pooler_dropout: float = flag(0.0, "dropout probability of classification heads")
+    max_positions: Optional[int] = flag(None, "longest text, in tokens (default: the task's tokens_per_sample)")
+    untie_weights_roberta: bool = flag(
+        False, "embeddings and the output layer of masked language modeling are not tied"
     )
-    untie_weights_roberta: bool = field(
-        default=False, metadata={"help": "embeddings and the output layer of masked language modeling are not tied"}
-    )
-    load_checkpoint_heads: bool = field(
-        default=False, metadata={"help": "take over the classification heads of a checkpoint"}
-    )
+    load_checkpoint_heads: bool = flag(False, "take over the classification heads of a checkpoint")
 
 
 class StructuredRobertaEncoder(RobertaEncoder):

@@ -1,6 +1,6 @@
 """`structured_transformer`: an encoder-decoder transformer with any attention in any layer of any site."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq.models import register_model, register_model_architecture
@@ -8,7 +8,7 @@ from fairseq.models.transformer import TransformerModelBase
 
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
-from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, set_default, set_modern
+from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, flag, set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, EncoderOptions, StructuredModel
 
 
@@ -16,43 +16,35 @@ from seqstruct.models.transformer.base import DecoderOptions, EncoderOptions, St
 class StructuredTransformerModelConfig(EncoderOptions, DecoderOptions):
     """One flat set of options for the command line and YAML."""
 
-    cross_attention: str = field(default="softmax", metadata={"help": PLAN_HELP})
-    activation_fn: ACTIVATIONS = field(
-        default="relu", metadata={"help": "activation of feed-forward layers"}
-    )
-    attention_dropout: float = field(default=0.0, metadata={"help": "dropout probability of attention weights"})
-    activation_dropout: float = field(default=0.0, metadata={"help": "dropout probability inside feed-forward layers"})
-    encoder_embed_dim: int = field(default=512, metadata={"help": "model size of the encoder"})
-    encoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of its feed-forward layers"})
-    encoder_layers: int = field(default=6, metadata={"help": "number of encoder layers"})
-    encoder_attention_heads: int = field(default=8, metadata={"help": "heads in the encoder"})
-    encoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm in the encoder"})
-    encoder_learned_pos: bool = field(default=False, metadata={"help": "learned positions in the encoder"})
-    encoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability in the encoder"})
-    encoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of initial source embeddings"})
-    decoder_embed_dim: int = field(default=512, metadata={"help": "model size of the decoder"})
-    decoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of its feed-forward layers"})
-    decoder_layers: int = field(default=6, metadata={"help": "number of decoder layers"})
-    decoder_attention_heads: int = field(default=8, metadata={"help": "heads in the decoder, cross attention too"})
-    decoder_normalize_before: bool = field(default=False, metadata={"help": "pre-norm in the decoder"})
-    decoder_learned_pos: bool = field(default=False, metadata={"help": "learned positions in the decoder"})
-    decoder_layerdrop: float = field(default=0.0, metadata={"help": "LayerDrop probability in the decoder"})
-    decoder_embed_path: Optional[str] = field(default=None, metadata={"help": "file of initial target embeddings"})
-    max_source_positions: int = field(default=1024, metadata={"help": "longest source, in tokens"})
-    max_target_positions: int = field(default=1024, metadata={"help": "longest target, in tokens"})
-    share_decoder_input_output_embed: bool = field(default=False, metadata={"help": "tie target embeddings"})
-    share_all_embeddings: bool = field(
-        default=False, metadata={"help": "tie source, target and output embeddings (needs a joined dictionary)"}
-    )
-    layernorm_embedding: bool = field(default=False, metadata={"help": "normalise embeddings"})
-    no_scale_embedding: bool = field(default=False, metadata={"help": "do not multiply embeddings by sqrt(size)"})
-    no_token_positional_embeddings: bool = field(default=False, metadata={"help": "no positions at all"})
-    offload_activations: bool = field(
-        default=False, metadata={"help": "keep checkpointed activations in main memory (implies checkpointing)"}
-    )
-    initialization_bound: float = field(
-        default=0.01, metadata={"help": "bound of the uniform initialisation, > 0 (0.01 in G.3)"}
-    )
+    cross_attention: str = flag("softmax", PLAN_HELP)
+    activation_fn: ACTIVATIONS = flag("relu", "activation of feed-forward layers")
+    attention_dropout: float = flag(0.0, "dropout probability of attention weights")
+    activation_dropout: float = flag(0.0, "dropout probability inside feed-forward layers")
+    encoder_embed_dim: int = flag(512, "model size of the encoder")
+    encoder_ffn_embed_dim: int = flag(2048, "inner size of its feed-forward layers")
+    encoder_layers: int = flag(6, "number of encoder layers")
+    encoder_attention_heads: int = flag(8, "heads in the encoder")
+    encoder_normalize_before: bool = flag(False, "pre-norm in the encoder")
+    encoder_learned_pos: bool = flag(False, "learned positions in the encoder")
+    encoder_layerdrop: float = flag(0.0, "LayerDrop probability in the encoder")
+    encoder_embed_path: Optional[str] = flag(None, "file of initial source embeddings")
+    decoder_embed_dim: int = flag(512, "model size of the decoder")
+    decoder_ffn_embed_dim: int = flag(2048, "inner size of its feed-forward layers")
+    decoder_layers: int = flag(6, "number of decoder layers")
+    decoder_attention_heads: int = flag(8, "heads in the decoder, cross attention too")
+    decoder_normalize_before: bool = flag(False, "pre-norm in the decoder")
+    decoder_learned_pos: bool = flag(False, "learned positions in the decoder")
+    decoder_layerdrop: float = flag(0.0, "LayerDrop probability in the decoder")
+    decoder_embed_path: Optional[str] = flag(None, "file of initial target embeddings")
+    max_source_positions: int = flag(1024, "longest source, in tokens")
+    max_target_positions: int = flag(1024, "longest target, in tokens")
+    share_decoder_input_output_embed: bool = flag(False, "tie target embeddings")
+    share_all_embeddings: bool = flag(False, "tie source, target and output embeddings (needs a joined dictionary)")
+    layernorm_embedding: bool = flag(False, "normalise embeddings")
+    no_scale_embedding: bool = flag(False, "do not multiply embeddings by sqrt(size)")
+    no_token_positional_embeddings: bool = flag(False, "no positions at all")
+    offload_activations: bool = flag(False, "keep checkpointed activations in main memory (implies checkpointing)")
+    initialization_bound: float = flag(0.01, "bound of the uniform initialisation, > 0 (0.01 in G.3)")
 
 
 @register_model("structured_transformer", dataclass=StructuredTransformerModelConfig)
