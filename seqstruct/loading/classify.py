@@ -66,6 +66,8 @@ class Classifying(TextModel):
 
     def _pairs(self, texts: Any) -> tuple[list[tuple[list[str], ...]], bool]:
         alone = isinstance(texts, tuple) and len(texts) == 2 and all(isinstance(text, str) for text in texts)
+        if isinstance(texts, str):
+            raise ValueError(f"expected pairs of texts, (first, second), got {texts!r:.60}")
         rows = []
         for number, pair in enumerate([texts] if alone else as_list(texts, (), (str, tuple, list))[0], 1):
             if isinstance(pair, str) or len(pair) != 2:

@@ -43,7 +43,8 @@ class Generating(TextModel):
             raise ValueError("a language model scores texts, and takes no translations")
         targets = [self._of(text, f"text {number}") for number, text in enumerate(sentences, 1)]
         dictionary, found = self.task.target_dictionary, {}
-        first = dictionary.bos() if getattr(self.task.args, "add_bos_token", False) else dictionary.eos()
+        options = getattr(self.task, "args", None) or self.task.cfg
+        first = dictionary.bos() if getattr(options, "add_bos_token", False) else dictionary.eos()
         for chosen in batches([len(target) for target in targets], batch_size):
             target = pad_sequence([targets[i] for i in chosen], True, dictionary.pad()).to(self.device)
             source = torch.cat([torch.full_like(target[:, :1], first), target[:, :-1]], 1)

@@ -37,6 +37,8 @@ from seqstruct.scoring.trained import load_model, register
 PIECES = {  # of the tasks whose folders have more than dictionaries
     "text_classification": (META, "dict.txt"),
     "nli": (PAIRS_META, VOCABULARY),
+    "babi_qa": (VOCABULARY,),
+    "tree_transduction": (META, "dict.prefix.txt", "dict.infix.txt"),
     "joint_parsing": (CORPORA_META, *(f"dict.{field}.txt" for field in FIELDS)),
 }
 KINDS: tuple[type[TextModel], ...] = (Classifying, Parsing, Translating, Generating)

@@ -76,6 +76,8 @@ def test_pairs_of_nli(tmp_path):
     assert found == [loaded.classify(pair, batch_size=1) for pair in texts]
     with pytest.raises(ValueError, match="text 1: expected a pair of texts"):
         loaded.classify(["a man"])
+    with pytest.raises(ValueError, match="expected pairs of texts, .first, second., got 'a man'"):
+        loaded.classify("a man")
     with pytest.raises(ValueError, match="the word 'snowman' is not in the vocabulary"):
         loaded.classify([("a snowman", "a man")])
     with pytest.raises(ValueError, match="text 1: expected a pair of texts"):
