@@ -55,6 +55,8 @@ class ExpectedGleuConfig(FairseqDataclass):
 
 @register_criterion("expected_gleu", dataclass=ExpectedGleuConfig)
 class ExpectedGleu(SummedCriterion):
+    """Maximum likelihood mixed with expected GLEU of drawn translations (Wu et al. 2016, eq. 9)."""
+
     def __init__(self, task: Any, likelihood_weight: float, samples: int, seed: int):
         """Raises ValueError on a negative weight or seed, or fewer than 2 samples."""
         super().__init__(task)

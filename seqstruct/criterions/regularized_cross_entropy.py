@@ -43,6 +43,8 @@ class RegularizedCrossEntropyConfig(FairseqDataclass):
 
 @register_criterion("regularized_cross_entropy", dataclass=RegularizedCrossEntropyConfig)
 class RegularizedCrossEntropy(SummedCriterion):
+    """Cross-entropy with activation regularisation (Merity et al. 2018) and supervised span attention (Peng 2022)."""
+
     def __init__(
         self, task: Any, activation_penalty: float, temporal_activation_penalty: float, span_supervision: float
     ):

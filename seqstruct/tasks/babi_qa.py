@@ -1,13 +1,7 @@
 """bAbI question answering, one model for each task, the models of several seeds as one (Kim et al. 2017, section 4.3).
 
-The training of appendix A.4, with fairseq's `sgd` and `fixed` schedule (the learning rate of each epoch in a list):
-
-    data-prep/babi.sh --task 2 --out data-bin/babi-2
-    fairseq-train data-bin/babi-2 --user-dir "$(seqstruct path)" --task babi_qa --criterion babi_qa \\
-        --arch memory_binary_crf --steps 2 --seeds 20 --optimizer sgd --lr 0.01,... --lr-scheduler fixed \\
-        --batch-size 32 --max-epoch 100 --update-epoch-batch-itr True --save-dir runs/babi-2
-    fairseq-validate data-bin/babi-2 --user-dir "$(seqstruct path)" --task babi_qa --criterion babi_qa --seeds 20 \\
-        --path runs/babi-2/checkpoint_last.pt --valid-subset valid,test --report-seeds
+configs/structured_attention/question_answering has the training of appendix A.4, with fairseq's `sgd` and `fixed`
+schedule (the learning rate of each epoch in a list).  fairseq-validate --report-seeds tells the seeds apart.
 """
 
 from dataclasses import dataclass, field

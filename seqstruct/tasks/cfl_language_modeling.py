@@ -1,16 +1,8 @@
 """Language modeling of the five context-free languages of Stack Attention (DuSell and Chiang 2024), section 6.
 
-The training recipe of appendix D, with fairseq's own optimizer and schedule (`adam` with its default betas; the
-learning rate is drawn log-uniformly for each run):
-
-    seqstruct prepare cfl dyck --out data-bin/dyck
-    fairseq-train data-bin/dyck --user-dir "$(seqstruct path)" --task cfl_language_modeling \\
-        --criterion cfl_cross_entropy --arch structured_transformer_lm_cfl \\
-        --decoder-self-attention "softmax*2 + superposition_stack(size=32) + softmax*2" \\
-        --optimizer adam --lr 0.001 --clip-norm 5 --batch-size 10 --max-epoch 200 \\
-        --lr-scheduler reduce_lr_on_plateau --lr-shrink 0.9 --lr-patience 5 \\
-        --patience 10 --best-checkpoint-metric perplexity --update-epoch-batch-itr True \\
-        --no-epoch-checkpoints --seed 1 --save-dir runs/dyck
+docs/tutorials/formal_languages.md trains a model; configs/stack_attention/cfl has the training of appendix D, with
+fairseq's own optimizer and schedule (`adam` with its default betas; the learning rate is drawn log-uniformly for each
+run).
 
 The released code steps the schedule with the perplexity of a symbol and calls it an improvement when it falls by more
 than a 10,000th, which is the default of `--lr-threshold`; hence `--best-checkpoint-metric perplexity`.

@@ -1,14 +1,7 @@
 """Parsing, and tasks that see what a parser predicts, trained together on corpora that need not overlap (Peng 2022).
 
-    seqstruct prepare parsing --trees train=a.conllu valid=b.conllu --graphs dm train=c.sdp valid=d.sdp \\
-        --out data-bin/dm
-    fairseq-train data-bin/dm --user-dir "$(seqstruct path)" --task joint_parsing --criterion joint_parsing \\
-        --arch joint_parser --intermediate tree --gradient spigot --optimizer adam --lr 0.001 --clip-norm 5 \\
-        --batch-size 16 --max-epoch 30 --best-checkpoint-metric labeled_f1 --maximize-best-checkpoint-metric \\
-        --update-epoch-batch-itr True --save-dir runs/dm
-
 Batches are drawn from the union of the training corpora.  Splits other than train are read of every corpus that has
-them, `valid_dm` of one alone.
+them, `valid_dm` of one alone.  docs/tutorials/parsing.md trains a model.
 """
 
 from dataclasses import dataclass, field

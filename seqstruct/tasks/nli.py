@@ -1,10 +1,6 @@
-"""Natural language inference (Kim et al. 2017, section 4.4), with `decomposable_attention` and appendix A.5's training:
+"""Natural language inference (Kim et al. 2017, section 4.4), with `decomposable_attention`.
 
-    data-prep/snli.sh --vectors glove.840B.300d.txt --out data-bin/snli
-    fairseq-train data-bin/snli --user-dir "$(seqstruct path)" --task nli --criterion classification_cross_entropy \\
-        --arch decomposable_attention --intra-attention "dependency(hidden_size=100)" \\
-        --optimizer adagrad --lr 0.05 --initial-accumulator 0.1 --clip-norm 5 --batch-size 32 --max-epoch 100 \\
-        --best-checkpoint-metric accuracy --maximize-best-checkpoint-metric --save-dir runs/snli
+configs/structured_attention/inference has the training of appendix A.5.
 """
 
 from dataclasses import dataclass, field

@@ -1,12 +1,7 @@
 """Translation trained on segmentations drawn anew in each epoch: subword regularization and BPE dropout.
 
-The task is fairseq's `translation` in all but the training set, whose sentences are cut inside the data loader:
-
-    fairseq-train data-bin/corpus/bin --user-dir "$(seqstruct path)" --task translation_subword_regularization \\
-        --training-text data-bin/corpus/text/train --source-subword-model data-bin/corpus/sentencepiece.model \\
-        --target-subword-model data-bin/corpus/sentencepiece.model --sampling-alpha 0.2 \\
-        --arch transformer_iwslt_de_en --update-epoch-batch-itr True ...
-
+The task is fairseq's `translation` in all but the training set, whose sentences are cut inside the data loader
+(docs/tutorials/translation.md has an example).
 Validation and test sets keep the one best segmentation, in which they were binarised; `fairseq-generate` needs none of
 these options, nor this task.  Sources and deviations: seqstruct/data/text/subword_sampling.py.
 """

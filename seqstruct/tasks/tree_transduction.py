@@ -1,14 +1,7 @@
 """Rewriting formulas from prefix to infix notation (Kim et al. 2017, sec. 4.1).
 
-The training of appendix A.2, in which a loss is the mean over formulas of the sum over their symbols:
-
-    seqstruct prepare tree_transduction --out data-bin/formulas
-    fairseq-train data-bin/formulas --user-dir "$(seqstruct path)" --task tree_transduction \\
-        --arch tree_transduction_structured --criterion cross_entropy --sentence-avg \\
-        --optimizer sgd --lr 1 --lr-scheduler decay_from_plateau --decay-after-epoch 9 --clip-norm 1 \\
-        --batch-size 20 --max-epoch 13 --update-epoch-batch-itr True --seed 1 --save-dir runs/formulas
-    fairseq-generate data-bin/formulas --user-dir "$(seqstruct path)" --task tree_transduction \\
-        --path runs/formulas/checkpoint_best.pt --beam 5 --max-len-a 1.4 --max-len-b 5
+docs/tutorials/formal_languages.md has the training of appendix A.2, in which a loss is the mean over formulas of the
+sum over their symbols (--sentence-avg).
 """
 
 from dataclasses import dataclass, field

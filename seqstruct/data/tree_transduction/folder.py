@@ -180,11 +180,9 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    request = FormulasRequest(
-        train=args.train, valid=args.valid, test=args.test, depths=args.depths, test_depths=args.test_depths,
-        branching=Branching(args.expressions, args.nesting), seed=args.seed, test_seed=args.test_seed,
-    )  # fmt: skip
-    meta = write_folder(request, args.out)
+    args.branching = Branching(args.expressions, args.nesting)
+    fields = {name: getattr(args, name) for name in FormulasRequest.__dataclass_fields__}
+    meta = write_folder(FormulasRequest(**fields), args.out)
     print(f"{args.out}: {args.train} training, {args.valid} validation and {args.test} test formulas of each depth")
     for split in ("train", "test"):
         for deep, lengths in meta["lengths"][split].items():
