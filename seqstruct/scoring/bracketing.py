@@ -52,21 +52,17 @@ def score_brackets(
     if convention == "corpus":
         counts = [(len(g & p), len(p), len(g)) for g, p in zip(gold, predicted, strict=True)]
         hits, made, there = (sum(column) for column in zip(*counts, strict=True))
-        return _percent(*_figures(hits, made, there))
+        return Bracketing(*(100 * figure for figure in _figures(hits, made, there)))
     rows = []
     for g, p, length in zip(gold, predicted, lengths, strict=True):
         whole = {(0, length - 1)}
         rows.append(_figures(len((g & p) - whole), len(p - whole), len(g - whole)))
-    return _percent(*(sum(column) / len(rows) for column in zip(*rows, strict=True)))
+    return Bracketing(*(100 * (sum(column) / len(rows)) for column in zip(*rows, strict=True)))
 
 
 def _figures(hits: int, made: int, there: int) -> tuple[float, float, float]:
     precision, recall = hits / made if made else 1.0, hits / there if there else 1.0
     return 2 * precision * recall / (precision + recall) if hits or not (made or there) else 0.0, precision, recall
-
-
-def _percent(f1: float, precision: float, recall: float) -> Bracketing:
-    return Bracketing(100 * f1, 100 * precision, 100 * recall)
 
 
 def branching(trees: Iterable[Tree]) -> SplitShares:

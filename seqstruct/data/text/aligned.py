@@ -8,6 +8,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import zip_longest
 from pathlib import Path
 
 from seqstruct.data.checked import SPLITS
@@ -60,21 +61,15 @@ def read_pairs(
     empty: whether a line may be.  Raises ValueError naming file and line where one is and may not, or has no
     counterpart, and what `read_lines` raises.
     """
-    paths = (source, target)
-    sides = [read_lines(path) for path in paths]
-    number = 0
-    while True:
-        number += 1
-        pair = [next(side, None) for side in sides]
-        if pair[0] is None and pair[1] is None:
-            break
+    paths, number = (source, target), 0
+    for number, pair in enumerate(zip_longest(*map(read_lines, paths)), 1):
         for here, there, line in zip(paths, reversed(paths), pair, strict=True):
             if line is None:
                 raise ValueError(f"{there}: line {number} has no counterpart: {here} ends after line {number - 1}")
             if not (empty or line.strip()):
                 raise ValueError(f"{here}: line {number} is empty")
-        yield pair[0], pair[1]
-    if number == 1:
+        yield pair
+    if not number:
         raise ValueError(f"{source}: the file is empty")
 
 
