@@ -15,9 +15,8 @@ it is put on W.
 
 from __future__ import annotations
 
-from collections import UserDict
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -37,21 +36,33 @@ class Potentials(NamedTuple):
     padding_mask: Tensor | None
 
 
-class Structures(UserDict):
-    """Tensors by name, each calculated when it is looked at: decoding asks for weights, which these come with, at every
-    step, and looks at none.
+class Structures(Mapping[str, Tensor]):
+    """What an attention's methods say of queries, each calculated when it is looked at: decoding asks for weights,
+    which these come with, at every step, and looks at none.
     """
 
+    NAMES: ClassVar = ("marginals", "best_selection")
+
+    def __init__(self, attention: SegmentationAttention, state: AlignmentMemory, query: Tensor):
+        self.attention, self.state, self.query = attention, state, query
+
     def __getitem__(self, name: str) -> Tensor:
-        return self.data[name]()
+        if name not in self.NAMES:
+            raise KeyError(name)
+        return getattr(self.attention, name)(self.state, self.query)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.NAMES)
+
+    def __len__(self) -> int:
+        return len(self.NAMES)
 
 
 @register_attention("segmentation", sites={Site.CROSS})
 class SegmentationAttention(AlignmentAttention):
     """Selection of stretches of keys, by one head.
 
-    In evaluation, a reading with weights has in `extra`: marginals B T 1 S, p(z_s = 1), before normalisation, and
-    best_selection B T 1 S long, the most probable selection: 1, 0, or -1 at padding.
+    In evaluation, a reading with weights has `marginals` and `best_selection` in `extra`.
     """
 
     class Config(Options):
@@ -85,7 +96,7 @@ class SegmentationAttention(AlignmentAttention):
     def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
         """B T S, each 0 or more.  Raises ValueError, naming the place, on a score that is NaN."""
         score = self.scores(state, query)
-        marginals = self._marginals(score, state.padding)
+        marginals = self._probabilities(score, state.padding)
         if self.config.normalize:
             gamma = marginals.sum(-1, keepdim=True) / self.config.total
             marginals = marginals / gamma.clamp_min(torch.finfo(marginals.dtype).tiny)
@@ -98,15 +109,16 @@ class SegmentationAttention(AlignmentAttention):
         reading = super().read(state, query, position, need_weights=need_weights)
         if not need_weights or self.training or state.padding.size(1) == 0:
             return reading
+        return reading._replace(extra=Structures(self, state, query))
 
-        def marginals() -> Tensor:
-            return self._marginals(self.scores(state, query), state.padding).to(query.dtype).unsqueeze(2)
+    def marginals(self, state: AlignmentMemory, query: Tensor) -> Tensor:
+        """B T 1 S, p(z_s = 1), before normalisation."""
+        return self._probabilities(self.scores(state, query), state.padding).to(query.dtype).unsqueeze(2)
 
-        def best_selection() -> Tensor:
-            score = self.scores(state, query)
-            return chain_best_path(*self._potentials(score, state.padding)).states.view(score.shape).unsqueeze(2)
-
-        return reading._replace(extra=Structures(marginals=marginals, best_selection=best_selection))
+    def best_selection(self, state: AlignmentMemory, query: Tensor) -> Tensor:
+        """B T 1 S long, the most probable selection: 1, 0, or -1 at padding."""
+        score = self.scores(state, query)
+        return chain_best_path(*self._potentials(score, state.padding)).states.view(score.shape).unsqueeze(2)
 
     def _potentials(self, score: Tensor, padding: Tensor) -> Potentials:
         B, T, S = score.shape
@@ -118,17 +130,17 @@ class SegmentationAttention(AlignmentAttention):
             padding[:, None].expand(B, T, S).flatten(0, 1) if bool(padding.any()) else None,
         )
 
-    def _marginals(self, score: Tensor, padding: Tensor) -> Tensor:
-        """B T S, the probabilities that keys are selected, float64."""
-        real = score.isfinite() | padding[:, None]
-        if self.pairwise is None and bool(real.all()):
+    def _probabilities(self, score: Tensor, padding: Tensor) -> Tensor:
+        """B T S, of keys to be selected, float64."""
+        if self.pairwise is None and bool((score.isfinite() | padding[:, None]).all()):
             return score.double().sigmoid().masked_fill(padding[:, None], 0.0)
         try:
             return chain_marginals(*self._potentials(score, padding)).node[..., 1].view(score.shape)
         except ValueError:
-            if bool(real.all()):
+            wrong = ~(score.isfinite() | padding[:, None])
+            if not bool(wrong.any()):
                 raise
-            place = tuple((~real).nonzero()[0].tolist())
+            place = tuple(wrong.nonzero()[0].tolist())
             raise ValueError(
                 f"{self.name}: the score is {score[place].item()} at [row, query, key] = {list(place)}"
             ) from None
