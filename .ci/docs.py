@@ -135,8 +135,13 @@ def registered() -> str:
 
 
 def api() -> dict[str, str]:
-    """The pages of the API: `seqstruct.attention`, and each module and folder of `seqstruct.ops`, with an index."""
+    """The pages of the API: `seqstruct.load`, `seqstruct.nn`, `seqstruct.attention`, and each module and folder of
+    `seqstruct.ops`, with an index."""
     pages = {"attention": "# seqstruct.attention\n\n::: seqstruct.attention\n"}
+    shown = "    options:\n      merge_init_into_class: true\n      show_root_heading: true\n"
+    of_text = ("loading.load.load", "loading.base.TextModel", "loading.base.Parse", "data.text.pipeline")
+    for name, parts in (("nn", ["nn"]), ("load", of_text)):
+        pages[name] = f"# seqstruct.{name}\n\n" + "\n".join(f"::: seqstruct.{part}\n{shown}" for part in parts)
     rows = []
     for path in sorted((ROOT / "seqstruct" / "ops").glob("[!_]*")):
         face = path / "__init__.py" if path.is_dir() else path

@@ -45,7 +45,8 @@ def model_parser(model: Any, dictionary: Any, add_left: bool = False) -> Parser:
 
     def parse(words: Sequence[str]) -> list[Split]:
         with torch.no_grad():
-            return decoder.splits(torch.tensor([dictionary.index(word) for word in words], dtype=torch.long), add_left)
+            tokens = torch.tensor([dictionary.index(word) for word in words], dtype=torch.long)
+            return decoder.splits(tokens.to(next(model.parameters()).device), add_left)
 
     return parse
 
