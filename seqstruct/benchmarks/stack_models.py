@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import torch
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor, nn
 
 from seqstruct.benchmarks.timing import Contestant, Place
@@ -62,7 +63,7 @@ def _transformer(task: SimpleNamespace, embed_dim: int, plan: str, length: int) 
 
 def _lstm(task: SimpleNamespace, preset: str, stack: str) -> nn.Module:
     config = argparse.Namespace(stack=stack)
-    getattr(stack_lstm_lm, f"stack_lstm_lm_{preset}")(config)
+    ARCH_CONFIG_REGISTRY[f"stack_lstm_lm_{preset}"](config)
     return StackLSTMLanguageModel.build_model(config, task)
 
 

@@ -5,6 +5,7 @@ from typing import Any, Dict
 
 from fairseq import utils
 from fairseq.dataclass import ChoiceEnum
+from fairseq.models import register_model_architecture
 
 ACTIVATIONS = ChoiceEnum(utils.get_available_activation_fns())
 PLAN_HELP = (
@@ -23,6 +24,16 @@ def set_default(cfg: Any, **values: Any) -> None:
     for name, value in values.items():
         if getattr(cfg, name, None) is None:
             setattr(cfg, name, value)
+
+
+def preset(model: str, name: str, text: str, **values: Any) -> None:
+    """Register values of a model's options under a name; text: what `seqstruct list` says of it."""
+
+    def apply(cfg: Any) -> None:
+        set_default(cfg, **values)
+
+    apply.__doc__ = text
+    register_model_architecture(model, name)(apply)
 
 
 def both_sides(**values: Any) -> Dict[str, Any]:

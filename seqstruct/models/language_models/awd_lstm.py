@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, check_sizes, variational_dropout
 from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
-from seqstruct.models.presets import flag, set_default
+from seqstruct.models.presets import flag, preset
 from seqstruct.ops.trees import Split, split_by_distances
 
 EMBEDDING_BOUND = 0.1
@@ -121,7 +121,6 @@ class AWDLSTMLanguageModel(FairseqLanguageModel):
         return RegularizedDecoder(dictionary, rnn, cfg.decoder_embed_dim, rates)
 
 
-@register_model_architecture("awd_lstm", "awd_lstm_wikitext2")
-def awd_lstm_wikitext2(cfg: Any) -> None:
-    """Merity et al. 2018, section 5, WikiText-2: as on PTB but for the input's and the hidden dropout."""
-    set_default(cfg, input_dropout=0.65, hidden_dropout=0.2)
+preset("awd_lstm", "awd_lstm_wikitext2",
+       "Merity et al. 2018, section 5, WikiText-2: as on PTB but for the input's and the hidden dropout.",
+       input_dropout=0.65, hidden_dropout=0.2)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -26,7 +26,7 @@ from seqstruct.models.language_models.awd_lstm import (
     Regularization,
     RegularizedDecoder,
 )
-from seqstruct.models.presets import flag, set_default
+from seqstruct.models.presets import flag, preset
 from seqstruct.ops.automata import backward_spans, forward_spans, span_mask
 from seqstruct.ops.trees import Split, split_by_span_scores
 
@@ -189,13 +189,8 @@ class PaLM(AWDLSTMLanguageModel):
         return PaLMDecoder(dictionary, rnn, cfg.decoder_embed_dim, rates)
 
 
-@register_model_architecture("palm", "palm_right_branching")
-def palm_right_branching(cfg: Any) -> None:
-    """PaLM-RB: a span's score is its number of words."""
-    set_default(cfg, right_branching=True)
-
-
-@register_model_architecture("palm", "palm_wikitext2")
-def palm_wikitext2(cfg: Any) -> None:
-    """WikiText-2 (appendix D.1): spans of at most 10 words, the rest as of Merity et al. 2018."""
-    set_default(cfg, max_span=10, hidden_size=1150, input_dropout=0.65, hidden_dropout=0.2, weight_dropout=0.5)
+preset("palm", "palm_right_branching", "PaLM-RB: a span's score is its number of words.",
+       right_branching=True)
+preset("palm", "palm_wikitext2",
+       "WikiText-2 (appendix D.1): spans of at most 10 words, the rest as of Merity et al. 2018.",
+       max_span=10, hidden_size=1150, input_dropout=0.65, hidden_dropout=0.2, weight_dropout=0.5)

@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -19,7 +19,7 @@ from seqstruct.bridge.passes import CarriedState
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import check_rate, variational_dropout
-from seqstruct.models.presets import flag, set_default
+from seqstruct.models.presets import flag, preset
 
 
 @dataclass
@@ -130,13 +130,8 @@ class RecurrentLanguageModel(FairseqLanguageModel):
         return cls(RecurrentLMDecoder(task.target_dictionary, rnn, size, cfg.dropout))
 
 
-@register_model_architecture("recurrent_lm", "recurrent_lm_10m")
-def recurrent_lm_10m(cfg: Any) -> None:
-    """Peng 2022, Table 6.3: two layers, 10M parameters."""
-    set_default(cfg, decoder_layers=2, parameter_budget=10_000_000, dropout=0.6, variational_dropout=0.2)
-
-
-@register_model_architecture("recurrent_lm", "recurrent_lm_24m")
-def recurrent_lm_24m(cfg: Any) -> None:
-    """Peng 2022, Table 6.3: three layers, 24M parameters (the LSTM has two or three)."""
-    set_default(cfg, decoder_layers=3, parameter_budget=24_000_000, dropout=0.7, variational_dropout=0.2)
+preset("recurrent_lm", "recurrent_lm_10m", "Peng 2022, Table 6.3: two layers, 10M parameters.",
+       decoder_layers=2, parameter_budget=10_000_000, dropout=0.6, variational_dropout=0.2)
+preset("recurrent_lm", "recurrent_lm_24m",
+       "Peng 2022, Table 6.3: three layers, 24M parameters (the LSTM has two or three).",
+       decoder_layers=3, parameter_budget=24_000_000, dropout=0.7, variational_dropout=0.2)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -13,7 +13,7 @@ from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.stack_lstm import StackLSTM
 from seqstruct.layers.vocabulary import TerminalProjection, terminal_rows
-from seqstruct.models.presets import flag, set_default
+from seqstruct.models.presets import flag, preset
 
 SUPERPOSITION = "superposition_stack(size=10, sigmoid=True)"
 NONDETERMINISTIC = "nondeterministic_stack(states=2, symbols=3, size=5, sigmoid=True)"
@@ -88,19 +88,11 @@ class StackLSTMLanguageModel(FairseqLanguageModel):
         return model
 
 
-@register_model_architecture("stack_lstm_lm", "stack_lstm_lm_lstm")
-def stack_lstm_lm_lstm(cfg: Any) -> None:
-    """Stack Attention, appendix D: an LSTM of size 100."""
-    set_default(cfg, hidden_size=100, stack="none", initialization_bound=0.1)
-
-
-@register_model_architecture("stack_lstm_lm", "stack_lstm_lm_sup")
-def stack_lstm_lm_sup(cfg: Any) -> None:
-    """Stack Attention, appendix D: an LSTM of size 93 with a superposition stack of vectors of size 10."""
-    set_default(cfg, hidden_size=93, stack=SUPERPOSITION, initialization_bound=0.1)
-
-
-@register_model_architecture("stack_lstm_lm", "stack_lstm_lm_nd")
-def stack_lstm_lm_nd(cfg: Any) -> None:
-    """Stack Attention, appendix D: the VRNS-RNN, size 64, 2 states (3 for two languages), 3 symbols, vectors of 5."""
-    set_default(cfg, hidden_size=64, stack=NONDETERMINISTIC, initialization_bound=0.1)
+preset("stack_lstm_lm", "stack_lstm_lm_lstm", "Stack Attention, appendix D: an LSTM of size 100.",
+       hidden_size=100, stack="none", initialization_bound=0.1)
+preset("stack_lstm_lm", "stack_lstm_lm_sup",
+       "Stack Attention, appendix D: an LSTM of size 93 with a superposition stack of vectors of size 10.",
+       hidden_size=93, stack=SUPERPOSITION, initialization_bound=0.1)
+preset("stack_lstm_lm", "stack_lstm_lm_nd",
+       "Stack Attention, appendix D: the VRNS-RNN, size 64, 2 states (3 for two languages), 3 symbols, vectors of 5.",
+       hidden_size=64, stack=NONDETERMINISTIC, initialization_bound=0.1)

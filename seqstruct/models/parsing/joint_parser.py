@@ -18,11 +18,11 @@ from typing import Any, Dict, NamedTuple, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
 from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, real_words, word_mask
-from seqstruct.models.presets import flag, set_default
+from seqstruct.models.presets import flag, preset
 from seqstruct.ops.trees import (
     GRADIENTS,
     best_graph,
@@ -306,15 +306,8 @@ class Classifier(nn.Module):
         return self.output((states * real_words(padding_mask).unsqueeze(-1)).sum(1))
 
 
-@register_model_architecture("joint_parser", "joint_parser_small")
-def joint_parser_small(args: Any) -> None:
-    """One-layer encoders and scorers of 100 units, for small corpora."""
-    set_default(
-        args, lstm_size=100, mlp_size=100, classifier_lstm_size=100, classifier_mlp_size=100, lstm_layers=1, dropout=0.2
-    )
-
-
-@register_model_architecture("joint_parser", "joint_parser_sentiment")
-def joint_parser_sentiment(args: Any) -> None:
-    """Peng (2022), appendix C.1.2: GloVe's size of words and SPIGOT's step for batches of 32."""
-    set_default(args, word_dim=300, step_size=5 / 32, intermediate="graph")
+preset("joint_parser", "joint_parser_small", "One-layer encoders and scorers of 100 units, for small corpora.",
+       lstm_size=100, mlp_size=100, classifier_lstm_size=100, classifier_mlp_size=100, lstm_layers=1, dropout=0.2)
+preset("joint_parser", "joint_parser_sentiment",
+       "Peng (2022), appendix C.1.2: GloVe's size of words and SPIGOT's step for batches of 32.",
+       word_dim=300, step_size=5 / 32, intermediate="graph")

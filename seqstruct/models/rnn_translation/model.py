@@ -64,8 +64,8 @@ class RecurrentTranslationConfig(FairseqDataclass):
     )
     initialization_bound: float = flag(0.1, "bound of the uniform distribution or deviation of the normal one, above 0")
     cell_clip: float = flag(
-        0.0, "bound of LSTM cells and of what layers hand on, at the start of training; above 0, or 0 for none (8 in "
-             "GNMT)"
+        0.0, "bound of LSTM cells and of what layers hand on, at the start of training; above 0, or 0 for none "
+             "(8 in GNMT)"
     )
     cell_clip_final: float = flag(
         0.0, "that bound after --cell-clip-updates, and in evaluation; above 0, or 0 to keep the first (1 in GNMT)"

@@ -33,11 +33,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
 from seqstruct.layers.recurrent import check_sizes
-from seqstruct.models.presets import flag, set_default
+from seqstruct.models.presets import flag, preset
 from seqstruct.ops.chains import chain_best_path, chain_marginals
 from seqstruct.ops.softmax import masked_softmax
 
@@ -248,19 +248,9 @@ class MemoryNetworkModel(BaseFairseqModel):
         return chain_best_path(net_output.unary, net_output.edge).states.view(S, B, -1)
 
 
-@register_model_architecture("memory_network", "memn2n")
-def memn2n(cfg: Any) -> None:
-    """MemN2N: a softmax over the facts at each step alone."""
-    set_default(cfg, inference="memn2n")
-
-
-@register_model_architecture("memory_network", "memory_binary_crf")
-def memory_binary_crf(cfg: Any) -> None:
-    """The chain CRF with pairwise potentials."""
-    set_default(cfg, inference="binary_crf")
-
-
-@register_model_architecture("memory_network", "memory_unary_crf")
-def memory_unary_crf(cfg: Any) -> None:
-    """The CRF without pairwise potentials."""
-    set_default(cfg, inference="unary_crf")
+preset("memory_network", "memn2n", "MemN2N: a softmax over the facts at each step alone.",
+       inference="memn2n")
+preset("memory_network", "memory_binary_crf", "The chain CRF with pairwise potentials.",
+       inference="binary_crf")
+preset("memory_network", "memory_unary_crf", "The CRF without pairwise potentials.",
+       inference="unary_crf")

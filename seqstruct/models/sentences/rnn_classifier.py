@@ -10,13 +10,13 @@ from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model, register_model_architecture
+from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.layers.rational import CELLS, FORGET_BIAS, stack_of
 from seqstruct.layers.recurrent import check_rate, check_sizes
-from seqstruct.models.presets import flag, set_default
+from seqstruct.models.presets import flag, preset
 
 
 @dataclass
@@ -82,10 +82,6 @@ class RNNClassifier(BaseFairseqModel):
         return None
 
 
-@register_model_architecture("rnn_classifier", "rnn_classifier_thesis")
-def rnn_classifier_thesis(cfg: Any) -> None:
-    """Peng 2022, appendix E.5.3: two layers, the middle of Table E.1's ranges."""
-    set_default(
-        cfg, layers=2, hidden_size=200, embed_dim=300, embedding_dropout=0.25, vertical_dropout=0.25,
-        recurrent_dropout=0.25,
-    )  # fmt: skip
+preset("rnn_classifier", "rnn_classifier_thesis",
+       "Peng 2022, appendix E.5.3: two layers, the middle of Table E.1's ranges.",
+       layers=2, hidden_size=200, embed_dim=300, embedding_dropout=0.25, vertical_dropout=0.25, recurrent_dropout=0.25)

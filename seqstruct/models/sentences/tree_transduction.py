@@ -13,7 +13,6 @@ from fairseq.models import (
     FairseqEncoder,
     FairseqEncoderDecoderModel,
     register_model,
-    register_model_architecture,
 )
 from torch import Tensor, nn
 
@@ -23,7 +22,7 @@ from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.passes import current_pass
 from seqstruct.layers.recurrent import CellState
-from seqstruct.models.presets import PLAN_HELP, flag, set_default
+from seqstruct.models.presets import PLAN_HELP, flag, preset
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.output import AttentionalOutput
@@ -130,23 +129,13 @@ class TreeTransductionModel(FairseqEncoderDecoderModel):
         return model
 
 
-def _published(cfg: Any, attention: str) -> None:
-    set_default(cfg, encoder_self_attention=attention, hidden_size=50, dropout=0.0, initialization_bound=0.1)
-
-
-@register_model_architecture("tree_transduction", "tree_transduction_none")
-def tree_transduction_none(cfg: Any) -> None:
-    """Kim et al. 2017, Table 2, no attention: symbol embeddings of size 50 alone."""
-    _published(cfg, "none")
-
-
-@register_model_architecture("tree_transduction", "tree_transduction_simple")
-def tree_transduction_simple(cfg: Any) -> None:
-    """Kim et al. 2017, Table 2, simple attention: embeddings and means of size 50."""
-    _published(cfg, SIMPLE)
-
-
-@register_model_architecture("tree_transduction", "tree_transduction_structured")
-def tree_transduction_structured(cfg: Any) -> None:
-    """Kim et al. 2017, Table 2, structured attention: embeddings and soft parents of size 50."""
-    _published(cfg, STRUCTURED)
+PUBLISHED = dict(hidden_size=50, dropout=0.0, initialization_bound=0.1)
+preset("tree_transduction", "tree_transduction_none",
+       "Kim et al. 2017, Table 2, no attention: symbol embeddings of size 50 alone.",
+       encoder_self_attention="none", **PUBLISHED)
+preset("tree_transduction", "tree_transduction_simple",
+       "Kim et al. 2017, Table 2, simple attention: embeddings and means of size 50.",
+       encoder_self_attention=SIMPLE, **PUBLISHED)
+preset("tree_transduction", "tree_transduction_structured",
+       "Kim et al. 2017, Table 2, structured attention: embeddings and soft parents of size 50.",
+       encoder_self_attention=STRUCTURED, **PUBLISHED)

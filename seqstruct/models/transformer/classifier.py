@@ -13,13 +13,13 @@ from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention import Site
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.presets import ACTIVATIONS, flag, set_default
+from seqstruct.models.presets import ACTIVATIONS, flag, preset
 from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 POOLING = ("first", "mean")
@@ -119,23 +119,12 @@ def _encoder_options(cfg: Any) -> Dict[str, Any]:
     return {**{name: getattr(cfg, name) for name in names if name != "_name"}, **fixed}
 
 
-@register_model_architecture("structured_transformer_classifier", "structured_transformer_classifier_listops")
-def structured_transformer_classifier_listops(cfg: Any) -> None:
-    """Long Range Arena, ListOps: 6 layers of size 512 that share their parameters, texts of at most 2,000 tokens."""
-    set_default(cfg, tie_layers=True, max_source_positions=2001)
-
-
-@register_model_architecture("structured_transformer_classifier", "structured_transformer_classifier_text")
-def structured_transformer_classifier_text(cfg: Any) -> None:
-    """Long Range Arena, IMDb by characters: 4 layers of size 256."""
-    set_default(
-        cfg, encoder_embed_dim=256, encoder_ffn_embed_dim=1024, encoder_layers=4, encoder_attention_heads=4
-    )  # fmt: skip
-
-
-@register_model_architecture("structured_transformer_classifier", "structured_transformer_classifier_retrieval")
-def structured_transformer_classifier_retrieval(cfg: Any) -> None:
-    """Long Range Arena, AAN's pairs by characters: 4 layers of size 128."""
-    set_default(
-        cfg, encoder_embed_dim=128, encoder_ffn_embed_dim=512, encoder_layers=4, encoder_attention_heads=4
-    )  # fmt: skip
+preset("structured_transformer_classifier", "structured_transformer_classifier_listops",
+       "Long Range Arena, ListOps: 6 layers of size 512 that share their parameters, texts of at most 2,000 tokens.",
+       tie_layers=True, max_source_positions=2001)
+preset("structured_transformer_classifier", "structured_transformer_classifier_text",
+       "Long Range Arena, IMDb by characters: 4 layers of size 256.",
+       encoder_embed_dim=256, encoder_ffn_embed_dim=1024, encoder_layers=4, encoder_attention_heads=4)
+preset("structured_transformer_classifier", "structured_transformer_classifier_retrieval",
+       "Long Range Arena, AAN's pairs by characters: 4 layers of size 128.",
+       encoder_embed_dim=128, encoder_ffn_embed_dim=512, encoder_layers=4, encoder_attention_heads=4)

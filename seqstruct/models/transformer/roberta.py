@@ -14,14 +14,14 @@ section 5.5.3: masked language modeling, then the task of interest; without the 
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.roberta.model import RobertaEncoder, RobertaModel, base_architecture
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from omegaconf import OmegaConf
 from torch import nn
 
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.presets import ACTIVATIONS, flag, set_default
+from seqstruct.models.presets import ACTIVATIONS, flag, preset
 from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 
@@ -73,13 +73,8 @@ class StructuredRoberta(StructuredModel, RobertaModel):
         return cls(cfg, StructuredRobertaEncoder(cfg, task.source_dictionary))
 
 
-@register_model_architecture("structured_roberta", "structured_roberta_abc")
-def structured_roberta_abc(cfg: Any) -> None:
-    """Peng 2022, Table 5.6: roberta.base with ABC-MLP, 128 slots."""
-    set_default(cfg, encoder_self_attention="abc_mlp(slots=128)")
-
-
-@register_model_architecture("structured_roberta", "structured_roberta_linformer")
-def structured_roberta_linformer(cfg: Any) -> None:
-    """Peng 2022, Table 5.6: roberta.base with Linformer, 128 slots for texts of 512 tokens."""
-    set_default(cfg, encoder_self_attention="linformer(slots=128, length=512)")
+preset("structured_roberta", "structured_roberta_abc", "Peng 2022, Table 5.6: roberta.base with ABC-MLP, 128 slots.",
+       encoder_self_attention="abc_mlp(slots=128)")
+preset("structured_roberta", "structured_roberta_linformer",
+       "Peng 2022, Table 5.6: roberta.base with Linformer, 128 slots for texts of 512 tokens.",
+       encoder_self_attention="linformer(slots=128, length=512)")

@@ -8,7 +8,7 @@ from fairseq.models.transformer import TransformerModelBase
 
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
-from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, flag, set_default, set_modern
+from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, flag, preset, set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, EncoderOptions, StructuredModel
 
 
@@ -68,15 +68,10 @@ class StructuredTransformerModel(StructuredModel, TransformerModelBase):
         return StructuredDecoder(cfg, tgt_dict, embed_tokens)
 
 
-@register_model_architecture("structured_transformer", "structured_transformer_small")
-def structured_transformer_small(cfg: Any) -> None:
-    """A model for corpora of Multi30k's size: 3 + 3 layers of size 256, 4 heads, pre-norm, all embeddings tied."""
-    set_default(
-        cfg,
-        **both_sides(embed_dim=256, ffn_embed_dim=1024, layers=3, attention_heads=4, normalize_before=True),
-        dropout=0.3,
-        share_all_embeddings=True,
-    )
+preset("structured_transformer", "structured_transformer_small",
+       "A model for corpora of Multi30k's size: 3 + 3 layers of size 256, 4 heads, pre-norm, all embeddings tied.",
+       **both_sides(embed_dim=256, ffn_embed_dim=1024, layers=3, attention_heads=4, normalize_before=True), dropout=0.3,
+       share_all_embeddings=True)
 
 
 def _modern(cfg: Any, embed_dim: int, heads: int, layers: int, **values: Any) -> None:
@@ -96,45 +91,19 @@ def structured_transformer_modern_small(cfg: Any) -> None:
     _modern(cfg, embed_dim=256, heads=4, layers=3, dropout=0.3)
 
 
-@register_model_architecture("structured_transformer", "structured_transformer_iwslt_de_en")
-def structured_transformer_iwslt_de_en(cfg: Any) -> None:
-    """fairseq's IWSLT'14 size: 6 + 6 layers of size 512, inner size 1024, 4 heads."""
-    set_default(cfg, **both_sides(ffn_embed_dim=1024, attention_heads=4))
-
-
-@register_model_architecture("structured_transformer", "structured_transformer_rfa")
-def structured_transformer_rfa(cfg: Any) -> None:
-    """Peng 2022, Table A.3: base sizes, everything tied, RFA-Gaussian in the decoder (D 128 across, 64 causal)."""
-    set_default(
-        cfg,
-        cross_attention="rfa(features=256)",
-        decoder_self_attention="rfa(features=128)",
-        share_all_embeddings=True,
-    )
-
-
-@register_model_architecture("structured_transformer", "structured_transformer_abc")
-def structured_transformer_abc(cfg: Any) -> None:
-    """Peng 2022, Table B.2, WMT14: base sizes, everything tied, ABC-MLP in the decoder (32 slots across, 8 causal)."""
-    set_default(
-        cfg,
-        cross_attention="abc_mlp(slots=32)",
-        decoder_self_attention="abc_mlp(slots=8)",
-        share_all_embeddings=True,
-    )
-
-
-@register_model_architecture("structured_transformer", "structured_transformer_abc_documents")
-def structured_transformer_abc_documents(cfg: Any) -> None:
-    """Peng 2022, Table B.2, IWSLT14 documents: inner size 1024, dropout 0.3, 128 slots across and 64 causal."""
-    set_default(
-        cfg,
-        **both_sides(ffn_embed_dim=1024),
-        dropout=0.3,
-        cross_attention="abc_mlp(slots=128)",
-        decoder_self_attention="abc_mlp(slots=64)",
-        share_all_embeddings=True,
-    )
+preset("structured_transformer", "structured_transformer_iwslt_de_en",
+       "fairseq's IWSLT'14 size: 6 + 6 layers of size 512, inner size 1024, 4 heads.",
+       **both_sides(ffn_embed_dim=1024, attention_heads=4))
+preset("structured_transformer", "structured_transformer_rfa",
+       "Peng 2022, Table A.3: base sizes, everything tied, RFA-Gaussian in the decoder (D 128 across, 64 causal).",
+       cross_attention="rfa(features=256)", decoder_self_attention="rfa(features=128)", share_all_embeddings=True)
+preset("structured_transformer", "structured_transformer_abc",
+       "Peng 2022, Table B.2, WMT14: base sizes, everything tied, ABC-MLP in the decoder (32 slots across, 8 causal).",
+       cross_attention="abc_mlp(slots=32)", decoder_self_attention="abc_mlp(slots=8)", share_all_embeddings=True)
+preset("structured_transformer", "structured_transformer_abc_documents",
+       "Peng 2022, Table B.2, IWSLT14 documents: inner size 1024, dropout 0.3, 128 slots across and 64 causal.",
+       **both_sides(ffn_embed_dim=1024), dropout=0.3, cross_attention="abc_mlp(slots=128)",
+       decoder_self_attention="abc_mlp(slots=64)", share_all_embeddings=True)
 
 
 @register_model_architecture("structured_transformer", "structured_transformer_stack_europarl")

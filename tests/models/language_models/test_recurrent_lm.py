@@ -6,15 +6,11 @@ import argparse
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.rational import CELLS
-from seqstruct.models.language_models.recurrent_lm import (
-    RecurrentLanguageModel,
-    RecurrentLanguageModelConfig,
-    recurrent_lm_10m,
-    recurrent_lm_24m,
-)
+from seqstruct.models.language_models.recurrent_lm import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from tests.models.building import dictionary_of, task_of
 
 WORDS = dictionary_of([f"w{i}" for i in range(9)])
@@ -66,11 +62,11 @@ def test_output_gates_can_be_left_out(generator):
 
 
 @pytest.mark.parametrize(
-    "preset, layers, budget", [(recurrent_lm_10m, 2, 10_000_000), (recurrent_lm_24m, 3, 24_000_000)]
+    "preset, layers, budget", [("recurrent_lm_10m", 2, 10_000_000), ("recurrent_lm_24m", 3, 24_000_000)]
 )
 def test_presets(preset, layers, budget):
     given = argparse.Namespace(dropout=0.1)
-    preset(given)
+    ARCH_CONFIG_REGISTRY[preset](given)
     assert (given.decoder_layers, given.parameter_budget, given.dropout) == (layers, budget, 0.1)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
@@ -48,7 +49,7 @@ def published(kind: str, language: str) -> StackLSTMLanguageModel:
     options = argparse.Namespace()
     if kind == "LSTM_Nd":
         options.stack = stack_lstm_lm.NONDETERMINISTIC.replace("states=2", f"states={TABLE_5[language][0]}")
-    getattr(stack_lstm_lm, f"stack_lstm_lm_{PRESETS[kind]}")(options)
+    ARCH_CONFIG_REGISTRY[f"stack_lstm_lm_{PRESETS[kind]}"](options)
     return build(cfl_dictionary(language), **vars(options))
 
 

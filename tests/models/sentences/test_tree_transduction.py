@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
@@ -195,6 +196,6 @@ def test_presets(kind: str, plan: str) -> None:
         pass
 
     options = Options()
-    getattr(tree_transduction, f"tree_transduction_{kind}")(options)
+    ARCH_CONFIG_REGISTRY[f"tree_transduction_{kind}"](options)
     assert options.hidden_size == 50 and options.dropout == 0.0 and options.initialization_bound == 0.1
     assert options.encoder_self_attention == getattr(tree_transduction, plan, plan)

@@ -9,16 +9,11 @@ import types
 import numpy as np
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.data.text_classification.folder import Labelled, read_meta, write_sentences
-from seqstruct.models.transformer.classifier import (
-    StructuredClassifier,
-    StructuredClassifierConfig,
-    structured_transformer_classifier_listops,
-    structured_transformer_classifier_retrieval,
-    structured_transformer_classifier_text,
-)
+from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
 from tests.models.building import dictionary_of
 from tests.models.front_door import PLUGIN, fairseq
@@ -96,13 +91,13 @@ def test_tied_layers_are_one_and_gradients_add_up(generator):
 
 
 @pytest.mark.parametrize("preset, layers, size, tied, longest", [
-    (structured_transformer_classifier_listops, 6, 512, True, 2000),
-    (structured_transformer_classifier_text, 4, 256, False, 4000),
-    (structured_transformer_classifier_retrieval, 4, 128, False, 4000),
+    ("structured_transformer_classifier_listops", 6, 512, True, 2000),
+    ("structured_transformer_classifier_text", 4, 256, False, 4000),
+    ("structured_transformer_classifier_retrieval", 4, 128, False, 4000),
 ])
 def test_presets_are_the_arenas(preset, layers, size, tied, longest):
     namespace = argparse.Namespace()
-    preset(namespace)
+    ARCH_CONFIG_REGISTRY[preset](namespace)
     config = StructuredClassifierConfig(**vars(namespace))
     task = types.SimpleNamespace(source_dictionary=dictionary_of("ab"), labels=["x", "y"], pairs=False)
     model = StructuredClassifier.build_model(config, task)

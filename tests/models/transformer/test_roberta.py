@@ -11,15 +11,11 @@ import types
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.models.transformer.roberta import (
-    StructuredRoberta,
-    StructuredRobertaConfig,
-    structured_roberta_abc,
-    structured_roberta_linformer,
-)
+from seqstruct.models.transformer.roberta import StructuredRoberta, StructuredRobertaConfig
 from tests.models.building import dictionary_of
 from tests.models.front_door import PLUGIN, fairseq
 
@@ -98,10 +94,10 @@ def test_other_attention_takes_over_what_it_shares_and_warns(plan, generator, ca
 
 
 def test_presets_are_of_roberta_base():
-    for preset, plan in ((structured_roberta_abc, "abc_mlp(slots=128)"),
-                         (structured_roberta_linformer, "linformer(slots=128, length=512)")):  # fmt: skip
+    for preset, plan in (("structured_roberta_abc", "abc_mlp(slots=128)"),
+                         ("structured_roberta_linformer", "linformer(slots=128, length=512)")):  # fmt: skip
         namespace = argparse.Namespace()
-        preset(namespace)
+        ARCH_CONFIG_REGISTRY[preset](namespace)
         assert namespace.encoder_self_attention == plan
     config = StructuredRobertaConfig()
     assert (config.encoder_layers, config.encoder_embed_dim, config.encoder_attention_heads) == (12, 768, 12)
