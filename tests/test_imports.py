@@ -26,9 +26,9 @@ LEVELS = (
     ("attention",),
     ("layers",),
     ("nn",),
-    ("bridge", "hf"),
-    ("criterions", "data", "models", "schedules", "scoring", "tasks", "testing"),
-    ("benchmarks", "harness", "loading", "plots", "search"),
+    ("bridge",),
+    ("criterions", "data", "hf", "models", "schedules", "scoring", "tasks", "testing"),
+    ("benchmarks", "exchange", "harness", "loading", "plots", "search"),
     ("cli",),
 )
 LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}

@@ -12,6 +12,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
+    AutoTokenizer,
 )
 
 from seqstruct.hf.cache import SeqstructCache
@@ -19,11 +20,13 @@ from seqstruct.hf.causal_lm import SeqstructForCausalLM
 from seqstruct.hf.classification import SeqstructForSequenceClassification
 from seqstruct.hf.configuration import SeqstructConfig
 from seqstruct.hf.seq2seq import SeqstructForSeq2SeqLM
+from seqstruct.hf.tokenization import SeqstructTokenizer
 
 AutoConfig.register(SeqstructConfig.model_type, SeqstructConfig, exist_ok=True)
 AutoModelForCausalLM.register(SeqstructConfig, SeqstructForCausalLM, exist_ok=True)
 AutoModelForSeq2SeqLM.register(SeqstructConfig, SeqstructForSeq2SeqLM, exist_ok=True)
 AutoModelForSequenceClassification.register(SeqstructConfig, SeqstructForSequenceClassification, exist_ok=True)
+AutoTokenizer.register(SeqstructConfig, SeqstructTokenizer, exist_ok=True)
 
 __all__ = [
     "SeqstructCache",
@@ -31,4 +34,5 @@ __all__ = [
     "SeqstructForCausalLM",
     "SeqstructForSeq2SeqLM",
     "SeqstructForSequenceClassification",
+    "SeqstructTokenizer",
 ]

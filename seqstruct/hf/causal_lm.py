@@ -54,7 +54,7 @@ class SeqstructForCausalLM(SeqstructPreTrainedModel, GenerationMixin):
         features, hidden, weights = self._decode(
             input_ids, attention_mask, inputs_embeds, cache, need_weights=bool(weighed)
         )
-        logits = self.decoder.output_projection(features[:, -logits_to_keep:] if logits_to_keep else features)
+        logits = self._logits(features[:, -logits_to_keep:] if logits_to_keep else features)
         loss = None
         if labels is not None:
             loss = self.loss_function(logits=logits, labels=labels, vocab_size=self.config.vocab_size, **options)

@@ -6,7 +6,7 @@ transformers reads the types at run time: no postponed annotations here.
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from seqstruct.attention import Choice, Site, parse_choices
+from seqstruct.attention import Choice, Site, Slot, parse_choices
 from seqstruct.layers.transformer import ACTIVATIONS, Front, LayerForm
 from seqstruct.layers.vocabulary import Symbols
 
@@ -72,6 +72,16 @@ class SeqstructConfig(PreTrainedConfig):
     layernorm_embedding: bool = False
     share_decoder_input_output_embed: bool = False
     share_all_embeddings: bool = False
+    rotary: str = "none"
+    rotary_base: float | int = 10000.0
+    qk_norm: bool = False
+    short_conv: int = 0
+    no_biases: bool = False
+    rms_norm: bool = False
+    swiglu: bool = False
+    encoder_kv_heads: int | None = None
+    decoder_kv_heads: int | None = None
+    logit_soft_cap: float | int | None = None
     compact_vocabulary: bool = False
     reversible: bool = False
     pooling: str = "first"
@@ -120,8 +130,16 @@ class SeqstructConfig(PreTrainedConfig):
             dropout=self.dropout,
             attention_dropout=self.attention_dropout,
             activation_dropout=self.activation_dropout,
-            activation=self.activation_fn,
+            activation="swiglu" if self.swiglu else self.activation_fn,
             normalize_before=self.of(side, "normalize_before"),
+            slot=Slot(
+                kv_heads=self.of(side, "kv_heads"),
+                biases=not self.no_biases,
+                qk_norm=self.qk_norm,
+                rotary_base=None if self.rotary == "none" else self.rotary_base,
+                short_conv=self.short_conv,
+            ),
+            rms_norm=self.rms_norm,
         )
 
     def front(self, side: str) -> Front:
@@ -131,12 +149,13 @@ class SeqstructConfig(PreTrainedConfig):
         return Front(
             embed_dim=self.of(side, "embed_dim"),
             scaled=not self.no_scale_embedding,
-            positions="none" if self.no_token_positional_embeddings else positions,
+            positions="none" if self.no_token_positional_embeddings or self.rotary != "none" else positions,
             max_positions=self.max_source_positions if side == "encoder" else self.max_target_positions,
             padding_idx=self.pad_token_id,
             normalized=self.layernorm_embedding,
             dropout=self.dropout,
             layerdrop=self.of(side, "layerdrop"),
+            rms_norm=self.rms_norm,
         )
 
     def of(self, side: str, name: str):

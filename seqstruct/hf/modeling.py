@@ -122,8 +122,8 @@ class SeqstructPreTrainedModel(PreTrainedModel):
             fresh = embedding(module.num_embeddings, module.embedding_dim, module.padding_idx)
         elif isinstance(module, nn.Linear):
             fresh = nn.Linear(module.in_features, module.out_features, module.bias is not None)
-        elif isinstance(module, nn.LayerNorm):
-            fresh = nn.LayerNorm(module.normalized_shape)
+        elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
+            fresh = type(module)(module.normalized_shape)
         else:
             return
         drawn = dict(_own_tensors(fresh))
@@ -173,6 +173,11 @@ class SeqstructPreTrainedModel(PreTrainedModel):
         if hasattr(self.decoder, "project_out_dim"):
             features = self.decoder.project_out_dim(features)
         return features, hidden, weights
+
+    def _logits(self, features: Tensor) -> Tensor:
+        """B T N for features B T C, capped if they are to be."""
+        logits, cap = self.decoder.output_projection(features), self.config.logit_soft_cap
+        return logits if cap is None else cap * (logits / cap).tanh()
 
     def _cache(self, given: Any, wanted: bool | None) -> SeqstructCache | None:
         """The cache to go on with: the given one, a new one if one is wanted, or None.

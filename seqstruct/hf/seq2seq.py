@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import GenerationMixin
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from seqstruct.hf.cache import SeqstructCache
@@ -43,6 +45,23 @@ class SeqstructEncoder(Encoder):
         )
 
 
+class EndInTime(LogitsProcessor):
+    """Nothing but the end of sentence, at its own probability, where one token more is left, as fairseq ends a search.
+
+    transformers leaves out hypotheses of the greatest length that have no end.
+    """
+
+    def __init__(self, max_length: int, end: int):
+        self.max_length, self.end = max_length, end
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """scores: rows N of the next token after input_ids, rows T."""
+        if input_ids.size(1) + 1 < self.max_length:
+            return scores
+        others = torch.arange(scores.size(1), device=scores.device) != self.end
+        return scores.masked_fill(others, -math.inf)
+
+
 class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
     """An encoder-decoder with any attention in any layer of any site."""
 
@@ -60,6 +79,13 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
     def get_decoder(self, *_: Any, **__: Any) -> nn.Module:
         """What predicts the target."""
         return self.decoder
+
+    def _get_logits_processor(self, generation_config: Any, *rest: Any, **named: Any) -> LogitsProcessorList:
+        processors = super()._get_logits_processor(generation_config, *rest, **named)
+        end = generation_config.eos_token_id
+        if generation_config.max_length is not None and isinstance(end, int):
+            processors.append(EndInTime(generation_config.max_length, end))
+        return processors
 
     def get_input_embeddings(self) -> nn.Module:
         """The table of the source's tokens."""
@@ -116,7 +142,7 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
         features, hidden, weights = self._decode(
             decoder_input_ids, decoder_attention_mask, decoder_inputs_embeds, cache, source, source_mask, bool(weighed)
         )
-        logits = self.decoder.output_projection(features)
+        logits = self._logits(features)
         loss = None
         if labels is not None:
             flat = logits.float().flatten(0, 1), labels.flatten().to(logits.device)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,7 +18,9 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.plan import Choice
 from seqstruct.attention.registry import get_attention
+from seqstruct.attention.slot import USUAL, Slot
 from seqstruct.attention.states import select_rows
+from seqstruct.layers.feed_forward import swiglu
 from seqstruct.layers.positions import Positions
 from seqstruct.ops.masking import positions
 
@@ -31,6 +33,7 @@ def _gelu_by_tanh(x: Tensor) -> Tensor:
     return F.gelu(x, approximate="tanh")
 
 
+EPSILON = 1e-6  # of norms by the root of the mean square
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu, "gelu": _gelu, "gelu_fast": _gelu_by_tanh, "gelu_accurate": _gelu_by_tanh, "tanh": torch.tanh,
     "linear": lambda x: x,
@@ -43,7 +46,8 @@ class LayerForm:
 
     memory_dim: size of what cross attention reads; None for layers without it.  Dropouts are probabilities in [0, 1):
     of what is added to the residual stream, of attention weights, inside feed-forward parts.
-    activation: one of `ACTIVATIONS`.  normalize_before: pre-norm.
+    activation: one of `ACTIVATIONS`, or "swiglu", which is gated.  normalize_before: pre-norm.  slot: of attention; one
+    without biases has feed-forward parts without them.  rms_norm: whether norms are by the root of the mean square.
     """
 
     embed_dim: int
@@ -55,22 +59,39 @@ class LayerForm:
     activation_dropout: float = 0.0
     activation: str = "relu"
     normalize_before: bool = False
+    slot: Slot = USUAL
+    rms_norm: bool = False
 
     def shape(self, site: Site) -> Shape:
         """That of a site of these layers."""
         memory = self.memory_dim if site is Site.CROSS else None
-        return Shape.of(site, self.embed_dim, self.num_heads, self.attention_dropout, memory)
+        return Shape.of(site, self.embed_dim, self.num_heads, self.attention_dropout, memory, self.slot)
+
+    def norm(self) -> nn.Module:
+        """A norm of model size."""
+        return norm_of(self.embed_dim, self.rms_norm)
+
+
+def norm_of(size: int, by_root: bool) -> nn.Module:
+    """A layer norm, or one by the root of the mean square."""
+    return nn.RMSNorm(size, EPSILON) if by_root else nn.LayerNorm(size)
 
 
 def attentions(choices: Iterable[Choice], shape: Shape) -> list[Seat]:
-    """The attention of each layer; what layers of one choice share is made once."""
+    """The attention of each layer; what layers of one choice share is made once.
+
+    A mechanism that does not rotate gets no rotary positions.
+    """
     shared: dict[Choice, nn.Module | None] = {}
-    slots = []
+    seats = []
     for choice in choices:
+        mechanism, own = get_attention(choice.name), shape
+        if not mechanism.rotates:
+            own = replace(shape, slot=replace(shape.slot, rotary_base=None))
         if choice not in shared:
-            shared[choice] = get_attention(choice.name).shared(choice.config, shape)
-        slots.append(Seat(choice.build(shape, shared[choice])))
-    return slots
+            shared[choice] = mechanism.shared(choice.config, own)
+        seats.append(Seat(choice.build(own, shared[choice])))
+    return seats
 
 
 class Seat(nn.Module):
@@ -131,10 +152,12 @@ class _Layer(nn.Module):
         super().__init__()
         self.form = form
         self.self_attn = attention
-        self.self_attn_layer_norm = nn.LayerNorm(form.embed_dim)
-        self.fc1 = nn.Linear(form.embed_dim, form.ffn_embed_dim)
-        self.fc2 = nn.Linear(form.ffn_embed_dim, form.embed_dim)
-        self.final_layer_norm = nn.LayerNorm(form.embed_dim)
+        self.self_attn_layer_norm = form.norm()
+        gated = form.activation == "swiglu"
+        self.activation = swiglu if gated else ACTIVATIONS[form.activation]
+        self.fc1 = nn.Linear(form.embed_dim, form.ffn_embed_dim * (2 if gated else 1), form.slot.biases)
+        self.fc2 = nn.Linear(form.ffn_embed_dim, form.embed_dim, form.slot.biases)
+        self.final_layer_norm = form.norm()
         self.dropout = nn.Dropout(form.dropout)
         self.activation_dropout = nn.Dropout(form.activation_dropout)
 
@@ -154,7 +177,7 @@ class _Layer(nn.Module):
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """B T C."""
-        return self.fc2(self.activation_dropout(ACTIVATIONS[self.form.activation](self.fc1(x))))
+        return self.fc2(self.activation_dropout(self.activation(self.fc1(x))))
 
 
 class EncoderLayer(_Layer):
@@ -179,7 +202,7 @@ class DecoderLayer(_Layer):
         super().__init__(form, attention)
         if cross is not None:
             self.encoder_attn = cross
-            self.encoder_attn_layer_norm = nn.LayerNorm(form.embed_dim)
+            self.encoder_attn_layer_norm = form.norm()
 
     def forward(
         self, x: Tensor, now: NewTokens, memory: LayerMemory | None = None
@@ -237,6 +260,11 @@ class Front:
     normalized: bool = False
     dropout: float = 0.0
     layerdrop: float = 0.0
+    rms_norm: bool = False
+
+    def norm(self, wanted: bool) -> nn.Module | None:
+        """A norm of model size, if it is wanted."""
+        return norm_of(self.embed_dim, self.rms_norm) if wanted else None
 
 
 class _Stack(nn.Module):
@@ -249,13 +277,13 @@ class _Stack(nn.Module):
         self.embed_positions = None
         if front.positions != "none":
             self.embed_positions = Positions(front.positions, front.max_positions, front.embed_dim, front.padding_idx)
-        self.layernorm_embedding = nn.LayerNorm(front.embed_dim) if front.normalized else None
+        self.layernorm_embedding = front.norm(front.normalized)
         self.dropout = nn.Dropout(front.dropout)
         self.project_in_dim = None
         if embedding.embedding_dim != front.embed_dim:
             self.project_in_dim = nn.Linear(embedding.embedding_dim, front.embed_dim, bias=False)
         self.layers = nn.ModuleList(layers)
-        self.layer_norm = nn.LayerNorm(front.embed_dim) if final_norm else None
+        self.layer_norm = front.norm(final_norm)
 
     def enter(self, embedded: Tensor, position: Tensor) -> Tensor:
         """B T C of embedded tokens at position B T."""

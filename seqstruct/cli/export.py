@@ -1,0 +1,37 @@
+"""`seqstruct export CHECKPOINT --out DIR`: a folder that transformers loads."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    parser = commands.add_parser(
+        "export",
+        help="write a folder that transformers loads: model, tokenizer, card, code",
+        description="Write a new folder with the model of a checkpoint as one of transformers: configuration, "
+        "safetensors, the run's own tokenizer, generation as fairseq-generate does it, a card written from the run, "
+        "and the code that it needs, so that it loads with trust_remote_code=True where seqstruct is not installed; "
+        "with `import seqstruct.hf` it loads without. Needs the extra hf.",
+    )
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a .pt file of fairseq-train")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
+    parser.add_argument("--data", metavar="DATA", help="the prepared folder, or the bin/ in it (default: beside the "
+                        "checkpoint, or where training found it)")
+    parser.add_argument("--tokenized", action="store_true",
+                        help="text is tokens already, separated by spaces: nothing but the dictionaries is needed")
+    parser.add_argument("--scores", action="append", default=[], metavar="FILE",
+                        help="what `seqstruct score` or another command wrote, for the card; may be repeated")
+    parser.add_argument("--licence", default="", help="of the data, for the card, if the prepared folder has none")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Export, and say what loads it."""
+    from seqstruct.exchange.export import export
+
+    made = export(args.checkpoint, args.out, args.data, tokenized=args.tokenized, scores=args.scores,
+                  licence=args.licence)  # fmt: skip
+    how = "with trust_remote_code=True or " * made.shipped + "after `import seqstruct.hf`"
+    kind = made.config.architectures[0]
+    print(f"{args.out}: {kind}, logits within {made.difference:.1e} of fairseq's; it loads {how}")

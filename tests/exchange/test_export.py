@@ -1,0 +1,167 @@
+"""`seqstruct export` and `seqstruct import`: trained models leave for transformers and come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
+
+import seqstruct
+from seqstruct.cli import main
+from seqstruct.data.files import sha256
+
+pytestmark = pytest.mark.training  # all use a trained model
+
+
+@pytest.fixture(scope="module")
+def exported(translation, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    (folder / "score.txt").write_text("BLEU|nrefs:1|tok:13a = 12.3\n")
+    assert main(["export", str(translation.checkpoint), "--out", str(folder / "model"), "--scores",
+                 str(folder / "score.txt"), "--licence", "made up, none needed"]) == 0  # fmt: skip
+    return folder / "model"
+
+
+def generated(folder: Path, texts: list[str], **options) -> list[str]:
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+    found = model.generate(**tokenizer(texts, return_tensors="pt", padding=True), **options)
+    return tokenizer.batch_decode(found, skip_special_tokens=True)
+
+
+def test_translations_by_beam_search_are_those_of_fairseq(translation, exported):
+    expected = seqstruct.load(translation.checkpoint).translate(translation.sources, 5, max_len_b=24)
+    assert generated(exported, translation.sources, max_length=26) == expected and len(set(expected)) > 3
+
+
+def test_the_tokenizer_is_that_of_the_run(translation, exported):
+    tokenizer, loaded = AutoTokenizer.from_pretrained(exported), seqstruct.load(translation.checkpoint)
+    loaded.task.load_dataset("test")
+    dataset = loaded.task.datasets["test"]
+    for number, (source, reference) in enumerate(zip(translation.sources, translation.references, strict=True)):
+        ids = tokenizer(source, text_target=reference)
+        assert ids["input_ids"] == dataset[number]["source"].tolist()
+        assert ids["labels"] == dataset[number]["target"].tolist()
+        assert tokenizer.decode(ids["labels"], skip_special_tokens=True) == reference
+    assert tokenizer("<s> </s>")["input_ids"].count(tokenizer.eos_token_id) == 1  # text like any other
+    again = exported.parent / "tokenizer"
+    tokenizer.save_pretrained(again)
+    assert AutoTokenizer.from_pretrained(exported)(reference) == tokenizer(reference)
+    assert {path.name for path in again.iterdir()} >= {"vocab.source.txt", "subwords.target", "tokenizer_config.json"}
+
+
+def test_the_card_is_written_from_the_run(translation, exported):
+    text = (exported / "README.md").read_text("utf-8")
+    described = json.loads((translation.data / "corpus.json").read_text("utf-8"))
+    for said in ("BLEU|nrefs:1|tok:13a = 12.3", "made up, none needed", "`softmax + rfa(features=8)`", "60 updates",
+                 "trust_remote_code=True", *described["sha256"].values()):  # fmt: skip
+        assert said in text
+    assert str(translation.data) not in text
+    assert (exported / "LICENSE").read_text("utf-8").startswith("MIT License")
+
+
+CODE = """
+import sys
+sys.modules["seqstruct"] = sys.modules["fairseq"] = None  # neither is to be found
+from transformers import AutoModel, AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=True)
+model = AutoModel.from_pretrained(sys.argv[1], trust_remote_code=True).eval()
+found = model.generate(**tokenizer(sys.argv[2:], return_tensors="pt", padding=True), max_length=26)
+print(*tokenizer.batch_decode(found, skip_special_tokens=True), sep="\\n")
+model.save_pretrained(sys.argv[1] + "-again")
+AutoModel.from_pretrained(sys.argv[1] + "-again", trust_remote_code=True)
+"""
+
+
+def test_the_folder_needs_neither_seqstruct_nor_fairseq(translation, exported, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, exported, *translation.sources[:3]], capture_output=True, text=True, cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == generated(exported, translation.sources[:3], max_length=26), done.stderr
+
+
+def test_a_model_comes_back(translation, exported, tmp_path, capsys):
+    out = tmp_path / "back.pt"
+    words = ["import", str(exported), "--data", str(translation.data), "--out", str(out)]
+    assert main(words) == 0
+    assert capsys.readouterr().out == f"{out}: structured_transformer, over {translation.data}\n"
+    first, back = (seqstruct.load(path, translation.data) for path in (translation.checkpoint, out))
+    own, found = first.model.state_dict(), back.model.state_dict()
+    assert own.keys() == found.keys() and all(torch.equal(own[name], found[name]) for name in own)
+    assert back.translate(translation.sources, max_len_b=24) == first.translate(translation.sources, max_len_b=24)
+    assert main(words) == 1
+    assert "back.pt" in capsys.readouterr().err
+
+
+def test_what_cannot_come_back_is_refused(translation, language_model, exported, tmp_path, capsys):
+    def error(folder: Path, data: Path) -> str:
+        assert main(["import", str(folder), "--data", str(data), "--out", str(tmp_path / "x.pt")]) == 1
+        assert not (tmp_path / "x.pt").exists()
+        return capsys.readouterr().err
+
+    other = tmp_path / "other"
+    other.mkdir()
+    assert "config.json: no such file" in error(other, translation.data)
+    for path in exported.iterdir():
+        (other / path.name).write_bytes(path.read_bytes())
+    symbols = (other / "vocab.source.txt").read_text("utf-8")
+    (other / "vocab.source.txt").write_text(symbols.replace("the\n", "eht\n") + "more\n", encoding="utf-8")
+    assert "are not those of the data's source dictionary" in error(other, translation.data)
+    (other / "config.json").write_text('{"model_type": "gpt2"}')
+    assert "expected a model of type seqstruct, got gpt2" in error(other, translation.data)
+
+
+def test_a_language_model_goes_on_as_by_fairseq(language_model, tmp_path):
+    folder, prefixes = tmp_path / "model", ["the cat", "12 lions", "slowly and"]
+    assert main(["export", str(language_model.checkpoint), "--out", str(folder)]) == 0
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder).eval()
+    loaded = seqstruct.load(language_model.checkpoint)
+    expected = loaded.generate(prefixes, max_len_b=20)
+    for prefix, text in zip(prefixes, expected, strict=True):
+        found = model.generate(**tokenizer(prefix, return_tensors="pt"), max_length=21)
+        assert tokenizer.batch_decode(found, skip_special_tokens=True) == [text]
+    ids = tokenizer(language_model.lines[0])["input_ids"]
+    inputs = torch.tensor([[*ids, tokenizer.eos_token_id]])
+    scores = model(inputs[:, :-1]).logits.log_softmax(-1).gather(2, inputs[:, 1:, None]).sum()
+    assert float(scores.detach()) == pytest.approx(loaded.score(language_model.lines[0]), abs=1e-3)
+    out = tmp_path / "back.pt"
+    assert main(["import", str(folder), "--data", str(language_model.data), "--out", str(out)]) == 0
+    assert seqstruct.load(out, language_model.data).generate(prefixes, max_len_b=20) == expected
+
+
+def test_a_classifier_labels_as_by_fairseq(classifier, tmp_path):
+    folder, texts = tmp_path / "model", [text for _, text in classifier.rows]
+    assert main(["export", str(classifier.checkpoint), "--out", str(folder)]) == 0
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    logits = model(**tokenizer(texts, return_tensors="pt", padding=True)).logits
+    expected = seqstruct.load(classifier.checkpoint).classify(texts)
+    assert [model.config.id2label[index] for index in logits.argmax(1).tolist()] == expected and len(set(expected)) == 2
+    out = tmp_path / "back.pt"
+    assert main(["import", str(folder), "--data", str(classifier.data), "--out", str(out)]) == 0
+    assert seqstruct.load(out, classifier.data).classify(texts) == expected
+
+
+def test_nothing_is_left_of_what_cannot_be_exported(translation, tmp_path, capsys):
+    taken = SimpleNamespace(folder=tmp_path / "taken")
+    taken.folder.mkdir()
+    (taken.folder / "file").write_text("x")
+    before = sha256(taken.folder / "file")
+    assert main(["export", str(translation.checkpoint), "--out", str(taken.folder)]) == 1
+    assert sha256(taken.folder / "file") == before and "taken" in capsys.readouterr().err
+    assert main(["export", str(tmp_path / "none.pt"), "--out", str(tmp_path / "new")]) == 1
+    assert not (tmp_path / "new").exists()
