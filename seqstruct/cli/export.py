@@ -1,19 +1,16 @@
-"""`seqstruct export CHECKPOINT --out DIR`: a folder that transformers loads."""
+"""`seqstruct export CHECKPOINT --out DIR`: write a folder that transformers loads: model, tokenizer, card and code.
+
+The model becomes one of transformers with its configuration, safetensors, the run's own tokenizer, generation as
+fairseq-generate does it, a card written from the run, and the code that it needs: the folder loads with
+trust_remote_code=True where seqstruct is not installed, and after `import seqstruct.hf` without.  Needs the extra hf.
+"""
 
 from __future__ import annotations
 
 import argparse
 
 
-def add_parser(commands: argparse._SubParsersAction) -> None:
-    parser = commands.add_parser(
-        "export",
-        help="write a folder that transformers loads: model, tokenizer, card, code",
-        description="Write a new folder with the model of a checkpoint as one of transformers: configuration, "
-        "safetensors, the run's own tokenizer, generation as fairseq-generate does it, a card written from the run, "
-        "and the code that it needs, so that it loads with trust_remote_code=True where seqstruct is not installed; "
-        "with `import seqstruct.hf` it loads without. Needs the extra hf.",
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a .pt file of fairseq-train")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
     parser.add_argument("--data", metavar="DATA", help="the prepared folder, or the bin/ in it (default: beside the "
@@ -23,11 +20,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--scores", action="append", default=[], metavar="FILE",
                         help="what `seqstruct score` or another command wrote, for the card; may be repeated")
     parser.add_argument("--licence", default="", help="of the data, for the card, if the prepared folder has none")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Export, and say what loads it."""
     from seqstruct.exchange.export import export
 
     made = export(args.checkpoint, args.out, args.data, tokenized=args.tokenized, scores=args.scores,

@@ -30,7 +30,7 @@ print(model.config.id2label[int(label)])""",
 
 
 @dataclass(frozen=True)
-class Run:
+class ExportedRun:
     """What a card tells of a run.  configuration: the checkpoint's, by section.  folder: the prepared data, None where
     it is not known.  pipelines: of source and target.  scores: texts that commands printed, by file.  licence: of the
     data.  updates: how many were made.  difference: of logits, between fairseq's model and this one.
@@ -49,7 +49,7 @@ class Run:
     shipped: bool
 
 
-def card(run: Run) -> str:
+def card(run: ExportedRun) -> str:
     """The text of README.md."""
     config, described = run.config, _description(run.folder)
     licence = run.licence or str(described.get("licence") or "not stated")
@@ -63,7 +63,7 @@ def card(run: Run) -> str:
     return "\n".join(parts)
 
 
-def _use(run: Run) -> str:
+def _use(run: ExportedRun) -> str:
     trust, first = (", trust_remote_code=True", "") if run.shipped else ("", "import seqstruct.hf\n")
     auto = AUTO[run.config.arch]
     where = "seqstruct need not be installed." if run.shipped else (
@@ -101,7 +101,7 @@ def _data(described: Mapping[str, Any], pipelines: Sequence[TextPipeline], licen
             f"\n{checksums}\n")  # fmt: skip
 
 
-def _training(run: Run) -> str:
+def _training(run: ExportedRun) -> str:
     found = {name: run.configuration.get(name) for name in SECTIONS}
     sections = {
         name: {key: value for key, value in section.items() if key not in PRIVATE and value not in (None, False, "")}
@@ -123,7 +123,7 @@ def _scores(scores: Mapping[str, str]) -> str:
     return "## Scores\n\n" + "\n".join(f"`{name}`\n\n```\n{text.strip()}\n```\n" for name, text in scores.items())
 
 
-def _limits(run: Run) -> str:
+def _limits(run: ExportedRun) -> str:
     config = run.config
     longest = [f"{config.max_target_positions} tokens"]
     if config.arch != "structured_transformer_lm":

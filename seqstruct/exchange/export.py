@@ -17,7 +17,7 @@ from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.exchange.architecture import config_of, converted, difference
-from seqstruct.exchange.card import AUTO, Run, card
+from seqstruct.exchange.card import AUTO, ExportedRun, card
 from seqstruct.exchange.shipped import flat, shipped
 from seqstruct.hf import SeqstructConfig, SeqstructTokenizer
 from seqstruct.loading.base import TextModel
@@ -36,7 +36,7 @@ def export(
     tokenized: bool = False,
     scores: Sequence[str | os.PathLike] = (),
     licence: str = "",
-) -> Run:
+) -> ExportedRun:
     """Write a new folder `out`; what its card tells comes back.
 
     data, tokenized: as of `seqstruct.load`.  scores: files that `seqstruct score` and others wrote or printed, for the
@@ -56,7 +56,7 @@ def export(
     code = _code(config, type(model))
     described = loaded.source.description
     history = state.get("optimizer_history") or [{}]
-    run = Run(
+    run = ExportedRun(
         Path(out).name, config, configuration, None if described is None else described.parent,
         (loaded.source, loaded.target), {Path(p).name: Path(p).read_text(encoding="utf-8") for p in scores}, licence,
         history[-1].get("num_updates"), apart, bool(code),
