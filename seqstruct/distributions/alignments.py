@@ -94,26 +94,38 @@ class Alignment(StructuredDistribution):
         if self.kind == "ctc":
             return semiring.value(self._by_frames(scores, potentials[0], semiring))
         if self.kind == "edit":
-            steps = list(scores.unbind(-1))
-            return semiring.value(self._by_antidiagonals(*steps, self.lengths, self.widths, potentials[0], semiring))
+            every = self._antidiagonals(*scores.unbind(-1), potentials[0], semiring)
+            return semiring.value(every[..., self._rows(), self.lengths + self.widths, self.lengths])
         B, T, S = potentials[0].shape
         down = torch.cat([semiring.zero((B, 1, S), potentials[0]), scores], -2)  # * B T+1 S
         across = semiring.one((B, T + 1, S), potentials[0])
-        found = self._by_antidiagonals(down, None, across, self.lengths, self.widths - 1, potentials[0], semiring)
+        every = self._antidiagonals(down, None, across, potentials[0], semiring)
+        at = torch.where(self.widths == 0, every.size(-2), self.lengths + self.widths) - 1
+        found = every[..., self._rows(), at, self.lengths]
         empty = (self.lengths == 0) & (self.widths == 0)
         return semiring.value(torch.where(empty, semiring.one((B,), potentials[0]), found))
 
-    def _by_antidiagonals(
-        self,
-        down: Tensor,
-        both: Tensor | None,
-        across: Tensor,
-        rows: Tensor,
-        columns: Tensor,
-        like: Tensor,
-        semiring: LogSemiring,
+    def prefixes(self) -> Tensor:
+        """Of edits: logarithms of the sums over all paths from (0, 0) to each point, * T+1 S+1, in nats.
+
+        Differentiable.  Raises ValueError of another kind.
+        """
+        if self.kind != "edit":
+            raise ValueError(f"only alignments by edits have prefixes, not those of kind {self.kind}")
+        (scores,) = self._masked()
+        semiring = self._sums((scores,))
+        every = self._antidiagonals(*semiring.lift(scores).unbind(-1), scores, semiring)
+        row, column = (torch.arange(n, device=scores.device) for n in scores.shape[1:3])
+        points = every[..., row[:, None] + column, row[:, None]]  # * B T+1 S+1
+        return self._checked(semiring.value(points)).reshape((*self.batch_shape, *points.shape[2:])).to(self.dtype)
+
+    def _antidiagonals(
+        self, down: Tensor, both: Tensor | None, across: Tensor, like: Tensor, semiring: LogSemiring
     ) -> Tensor:
-        """All paths of a grid from (0, 0) to (rows, columns), by the steps that lead into its points, * B N M each."""
+        """All paths of a grid from (0, 0) to its points, at [row + column, row] of * B N+M N, the last of them zero.
+
+        down, both and across: the steps that lead into each point, * B N M.
+        """
         B, N, M = down.shape[-3:]
         zero = semiring.zero((B, 1), like)
         last = torch.cat([semiring.one((B, 1), like), semiring.zero((B, N - 1), like)], -1)  # * B N
@@ -127,9 +139,7 @@ class Alignment(StructuredDistribution):
                 terms.append(semiring.times(torch.cat([zero, before_last[..., :-1]], -1), from_both))
             last, before_last = semiring.sum(torch.stack(terms, -1), -1), last
             found.append(last)
-        every = torch.stack([*found, torch.cat([zero] * N, -1)], -2)  # * B N+M N
-        at = torch.where(columns < 0, len(found), rows + columns)
-        return every[..., torch.arange(B, device=rows.device), at, rows]
+        return torch.stack([*found, torch.cat([zero] * N, -1)], -2)
 
     def _by_frames(self, scores: Tensor, like: Tensor, semiring: LogSemiring) -> Tensor:
         """The recurrence of Graves et al. (2006), eq. 5 to 7, whose last two columns are those of each row's width."""
@@ -144,8 +154,7 @@ class Alignment(StructuredDistribution):
             last = torch.cat([zero, semiring.times(semiring.sum(torch.stack(terms, -1), -1), now)], -1)
             found.append(last)
         every = torch.stack(found, -2)  # * B T+1 U+1
-        rows = torch.arange(B, device=like.device)
-        ends = [every[..., rows, self.lengths, (self.widths - back).clamp(min=0)] for back in (0, 1)]
+        ends = [every[..., self._rows(), self.lengths, (self.widths - back).clamp(min=0)] for back in (0, 1)]
         total = semiring.sum(torch.stack(ends, -1), -1)
         empty = (self.lengths == 0) & (self.widths <= 1)
         return torch.where(empty, one[..., 0], total)

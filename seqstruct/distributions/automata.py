@@ -84,8 +84,7 @@ class WFSA(StructuredDistribution):
         for step, epsilon in zip(arcs.unbind(-3), epsilons.unbind(-3)[1:], strict=True):
             taken = semiring.sum(semiring.times(found[-1].unsqueeze(-1), step), -2)
             found.append(self._epsilons(taken, epsilon, semiring))
-        rows = torch.arange(len(self.lengths), device=self.lengths.device)
-        last = torch.stack(found, -2)[..., rows, self.lengths, :]  # * B Q
+        last = torch.stack(found, -2)[..., self._rows(), self.lengths, :]  # * B Q
         return semiring.value(semiring.sum(semiring.times(last, end), -1))
 
     def _epsilons(self, states: Tensor, epsilon: Tensor, semiring: LogSemiring) -> Tensor:

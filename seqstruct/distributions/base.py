@@ -169,13 +169,21 @@ class StructuredDistribution:
         found.batch_shape = shape
         return found
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of potentials, events and all that is returned."""
+        return self.potentials[0].dtype
+
     # Below, rows: the batch as one axis.
+
+    def _rows(self) -> Tensor:
+        return torch.arange(len(self.lengths), device=self.lengths.device)
 
     def _flat(self, x: Tensor) -> Tensor:
         return x.reshape(self.batch_shape.numel(), *x.shape[len(self.batch_shape) :])
 
     def _batch(self, x: Tensor, sample: Sequence[int] = ()) -> Tensor:
-        x = x.to(self.potentials[0].dtype) if x.is_floating_point() else x
+        x = x.to(self.dtype) if x.is_floating_point() else x
         return x.reshape((*sample, *self.batch_shape))
 
     def _event(self, parts: Sequence[Tensor], sample: Sequence[int] = ()) -> Any:

@@ -128,4 +128,4 @@ class SemiMarkov(StructuredDistribution):
             terms = semiring.times(last.unsqueeze(-1), step).flatten(-3, -2)
             before_each.append(semiring.sum(terms, -2))
         every = torch.stack(before_each[K - 1 :], -2)  # * B N+1 C
-        return semiring.value(semiring.sum(every[..., torch.arange(B, device=every.device), self.lengths, :], -1))
+        return semiring.value(semiring.sum(every[..., self._rows(), self.lengths, :], -1))

@@ -1,0 +1,70 @@
+"""Monotone alignment as attention: a query's key is the last of an alignment of all queries so far (Kim et al. 2017).
+
+As structured attention (section 3) with the alignments a_0 <= a_1 <= ... <= a_t of queries with keys as structures,
+scanned as Raffel et al. (2017, section 2.2) do: from the key of the query before on, each key is stopped at, or passed,
+
+    p(a_0 .. a_t | query t) ~ prod_{t' < t} [ pass .. pass stop_{a_t'} ]  pass .. pass exp(score(query t, key a_t))
+    stop_s = sigmoid(w . key_s + b),  pass_s = 1 - stop_s
+
+scanned as Raffel et al. (2017, section 2.2) do: from the key of the query before on, each key is stopped at or passed,
+of the memory, the query and its position, and the step form is the parallel form; the softmax of `luong` has
+alignments of the keys as its prior.  The sums over alignments are prefixes of `seqstruct.distributions.Alignment`.
+O(T S C) time, O(S C) state, and O((t + S) S) more for the alignments of the queries up to t, which every step of
+decoding takes anew.
+Deviations: Raffel et al.'s probabilities to stop depend on the query, and on no prior; where the values' size is not
+the queries', a linear map brings the context to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, AlignmentMemory, make_score
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.distributions import Alignment
+from seqstruct.ops.softmax import masked_softmax
+
+
+@register_attention("alignment_crf", sites={Site.CROSS})
+class AlignmentCRFAttention(AlignmentAttention):
+    """Softmax over keys whose prior is where monotone alignments have come by now."""
+
+    @dataclass(frozen=True)
+    class Config:
+        score: str = option("general", among=SCORES)  # of a query and a key
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if the score dot does not fit."""
+        super().__init__(config, shape)
+        self.score = make_score(config.score, shape)
+        self.stop = nn.Linear(shape.key_dim, 1)
+
+    def key_size(self) -> int:
+        """That of the score, and the logit of stopping."""
+        return self.score.key_size + 1
+
+    def prepare(self, key: Tensor) -> Tensor:
+        return torch.cat([self.score.prepare(key), self.stop(key)], -1)
+
+    def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
+        return self.score(query, state.key[..., :-1])
+
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
+        scores = self.scores(state, query)
+        prior = self.prior(state, int(position.max()) + 1 if position.numel() else 1)
+        rows = position.unsqueeze(2).expand(-1, -1, prior.size(2))
+        return masked_softmax(scores + prior.gather(1, rows), state.padding[:, None]).to(scores.dtype)
+
+    def prior(self, state: AlignmentMemory, queries: int) -> Tensor:
+        """B queries S, log-weights of the alignments of the queries before each that have come to a key; float64."""
+        logit, padded = state.key[..., -1].double(), state.padding
+        stop = logsigmoid(logit).masked_fill(padded, -torch.inf)
+        onward = logsigmoid(-logit).masked_fill(padded, 0.0).roll(1, 1)  # past the key before
+        steps = torch.stack([stop, torch.full_like(stop, -torch.inf), onward], -1)  # B S 3
+        return Alignment(steps.unsqueeze(1).expand(-1, queries, -1, -1), kind="edit").prefixes()

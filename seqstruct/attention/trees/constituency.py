@@ -1,0 +1,77 @@
+"""Attention along constituents: a token attends to the spans that it is in, under a distribution over binary trees.
+
+As structured attention (Kim et al. 2017, section 3) with the binary trees of spans as structures, scored span by span
+(Stern et al. 2017):
+
+    p(tree) ~ exp( sum_{(a, b) in tree} theta_ab ),    w_ij ~ sum_{a <= i, j <= b} p((a, b) in tree) / (b - a + 1)
+
+so that each span divides its attention evenly among its tokens; single tokens are spans, and weights of a token sum to
+1.  theta is scored as the arcs of `dependency` are, of the first and the last token of a span, and the values are
+summed as they are; the query plays no part.  The probabilities are those of `seqstruct.distributions.ConstituencyTree`.
+O(B S^3) time, O(B S^2 score_size) memory.
+Deviation: the source has no such trees; its section 3 says how any structure makes a layer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.option import option
+from seqstruct.attention.registry import register_attention
+from seqstruct.attention.trees.arc_scorer import ArcScorer
+from seqstruct.attention.trees.base import ArcAttention
+from seqstruct.distributions import ConstituencyTree
+from seqstruct.ops.rows import Rows
+
+
+@register_attention("constituency", sites={Site.ENCODER_SELF})
+class ConstituencyAttention(ArcAttention):
+    """The expected mean of the constituents around each token.
+
+    A reading has in `extra`: marginals B S S, the probability that the span from token i to token j is in the tree,
+    and, where weights are asked for in evaluation, spans B S S, those of the most probable tree, 0 or 1.
+    """
+
+    @dataclass(frozen=True)
+    class Config:
+        hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
+        score_size: int = option(50, least=1)  # units of the layer of pairs
+        bounded: bool = True  # an outer tanh, which keeps scores between -1 and 1
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if value_dim is not embed_dim."""
+        super().__init__(config, shape)
+        self.scorer = ArcScorer(shape.key_dim, config.hidden_size, config.score_size, config.bounded, root=False)
+
+    def attend(
+        self, key: Tensor, value: Tensor, rows: Rows, given: Any, need_heads: bool
+    ) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+        """As `ArcAttention`.  Raises ValueError on a score that is NaN."""
+        lengths = rows.lengths(len(key), key.size(1), key.device)
+        trees = ConstituencyTree(self.scorer(key, rows).unsqueeze(3), lengths=lengths)
+        spans = trees.marginals().squeeze(3)  # B S S
+        weights = around(spans)
+        extra = {"marginals": rows.back(spans, 1, 2)}
+        if need_heads:
+            extra["spans"] = rows.back(trees.argmax().squeeze(3), 1, 2)
+        weights = weights.to(value.dtype)
+        return weights, self.sum_values(weights, value), extra
+
+
+def around(spans: Tensor) -> Tensor:
+    """w of the module's equation, B S S, from probabilities of spans; 0 where a token is in none."""
+    position = torch.arange(spans.size(1), device=spans.device)
+    width = (position - position[:, None] + 1).clamp(min=1)
+
+    def containing(x: Tensor) -> Tensor:  # [i, j], i <= j: the sum over spans from i or before to j or after
+        return x.cumsum(1).flip(2).cumsum(2).flip(2)
+
+    shared = containing(spans / width).triu()
+    shared = shared + shared.triu(1).transpose(1, 2)
+    counts = containing(spans).diagonal(0, 1, 2).unsqueeze(2)
+    return shared / counts.masked_fill(counts == 0, 1.0)
