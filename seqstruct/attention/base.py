@@ -109,6 +109,7 @@ class Attention(nn.Module):
     With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use.
     With `queried = False` queries play no part: all that is read comes from keys and values.
     With `carries = True` it takes what the reading of the layer below carries.
+    With `stacked = True` it reads a stack.
     With `rotates = True` its scores are products of queries and keys, which rotary positions turn at self-attention.
     """
 
@@ -119,6 +120,7 @@ class Attention(nn.Module):
     drops_weights: ClassVar[bool] = False
     queried: ClassVar[bool] = True
     carries: ClassVar[bool] = False
+    stacked: ClassVar[bool] = False
     rotates: ClassVar[bool] = False
 
     class Config(Options):

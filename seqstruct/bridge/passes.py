@@ -33,12 +33,14 @@ class Pass:
     carries: by site, what the layer below handed on; None outside of a stack of layers.
     memories: by layer, the State that self-attention in a decoder goes on from, and the new one in its place; None for
     a pass from empty memories that keeps none.
+    outputs: by layer, what self-attention in a decoder gave, B T C; None if nobody asks for it.
     sources_in_place: whether every row of a new order stays with its source sentence.
     """
 
     readings: list[CollectedReading] | None = None
     carries: dict[Site, Any] | None = None
     memories: list[Any] | None = None
+    outputs: dict[int, Tensor] | None = None
     sources_in_place: bool = False
 
     @property
@@ -52,6 +54,8 @@ class Pass:
             self.readings.append(CollectedReading(site, layer, reading))
         if self.carries is not None:
             self.carries[site] = reading.carry
+        if self.outputs is not None and site is Site.DECODER_SELF:
+            self.outputs[layer] = reading.output
 
     def carried(self, site: Site) -> Any:
         """What the layer below handed on, or None."""

@@ -5,6 +5,7 @@ from argparse import Namespace
 from dataclasses import dataclass
 from typing import Any, Mapping, Optional
 
+import torch
 from fairseq.distributed import fsdp_wrap
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase, TransformerEncoderBase
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
@@ -37,6 +38,7 @@ class StructuredTransformerConfig(TransformerConfig):
     swiglu: bool = False
     no_biases: bool = False
     logit_soft_cap: Optional[float] = None
+    stack_to_output: bool = False
 
 
 UNSUPPORTED = ("cross_self_attention", "base_layers", "decoder_xformers_att_config", "encoder_xformers_att_config")
@@ -63,6 +65,8 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
         parse_choices(flat.decoder_self_attention, decoder_layers, Site.DECODER_SELF),
         parse_choices(getattr(flat, "cross_attention", "softmax"), decoder_layers, Site.CROSS),
     )
+    if getattr(flat, "stack_to_output", False):
+        _check_stack_to_output(flat, plan)
     _warn_of_dropout(plan, getattr(flat, "attention_dropout", 0.0))
     config = StructuredTransformerConfig.from_namespace(flat)
     config.decoder.input_dim = flat.decoder_input_dim or flat.decoder_embed_dim
@@ -95,6 +99,19 @@ def _check_reversible(flat: Any) -> None:
     for option in NOT_REVERSIBLE:
         if getattr(flat, option, None):
             raise ValueError(f"--{option.replace('_', '-')} does not go with --reversible")
+
+
+def _check_stack_to_output(flat: Any, plan: AttentionPlan) -> None:
+    if not stack_layers(plan):
+        raise ValueError("--stack-to-output: no layer of decoder self-attention has a stack")
+    for option in ("decoder_layerdrop", "checkpoint_activations", "reversible"):
+        if getattr(flat, option, None):
+            raise ValueError(f"--{option.replace('_', '-')} does not go with --stack-to-output")
+
+
+def stack_layers(plan: AttentionPlan) -> list[int]:
+    """The layers of decoder self-attention that read a stack."""
+    return [i for i, choice in enumerate(plan.at(Site.DECODER_SELF)) if get_attention(choice.name).stacked]
 
 
 def _warn_of_dropout(plan: AttentionPlan, dropout: float) -> None:
@@ -152,6 +169,10 @@ class StructuredDecoder(TransformerDecoderBase):
         del self.planned
         if cfg.rms_norm:
             norm_by_root(self)
+        if cfg.stack_to_output:
+            self.stack_layers = stack_layers(cfg.attention_plan)
+            sizes = len(self.stack_layers) * cfg.decoder.embed_dim, self.output_embed_dim
+            self.stack_projection = nn.Linear(*sizes, bias=False)
         if cfg.reversible:
             for layer in self.layers:
                 mechanism = layer.self_attn.mechanism
@@ -220,6 +241,11 @@ class StructuredDecoder(TransformerDecoderBase):
         return output
 
     def extract_features(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
-        """As fairseq's."""
-        with passing(carries={}):
-            return super().extract_features(*args, **kwargs)
+        """As fairseq's; with `stack_to_output` a projection of what the stacks gave is added to the features."""
+        if not self.cfg.stack_to_output:
+            with passing(carries={}):
+                return super().extract_features(*args, **kwargs)
+        with passing(carries={}, outputs={}) as now:
+            features, extra = super().extract_features(*args, **kwargs)
+        read = torch.cat([now.outputs[layer] for layer in self.stack_layers], -1)
+        return features + self.stack_projection(read), extra

@@ -21,6 +21,7 @@ PLANS = [
     {},
     {"encoder_self_attention": STACK, "decoder_self_attention": STACK},
     {"decoder_self_attention": "softmax + nondeterministic_stack(states=2, symbols=2, size=3)"},
+    {"decoder_self_attention": "state_stack(height=3) + stratification_stack(size=3)", "stack_to_output": True},
     {"encoder_self_attention": "sigmoid", "cross_attention": "sigmoid(bias=-1) + softmax"},
 ]
 
@@ -138,6 +139,8 @@ def greedy(model: torch.nn.Module, inputs: dict, dictionary: Dictionary, steps: 
         for _ in range(steps):
             scores = model(**source_row, prev_output_tokens=torch.tensor([tokens]))[0][0, -1].log_softmax(-1)
             scores[dictionary.pad()] = -torch.inf
+            if len(tokens) == 1:  # min_len is 1 there
+                scores[dictionary.eos()] = -torch.inf
             tokens.append(int(scores.argmax()))
             if tokens[-1] == dictionary.eos():
                 break
@@ -286,3 +289,35 @@ def test_mechanisms_that_drop_no_weights_are_named_once(
     assert [record.getMessage() for record in caplog.records if record.name.startswith("seqstruct")] == [
         "attention_dropout is 0.25, and these mechanisms of the plan do not use it: linear"
     ]
+
+
+def test_stacks_are_read_by_the_output_layer_too(dictionary: Dictionary, generator: torch.Generator) -> None:
+    plan = "superposition_stack(size=3) + softmax"
+    plain = randomize(small_language_model(dictionary, decoder_self_attention=plan), generator)
+    model = small_language_model(dictionary, decoder_self_attention=plan, stack_to_output=True).eval()
+    lacking = model.load_state_dict(plain.state_dict(), strict=False)
+    assert lacking.missing_keys == ["decoder.stack_projection.weight"] and not lacking.unexpected_keys
+    tokens = torch.randint(4, len(dictionary), (3, 9), generator=generator)
+    with collect_readings() as readings:
+        features = model.extract_features(tokens)[0]
+    (given,) = [reading.output for _, layer, reading in readings if layer == 0]
+    expected = plain.extract_features(tokens)[0] + given @ model.decoder.stack_projection.weight.T
+    torch.testing.assert_close(features, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"decoder_self_attention": "softmax"}, "--stack-to-output: no layer of decoder self-attention has a stack"),
+        ({"checkpoint_activations": True}, "--checkpoint-activations does not go with --stack-to-output"),
+        ({"reversible": True}, "--reversible does not go with --stack-to-output"),
+        ({"decoder_layerdrop": 0.1}, "--decoder-layerdrop does not go with --stack-to-output"),
+    ],
+)
+def test_where_stacks_cannot_be_read_by_the_output_layer(
+    options: dict, sentence: str, dictionary: Dictionary
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        small_language_model(
+            dictionary, **{"decoder_self_attention": "superposition_stack", "stack_to_output": True, **options}
+        )

@@ -40,6 +40,7 @@ class NondeterministicStackAttention(Attention):
     """A pushdown automaton whose runs are summed."""
 
     unidirectional = True
+    stacked = True
     queried = False
 
     class Config(Options):

@@ -30,6 +30,7 @@ class StateStackAttention(Attention):
     """Stacks of limited height whose cells are all read."""
 
     unidirectional = True
+    stacked = True
 
     class Config(Options):
         height: int = option(24, least=1)  # h, cells of a stack

@@ -28,6 +28,7 @@ class StratificationStackAttention(Attention):
     """A stack of vectors with strengths."""
 
     unidirectional = True
+    stacked = True
     queried = False
 
     class Config(Options):

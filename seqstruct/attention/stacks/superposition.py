@@ -27,6 +27,7 @@ class SuperpositionStackAttention(Attention):
     """A stack of vectors whose actions are mixed."""
 
     unidirectional = True
+    stacked = True
     queried = False
 
     class Config(Options):

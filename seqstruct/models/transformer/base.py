@@ -71,6 +71,9 @@ class DecoderOptions(FairseqDataclass):
     logit_soft_cap: Optional[float] = flag(
         None, "logits x become c tanh(x / c) for this c, above 0 (default: as they are)"
     )
+    stack_to_output: bool = flag(
+        False, "readings of stacks at decoder self-attention go to the output layer too, by a projection of their own"
+    )
     interleaved_positions: bool = flag(
         False, "sinusoidal positions as in the Transformer's paper: interleaved, counted from 0"
     )
