@@ -80,11 +80,11 @@ setup(
         "tensorboardX>=2.6",
     ],
     extras_require={
-        "hf": ["transformers>=5.23", "huggingface_hub>=2.4", "safetensors>=0.8"],
+        "hf": ["transformers>=5.23", "huggingface-hub>=2.4", "safetensors>=0.8"],
         "test": [
             "pytest>=9.2", "pytest-xdist>=3.8", "ruff>=0.17", "selenium>=4.51",
             "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
-            "transformers>=5.23", "huggingface_hub>=2.4", "safetensors>=0.8",
+            "transformers>=5.23", "huggingface-hub>=2.4", "safetensors>=0.8",
         ],
         "docs": [
             "mkdocs-material>=9.7", "mkdocstrings-python>=2.0",
