@@ -23,6 +23,7 @@ BENCHMARKS = {
     "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
                         [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device"),
                         ("step", "unconditional", "conditional")),
+    "distributions": Benchmark("distributions over structures, beside torch-struct's", None, least=2),
     "encode": Benchmark("an encoder's layer with bounded memory, beside softmax", [512], ("device",)),
     "inference": Benchmark("marginals of chains and dependency trees, beside torch-struct and supar, and by length",
                            None, ("sections",), ("peers", "lengths")),

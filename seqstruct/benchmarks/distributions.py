@@ -1,0 +1,78 @@
+"""Distributions over structures beside torch-struct's: log-partition and marginals, forward and backward.
+
+Batches of 16 with the states and lengths of Rush (2020, Figure 3), or the given lengths; segments of up to 4 positions
+and 5 labels, alignments by edits.  Potentials are normal with variance 1, in float32, without padding; each is given
+its own layout of them, outside of what is timed.  Of the log-partition the gradient is that of training by likelihood,
+of the marginals that of a random weighting, which is a second derivative.  torch-struct's alignments need the package
+genbmm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor
+
+from seqstruct.benchmarks.inference import contestant
+from seqstruct.benchmarks.timing import Contestant, draw, machine, measure, peer, table
+from seqstruct.distributions import Alignment, ConstituencyTree, LinearChain, SemiMarkov
+
+BATCH = 16
+OURS, THEIRS = "seqstruct", "torch-struct"
+Side = tuple[Callable[..., Any], Callable[[Any], Tensor], list[Tensor]]  # distribution, its marginals' tensor, leaves
+
+
+def run(lengths: Sequence[int] | None, repeats: int) -> str:
+    """The table, at given lengths or at those of the module."""
+    rows, other = [], peer("torch_struct")
+    for case, sides in cases(other, lengths).items():
+        for what in ("log-partition", "marginals"):
+            timings = measure({name: timed(what, *side) for name, side in sides.items()}, repeats)
+            for name, timing in timings.items():
+                ratio = "" if name == OURS else f"{timing.both / timings[OURS].both:.1f}"
+                rows.append([case, what, name, f"{timing.forward:.2f}", f"{timing.both:.2f}", ratio])
+    note = "" if other else "not installed: torch_struct\n"
+    title = f"Distributions, batches of {BATCH}, float32; medians of {repeats}\n{machine()}\n"
+    return title + note + table(["case", "", "", "forward ms", "forward+backward ms", "times ours"], rows)
+
+
+def timed(what: str, make: Callable[..., Any], part: Callable[[Any], Tensor], leaves: list[Tensor]) -> Contestant:
+    """Construction of a distribution and one of its answers."""
+
+    def forward() -> Tensor:
+        found = make(*leaves)
+        if what == "marginals":
+            return part(found)
+        return found.log_partition() if hasattr(found, "log_partition") else found.partition
+
+    return contestant(forward, leaves)
+
+
+def cases(other: Any, lengths: Sequence[int] | None) -> dict[str, dict[str, Side]]:
+    """Both sides of each case; the peer's states lie [to, from], and its chains have no potentials of single states."""
+    found: dict[str, dict[str, Side]] = {}
+    for n, C in [(n, 20) for n in lengths] if lengths else [(100, 20), (20, 50)]:
+        edge = draw(1, BATCH, n - 1, C, C)
+        ours = (LinearChain, lambda p: p.marginals().edge, [draw(2, BATCH, n, C), edge])
+        theirs = other and (other.LinearChainCRF, lambda p: p.marginals, [edge])
+        found[f"chain, n {n}, {C} states"] = both(ours, theirs)
+    for n, labels in [(n, 1) for n in lengths] if lengths else [(40, 1), (80, 1), (40, 10)]:
+        spans = draw(3, BATCH, n, n, labels)
+        theirs = other and (other.TreeCRF, lambda p: p.marginals, [spans])
+        found[f"brackets, n {n}, {labels} labels"] = both((ConstituencyTree, lambda p: p.marginals(), [spans]), theirs)
+    for n in lengths or [50]:
+        # The peer's lengths begin at 0, where segments of none stay where they are: nothing of ours.
+        theirs = other and (other.SemiMarkovCRF, lambda p: p.marginals, [draw(4, BATCH, n, 5, 5, 5)])
+        ours = (SemiMarkov, lambda p: p.marginals(), [draw(5, BATCH, n, 4, 5, 5)])
+        found[f"segments, n {n}"] = both(ours, theirs)
+    for n in lengths or [50]:
+        ours = (lambda x: Alignment(x, kind="edit"), lambda p: p.marginals(), [draw(6, BATCH, n + 1, n + 1, 3)])
+        theirs = other and peer("genbmm") and (other.AlignmentCRF, lambda p: p.marginals, [draw(6, BATCH, n, n, 3)])
+        found[f"edits, n {n}"] = both(ours, theirs)
+    return found
+
+
+def both(ours: Side, theirs: Side | None) -> dict[str, Side]:
+    """By name; the peer's where there is one."""
+    return {OURS: ours, THEIRS: theirs} if theirs else {OURS: ours}

@@ -1,0 +1,46 @@
+"""Alignments beside what torch has, and the sums over their beginnings."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqstruct import distributions as D
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-9}
+
+
+def test_the_loss_of_ctc_is_torchs(generator):
+    logits = torch.randn(3, 7, 5, generator=generator, dtype=torch.float64).requires_grad_()
+    log_probs = logits.log_softmax(2)
+    targets = torch.tensor([[1, 1, 2], [3, 1, 1], [4, 2, 1]])
+    lengths, widths = torch.tensor([7, 5, 1]), torch.tensor([3, 2, 0])
+    found = -D.Alignment.ctc(log_probs, targets, lengths=lengths, target_lengths=widths).log_partition()
+    wanted = torch.nn.functional.ctc_loss(log_probs.transpose(0, 1), targets, lengths, widths, reduction="none")
+    torch.testing.assert_close(found, wanted, **CLOSE)
+    gradients = [torch.autograd.grad(x.sum(), logits, retain_graph=True)[0] for x in (found, wanted)]
+    torch.testing.assert_close(*gradients, **CLOSE)
+
+
+def test_prefixes_are_log_partitions_of_shorter_alignments(generator):
+    scores = torch.randn(2, 4, 3, 3, generator=generator, dtype=torch.float64)
+    found = D.Alignment(scores, kind="edit").prefixes()
+    for i in range(4):
+        for j in range(3):
+            shorter = D.Alignment(scores[:, : i + 1, : j + 1], kind="edit")
+            torch.testing.assert_close(found[:, i, j], shorter.log_partition(), **CLOSE)
+    with pytest.raises(ValueError, match="only alignments by edits have prefixes"):
+        D.Alignment(scores[..., 0]).prefixes()
+
+
+def test_kinds_that_do_not_fit_are_refused():
+    scores = torch.zeros(2, 4, 5)
+    wrong = (
+        ({"kind": "free"}, "expected a kind of"),
+        ({"kind": "ctc"}, "may_skip"),
+        ({"kind": "edit"}, r"T\+1 S\+1 3"),
+        ({"widths": torch.tensor([6, 1])}, "widths"),
+    )
+    for options, said in wrong:
+        with pytest.raises(ValueError, match=said):
+            D.Alignment(scores, **options)
