@@ -295,7 +295,7 @@ def test_stacks_are_read_by_the_output_layer_too(dictionary: Dictionary, generat
     plan = "superposition_stack(size=3) + softmax"
     plain = randomize(small_language_model(dictionary, decoder_self_attention=plan), generator)
     model = small_language_model(dictionary, decoder_self_attention=plan, stack_to_output=True).eval()
-    lacking = model.load_state_dict(plain.state_dict(), strict=False)
+    lacking = torch.nn.Module.load_state_dict(model, plain.state_dict(), strict=False)
     assert lacking.missing_keys == ["decoder.stack_projection.weight"] and not lacking.unexpected_keys
     tokens = torch.randint(4, len(dictionary), (3, 9), generator=generator)
     with collect_readings() as readings:
