@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor, gru_cell, lstm_cell
 from torch.nn.functional import linear
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.passes import collect_readings
 from seqstruct.layers.recurrent import RecurrentLayer
-from seqstruct.models.rnn_translation import presets as rnn_presets
 from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from tests.models.building import dictionary_of, task_of
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
@@ -267,13 +267,13 @@ def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
         build(**options)
 
 
-PRESETS = [name for name in dir(rnn_presets) if name.startswith("rnn")]
+PRESETS = [name for name, model in ARCH_MODEL_NAME_REGISTRY.items() if model == "rnn_translation" != name]
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_build_and_decode(name: str, generator: torch.Generator) -> None:
     options = argparse.Namespace()
-    getattr(rnn_presets, name)(options)
+    ARCH_CONFIG_REGISTRY[name](options)
     model = build(**{**vars(options), "embed_dim": 8, "hidden_size": 8, "maxout_size": 3})
     source, before = tokens(generator, 2, 5), targets(generator, 2, 4)
     whole, state, encoded = model(source, None, before)[0], {}, model.encoder(source)
