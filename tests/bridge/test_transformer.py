@@ -299,9 +299,9 @@ def test_stacks_are_read_by_the_output_layer_too(dictionary: Dictionary, generat
     assert lacking.missing_keys == ["decoder.stack_projection.weight"] and not lacking.unexpected_keys
     tokens = torch.randint(4, len(dictionary), (3, 9), generator=generator)
     with collect_readings() as readings:
-        features = model.extract_features(tokens)[0]
+        features = model.decoder.extract_features(tokens, None)[0]
     (given,) = [reading.output for _, layer, reading in readings if layer == 0]
-    expected = plain.extract_features(tokens)[0] + given @ model.decoder.stack_projection.weight.T
+    expected = plain.decoder.extract_features(tokens, None)[0] + given @ model.decoder.stack_projection.weight.T
     torch.testing.assert_close(features, expected, rtol=0, atol=1e-6)
 
 
