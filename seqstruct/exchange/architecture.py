@@ -33,7 +33,7 @@ ARCHITECTURES: dict[str, tuple[type, type, type]] = {  # fairseq's model, its op
 }  # fmt: skip
 NOT_EXPORTED = (  # options that change what a model computes and have no counterpart
     "adaptive_input", "adaptive_softmax_cutoff", "character_embeddings", "scale_attn", "scale_heads", "scale_fc",
-    "scale_resids", "decoder_layers_to_keep", "encoder_layers_to_keep",
+    "scale_resids", "decoder_layers_to_keep", "encoder_layers_to_keep", "stack_to_output",
 )  # fmt: skip
 SHARED = {field.name for field in fields(SeqstructConfig)}
 NAMED = {"architectures", "dtype", "arch", "id2label", "label2id", "transformers_version"}  # transformers' own
