@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,8 @@ class EncodedQuestions:
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    array = np.full((len(rows), max(map(len, rows), default=0)), -1, dtype=np.int64)
-    for row, values in zip(array, rows, strict=True):
-        row[: len(values)] = values
-    return array
+    columns = list(zip_longest(*rows, fillvalue=-1))
+    return np.array(columns, dtype=np.int64).reshape(-1, len(rows)).T.copy()
 
 
 def encode(

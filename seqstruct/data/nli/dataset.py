@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.data.nli.read import SentencePair
-from seqstruct.data.sized import SizedDataset
+from seqstruct.data.text_classification.dataset import TextClassificationDataset
 
 PADDING = 0
 
 
-class PairsDataset(SizedDataset):
+class PairsDataset(TextClassificationDataset):
     """Pairs in batches of like lengths, padded on the right.
 
     pairs: with heads in all or in none.  vocabulary: word ids from 1.  labels: by name, in the order of their ids.
@@ -26,16 +25,12 @@ class PairsDataset(SizedDataset):
     def __init__(
         self, pairs: Sequence[SentencePair], vocabulary: Mapping[str, int], labels: Sequence[str], shuffle: bool
     ):
-        self.sides = [
-            [torch.tensor([vocabulary[word] for word in side]) for side in (pair.premise, pair.hypothesis)]
-            for pair in pairs
-        ]
+        first, second = ([torch.tensor([vocabulary[word] for word in words]) for words in side]
+                         for side in ([p.premise for p in pairs], [p.hypothesis for p in pairs]))  # fmt: skip
+        super().__init__(first, [labels.index(pair.label) for pair in pairs], PADDING, shuffle, second)
         self.heads = None
         if pairs and all(pair.heads is not None for pair in pairs):
             self.heads = [[torch.tensor(heads) for heads in pair.heads] for pair in pairs]
-        self.targets = [labels.index(pair.label) for pair in pairs]
-        self.sizes = np.array([max(map(len, sides)) for sides in self.sides], dtype=np.int64)
-        self.shuffle = shuffle
 
     def __getitem__(self, index: int) -> int:
         return int(index)
@@ -43,7 +38,7 @@ class PairsDataset(SizedDataset):
     def ordered_indices(self) -> np.ndarray:
         """By the lengths of both sentences; fairseq calls this under a seed of its own, which decides ties."""
         order = np.random.permutation(len(self)) if self.shuffle else np.arange(len(self))
-        hypothesis = np.array([len(sides[1]) for sides in self.sides])
+        hypothesis = np.array([len(words) for words in self.second])
         return order[np.lexsort((hypothesis[order], self.sizes[order]))]
 
     def collater(self, samples: Sequence[int]) -> dict[str, Any]:
@@ -51,17 +46,11 @@ class PairsDataset(SizedDataset):
 
         target: B, label ids.
         """
-        if not len(samples):
-            return {}
-
-        def padded(rows: Sequence[Sequence[Tensor]], side: int) -> Tensor:
-            return pad_sequence([rows[number][side] for number in samples], batch_first=True, padding_value=PADDING)
-
-        heads = None if self.heads is None else (padded(self.heads, 0), padded(self.heads, 1))
-        return {
-            "id": torch.tensor(samples),
-            "nsentences": len(samples),
-            "ntokens": sum(len(side) for number in samples for side in self.sides[number]),
-            "net_input": {"premise": padded(self.sides, 0), "hypothesis": padded(self.sides, 1), "heads": heads},
-            "target": torch.tensor([self.targets[number] for number in samples]),
-        }
+        batch = super().collater([super(PairsDataset, self).__getitem__(number) for number in samples])
+        if batch:
+            given, heads = batch["net_input"], None
+            if self.heads is not None:
+                sides = zip(*(self.heads[number] for number in samples), strict=True)
+                heads = tuple(pad_sequence(side, batch_first=True, padding_value=PADDING) for side in sides)
+            batch["net_input"] = {"premise": given["src_tokens"], "hypothesis": given["second_tokens"], "heads": heads}
+        return batch
