@@ -1,11 +1,15 @@
 """Packaging of seqstruct; the version is read from seqstruct/__init__.py without importing it."""
 
+import importlib.util
+import os
 import re
 import shutil
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.errors import CompileError
 
 HERE = Path(__file__).resolve().parent
 VERSION = re.search(r'^__version__ = "(.+)"$', (HERE / "seqstruct" / "__init__.py").read_text("utf-8"), re.M).group(1)
@@ -26,6 +30,24 @@ class BuildWithShared(build_py):
             target = share / source.relative_to(HERE)
             self.mkpath(str(target.parent))
             self.copy_file(str(source), str(target))
+
+
+spec = importlib.util.spec_from_file_location("build", HERE / "seqstruct" / "ops" / "compiled" / "build.py")
+operators = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(operators)
+
+
+class BuildOperators(build_ext):
+    """The library of operators in the place of an extension module; torch has to be there, so without isolation."""
+
+    def build_extension(self, ext):
+        try:
+            operators.build(Path(self.get_ext_fullpath(ext.name)).parent)
+        except ValueError as error:
+            raise CompileError(f"{error}; PyTorch's operators will serve") from None
+
+    def get_ext_filename(self, fullname):
+        return os.path.join(*fullname.split(".")[:-1], operators.library_path().name)
 
 
 setup(
@@ -54,7 +76,8 @@ setup(
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["seqstruct", "seqstruct.*"]),
     package_data={"seqstruct.harness": ["page.html"], "seqstruct.ops.compiled": ["*.cpp", "*.h"]},
-    cmdclass={"build_py": BuildWithShared},
+    ext_modules=[Extension("seqstruct.ops.compiled.kernels", sources=[], optional=True)],
+    cmdclass={"build_py": BuildWithShared, "build_ext": BuildOperators},
     # the least version of each is the oldest line that was tried: that of constraints.txt
     install_requires=[
         "torch>=2.13",

@@ -38,6 +38,24 @@ diff --recursive "$checkout/configs" "$configs"
 (cd "$checkout" && "$python" -m seqstruct report stack_attention 1) | diff - report.txt
 "$fresh/seqstruct" report stack_attention 1 --format html | grep -q "</html>" || fail "the report has no page"
 
+# the operators' library is in the wheel and needs no compiler; a wheel without it is made where there is none
+run() { env CXX=false CC=false "$@" "$fresh/python" operators.py; }
+cat >operators.py <<'END'
+import torch
+from seqstruct.ops.compiled import switched_on
+from seqstruct.ops.superposition import superposition_stack
+readings, _ = superposition_stack(torch.eye(3)[None], torch.ones(1, 3, 2))
+print(switched_on(), readings.tolist())
+END
+printed="$(run SEQSTRUCT_COMPILED=1)" || fail "its operators do not load"
+[[ "$printed" == "True ${printed#True }" ]] || fail "its operators are off"
+[[ "$(run SEQSTRUCT_COMPILED=0)" == "False ${printed#True }" ]] || fail "its operators give other numbers than PyTorch"
+(cd "$checkout" && PYTHON="$python" CXX=false .ci/wheel.sh "$scratch/bare") || fail "no wheel without a compiler"
+"$python" -m pip --disable-pip-version-check install --quiet --no-index --no-deps --target "$scratch/none" \
+    "$scratch"/bare/*.whl
+[[ "$(run PYTHONPATH="$scratch/none" 2>said)" == "False ${printed#True }" ]] || fail "without its library it gives other numbers"
+[[ "$(grep -c "ops.compiled.build" said)" == 1 ]] || fail "a missing library is not named once: $(cat said)"
+
 "$fresh/seqstruct" prepare cfl dyck --lengths 5:9 --test-lengths 5:9 --train 40 --valid 20 --out data
 "$fresh/python" -m fairseq_cli.hydra_train --config-dir "$configs/stack_attention/cfl" --config-name train row=tf_sup \
     scale=small task.data="$scratch/data" common.user_dir="$user_dir" \

@@ -29,8 +29,9 @@ trap 'rm -f "$scratch"' EXIT
 failed=()
 for name in "${@:-${names[@]}}"; do
     read -ra words <<<"bench ${benchmarks[${name%-compiled}]} --threads ${THREADS:-2}"
-    compiled=0 shown="seqstruct ${words[*]}"
-    [[ "$name" != *-compiled ]] || compiled=1 shown="SEQSTRUCT_COMPILED=1 $shown"
+    compiled=0
+    [[ "$name" != *-compiled ]] || compiled=1
+    shown="SEQSTRUCT_COMPILED=$compiled seqstruct ${words[*]}"
     echo "$shown"
     printf '\n## %s\n\n    %s\n\n' "$name" "$shown" >"$scratch"
     for ((run = 1; run <= ${TIMES:-2}; run++)); do

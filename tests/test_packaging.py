@@ -15,6 +15,7 @@ import pytest
 
 import seqstruct
 from seqstruct.harness.paper import INSTALLED
+from seqstruct.ops.compiled.build import library_path
 from tests.requirements import EVERYTHING, EXTRAS, REQUIRED
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,11 +127,14 @@ def test_scripts_have_help(name):
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory):
-    """{name: bytes} of what the sdist holds, and of what the wheel that is built from it holds."""
+    """{name: bytes} of what the sdist holds, and of what the wheel holds, whose library a stub has compiled."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     folder = tmp_path_factory.mktemp("dist")
-    done = run_script("wheel.sh", str(folder), PYTHON=sys.executable)
+    compiler = folder / "compiler"
+    compiler.write_text("#!/bin/sh\nfor last; do :; done\necho compiled >$last\n")
+    compiler.chmod(0o755)
+    done = run_script("wheel.sh", str(folder), PYTHON=sys.executable, CXX=str(compiler))
     assert done.returncode == 0, done.stderr
     with tarfile.open(next(folder.glob("*.tar.gz"))) as sdist:
         source = {m.name.partition("/")[2]: sdist.extractfile(m).read() for m in sdist if m.isfile()}
@@ -157,7 +161,8 @@ def test_the_wheel_holds_the_package_the_configs_and_what_report_reads(archives)
             expected[name] = data
         elif name.startswith("configs/") or re.match(r"recipes/\w+/(paper\.json|records/)", name):
             expected[f"seqstruct/{INSTALLED}/{name}"] = data
-    assert {name: data for name, data in archives[1].items() if ".dist-info/" not in name} == expected
+    held = {name: data for name, data in archives[1].items() if ".dist-info/" not in name}
+    assert held == {**expected, f"seqstruct/ops/compiled/{library_path().name}": b"compiled\n"}
 
 
 def fake_python(folder, body):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from seqstruct.ops.compiled import VARIABLE
+from seqstruct.ops.compiled import switched_on
 
 
 class Contestant(NamedTuple):
@@ -200,7 +200,7 @@ def machine() -> str:
     settings = [f"{k}={os.environ[k]}" for k in sorted(os.environ) if k.startswith("MALLOC_") or k == "LD_PRELOAD"]
     return (
         f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, torch {torch.__version__}, "
-        f"{'compiled kernels, ' if os.environ.get(VARIABLE) == '1' else ''}"
+        f"{'compiled kernels, ' if switched_on() else ''}"
         f"allocator {' '.join(settings) or 'as the system sets it'}, CPU pressure {_pressure()}"
     )
 

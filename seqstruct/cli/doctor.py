@@ -47,6 +47,13 @@ print(json.dumps({
     "mps": torch.backends.mps.is_available(),
 }))
 """
+# False where the environment switches them off
+OPERATORS_PROBE = """
+import json, logging
+logging.disable()
+from seqstruct.ops.compiled import build, switched_on
+print(json.dumps([switched_on(), build.library_path().name, build.COMMAND]))
+"""
 
 
 @dataclass(frozen=True)
@@ -202,6 +209,19 @@ def check_accelerator(imported: Probe, driver: bool) -> Check:
     return Check("accelerator", OK, "none: training runs on the CPU")
 
 
+def check_operators(imported: Probe) -> Check:
+    """Whether seqstruct's own operators were built, or PyTorch's take their place."""
+    if imported.error:
+        return Check("operators", WARNING, f"seqstruct's were not asked: {imported.error}")
+    on, name, command = json.loads(imported.output)
+    if on:
+        return Check("operators", OK, f"seqstruct's, compiled for CPUs ({name})")
+    if os.environ.get("SEQSTRUCT_COMPILED") == "0":
+        return Check("operators", OK, "PyTorch's, since SEQSTRUCT_COMPILED=0")
+    found = "PyTorch's, slower on CPUs: seqstruct's were not built for this version of it"
+    return Check("operators", WARNING, found, f"{command}, where there are torch and a C++ compiler")
+
+
 def check_others(versions: dict[str, Optional[str]]) -> Check:
     missing = [name for name, version in versions.items() if version is None]
     if missing:
@@ -230,6 +250,7 @@ def examine() -> list[Check]:
         check_least("numpy", installed("numpy"), NUMPY_LEAST),
         check_others({name: installed(name) for name in OTHERS}),
         check_compiler(compiler, headers, needed=bool(fairseq.error)),
+        check_operators(probe(OPERATORS_PROBE)),
         check_accelerator(torch, driver=shutil.which("nvidia-smi") is not None),
     ]
     if not any(check.state == BROKEN for check in checks):

@@ -1,9 +1,9 @@
 """`make evidence`: cells of recipes in order of worth, some at a time; what has a record is not run again.
 
 A list has one line for a command of a recipe, from the root of the repository: `SCRIPT --scale small --row GLOB ...
---seeds N ...`, with SEQSTRUCT_COMPILED=1 in front for compiled kernels; `#` starts a comment.  A cell counts as done
-where the paper's records have its row, seed, scale and configuration, so the queue goes on in any checkout, whatever
-ended it.
+--seeds N ...`, with SEQSTRUCT_COMPILED=1 or 0 in front where it has to be with compiled kernels or without; `#` starts
+a comment.  A cell counts as done where the paper's records have its row, seed, scale and configuration, so the queue
+goes on in any checkout, whatever ended it.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ def read_list(path: Path, runs: str = "runs") -> list[Plan]:
     parser.add_argument("--seeds", nargs="+", type=int)
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         words = shlex.split(line, comments=True)
-        compiled = words[:1] == [f"{VARIABLE}=1"]
-        if not words[compiled:]:
+        compiled = {f"{VARIABLE}=0": False, f"{VARIABLE}=1": True}.get(words[0]) if words else None
+        words = words[compiled is not None :]
+        if not words:
             continue
         try:
-            args, unknown = parser.parse_known_args(words[compiled:])
+            args, unknown = parser.parse_known_args(words)
             if unknown:
                 raise ValueError(f"expected --scale, --row and --seeds alone, got {shlex.join(unknown)}")
             script = Script(root / args.script)

@@ -13,7 +13,7 @@ import torch
 import seqstruct
 from seqstruct.bridge.versions import versions as packages
 from seqstruct.harness.records import DIRTY
-from seqstruct.ops.compiled import VARIABLE
+from seqstruct.ops.compiled import switched_on
 
 REPOSITORY = Path(seqstruct.__file__).resolve().parent.parent
 # what decides a number: records are left out, since the runs themselves append to them, and so are published numbers,
@@ -64,7 +64,7 @@ def machine(threads: int | None) -> dict[str, str]:
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "threads": str(threads),
         "blas": _libraries(torch.__config__.show()),
-        "kernels": "compiled" if os.environ.get(VARIABLE) == "1" else "pytorch",
+        "kernels": "compiled" if switched_on() else "pytorch",
     }
     if torch.cuda.is_available():
         found["gpu"] = torch.cuda.get_device_name()

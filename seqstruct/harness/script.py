@@ -63,8 +63,9 @@ class Plan:
 
     table, also (other tables), dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download
     (MiB; a download counts once), threads (of its commands, by default one but at scale paper): as the recipe says.
-    compiled: whether kernels are.  configuration: sixteen hexadecimal digits over all that decides its numbers, seed
-    and places of files apart: the commands and the configs that they compose.
+    compiled: whether kernels are, as the environment says it, None where it says nothing.  configuration: sixteen
+    hexadecimal digits over all that decides its numbers, seed and places of files apart: the commands and the configs
+    that they compose.
     """
 
     script: Script
@@ -80,7 +81,7 @@ class Plan:
     disk: float
     download: float
     threads: str
-    compiled: bool
+    compiled: bool | None
 
     @property
     def tables(self) -> set[str]:
@@ -121,13 +122,13 @@ class Plan:
         """What stands before the commands: how many threads, and whether kernels are compiled."""
         threads = self.threads or ("" if self.cell.scale == "paper" else "1")
         found = dict.fromkeys(THREADS, threads) if threads else {}
-        return {**found, VARIABLE: "1"} if self.compiled else found
+        return found if self.compiled is None else {**found, VARIABLE: str(int(self.compiled))}
 
     @property
     def command(self) -> str:
         """The recipe's command that makes it, from the root of the repository."""
         name = Path("recipes", *self.script.path.resolve().parts[-2:])
-        compiled = f"{VARIABLE}=1 " if self.compiled else ""
+        compiled = "" if self.compiled is None else f"{VARIABLE}={int(self.compiled)} "
         return f'{compiled}{name} --scale {self.cell.scale} --row "{self.cell.row}" --seeds {self.cell.seed}'
 
     def text(self) -> str:
@@ -270,7 +271,7 @@ class Script:
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
             head["table"], head["also"], head["dataset"] + limit, **numbers, threads=head["threads"],
-            compiled=os.environ.get(VARIABLE) == "1" if compiled is None else compiled,
+            compiled={"0": False, "1": True}.get(os.environ.get(VARIABLE)) if compiled is None else compiled,
         )  # fmt: skip
 
     def _cell(

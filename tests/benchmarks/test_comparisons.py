@@ -32,7 +32,8 @@ def test_a_section_is_replaced_and_the_others_keep_what_they_have(tmp_path: Path
     failed = run("encode", "rational", "attention-compiled")
     assert failed.returncode == 1 and "failed: encode" in failed.stderr
     assert file.read_text() == (
-        "# Speed\n\n## parsing\n\nkept\n\n## rational\n\n    seqstruct bench rational --threads 3\n\n"
+        "# Speed\n\n## parsing\n\nkept\n\n## rational\n\n"
+        "    SEQSTRUCT_COMPILED=0 seqstruct bench rational --threads 3\n\n"
         "```\n-m seqstruct bench rational --threads 3 0\n```\n\n## attention-compiled\n\n"
         "    SEQSTRUCT_COMPILED=1 seqstruct bench attention --threads 3\n\n"
         "```\n-m seqstruct bench attention --threads 3 1\n```\n"

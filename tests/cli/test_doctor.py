@@ -110,6 +110,23 @@ def test_accelerator(seen, driver, state, said):
     assert said in check.found
 
 
+@pytest.mark.parametrize(
+    "seen, variable, state, said",
+    [
+        ('[true, "kernels-1.so", "build"]', None, OK, "compiled for CPUs (kernels-1.so)"),
+        ('[false, "kernels-1.so", "build"]', "0", OK, "SEQSTRUCT_COMPILED=0"),
+        ('[false, "kernels-1.so", "build"]', None, WARNING, "fix: build, where there are torch and a C++ compiler"),
+    ],
+)
+def test_operators(seen, variable, state, said, monkeypatch):
+    monkeypatch.delenv("SEQSTRUCT_COMPILED", raising=False)
+    if variable:
+        monkeypatch.setenv("SEQSTRUCT_COMPILED", variable)
+    check = doctor.check_operators(Probe(output=seen))
+    assert check.state == state and said in str(check)
+    assert doctor.check_operators(Probe(error="no torch")).state == WARNING
+
+
 def test_missing_packages_are_named_with_one_command():
     check = doctor.check_others({"rich": "15.0.0", "tqdm": None, "sacrebleu": None})
     assert (check.state, check.fix) == (BROKEN, "pip install tqdm sacrebleu")

@@ -39,7 +39,7 @@ def test_cells_come_in_the_order_of_the_list_and_once(listed):
     plans = read_list(path)
     assert [(plan.cell.row, plan.cell.seed) for plan in plans] == [
         ("stack + gate", 2), ("plain", 1), ("plain", 2), ("stack + gate", 1)]
-    assert [plan.compiled for plan in plans] == [False, True, True, True]
+    assert [plan.compiled for plan in plans] == [None, True, True, True]
     assert plans[1].command.startswith("SEQSTRUCT_COMPILED=1 recipes/")
 
 

@@ -38,12 +38,14 @@ def test_a_folder_that_is_no_repository_has_no_commit(repository):
 
 
 def test_the_machine_is_named(monkeypatch):
-    monkeypatch.setenv("SEQSTRUCT_COMPILED", "1")
     monkeypatch.setenv("MKL_CBWR", "AVX2")
+    monkeypatch.setattr("seqstruct.harness.provenance.switched_on", lambda: True)
     found = machine(3)
     assert found["threads"] == "3" and found["kernels"] == "compiled" and found["MKL_CBWR"] == "AVX2"
     assert found["instructions"] == torch.backends.cpu.get_cpu_capability() and found["blas"] and found["processor"]
-    assert machine(None)["threads"] == str(torch.get_num_threads())
+    monkeypatch.undo()
+    monkeypatch.setenv("SEQSTRUCT_COMPILED", "0")
+    assert machine(None)["threads"] == str(torch.get_num_threads()) and machine(None)["kernels"] == "pytorch"
 
 
 def test_a_processor_has_its_family_and_model(tmp_path):

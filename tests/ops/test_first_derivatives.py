@@ -15,6 +15,7 @@ from seqstruct.ops import scan, softmax
 from seqstruct.ops.automata import rational_recurrence
 from seqstruct.ops.cells import stack_lstm
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
+from seqstruct.ops.compiled import VARIABLE
 from seqstruct.ops.delta import gated_delta_rule, gated_slots
 from seqstruct.ops.memory import feature_maps
 from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
@@ -57,7 +58,7 @@ def nodes(result):
 
 def test_all_of_them_refuse_a_graph_but_for_one():
     found = functions()
-    assert len(found) > 20 and set(found) >= TWICE
+    assert len(found) >= 19 and set(found) >= TWICE
     for name, function in found.items():
         refuses = hasattr(function.backward, "__wrapped__")
         assert refuses == (name not in TWICE), name
@@ -157,9 +158,10 @@ def refused(name):
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
-def test_whatever_hangs_on_them_refuses_a_graph():
+def test_whatever_hangs_on_them_refuses_a_graph(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "0")
     used = set().union(*map(refused, CASES))
-    elsewhere = {name for name in functions() if ".compiled" in name or name.startswith("seqstruct.bridge.")}
+    elsewhere = {name for name in functions() if name.startswith("seqstruct.bridge.")}
     assert used == set(functions()) - TWICE - elsewhere
 
 

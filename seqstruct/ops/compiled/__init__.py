@@ -1,98 +1,116 @@
-"""Kernels in C++ for CPUs, which take the place of the same computation in PyTorch where SEQSTRUCT_COMPILED=1.
+"""Kernels in C++ for CPUs, which take the place of the same computation in PyTorch: float32 and float64.
 
-They are compiled for the processor at hand when first used, with the compiler that CXX names or `c++`, and kept in the
-user's cache folder (XDG_CACHE_HOME, or ~/.cache).  Every operator that has one says so and gives the same numbers, up
-to rounding, without it.  float32 and float64.
+They are operators of a library `seqstruct`, which is built when the package is installed, or in place by `build`, and
+loaded at first use.  It holds every kernel for several kinds of processors and runs that for the one at hand; threads
+are PyTorch's.  Every function of the package that has a kernel gives the same numbers, up to rounding, without it:
+where SEQSTRUCT_COMPILED=0, where the library could not be built, on other devices and for other data types.
 """
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import hashlib
 import logging
 import os
-import shlex
-import subprocess
-import tempfile
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from seqstruct.ops.compiled.build import COMMAND, library_path
+
 logger = logging.getLogger(__name__)
 
 VARIABLE = "SEQSTRUCT_COMPILED"
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC", "-Wall")
-SUFFIXES = {torch.float32: "f32", torch.float64: "f64"}
+TYPES = (torch.float32, torch.float64)
+_loaded: bool | None = None  # None before first use
+_derivatives: list[torch.library.Library] = []  # which last as long as these do
 
 
 def usable(*tensors: Tensor | None) -> bool:
-    """Whether compiled kernels are asked for and fit the tensors: on the CPU, all of them float32 or all float64.
+    """Whether kernels take these tensors: on the CPU, all of them float32 or all float64.
 
-    Raises ValueError if the variable is neither 0 nor 1, or if there is nothing to compile with.
+    Raises ValueError if the variable is neither 0 nor 1, or if it is 1 where the library was not built.
     """
-    asked = os.environ.get(VARIABLE, "0")
-    if asked not in ("0", "1"):
-        raise ValueError(f"expected {VARIABLE} to be 0 or 1, got {asked!r}")
     present = [x for x in tensors if x is not None]
     fits = all(x.device.type == "cpu" and x.dtype == present[0].dtype for x in present)
-    return asked == "1" and fits and present[0].dtype in SUFFIXES and _library() is not None
+    return fits and present[0].dtype in TYPES and switched_on()
 
 
-def call(name: str, *arguments: Tensor | int | float | None) -> None:
-    """Run the kernel `name` for the type of the first tensor; tensors are contiguous, None is a null pointer.
+def switched_on() -> bool:
+    """Whether there are kernels that are not switched off.  Raises ValueError as `usable` does."""
+    asked = os.environ.get(VARIABLE)
+    if asked == "0":
+        return False
+    if asked not in (None, "", "1"):
+        raise ValueError(f"expected {VARIABLE} to be 0 or 1, got {asked!r}")
+    if _loaded is None and not torch.compiler.is_compiling():  # a trace cannot load it
+        _load()
+    if asked == "1" and _loaded is False:
+        raise ValueError(f"{VARIABLE}=1, but seqstruct's operators were not built for these sources: {COMMAND}")
+    return bool(_loaded)
 
-    The number of PyTorch's threads goes in front of the arguments.
+
+class Operator:
+    """An operator of the library; `call` is there once `usable` has been true.
+
+    fake: shapes and types of its results for arguments without numbers; None where it returns nothing.
+    setup, backward: its derivative, as `torch.library.register_autograd` takes it.
     """
-    first = next(x for x in arguments if isinstance(x, Tensor))
-    function = getattr(_library(), f"{name}_{SUFFIXES[first.dtype]}")
-    function(ctypes.c_int64(torch.get_num_threads()), *map(_argument, arguments))
+
+    call: Callable[..., Any]
+    declared: list[Operator] = []
+
+    def __init__(
+        self,
+        name: str,
+        fake: Callable[..., Any] | None,
+        setup: Callable[..., None] | None = None,
+        backward: Callable[..., Any] | None = None,
+    ):
+        self.name, self.fake, self.setup, self.backward = f"seqstruct::{name}", fake, setup, backward
+        Operator.declared.append(self)
+        if _loaded:
+            self.register()
+
+    def register(self) -> None:
+        """Make it known to PyTorch beside its kernel."""
+        torch.library.register_fake(self.name, self.fake or (lambda *arguments: None))
+        if self.backward is not None:
+            _derivatives.append(torch.library.Library("seqstruct", "IMPL", "Autograd"))
+            _derivatives[-1].impl(self.name, self._differentiable())
+        self.call = getattr(torch.ops.seqstruct, self.name.partition("::")[2]).default
+
+    def _differentiable(self) -> Callable[..., Any]:
+        """As `torch.library.register_autograd` makes it, whose search for defaults takes 25 microseconds a call."""
+
+        def below(*arguments: Any) -> Any:
+            with torch._C._AutoDispatchBelowAutograd():
+                return self.call(*arguments)
+
+        def forward(ctx: Any, *arguments: Any) -> Any:
+            results = below(*arguments)
+            self.setup(ctx, arguments, results)
+            return results
+
+        methods = {"forward": staticmethod(forward), "backward": staticmethod(self.backward)}
+        function = type(self.name.replace("::", "_"), (torch.autograd.Function,), methods)
+
+        def kernel(*arguments: Any) -> Any:
+            recorded = torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in arguments)
+            return function.apply(*arguments) if recorded else below(*arguments)
+
+        return kernel
 
 
-def _argument(x: Tensor | int | float | None):
-    if x is None:
-        return ctypes.c_void_p(None)
-    if isinstance(x, Tensor):
-        return ctypes.c_void_p(x.data_ptr())
-    return ctypes.c_double(x) if isinstance(x, float) else ctypes.c_int64(x)
-
-
-@functools.cache
-def _library() -> ctypes.CDLL:
-    """The kernels, compiled unless the same sources were before, on the same kind of processor."""
-    compiler = shlex.split(os.environ.get("CXX", "c++"))
-    folder = Path(__file__).parent
-    sources = sorted(folder.glob("*.cpp"))
-    digest = hashlib.sha256(_run([*compiler, *FLAGS, "-dM", "-E", "-x", "c++", os.devnull]).encode())
-    for file in [*sources, *sorted(folder.glob("*.h"))]:
-        digest.update(file.read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "seqstruct"
-    path = cache / f"kernels-{digest.hexdigest()[:16]}.so"
-    if not path.exists():
-        logger.info("compiling kernels into %s, once for this processor: some seconds", path)
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=cache) as beside:
-            result = Path(beside) / path.name
-            _run([*compiler, *FLAGS, *_parallel(compiler), *map(str, sources), "-o", str(result)])
-            result.replace(path)
-    return ctypes.CDLL(str(path))
-
-
-def _parallel(compiler: list[str]) -> list[str]:
-    """The option for OpenMP, where the compiler has it; one thread otherwise."""
+def _load() -> None:
+    global _loaded
+    path, _loaded = library_path(), False
     try:
-        _run([*compiler, "-fopenmp", "-E", "-x", "c++", os.devnull])
-    except ValueError:
-        return []
-    return ["-fopenmp"]
-
-
-def _run(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        torch.ops.load_library(path)
     except OSError as error:
-        raise ValueError(f"{VARIABLE}=1 needs a C++ compiler, which CXX may name: {error}") from error
-    if done.returncode:
-        raise ValueError(f"{VARIABLE}=1: {' '.join(command[:1])} failed: {done.stderr.strip()[-2000:]}")
-    return done.stdout
+        reason = "were not built for these sources" if not path.exists() else f"do not load ({error})"
+        logger.warning("seqstruct's operators %s; PyTorch's take their place.  To build them: %s", reason, COMMAND)
+        return
+    for operator in Operator.declared:
+        operator.register()
+    _loaded = True

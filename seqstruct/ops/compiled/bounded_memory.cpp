@@ -9,25 +9,19 @@
 #include <memory>
 #include <vector>
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 template <class T, class C>
-void forward(Index threads, const Sizes s, const T* query, const T* key, const T* value, const C* control,
+void forward(const Sizes s, const T* query, const T* key, const T* value, const C* control,
              const T* state_0, const C* level_0, T* output, T* states, C* levels, T* state_end, C* level_end) {
   const Index D = s.D(), N = s.N(), E = s.E();
-#pragma omp parallel num_threads(threads)
-  {
+  share(s.groups, [&](Index thread, Index threads) {
     Record<T> record(s);
     Seen<T> seen(s);
     Controls<T, C> controls(s);
     Buffer<T> queries(CHUNK * D), keys(CHUNK * D), values(CHUNK * E), result(CHUNK * E);
-#pragma omp for schedule(dynamic)
-    for (Index g = 0; g < s.groups; ++g) {
+    for (Index g = thread; g < s.groups; g += threads) {
       controls.begin(control + g * s.steps * s.slots);
       std::copy_n(level_0 + g * s.slots, s.slots, controls.level());
       record.take_state(s, state_0 + g * s.state());
@@ -59,7 +53,7 @@ void forward(Index threads, const Sizes s, const T* query, const T* key, const T
       record.put_state(s, state_end + g * s.state());
       std::copy_n(controls.level(), s.slots, level_end + g * s.slots);
     }
-  }
+  });
 }
 
 // Gradients of one chunk; `d` holds that of the memory after it, and then before it.
@@ -179,16 +173,14 @@ class Backward {
 };
 
 template <class T, class C>
-void backward(Index threads, const Sizes s, const T* query, const T* key, const T* value, const C* control,
+void backward(const Sizes s, const T* query, const T* key, const T* value, const C* control,
               const T* states, const C* levels, const T* d_output, T* d_query, T* d_key, T* d_value, C* d_control,
               T* d_state) {
-#pragma omp parallel num_threads(threads)
-  {
+  share(s.groups, [&](Index thread, Index threads) {
     Backward<T, C> back(s, d_control != nullptr);
     Controls<T, C> controls(s);
     std::vector<std::unique_ptr<Record<T>>> records;
-#pragma omp for schedule(dynamic)
-    for (Index g = 0; g < s.groups; ++g) {
+    for (Index g = thread; g < s.groups; g += threads) {
       controls.begin(control + g * s.steps * s.slots);
       back.d.take_state(s, d_state + g * s.state());
       const Index from = g * s.steps;
@@ -221,30 +213,69 @@ void backward(Index threads, const Sizes s, const T* query, const T* key, const 
       }
       back.d.put_state(s, d_state + g * s.state());
     }
-  }
+  });
+}
+
+Sizes sizes(const Tensor& query, const Tensor& value, const Tensor& control, bool means, bool empty) {
+  return {query.size(0), query.size(1), query.size(2), control.size(2), value.size(2), means, empty};
+}
+
+// run(T(), C()) for the types of queries and controls, which may be double for float.
+template <class F>
+void by_types(const Tensor& query, const Tensor& control, const F& run) {
+  by_type(query, [&](auto zero) {
+    if (control.scalar_type() == ScalarType::Double) run(zero, double());
+    else run(zero, zero);
+  });
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> memory(const Tensor& query, const Tensor& key, const Tensor& value,
+                                                          const Tensor& control, const Tensor& state,
+                                                          const Tensor& level, bool means, bool empty, bool recorded) {
+  const Sizes s = sizes(query, value, control, means, empty);
+  const Tensor q = whole(query), k = whole(key), v = whole(value), c = whole(control), from = whole(state),
+               base = whole(level);
+  const Tensor output = fresh_like(v), state_end = fresh_like(from), level_end = fresh_like(base);
+  const Index stored = recorded ? s.stored() : 0;
+  const Tensor states = fresh(from, {s.groups, stored, s.state()}), levels = fresh(base, {s.groups, stored, s.slots});
+  by_types(query, control, [&](auto zero, auto none) {
+    using T = decltype(zero);
+    using C = decltype(none);
+    forward<T, C>(s, numbers<T>(q), numbers<T>(k), numbers<T>(v), numbers<C>(c), numbers<T>(from), numbers<C>(base),
+                  numbers<T>(output), recorded ? numbers<T>(states) : nullptr, numbers<C>(levels),
+                  numbers<T>(state_end), numbers<C>(level_end));
+  });
+  return {output, state_end, level_end, states, levels};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> memory_backward(
+    const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& control, const Tensor& states,
+    const Tensor& levels, const Maybe& d_output, const Maybe& d_state, bool means, bool empty, bool controlled) {
+  const Sizes s = sizes(query, value, control, means, empty);
+  const Tensor q = whole(query), k = whole(key), v = whole(value), c = whole(control);
+  const Tensor d_out = d_output ? whole(*d_output) : zeros(v, v.sizes()), d_q = fresh_like(q), d_k = fresh_like(k),
+               d_v = fresh_like(v), d_from = changed(d_state, q, {s.groups, s.state()});
+  const Tensor d_c = controlled ? fresh_like(c) : fresh(c, {0});
+  by_types(query, control, [&](auto zero, auto none) {
+    using T = decltype(zero);
+    using C = decltype(none);
+    backward<T, C>(s, numbers<T>(q), numbers<T>(k), numbers<T>(v), numbers<C>(c), numbers<T>(states),
+                   numbers<C>(levels), numbers<T>(d_out), numbers<T>(d_q), numbers<T>(d_k), numbers<T>(d_v),
+                   controlled ? numbers<C>(d_c) : nullptr, numbers<T>(d_from));
+  });
+  return {d_q, d_k, d_v, d_c, d_from};
 }
 
 }  // namespace
-}  // namespace seqstruct
 
-using seqstruct::Index;
+OPERATORS(bounded_memory){
+    {"bounded_memory(Tensor query, Tensor key, Tensor value, Tensor control, Tensor state, Tensor level, bool means, "
+     "bool empty, bool recorded) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+     TORCH_BOX(&memory)},
+    {"bounded_memory_backward(Tensor query, Tensor key, Tensor value, Tensor control, Tensor states, Tensor levels, "
+     "Tensor? d_output, Tensor? d_state, bool means, bool empty, bool controlled) -> "
+     "(Tensor, Tensor, Tensor, Tensor, Tensor)",
+     TORCH_BOX(&memory_backward)},
+    {}};
 
-#define BOUNDED_MEMORY(T, C, name)                                                                                    \
-  extern "C" void bounded_memory_forward_##name(                                                                      \
-      Index threads, Index groups, Index steps, Index dim, Index slots, Index value_dim, Index means, Index empty,    \
-      const T* query, const T* key, const T* value, const C* control, const T* state, const C* level, T* output,      \
-      T* states, C* levels, T* state_end, C* level_end) {                                                             \
-    seqstruct::forward<T, C>(threads, {groups, steps, dim, slots, value_dim, means != 0, empty != 0}, query, key,     \
-                             value, control, state, level, output, states, levels, state_end, level_end);             \
-  }                                                                                                                   \
-  extern "C" void bounded_memory_backward_##name(                                                                     \
-      Index threads, Index groups, Index steps, Index dim, Index slots, Index value_dim, Index means, Index empty,    \
-      const T* query, const T* key, const T* value, const C* control, const T* states, const C* levels,               \
-      const T* d_output, T* d_query, T* d_key, T* d_value, C* d_control, T* d_state) {                                \
-    seqstruct::backward<T, C>(threads, {groups, steps, dim, slots, value_dim, means != 0, empty != 0}, query, key,    \
-                              value, control, states, levels, d_output, d_query, d_key, d_value, d_control, d_state); \
-  }
-
-BOUNDED_MEMORY(float, float, f32)
-BOUNDED_MEMORY(double, double, f64)
-BOUNDED_MEMORY(float, double, wide_f32)
+}  // namespace seqstruct::LEVEL

@@ -6,9 +6,9 @@
 
 #pragma once
 
-#include "tile.h"
+#include "operators.h"
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 constexpr Index CHUNK = 32;
@@ -279,4 +279,4 @@ void write(const Sizes& s, const T* k, const T* v, Record<T>& chunk, Record<T>& 
 }
 
 }  // namespace
-}  // namespace seqstruct
+}  // namespace seqstruct::LEVEL

@@ -6,7 +6,7 @@
 
 #include "bounded_memory.h"
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 template <class T>
@@ -28,13 +28,11 @@ struct BoundedStep {
     }
   }
 
-  void run(Index threads) const {
+  void run() const {
     const T scale = 1 / std::sqrt(T(dim));
-#pragma omp parallel num_threads(threads)
-    {
+    share(groups, [&](Index thread, Index threads) {
       std::vector<T> left(slots), share(slots), weight(slots);
-#pragma omp for schedule(static)
-      for (Index g = 0; g < groups; ++g) {
+      for (Index g = thread; g < groups; g += threads) {
         const Index from = order ? order[g / heads] * heads + g % heads : g;
         const T *q = query + g * dim, *k = key + g * dim, *v = value + g * value_dim;
         const T *K = old_keys + from * slots * dim, *V = old_values + from * slots * value_dim;
@@ -53,7 +51,7 @@ struct BoundedStep {
         for (Index n = 0; n < slots; ++n)
           mixed(value_dim, left[n], V + n * value_dim, share[n], v, weight[n] / sum, V_new + n * value_dim, out);
       }
-    }
+    });
   }
 
   // to = left from + share x; its inner product with y.  `to` may be `from`, here and below.
@@ -77,21 +75,30 @@ struct BoundedStep {
   }
 };
 
+// Old memories: none where they are the new ones, which are then written in place.
+Tensor step(const Tensor& key, const Tensor& value, const Tensor& control, const Tensor& query, const Maybe& old_keys,
+            const Maybe& old_values, const Maybe& old_totals, const Tensor& keys, const Tensor& values,
+            const Tensor& totals, const Maybe& order, bool means, bool empty_slots) {
+  const Tensor k = whole(key), v = whole(value), c = whole(control), q = whole(query);
+  const Tensor output = fresh_like(v);
+  by_type(keys, [&](auto zero) {
+    using T = decltype(zero);
+    BoundedStep<T>{q.size(0) * q.size(1), q.size(1), q.size(3), values.size(2), v.size(3), means, empty_slots,
+                   numbers<T>(k), numbers<T>(v), numbers<T>(c), numbers<T>(q), numbers<T>(old_keys ? *old_keys : keys),
+                   numbers<T>(old_values ? *old_values : values), numbers<T>(old_totals ? *old_totals : totals),
+                   numbers<T>(keys), numbers<T>(values), numbers<T>(totals), numbers<T>(output), numbers<Index>(order)}
+        .run();
+  });
+  return output;
+}
+
 }  // namespace
-}  // namespace seqstruct
 
-using seqstruct::Index;
+OPERATORS(bounded_memory_step){
+    {"bounded_memory_step(Tensor key, Tensor value, Tensor control, Tensor query, Tensor? old_keys, "
+     "Tensor? old_values, Tensor? old_totals, Tensor(a!) keys, Tensor(b!) values, Tensor(c!) totals, Tensor? order, "
+     "bool means, bool empty_slots) -> Tensor",
+     TORCH_BOX(&step)},
+    {}};
 
-#define BOUNDED_MEMORY_STEP(T, suffix)                                                                               \
-  extern "C" void bounded_memory_step_##suffix(                                                                      \
-      Index threads, Index groups, Index heads, Index dim, Index slots, Index value_dim, Index means,                \
-      Index empty_slots, const T* key, const T* value, const T* control, const T* query, const T* old_keys,          \
-      const T* old_values, const T* old_totals, T* keys, T* values, T* totals, T* output, const Index* order) {      \
-    const seqstruct::BoundedStep<T> step{groups, heads, dim, slots, value_dim, means, empty_slots, key, value,       \
-                                         control, query, old_keys, old_values, old_totals, keys, values, totals,     \
-                                         output, order};                                                             \
-    step.run(threads);                                                                                               \
-  }
-
-BOUNDED_MEMORY_STEP(float, f32)
-BOUNDED_MEMORY_STEP(double, f64)
+}  // namespace seqstruct::LEVEL

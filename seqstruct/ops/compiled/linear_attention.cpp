@@ -6,11 +6,7 @@
 
 #include "linear_attention.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 constexpr Index CHUNK = 32;
@@ -239,20 +235,18 @@ struct Keys {
 };
 
 template <class T>
-void forward(Index threads, const Sizes s, const T* query, const T* key, const T* value, const T* weight,
+void forward(const Sizes s, const T* query, const T* key, const T* value, const T* weight,
              const double* log_decay, const T* rows, const T* bias, const T* memory_0, const T* total_0, T* output,
              T* denominator, T* memories, T* totals, T* memory_end, T* total_end) {
   const Index N = s.N(), E = s.E();
-#pragma omp parallel num_threads(threads)
-  {
+  share(s.groups, [&](Index thread, Index threads) {
     Map<T> map(s);
     Mapped<T> q(s), k(s);
     Keys<T> keys(s);
     Decays<T> decays;
     Buffer<T> memory(N * E), total(N), values(CHUNK * E), keys_t(N * CHUNK), scores(CHUNK * CHUNK), begun(CHUNK * N),
         result(CHUNK * E);
-#pragma omp for schedule(dynamic)
-    for (Index g = 0; g < s.groups; ++g) {
+    for (Index g = thread; g < s.groups; g += threads) {
       map.begin(rows ? rows + g * s.rows() * s.dim : nullptr, bias ? bias + g * s.rows() : nullptr);
       take_memory(s, memory_0 + g * s.features * s.value_dim, memory.get());
       take_total(s, total_0 + g * s.features, total.get());
@@ -287,17 +281,16 @@ void forward(Index threads, const Sizes s, const T* query, const T* key, const T
       put_memory(s, memory.get(), memory_end + g * s.features * s.value_dim);
       put_total(s, total.get(), total_end + g * s.features);
     }
-  }
+  });
 }
 
 template <class T>
-void backward(Index threads, const Sizes s, const T* query, const T* key, const T* value, const T* weight,
+void backward(const Sizes s, const T* query, const T* key, const T* value, const T* weight,
               const double* log_decay, const T* rows, const T* bias, const T* memories, const T* totals,
               const T* output, const T* denominator, const T* d_output, T* d_query, T* d_key, T* d_value, T* d_weight,
               T* d_rows, T* d_bias, T* d_memories, T* d_totals) {
   const Index N = s.N(), E = s.E(), matrix = s.features * s.value_dim;
-#pragma omp parallel num_threads(threads)
-  {
+  share(s.groups, [&](Index thread, Index threads) {
     Map<T> map(s);
     Mapped<T> q(s), k(s);
     Keys<T> keys(s);
@@ -306,8 +299,7 @@ void backward(Index threads, const Sizes s, const T* query, const T* key, const 
         scores(CHUNK * CHUNK), d_scores(CHUNK * CHUNK), begun(CHUNK * N), d_num(CHUNK * E), d_den(CHUNK),
         outputs(CHUNK * E), d_q(CHUNK * N), d_k(CHUNK * N), d_v(CHUNK * E), d_memory(N * E), d_total(N),
         memory_t(N * E);
-#pragma omp for schedule(dynamic)
-    for (Index g = 0; g < s.groups; ++g) {
+    for (Index g = thread; g < s.groups; g += threads) {
       map.begin(rows ? rows + g * s.rows() * s.dim : nullptr, bias ? bias + g * s.rows() : nullptr);
       take_memory(s, d_memories + g * matrix, d_memory.get());
       take_total(s, d_totals + g * s.features, d_total.get());
@@ -387,36 +379,83 @@ void backward(Index threads, const Sizes s, const T* query, const T* key, const 
       put_memory(s, d_memory.get(), d_memories + g * matrix);
       put_total(s, d_total.get(), d_totals + g * s.features);
     }
+  });
+}
+
+struct Parameters {
+  Tensor query, key, value;
+  Maybe weight, log_decay, rows, bias;
+
+  Parameters(const Tensor& query, const Tensor& key, const Tensor& value, const Maybe& weight, const Maybe& log_decay,
+             const Maybe& rows, const Maybe& bias)
+      : query(whole(query)), key(whole(key)), value(whole(value)), weight(whole(weight)), log_decay(whole(log_decay)),
+        rows(whole(rows)), bias(whole(bias)) {}
+
+  Sizes sizes(const Tensor& memory, Index kind, bool normed, double floor) const {
+    return {query.size(0), query.size(1), query.size(2), memory.size(-2), value.size(2), kind, normed, floor};
   }
+};
+
+using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+Results attend(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& memory, const Tensor& total,
+               const Maybe& weight, const Maybe& log_decay, const Maybe& rows, const Maybe& bias, Index kind,
+               bool normed, double floor, bool recorded) {
+  const Parameters x(query, key, value, weight, log_decay, rows, bias);
+  const Sizes s = x.sizes(memory, kind, normed, floor);
+  const Tensor from = whole(memory), sum = whole(total), output = fresh_like(x.value);
+  const Tensor denominator = fresh(x.value, {s.groups, s.steps}), end = fresh_like(from), sum_end = fresh_like(sum);
+  const Index stored = recorded ? s.stored() : 0;
+  const Tensor memories = fresh(from, {s.groups, stored, s.features, s.value_dim});
+  const Tensor totals = fresh(from, {s.groups, stored, s.features});
+  by_type(query, [&](auto zero) {
+    using T = decltype(zero);
+    forward<T>(s, numbers<T>(x.query), numbers<T>(x.key), numbers<T>(x.value), numbers<T>(x.weight),
+               numbers<double>(x.log_decay), numbers<T>(x.rows), numbers<T>(x.bias), numbers<T>(from),
+               numbers<T>(sum), numbers<T>(output), numbers<T>(denominator), recorded ? numbers<T>(memories) : nullptr,
+               numbers<T>(totals), numbers<T>(end), numbers<T>(sum_end));
+  });
+  return {output, denominator, end, sum_end, memories, totals};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> attend_backward(
+    const Tensor& query, const Tensor& key, const Tensor& value, const Maybe& weight, const Maybe& log_decay,
+    const Maybe& rows, const Maybe& bias, const Tensor& memories, const Tensor& totals, const Tensor& output,
+    const Tensor& denominator, const Maybe& d_output, const Maybe& d_end, const Maybe& d_sum_end, Index kind,
+    bool normed, double floor, bool weighted) {
+  const Parameters x(query, key, value, weight, log_decay, rows, bias);
+  const Sizes s = x.sizes(memories, kind, normed, floor);
+  const Tensor d_out = d_output ? whole(*d_output) : zeros(x.value, x.value.sizes()), d_query = fresh_like(x.query), d_key = fresh_like(x.key),
+               d_value = fresh_like(x.value);
+  const Tensor d_memory = changed(d_end, memories, {s.groups, s.features, s.value_dim}),
+               d_total = changed(d_sum_end, memories, {s.groups, s.features});
+  const Tensor d_weight = weighted ? fresh_like(denominator) : fresh(x.value, {0}),
+               d_rows = rows ? fresh_like(*x.rows) : fresh(x.value, {0}),
+               d_bias = bias ? fresh_like(*x.bias) : fresh(x.value, {0});
+  by_type(query, [&](auto zero) {
+    using T = decltype(zero);
+    backward<T>(s, numbers<T>(x.query), numbers<T>(x.key), numbers<T>(x.value), numbers<T>(x.weight),
+                numbers<double>(x.log_decay), numbers<T>(x.rows), numbers<T>(x.bias), numbers<T>(memories),
+                numbers<T>(totals), numbers<T>(output), numbers<T>(denominator), numbers<T>(d_out),
+                numbers<T>(d_query), numbers<T>(d_key), numbers<T>(d_value),
+                weighted ? numbers<T>(d_weight) : nullptr, rows ? numbers<T>(d_rows) : nullptr,
+                bias ? numbers<T>(d_bias) : nullptr, numbers<T>(d_memory), numbers<T>(d_total));
+  });
+  return {d_query, d_key, d_value, d_memory, d_total, d_weight, d_rows, d_bias};
 }
 
 }  // namespace
-}  // namespace seqstruct
 
-using seqstruct::Index;
-using seqstruct::Sizes;
+OPERATORS(linear_attention){
+    {"linear_attention(Tensor query, Tensor key, Tensor value, Tensor memory, Tensor total, Tensor? weight, "
+     "Tensor? log_decay, Tensor? rows, Tensor? bias, int kind, bool normed, float floor, bool recorded) -> "
+     "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+     TORCH_BOX(&attend)},
+    {"linear_attention_backward(Tensor query, Tensor key, Tensor value, Tensor? weight, Tensor? log_decay, "
+     "Tensor? rows, Tensor? bias, Tensor memories, Tensor totals, Tensor output, Tensor denominator, "
+     "Tensor? d_output, Tensor? d_end, Tensor? d_sum_end, int kind, bool normed, float floor, bool weighted) -> "
+     "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+     TORCH_BOX(&attend_backward)},
+    {}};
 
-#define LINEAR_ATTENTION(T, suffix)                                                                                   \
-  extern "C" void linear_attention_forward_##suffix(                                                                  \
-      Index threads, Index groups, Index steps, Index dim, Index features, Index value_dim, Index kind, Index normed, \
-      double floor, const T* query, const T* key, const T* value, const T* weight, const double* log_decay,           \
-      const T* rows, const T* bias, const T* memory, const T* total, T* output, T* denominator, T* memories, T* totals,\
-      T* memory_end, T* total_end) {                                                                                  \
-    const Sizes sizes{groups, steps, dim, features, value_dim, kind, normed, floor};                                  \
-    seqstruct::forward<T>(threads, sizes, query, key, value, weight, log_decay, rows, bias, memory, total, output,    \
-                          denominator, memories, totals, memory_end, total_end);                                      \
-  }                                                                                                                   \
-  extern "C" void linear_attention_backward_##suffix(                                                                 \
-      Index threads, Index groups, Index steps, Index dim, Index features, Index value_dim, Index kind, Index normed, \
-      double floor, const T* query, const T* key, const T* value, const T* weight, const double* log_decay,           \
-      const T* rows, const T* bias, const T* memories, const T* totals, const T* output, const T* denominator,        \
-      const T* d_output, T* d_query, T* d_key, T* d_value, T* d_weight, T* d_rows, T* d_bias, T* d_memory,            \
-      T* d_total) {                                                                                                   \
-    const Sizes sizes{groups, steps, dim, features, value_dim, kind, normed, floor};                                  \
-    seqstruct::backward<T>(threads, sizes, query, key, value, weight, log_decay, rows, bias, memories, totals, output,\
-                           denominator, d_output, d_query, d_key, d_value, d_weight, d_rows, d_bias, d_memory,        \
-                           d_total);                                                                                  \
-  }
-
-LINEAR_ATTENTION(float, f32)
-LINEAR_ATTENTION(double, f64)
+}  // namespace seqstruct::LEVEL

@@ -2,9 +2,9 @@
 
 #pragma once
 
-#include "tile.h"
+#include "operators.h"
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 
 // Feature maps, as in seqstruct/ops/memory/feature_maps.py.
 enum Kind : Index { GIVEN = 0, ELU = 1, SINUSOIDS = 2, RELU = 3 };
@@ -21,4 +21,4 @@ T inverse(T x, T floor) {
   return floor ? 1 / std::max(x, floor) : x == 0 ? T(0) : 1 / x;
 }
 
-}  // namespace seqstruct
+}  // namespace seqstruct::LEVEL

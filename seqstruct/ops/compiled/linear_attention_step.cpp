@@ -7,7 +7,7 @@
 
 #include "linear_attention.h"
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 template <class T>
@@ -106,12 +106,11 @@ struct Step {
   const T *query, *old_memory, *old_total;
   T *memory, *total, *output, *denominator;
 
-  void run(Index threads, Map<T> map) const {
-#pragma omp parallel num_threads(threads) firstprivate(map)
-    {
+  void run(const Map<T>& shared) const {
+    share(groups, [&](Index thread, Index threads) {
+      Map<T> map = shared;
       std::vector<T> f(features), k(features), sums(value_dim);
-#pragma omp for schedule(static)
-      for (Index g = 0; g < groups; ++g) {
+      for (Index g = thread; g < groups; g += threads) {
         map.apply(g, query + g * dim, f.data());
         const Index from = order ? order[g / heads] * heads + g % heads : g;
         const T *S = old_memory + from * features * value_dim, *z = old_total + from * features;
@@ -134,26 +133,39 @@ struct Step {
         for (Index e = 0; e < value_dim; ++e) output[g * value_dim + e] = factor * sums[e];
         denominator[g] = den;
       }
-    }
+    });
   }
 };
 
+// Old memories: none where they are the new ones, which are then written in place; new ones: none where nothing is
+// written.
+std::tuple<Tensor, Tensor> step(const Tensor& query, const Maybe& key, const Maybe& value, const Maybe& weight,
+                                const Maybe& log_decay, const Maybe& rows, const Maybe& bias, Index kind, bool normed,
+                                double scale, double floor, const Maybe& old_memory, const Maybe& old_total,
+                                const Maybe& memory, const Maybe& total, const Maybe& order) {
+  const Tensor q = whole(query), from = old_memory ? *old_memory : *memory, sum = old_total ? *old_total : *total;
+  const Index batch = q.size(0), heads = q.size(1), dim = q.size(3), features = from.size(2), value_dim = from.size(3);
+  const Maybe k = whole(key), v = whole(value), w = whole(weight), decay = whole(log_decay), r = whole(rows),
+              b = whole(bias);
+  const Tensor output = fresh(q, {batch, heads, 1, value_dim}), denominator = fresh(q, {batch, heads, 1});
+  by_type(q, [&](auto zero) {
+    using T = decltype(zero);
+    const Map<T> map(heads, dim, features, kind, normed, T(scale), numbers<T>(r), numbers<T>(b));
+    Step<T>{batch * heads, heads, dim, features, value_dim, T(floor), numbers<Index>(order), numbers<T>(k),
+            numbers<T>(v), numbers<T>(w), numbers<double>(decay), numbers<T>(q), numbers<T>(from), numbers<T>(sum),
+            numbers<T>(memory), numbers<T>(total), numbers<T>(output), numbers<T>(denominator)}
+        .run(map);
+  });
+  return {output, denominator};
+}
+
 }  // namespace
-}  // namespace seqstruct
 
-using seqstruct::Index;
+OPERATORS(linear_attention_step){
+    {"linear_attention_step(Tensor query, Tensor? key, Tensor? value, Tensor? weight, Tensor? log_decay, "
+     "Tensor? rows, Tensor? bias, int kind, bool normed, float scale, float floor, Tensor? old_memory, "
+     "Tensor? old_total, Tensor(a!)? memory, Tensor(b!)? total, Tensor? order) -> (Tensor, Tensor)",
+     TORCH_BOX(&step)},
+    {}};
 
-#define LINEAR_ATTENTION_STEP(T, suffix)                                                                              \
-  extern "C" void linear_attention_step_##suffix(                                                                     \
-      Index threads, Index groups, Index heads, Index dim, Index features, Index value_dim, Index kind, Index normed, \
-      double scale, const T* rows, const T* bias, double floor, const T* key, const T* value, const T* weight,        \
-      const double* log_decay, const T* query, const T* old_memory, const T* old_total, T* memory, T* total,          \
-      T* output, T* denominator, const Index* order) {                                                                \
-    const seqstruct::Step<T> step{                                                                                    \
-        groups, heads, dim, features, value_dim, static_cast<T>(floor), order, key, value, weight, log_decay, query,  \
-        old_memory, old_total, memory, total, output, denominator};                                                   \
-    step.run(threads, {heads, dim, features, kind, normed, static_cast<T>(scale), rows, bias});                       \
-  }
-
-LINEAR_ATTENTION_STEP(float, f32)
-LINEAR_ATTENTION_STEP(double, f64)
+}  // namespace seqstruct::LEVEL

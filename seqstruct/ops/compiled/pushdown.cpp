@@ -11,7 +11,7 @@
 
 #include <numeric>
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 constexpr Index STRIP = 8;  // blocks of rows that pass together over the columns, so that more is found in the cache
@@ -306,16 +306,14 @@ void inside_adjoint(const Layout& s, const Weights<const Real> weights, Index b,
   }
 }
 
-void backward(Index threads, const Layout& s, const Weights<const Real> weights, const Real* pushed, const Real* x,
+void backward(const Layout& s, const Weights<const Real> weights, const Real* pushed, const Real* x,
               const Real* g, const Real* ending, const Real* grad, const Weights<Real> d_weights, Real* d_pushed,
               Real* d_bottom) {
   const Index S = s.symbols, W = s.W(), cells = (s.steps + 1) * s.states, F = S * cells * s.width;
-#pragma omp parallel num_threads(threads)
-  {
+  share(s.batch, [&](Index thread, Index threads) {
     Buffer<Real> adjoint(S * cells * W), turned_adjoint(S * s.width * s.end), turned_x(S * s.turned_size);
     Adjoints adjoints(s);
-#pragma omp for schedule(dynamic)
-    for (Index b = 0; b < s.batch; ++b) {
+    for (Index b = thread; b < s.batch; b += threads) {
       const Real *xb = x + b * S * s.size, *gb = g + b * S * s.size, *ending_b = ending + b * F;
       for (Index i = 0; i < S * cells; ++i)
         std::copy_n(grad + b * F + i * s.width, s.width, adjoint.get() + i * W);
@@ -330,37 +328,54 @@ void backward(Index threads, const Layout& s, const Weights<const Real> weights,
       inside_adjoint(s, weights, b, xb, gb, turned_x.get(), ending_b, turned_adjoint.get(), adjoints,
                      d_weights);
     }
-  }
+  });
+}
+
+using Tables = std::tuple<Tensor, Tensor, Tensor>;
+
+Layout layout(const Tensor& pops, const Tensor& pushed) {
+  return Layout(pops.size(1), pops.size(0), pops.size(2), pops.size(3), pushed.size(2));
+}
+
+Tables runs(const Tensor& all_moves, const Tensor& all_pops, const Tensor& all_pushed, const Tensor& all_bottom) {
+  const Tensor moves = whole(all_moves), pops = whole(all_pops), pushed = whole(all_pushed), bottom = whole(all_bottom);
+  const Layout s = layout(pops, pushed);
+  const Index table = s.symbols * s.size, cells = s.symbols * (s.steps + 1) * s.states * s.width;
+  const Tensor x = fresh(pops, {s.batch * table}), g = fresh_like(x);
+  const Tensor ending = fresh(pops, {s.batch, s.symbols, s.steps + 1, s.states, s.width});
+  const Weights<const Real> weights{numbers<Real>(moves), numbers<Real>(pops), s};
+  const Real *vectors = numbers<Real>(pushed), *first = numbers<Real>(bottom);
+  Real *popped = numbers<Real>(x), *around = numbers<Real>(g), *to = numbers<Real>(ending);
+  share(s.batch, [&](Index thread, Index threads) {
+    for (Index b = thread; b < s.batch; b += threads) {
+      inside(s, weights, b, popped + b * table, around + b * table);
+      outside(s, weights, b, around + b * table, vectors, first, to + b * cells);
+    }
+  });
+  return {ending, x, g};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor> runs_backward(const Tensor& all_moves, const Tensor& all_pops,
+                                                         const Tensor& all_pushed, const Tensor& x, const Tensor& g,
+                                                         const Tensor& ending, const Tensor& grad) {
+  const Tensor moves = whole(all_moves), pops = whole(all_pops), pushed = whole(all_pushed), upstream = whole(grad);
+  const Layout s = layout(pops, pushed);
+  const Tensor d_moves = fresh_like(moves), d_pops = fresh_like(pops), d_pushed = fresh_like(pushed);
+  const Tensor d_bottom = fresh(pushed, {s.batch, s.width - 1});
+  backward(s, {numbers<Real>(moves), numbers<Real>(pops), s}, numbers<Real>(pushed), numbers<Real>(x),
+           numbers<Real>(g), numbers<Real>(ending), numbers<Real>(upstream),
+           {numbers<Real>(d_moves), numbers<Real>(d_pops), s}, numbers<Real>(d_pushed), numbers<Real>(d_bottom));
+  return {d_moves, d_pops, d_pushed, d_bottom};
 }
 
 }  // namespace
-}  // namespace seqstruct
 
-using seqstruct::Index;
-using seqstruct::Layout;
+OPERATORS(pushdown){
+    {"pushdown_runs(Tensor moves, Tensor pops, Tensor pushed, Tensor bottom) -> (Tensor, Tensor, Tensor)",
+     TORCH_BOX(&runs)},
+    {"pushdown_runs_backward(Tensor moves, Tensor pops, Tensor pushed, Tensor popped, Tensor around, Tensor ending, "
+     "Tensor grad) -> (Tensor, Tensor, Tensor, Tensor)",
+     TORCH_BOX(&runs_backward)},
+    {}};
 
-// Numbers in each of the tables x and g.
-extern "C" void pushdown_size_f64(Index, Index batch, Index steps, Index symbols, Index states, double* size) {
-  *size = batch * symbols * Layout(1, steps, symbols, states, 0).size;
-}
-
-extern "C" void pushdown_forward_f64(Index threads, Index batch, Index steps, Index symbols, Index states, Index size,
-                                     const double* moves, const double* pops, const double* pushed,
-                                     const double* bottom, double* x, double* g, double* ending) {
-  const Layout s(batch, steps, symbols, states, size);
-  const Index table = symbols * s.size, cells = symbols * (steps + 1) * states * s.width;
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
-  for (Index b = 0; b < batch; ++b) {
-    seqstruct::inside(s, {moves, pops, s}, b, x + b * table, g + b * table);
-    seqstruct::outside(s, {moves, pops, s}, b, g + b * table, pushed, bottom, ending + b * cells);
-  }
-}
-
-extern "C" void pushdown_backward_f64(Index threads, Index batch, Index steps, Index symbols, Index states, Index size,
-                                      const double* moves, const double* pops, const double* pushed, const double* x,
-                                      const double* g, const double* ending, const double* grad, double* d_moves,
-                                      double* d_pops, double* d_pushed, double* d_bottom) {
-  const Layout s(batch, steps, symbols, states, size);
-  seqstruct::backward(threads, s, {moves, pops, s}, pushed, x, g, ending, grad, {d_moves, d_pops, s}, d_pushed,
-                      d_bottom);
-}
+}  // namespace seqstruct::LEVEL

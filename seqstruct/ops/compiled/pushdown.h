@@ -2,11 +2,11 @@
 
 #pragma once
 
-#include "tile.h"
+#include "operators.h"
 
 #include <vector>
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 using Real = double;
@@ -105,4 +105,4 @@ inline void add_rows(Index count, const Real* x, Real* y) {
 }
 
 }  // namespace
-}  // namespace seqstruct
+}  // namespace seqstruct::LEVEL

@@ -5,7 +5,7 @@
 
 #include "pushdown.h"
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 constexpr int PANEL = 8;                // rows that are added at once
@@ -241,37 +241,39 @@ void finish(const Table& s, const Step& step, Index b, const Scratch& x) {
   step.new_scaled[b] = in_range;
 }
 
-void advance(Index threads, const Table& s, Step step) {
+void advance(const Table& s, Step step) {
   for (Index y = 0; y < s.symbols; ++y)
     for (Index q = 0; q < s.states; ++q) {
       step.before.push_back(y * s.room + s.offsets[step.done] + q * s.stride(step.done));
       step.after.push_back(y * s.room + s.offsets[step.done + 1] + q * s.stride(step.done + 1));
     }
-  const Index wide = s.wide(step.done), pieces = threads > 1 ? (wide + PIECE - 1) / PIECE : 1;
+  const bool worth = s.shared(step.done);
+  const Index wide = s.wide(step.done), some = s.batch * s.symbols;
+  const Index pieces = worth && torch::stable::get_num_threads() > 1 ? (wide + PIECE - 1) / PIECE : 1;
   Buffer<Real> room(s.batch * Scratch::count(s, step.done));
-#pragma omp parallel num_threads(threads) if (s.shared(step.done))
-  {
-    std::vector<Row> rows;
-    std::vector<Real*> to;
-    rows.reserve(step.done * s.states);
-#pragma omp for schedule(static)
-    for (Index b = 0; b < s.batch; ++b) {
+  share(s.batch, [&](Index thread, Index threads) {
+    for (Index b = thread; b < s.batch; b += threads) {
       if (!step.scaled[b]) continue;
       const Scratch x(s, step, room.get(), b);
       if (step.controls) weigh(s, step, b, x);
       move(s, step, b, x);
     }
-#pragma omp for schedule(dynamic)
-    for (Index i = 0; i < s.batch * s.symbols * pieces; ++i) {
+  }, worth);
+  share(some * pieces, [&](Index thread, Index threads) {
+    std::vector<Row> rows;
+    std::vector<Real*> to;
+    rows.reserve(step.done * s.states);
+    for (Index i = thread; i < some * pieces; i += threads) {
       // the first columns, where most rows are, first
-      const Index group = i % (s.batch * s.symbols), piece = i / (s.batch * s.symbols), b = group / s.symbols;
+      const Index group = i % some, piece = i / some, b = group / s.symbols;
       if (step.scaled[b])
         add_table(s, step, b, group % s.symbols, piece * PIECE, pieces == 1 ? wide : std::min(wide, (piece + 1) * PIECE),
                   {s, step, room.get(), b}, rows, to);
     }
-#pragma omp for schedule(static)
-    for (Index b = 0; b < s.batch; ++b) finish(s, step, b, {s, step, room.get(), b});
-  }
+  }, worth);
+  share(s.batch, [&](Index thread, Index threads) {
+    for (Index b = thread; b < s.batch; b += threads) finish(s, step, b, {s, step, room.get(), b});
+  }, worth);
 }
 
 // adjoint: SQ rows as wide as time `steps`, of the column after the step; becomes that of the column before it.
@@ -335,33 +337,48 @@ void retreat(const Table& s, Index b, Index now, const Real* grad, const Real* w
   for (Index i = 0; i < top; ++i) std::fill(to[i] + width, to[i] + wide, Real(0));
 }
 
-}  // namespace
-}  // namespace seqstruct
-
-using seqstruct::Index;
-using seqstruct::Table;
-
-extern "C" void pushdown_step_f64(Index threads, Index batch, Index states, Index symbols, Index size, Index chunk,
-                                  Index times, Index room, Index done, Index kind, double* table,
-                                  const double* controls, const Index* order, double* weights, double* vectors,
-                                  double* landed, double* links, const double* totals, const bool* scaled,
-                                  double smallest, double largest, double* new_totals, double* readings,
-                                  bool* new_scaled) {
-  seqstruct::advance(threads, {batch, states, symbols, size, chunk, times, room, done + 2},
-                     {done, kind, table, controls, order, weights, vectors, landed, links, totals, scaled, smallest,
-                      largest, new_totals, readings, new_scaled});
+// Tensors of `Step`: `totals` and `scaled` before the step, and results.
+void step(Index states, Index symbols, Index size, Index chunk, Index times, Index done, Index kind, double smallest,
+          double largest, const Tensor& table, const Maybe& controls, const Maybe& order, const Maybe& weights,
+          const Maybe& vectors, const Maybe& landed, const Maybe& links, const Tensor& totals, const Tensor& scaled,
+          const Tensor& new_totals, const Tensor& readings, const Tensor& new_scaled) {
+  advance({table.size(0), states, symbols, size, chunk, times, table.size(2), done + 2},
+          {done, kind, numbers<Real>(table), numbers<Real>(controls), numbers<Index>(order), numbers<Real>(weights),
+           numbers<Real>(vectors), numbers<Real>(landed), numbers<Real>(links), numbers<Real>(totals),
+           numbers<bool>(scaled), smallest, largest, numbers<Real>(new_totals), numbers<Real>(readings),
+           numbers<bool>(new_scaled)});
 }
 
-extern "C" void pushdown_step_back_f64(Index threads, Index batch, Index states, Index symbols, Index size, Index times,
-                                       Index room, Index now, Index sigmoid, double* table, const double* grad,
-                                       const double* weights, const double* vectors, const double* landed,
-                                       double* links, const double* totals, const double* readings, double* adjoint,
-                                       double* d_controls) {
-  const Table s(batch, states, symbols, size, 1, times, room, times);
+void step_backward(Index states, Index symbols, Index size, Index times, Index now, bool sigmoid, const Tensor& table,
+                   const Tensor& grad, const Tensor& weights, const Tensor& vectors, const Tensor& landed,
+                   const Tensor& links, const Tensor& totals, const Tensor& readings, const Tensor& adjoint,
+                   const Tensor& d_controls) {
+  const Table s(table.size(0), states, symbols, size, 1, times, table.size(2), times);
   const Index across = s.top() * s.stride(times - 1), vector = s.top() * size;
-#pragma omp parallel for num_threads(threads) if (s.shared(times - 1))
-  for (Index b = 0; b < batch; ++b)
-    seqstruct::retreat(s, b, now, grad + b * vector, weights + b * s.count(), vectors + b * s.narrow(), sigmoid, table,
-                       links, landed + b * s.top(), totals[b], readings + b * vector, adjoint + b * across,
-                       d_controls + b * (s.count() + size));
+  const Real *total = numbers<Real>(totals), *weight = numbers<Real>(weights), *pushed = numbers<Real>(vectors),
+             *land = numbers<Real>(landed), *reading = numbers<Real>(readings), *d_reading = numbers<Real>(grad);
+  Real *columns = numbers<Real>(table), *link = numbers<Real>(links), *pending = numbers<Real>(adjoint),
+       *to = numbers<Real>(d_controls);
+  share(s.batch, [&](Index thread, Index threads) {
+    for (Index b = thread; b < s.batch; b += threads)
+      retreat(s, b, now, d_reading + b * vector, weight + b * s.count(), pushed + b * s.narrow(), sigmoid, columns,
+              link, land + b * s.top(), total[b], reading + b * vector, pending + b * across,
+              to + b * (s.count() + size));
+  }, s.shared(times - 1));
 }
+
+}  // namespace
+
+OPERATORS(pushdown_step){
+    {"pushdown_step(SymInt states, SymInt symbols, SymInt size, SymInt chunk, SymInt times, SymInt done, int kind, "
+     "float smallest, float largest, Tensor(a!) table, Tensor? controls, Tensor? order, Tensor(b!)? weights, "
+     "Tensor(c!)? vectors, Tensor(d!)? landed, Tensor(e!)? links, Tensor totals, Tensor scaled, "
+     "Tensor(f!) new_totals, Tensor(g!) readings, Tensor(h!) new_scaled) -> ()",
+     TORCH_BOX(&step)},
+    {"pushdown_step_backward(SymInt states, SymInt symbols, SymInt size, SymInt times, SymInt now, bool sigmoid, "
+     "Tensor(a!) table, Tensor grad, Tensor weights, Tensor vectors, Tensor landed, Tensor links, Tensor totals, "
+     "Tensor readings, Tensor(b!) adjoint, Tensor(c!) d_controls) -> ()",
+     TORCH_BOX(&step_backward)},
+    {}};
+
+}  // namespace seqstruct::LEVEL

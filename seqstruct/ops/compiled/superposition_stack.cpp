@@ -5,9 +5,9 @@
 // `width` numbers one after the other, so that row i of V_{t+1} is the sum of rows i, i+1 and i+2 of slab t, times
 // push, no-op and pop.  Adjoints lie in slabs [0, dV_t, 0, 0], those of single steps in [0, 0, dV_t, 0].
 
-#include "tile.h"
+#include "operators.h"
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 namespace {
 
 constexpr Index SLICE = 16;        // columns that go together
@@ -80,14 +80,12 @@ struct Slice {
 };
 
 template <class T>
-void forward(Index threads, const Sizes s, const T* actions, const T* pushed, const T* start, T* stacks, T* readings,
+void forward(const Sizes s, const T* actions, const T* pushed, const T* start, T* stacks, T* readings,
              T* final) {
   const Index most = s.most() + 3, stored = s.stored();
-#pragma omp parallel num_threads(threads)
-  {
+  share(s.batch * s.slices(), [&](Index thread, Index threads) {
     Buffer<T> turns(2 * most * SLICE);
-#pragma omp for schedule(static)
-    for (Index g = 0; g < s.batch * s.slices(); ++g) {
+    for (Index g = thread; g < s.batch * s.slices(); g += threads) {
       const Slice at(s, g);
       const Index w = at.width, vectors = at.sequence * s.steps;
       T* now = stacks ? stacks + stored * (at.sequence * s.size + at.column) : turns.get();
@@ -108,18 +106,16 @@ void forward(Index threads, const Sizes s, const T* actions, const T* pushed, co
         scatter(rows, w, now + w, final + at.sequence * rows * s.size + at.column, s.size);
       }
     }
-  }
+  });
 }
 
 template <class T>
-void backward(Index threads, const Sizes s, const T* actions, const T* stacks, const T* d_readings, const T* d_final,
+void backward(const Sizes s, const T* actions, const T* stacks, const T* d_readings, const T* d_final,
               T* d_actions, T* d_pushed, T* d_start) {
   const Index most = s.most() + 3, stored = s.stored();
-#pragma omp parallel num_threads(threads)
-  {
+  share(s.batch * s.slices(), [&](Index thread, Index threads) {
     Buffer<T> turns(2 * most * SLICE);
-#pragma omp for schedule(static)
-    for (Index g = 0; g < s.batch * s.slices(); ++g) {
+    for (Index g = thread; g < s.batch * s.slices(); g += threads) {
       const Slice at(s, g);
       const Index w = at.width, vectors = at.sequence * s.steps, last = s.height(s.steps);
       T *now = turns.get(), *before = now + most * SLICE;
@@ -144,7 +140,7 @@ void backward(Index threads, const Sizes s, const T* actions, const T* stacks, c
       }
       scatter(s.height(0), w, now + w, d_start + at.sequence * s.start * s.size + at.column, s.size);
     }
-  }
+  });
 }
 
 // Steps of a recurrent network.  Slabs have all columns and as many rows as the highest stack needs, those beyond a
@@ -156,74 +152,112 @@ struct Step {
 };
 
 template <class T>
-void tape_step(Index threads, const Step s, Index sigmoid, const T* controls, Index stride, T* now, T* weights,
+void tape_step(const Step s, Index sigmoid, const T* controls, Index stride, T* now, T* weights,
                T* after, T* reading, Index reading_stride) {
   const Index w = s.size;
-#pragma omp parallel for schedule(static) num_threads(threads) if (s.shared())
-  for (Index b = 0; b < s.batch; ++b) {
-    const T* given = controls + b * stride;
-    T *slab = now + b * s.rows * w, *next = after + b * s.rows * w, *mix = weights + 3 * b;
-    const T largest = std::max({given[0], given[1], given[2]});
-    T total = 0;
-    for (int i = 0; i < 3; ++i) total += mix[i] = std::exp(given[i] - largest);
-    for (int i = 0; i < 3; ++i) mix[i] /= total;
-    for (Index j = 0; j < w; ++j) slab[j] = sigmoid ? 1 / (1 + std::exp(-given[3 + j])) : given[3 + j];
-    blend(s.next * w, w, slab, mix[0], mix[1], mix[2], next + w);
-    std::copy_n(next + w, w, reading + b * reading_stride);
-  }
+  share(s.batch, [&](Index thread, Index threads) {
+    for (Index b = thread; b < s.batch; b += threads) {
+      const T* given = controls + b * stride;
+      T *slab = now + b * s.rows * w, *next = after + b * s.rows * w, *mix = weights + 3 * b;
+      const T largest = std::max({given[0], given[1], given[2]});
+      T total = 0;
+      for (int i = 0; i < 3; ++i) total += mix[i] = std::exp(given[i] - largest);
+      for (int i = 0; i < 3; ++i) mix[i] /= total;
+      for (Index j = 0; j < w; ++j) slab[j] = sigmoid ? 1 / (1 + std::exp(-given[3 + j])) : given[3 + j];
+      blend(s.next * w, w, slab, mix[0], mix[1], mix[2], next + w);
+      std::copy_n(next + w, w, reading + b * reading_stride);
+    }
+  }, s.shared());
 }
 
 template <class T>
-void tape_step_backward(Index threads, const Step s, const T* d_reading, Index reading_stride, const T* slabs,
+void tape_step_backward(const Step s, const T* d_reading, Index reading_stride, const T* slabs,
                         const T* weights, const T* slopes, T* adjoints, T* before, T* d_controls, Index stride) {
   const Index w = s.size;
-#pragma omp parallel for schedule(static) num_threads(threads) if (s.shared())
-  for (Index b = 0; b < s.batch; ++b) {
-    T *now = adjoints + b * s.rows * w, *earlier = before + b * s.rows * w, *to = d_controls + b * stride;
-    const T* mix = weights + 3 * b;
-    for (Index j = 0; j < w; ++j) {
-      now[2 * w + j] += d_reading[b * reading_stride + j];
-      to[3 + j] = now[2 * w + j] * slopes[b * w + j];
+  share(s.batch, [&](Index thread, Index threads) {
+    for (Index b = thread; b < s.batch; b += threads) {
+      T *now = adjoints + b * s.rows * w, *earlier = before + b * s.rows * w, *to = d_controls + b * stride;
+      const T* mix = weights + 3 * b;
+      for (Index j = 0; j < w; ++j) {
+        now[2 * w + j] += d_reading[b * reading_stride + j];
+        to[3 + j] = now[2 * w + j] * slopes[b * w + j];
+      }
+      const Shares<T> shares(s.next * w, w, now + 2 * w, slabs + b * s.rows * w);
+      const T share[3] = {shares.push, shares.noop, shares.pop};
+      const T mean = mix[0] * share[0] + mix[1] * share[1] + mix[2] * share[2];
+      for (int i = 0; i < 3; ++i) to[i] = mix[i] * (share[i] - mean);
+      blend(s.height * w, w, now + w, mix[2], mix[1], mix[0], earlier + 2 * w);
     }
-    const Shares<T> shares(s.next * w, w, now + 2 * w, slabs + b * s.rows * w);
-    const T share[3] = {shares.push, shares.noop, shares.pop};
-    const T mean = mix[0] * share[0] + mix[1] * share[1] + mix[2] * share[2];
-    for (int i = 0; i < 3; ++i) to[i] = mix[i] * (share[i] - mean);
-    blend(s.height * w, w, now + w, mix[2], mix[1], mix[0], earlier + 2 * w);
-  }
+  }, s.shared());
+}
+
+using Results = std::tuple<Tensor, Tensor, Tensor>;
+
+Results stack(const Tensor& actions, const Tensor& pushed, const Tensor& start, bool need_final, bool recorded) {
+  const Sizes s{pushed.size(0), pushed.size(1), pushed.size(2), start.size(1), !need_final};
+  const Tensor weights = whole(actions), vectors = whole(pushed), first = whole(start);
+  const Tensor readings = fresh_like(vectors);
+  const Tensor final = need_final ? fresh(vectors, {s.batch, s.height(s.steps), s.size}) : fresh(vectors, {0});
+  const Tensor stacks = fresh(vectors, {recorded ? s.stored() * s.batch * s.size : 0});
+  by_type(pushed, [&](auto zero) {
+    using T = decltype(zero);
+    forward<T>(s, numbers<T>(weights), numbers<T>(vectors), numbers<T>(first), recorded ? numbers<T>(stacks) : nullptr,
+               numbers<T>(readings), need_final ? numbers<T>(final) : nullptr);
+  });
+  return {readings, final, stacks};
+}
+
+Results stack_backward(const Tensor& actions, const Tensor& stacks, const Maybe& d_readings, const Maybe& d_final,
+                       Index size, Index height, bool truncated) {
+  const Sizes s{actions.size(0), actions.size(1), size, height, truncated};
+  const Tensor weights = whole(actions), d_actions = fresh(weights, {s.slices(), s.batch, s.steps, 3});
+  const Tensor d_pushed = fresh(weights, {s.batch, s.steps, size});
+  const Tensor d_start = zeros(weights, {s.batch, height, size});
+  const Maybe d_read = whole(d_readings), d_last = whole(d_final);
+  by_type(actions, [&](auto zero) {
+    using T = decltype(zero);
+    backward<T>(s, numbers<T>(weights), numbers<T>(stacks), numbers<T>(d_read), numbers<T>(d_last),
+                numbers<T>(d_actions), numbers<T>(d_pushed), numbers<T>(d_start));
+  });
+  return {d_actions, d_pushed, d_start};
+}
+
+void step(Index height, Index next, bool sigmoid, const Tensor& controls, const Tensor& now, const Tensor& weights,
+          const Tensor& after, const Tensor& reading) {
+  const Step s{now.size(0), now.size(2), now.size(1), height, next};
+  by_type(now, [&](auto zero) {
+    using T = decltype(zero);
+    tape_step<T>(s, sigmoid, rows<T>(controls), controls.stride(0), numbers<T>(now), numbers<T>(weights),
+                 numbers<T>(after), rows<T>(reading), reading.stride(0));
+  });
+}
+
+void step_backward(Index height, Index next, const Tensor& d_reading, const Tensor& slabs, const Tensor& weights,
+                   const Tensor& slopes, const Tensor& adjoints, const Tensor& before, const Tensor& d_controls) {
+  const Step s{slabs.size(0), slabs.size(2), slabs.size(1), height, next};
+  by_type(slabs, [&](auto zero) {
+    using T = decltype(zero);
+    tape_step_backward<T>(s, rows<T>(d_reading), d_reading.stride(0), numbers<T>(slabs), numbers<T>(weights),
+                          numbers<T>(slopes), numbers<T>(adjoints), numbers<T>(before), rows<T>(d_controls),
+                          d_controls.stride(0));
+  });
 }
 
 }  // namespace
-}  // namespace seqstruct
 
-using seqstruct::Index;
+OPERATORS(superposition_stack){
+    {"superposition_stack(Tensor actions, Tensor pushed, Tensor start, bool need_final, bool recorded) -> "
+     "(Tensor, Tensor, Tensor)",
+     TORCH_BOX(&stack)},
+    {"superposition_stack_backward(Tensor actions, Tensor stacks, Tensor? d_readings, Tensor? d_final, SymInt size, "
+     "SymInt height, bool truncated) -> (Tensor, Tensor, Tensor)",
+     TORCH_BOX(&stack_backward)},
+    {"superposition_step(SymInt height, SymInt next, bool sigmoid, Tensor controls, Tensor(a!) now, "
+     "Tensor(b!) weights, Tensor(c!) after, Tensor(d!) reading) -> ()",
+     TORCH_BOX(&step)},
+    {"superposition_step_backward(SymInt height, SymInt next, Tensor d_reading, Tensor slabs, Tensor weights, "
+     "Tensor slopes, Tensor(a!) adjoints, Tensor(b!) before, Tensor(c!) d_controls) -> ()",
+     TORCH_BOX(&step_backward)},
+    {}};
 
-#define SUPERPOSITION_STACK(T, suffix)                                                                                \
-  extern "C" void superposition_stack_forward_##suffix(                                                               \
-      Index threads, Index batch, Index steps, Index size, Index start, Index truncated, const T* actions,            \
-      const T* pushed, const T* stack, T* stacks, T* readings, T* final) {                                            \
-    seqstruct::forward<T>(threads, {batch, steps, size, start, truncated}, actions, pushed, stack, stacks, readings,  \
-                          final);                                                                                     \
-  }                                                                                                                   \
-  extern "C" void superposition_stack_backward_##suffix(                                                              \
-      Index threads, Index batch, Index steps, Index size, Index start, Index truncated, const T* actions,            \
-      const T* stacks, const T* d_readings, const T* d_final, T* d_actions, T* d_pushed, T* d_start) {                \
-    seqstruct::backward<T>(threads, {batch, steps, size, start, truncated}, actions, stacks, d_readings, d_final,     \
-                           d_actions, d_pushed, d_start);                                                             \
-  }                                                                                                                   \
-  extern "C" void superposition_tape_step_##suffix(                                                                   \
-      Index threads, Index batch, Index size, Index rows, Index height, Index next, Index sigmoid, const T* controls, \
-      Index stride, T* now, T* weights, T* after, T* reading, Index reading_stride) {                                 \
-    seqstruct::tape_step<T>(threads, {batch, size, rows, height, next}, sigmoid, controls, stride, now, weights,      \
-                            after, reading, reading_stride);                                                          \
-  }                                                                                                                   \
-  extern "C" void superposition_tape_step_backward_##suffix(                                                          \
-      Index threads, Index batch, Index size, Index rows, Index height, Index next,                                   \
-      const T* d_reading, Index reading_stride, const T* slabs, const T* weights, const T* slopes, T* adjoints,       \
-      T* before, T* d_controls, Index stride) {                                                                       \
-    seqstruct::tape_step_backward<T>(threads, {batch, size, rows, height, next}, d_reading, reading_stride,  \
-                                     slabs, weights, slopes, adjoints, before, d_controls, stride);                   \
-  }
-
-SUPERPOSITION_STACK(float, f32)
-SUPERPOSITION_STACK(double, f64)
+}  // namespace seqstruct::LEVEL

@@ -14,7 +14,7 @@
 #include <new>
 #include <utility>
 
-namespace seqstruct {
+namespace seqstruct::LEVEL {
 
 using Index = std::int64_t;
 
@@ -303,4 +303,4 @@ inline void sinusoids(Index count, const double* x, double* sine, double* cosine
   for (Index j = 0; j < count; ++j) sine[j] = std::sin(x[j]), cosine[j] = std::cos(x[j]);
 }
 
-}  // namespace seqstruct
+}  // namespace seqstruct::LEVEL

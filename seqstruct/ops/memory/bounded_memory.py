@@ -23,7 +23,7 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
-from seqstruct.ops.memory.compiled_bounded_memory import CompiledBoundedMemory, fits_step, write_and_read
+from seqstruct.ops.memory.compiled_bounded_memory import compiled_bounded_memory, fits_step, write_and_read
 
 CHUNK = 32
 LOWEST = -1e30  # the log-total of a slot that is empty
@@ -136,8 +136,8 @@ def causal_bounded_memory(
         total = (level != LOWEST).to(level.dtype)
     tensors = [x.flatten(0, 1).contiguous() for x in (query, key, value, control, key_sum, value_sum, total, level)]
     compiled = control.dtype in (query.dtype, torch.float64) and usable(*tensors[:3], *tensors[4:])
-    function = CompiledBoundedMemory if compiled else _CausalBoundedMemory
-    output, *ends = function.apply(*tensors, means, empty_slots)
+    function = compiled_bounded_memory if compiled else _CausalBoundedMemory.apply
+    output, *ends = function(*tensors, means, empty_slots)
     key_end, value_end, total_end, level_end = (x.unflatten(0, heads) for x in ends)
     output = output.unflatten(0, heads)
     blank = total_end == 0

@@ -2,53 +2,71 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled import call, usable
+from seqstruct.ops.compiled import Operator, usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
 
-class CompiledBoundedMemory(torch.autograd.Function):
+def compiled_bounded_memory(
+    query: Tensor, key: Tensor, value: Tensor, control: Tensor, key_memory: Tensor, value_memory: Tensor, total: Tensor,
+    level: Tensor, means: bool, empty: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """As `_CausalBoundedMemory`, of which it takes the arguments.
 
     O(T (D + E + N) + T/SPAN N (D + E)) memory with the backward pass.
     """
+    inputs = query, key, value, control, _packed(key_memory, value_memory, total)
+    recorded = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
+    output, state, level, *_ = ATTEND.call(*inputs, level.to(control.dtype), means, empty, recorded)
+    return output, *_unpacked(state, *value_memory.shape[1:], query.size(2)), level
 
-    @staticmethod
-    def forward(ctx, query, key, value, control, key_memory, value_memory, total, level, means, empty):
-        groups, steps, dim = query.shape
-        slots, value_dim = value_memory.shape[1:]
-        ctx.sizes = groups, steps, dim, slots, value_dim, int(means), int(empty)
-        ctx.kind = "" if control.dtype == query.dtype else "_wide"
-        state, level = _packed(key_memory, value_memory, total), level.to(control.dtype)
-        output, state_end, level_end = torch.empty_like(value), torch.empty_like(state), torch.empty_like(level)
-        states = levels = None
-        if any(ctx.needs_input_grad):
-            stored = -(-steps // SPAN)
-            states, levels = state.new_empty(groups, stored, state.size(1)), level.new_empty(groups, stored, slots)
-            ctx.save_for_backward(query, key, value, control, states, levels)
-        inputs = query, key, value, control, state, level
-        call(f"bounded_memory_forward{ctx.kind}", *ctx.sizes, *inputs, output, states, levels, state_end, level_end)
-        ctx.mark_non_differentiable(level_end)
-        return output, *_unpacked(state_end, slots, dim, value_dim), level_end
 
-    @staticmethod
-    @first_derivatives_only
-    def backward(ctx, d_output, d_key_memory, d_value_memory, d_total, _):
-        *inputs, states, levels = ctx.saved_tensors
-        _, _, dim, slots, value_dim, *_ = ctx.sizes
-        d_query, d_key, d_value, d_control = (torch.empty_like(x) for x in inputs)
-        if not ctx.needs_input_grad[3]:
-            d_control = None
-        d_state = _packed(d_key_memory, d_value_memory, d_total)
-        call(
-            f"bounded_memory_backward{ctx.kind}", *ctx.sizes, *inputs, states, levels, d_output.contiguous(),
-            d_query, d_key, d_value, d_control, d_state,
-        )
-        return d_query, d_key, d_value, d_control, *_unpacked(d_state, slots, dim, value_dim), None, None, None
+def _fake(
+    query: Tensor, key: Tensor, value: Tensor, control: Tensor, state: Tensor, level: Tensor, means: bool, empty: bool,
+    recorded: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    stored = -(-query.size(1) // SPAN) if recorded else 0
+    kept = (x.new_empty(x.size(0), stored, x.size(1)) for x in (state, level))
+    return *(x.new_empty(x.shape) for x in (value, state, level)), *kept
+
+
+def _setup(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+    query, key, value, control, *_, means, empty, _ = inputs
+    *_, level, states, levels = output
+    ctx.kind = means, empty
+    ctx.save_for_backward(query, key, value, control, states, levels)
+    ctx.mark_non_differentiable(level, states, levels)
+    ctx.set_materialize_grads(False)
+
+
+@first_derivatives_only
+def _backward(ctx: Any, d_output: Tensor | None, d_state: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+    controlled = ctx.needs_input_grad[3]
+    *grads, d_control, d_state = ATTEND_BACKWARD.call(*ctx.saved_tensors, d_output, d_state, *ctx.kind, controlled)
+    return *grads, d_control if controlled else None, d_state, None, None, None, None
+
+
+def _fake_backward(
+    query: Tensor, key: Tensor, value: Tensor, control: Tensor, states: Tensor, levels: Tensor,
+    d_output: Tensor | None, d_state: Tensor | None, means: bool, empty: bool, controlled: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    d_control = control.new_empty(control.shape if controlled else (0,))
+    return *(x.new_empty(x.shape) for x in (query, key, value)), d_control, states.new_empty(states.shape[::2])
+
+
+def _fake_step(key: Tensor, value: Tensor, *_: Any) -> Tensor:
+    return value.new_empty(value.shape)
+
+
+ATTEND = Operator("bounded_memory", _fake, _setup, _backward)
+ATTEND_BACKWARD = Operator("bounded_memory_backward", _fake_backward)
+STEP = Operator("bounded_memory_step", _fake_step)
 
 
 def fits_step(*tensors: Tensor) -> bool:
@@ -67,14 +85,11 @@ def write_and_read(
     Returns the output, B H 1 E, and the three parts of the memory.
     """
     memory = ends = tuple(x.contiguous() for x in memory)
+    old = None, None, None
     if order is not None:
-        ends = tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory)
-    batch, heads, _, dim = query.shape
-    slots, value_dim = memory[1].shape[2:]
-    sizes = batch * heads, heads, dim, slots, value_dim, int(means), int(empty)
-    output = query.new_empty(batch, heads, 1, value_dim)
-    given = (x.contiguous() for x in (key, value, control, query))
-    call("bounded_memory_step", *sizes, *given, *memory, *ends, output, None if order is None else order.contiguous())
+        old, ends = memory, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory)
+        order = order.contiguous()
+    output = STEP.call(key, value, control, query, *old, *ends, order, means, empty)
     return output, *ends
 
 
@@ -83,7 +98,7 @@ def _packed(key_memory: Tensor, value_memory: Tensor, total: Tensor) -> Tensor:
     return torch.cat([key_memory.transpose(1, 2).flatten(1), value_memory.flatten(1), total], 1)
 
 
-def _unpacked(state: Tensor, slots: int, dim: int, value_dim: int) -> tuple[Tensor, Tensor, Tensor]:
+def _unpacked(state: Tensor, slots: int, value_dim: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     key_memory, value_memory, total = state.split([slots * dim, slots * value_dim, slots], 1)
     key_memory = key_memory.unflatten(1, (dim, slots)).transpose(1, 2)
     return key_memory.contiguous(), value_memory.reshape(-1, slots, value_dim), total.contiguous()

@@ -2,71 +2,102 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled import call, usable
+from seqstruct.ops.compiled import Operator, usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
 
-class CompiledLinearAttention(torch.autograd.Function):
+def compiled_linear_attention(
+    query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, weight: Tensor | None,
+    log_decay: Tensor | None, features: Any, floor: float, *parameters: Tensor,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """As `_CausalLinearAttention`, of which it takes the arguments.
 
     O(T (N + E) + T/SPAN N E) memory with the backward pass.
     """
+    rows, bias = [*parameters, None, None][:2]
+    inputs = query, key, value, memory, total, weight, log_decay, rows, bias
+    recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    return ATTEND.call(*inputs, *_kind(features), float(floor), recorded)[:4]
 
-    @staticmethod
-    def forward(ctx, query, key, value, memory, total, weight, log_decay, features, floor, *parameters):
-        groups, steps, dim = query.shape
-        sizes = (groups, steps, dim, memory.size(1), value.size(2), *_kind(features), float(floor))
-        parameters = [x.contiguous() for x in parameters]
-        rows, bias = [*parameters, None, None][:2]
-        weight, log_decay = (None if x is None else x.contiguous() for x in (weight, log_decay))
-        output, denominator = torch.empty_like(value), value.new_empty(groups, steps)
-        memories = totals = None
-        if any(ctx.needs_input_grad):
-            stored = -(-steps // SPAN)
-            memories, totals = memory.new_empty(groups, stored, *memory.shape[1:]), memory.new_empty(
-                groups, stored, memory.size(1)
-            )
-        ends = torch.empty_like(memory), torch.empty_like(total)
-        inputs = query, key, value, weight, log_decay, rows, bias
-        call("linear_attention_forward", *sizes, *inputs, memory, total, output, denominator, memories, totals, *ends)
-        ctx.sizes = sizes
-        if memories is not None:
-            ctx.save_for_backward(*inputs, memories, totals, output, denominator, memory, total, *ends)
-        ctx.mark_non_differentiable(denominator)
-        return output, denominator, *ends
 
-    @staticmethod
-    @first_derivatives_only
-    def backward(ctx, d_output, _, d_memory_end, d_total_end):
-        *inputs, memories, totals, output, denominator, memory, total, memory_end, total_end = ctx.saved_tensors
-        query, key, value, weight, log_decay, rows, bias = inputs
-        decayed, floor = log_decay is not None, ctx.sizes[-1]
-        d_query, d_key, d_value = (torch.empty_like(x) for x in (query, key, value))
-        d_weight = torch.empty_like(denominator) if ctx.needs_input_grad[5] or decayed else None
-        d_rows, d_bias = (None if x is None else torch.empty_like(x) for x in (rows, bias))
-        d_memory, d_total = d_memory_end.clone().contiguous(), d_total_end.clone().contiguous()
-        call(
-            "linear_attention_backward", *ctx.sizes, *inputs, memories, totals, output, denominator,
-            d_output.contiguous(), d_query, d_key, d_value, d_weight, d_rows, d_bias, d_memory, d_total,
-        )
-        d_decay = None
-        if decayed:
-            d_first, d_last = (
-                (x * dx).sum((1, 2)) + (z * dz).sum(1)
-                for x, dx, z, dz in (
-                    (memory, d_memory, total, d_total), (memory_end, d_memory_end, total_end, d_total_end),
-                )
-            )
-            d_keys = d_weight if weight is None else d_weight * weight
-            d_decay = decay_gradient(d_first, d_last, d_keys, d_output, output, denominator, floor)
-        d_parameters = [x for x in (d_rows, d_bias) if x is not None]
-        d_weight = d_weight if ctx.needs_input_grad[5] else None
-        return d_query, d_key, d_value, d_memory, d_total, d_weight, d_decay, None, None, *d_parameters
+def _fake(
+    query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, *others: Any
+) -> tuple[Tensor, ...]:
+    groups, steps = query.shape[:2]
+    stored = -(-steps // SPAN) if others[-1] else 0
+    return (
+        value.new_empty(value.shape), value.new_empty(groups, steps), memory.new_empty(memory.shape),
+        total.new_empty(total.shape), memory.new_empty(groups, stored, *memory.shape[1:]),
+        total.new_empty(groups, stored, total.size(1)),
+    )  # fmt: skip
+
+
+def _setup(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+    query, key, value, memory, total, weight, log_decay, rows, bias, *ctx.kind, _ = inputs
+    read, denominator, *ends, memories, totals = output
+    given = query, key, value, weight, log_decay, rows, bias
+    ctx.save_for_backward(*given, memories, totals, read, denominator, memory, total, *ends)
+    ctx.mark_non_differentiable(denominator, memories, totals)
+    ctx.set_materialize_grads(False)
+
+
+@first_derivatives_only
+def _backward(
+    ctx: Any, d_output: Tensor | None, _: None, d_memory_end: Tensor | None, d_total_end: Tensor | None, *__: None
+) -> tuple[Tensor | None, ...]:
+    *known, memory, total, memory_end, total_end = ctx.saved_tensors
+    *_, weight, log_decay, rows, bias, _, _, output, denominator = known
+    decayed, floor = log_decay is not None, ctx.kind[-1]
+    weighted = ctx.needs_input_grad[5] or decayed
+    *grads, d_weight, d_rows, d_bias = ATTEND_BACKWARD.call(
+        *known, d_output, d_memory_end, d_total_end, *ctx.kind, weighted
+    )
+    d_decay = None
+    if decayed:
+        *_, d_memory, d_total = grads
+        d_first = _inner(memory, d_memory) + _inner(total, d_total)
+        d_last = _inner(memory_end, d_memory_end) + _inner(total_end, d_total_end)
+        d_output = torch.zeros_like(output) if d_output is None else d_output
+        d_keys = d_weight if weight is None else d_weight * weight
+        d_decay = decay_gradient(d_first, d_last, d_keys, d_output, output, denominator, floor)
+    d_weight = d_weight if ctx.needs_input_grad[5] else None
+    d_parameters = (dx if x is not None else None for x, dx in ((rows, d_rows), (bias, d_bias)))
+    return *grads, d_weight, d_decay, *d_parameters, None, None, None, None
+
+
+def _inner(x: Tensor, grad: Tensor | None) -> Tensor:
+    """For each group, 0 without a gradient."""
+    return x.new_zeros(x.size(0)) if grad is None else (x * grad).flatten(1).sum(1)
+
+
+def _fake_backward(
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, log_decay: Tensor | None, rows: Tensor | None,
+    bias: Tensor | None, memories: Tensor, totals: Tensor, output: Tensor, denominator: Tensor,
+    d_output: Tensor | None, d_end: Tensor | None, d_sum_end: Tensor | None, kind: int, normed: bool, floor: float,
+    weighted: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    d_weight = denominator.new_empty(denominator.shape if weighted else (0,))
+    d_parameters = (query.new_empty((0,) if x is None else x.shape) for x in (rows, bias))
+    ends = (x.new_empty(x.size(0), *x.shape[2:]) for x in (memories, totals))
+    return *(x.new_empty(x.shape) for x in (query, key, value)), *ends, d_weight, *d_parameters
+
+
+def _fake_step(query: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+    old, _, new, *_ = others[10:]
+    batch, heads = query.shape[:2]
+    return query.new_empty(batch, heads, 1, (new if old is None else old).size(3)), query.new_empty(batch, heads, 1)
+
+
+ATTEND = Operator("linear_attention", _fake, _setup, _backward)
+ATTEND_BACKWARD = Operator("linear_attention_backward", _fake_backward)
+STEP = Operator("linear_attention_step", _fake_step)
 
 
 def decay_gradient(
@@ -90,10 +121,10 @@ def fits_step(features, *tensors: Tensor | None) -> bool:
     return one and not recorded and usable(*tensors, *_parameters(features))
 
 
-def read_one(memory, total, query, features, floor) -> tuple[Tensor, Tensor]:
+def read_one(memory: Tensor, total: Tensor, query: Tensor, features: Any, floor: float) -> tuple[Tensor, Tensor]:
     """Output B H 1 E and denominator B H 1, before the floor, for query B H 1 D; memory B H N E, total B H N."""
-    nothing = None, None, None, None
-    return _step(_plain(memory), _plain(total), nothing, query, features, floor, None, None, None)
+    old = memory.contiguous(), total.contiguous()
+    return STEP.call(query, None, None, None, None, *_map(features), float(floor), *old, None, None, None)
 
 
 def write_and_read(
@@ -102,7 +133,7 @@ def write_and_read(
     order: Tensor | None,
     query: Tensor,
     written: tuple[Tensor | None, ...],
-    features,
+    features: Any,
     floor: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Write one key into rows `order` of memory B H N E and total B H N, then `read_one`.
@@ -111,34 +142,25 @@ def write_and_read(
     B H 1, a factor of the key's features, or None, and log_decay B H 2, float64, of the schedule, or None.
     Returns output, denominator, memory and total.
     """
-    memory, total = _plain(memory), _plain(total)
-    ends = memory, total
+    ends = memory.contiguous(), total.contiguous()
+    old = None, None
     if order is not None:
-        ends = tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in ends)
-    return *_step(memory, total, written, query, features, floor, *ends, order), *ends
+        old, ends = ends, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in ends)
+        order = order.contiguous()
+    return *STEP.call(query, *written, *_map(features), float(floor), *old, *ends, order), *ends
 
 
-def _step(memory, total, written, query, features, floor, memory_end, total_end, order) -> tuple[Tensor, Tensor]:
-    query = _plain(query)
-    batch, heads, _, dim = query.shape
-    sizes = batch * heads, heads, dim, *memory.shape[2:]
-    map_ = (*_kind(features), 1.0 if features is None else float(features.scale))
-    rows, bias = [*map(_plain, _parameters(features)), None, None][:2]
-    output, denominator = query.new_empty(batch, heads, 1, memory.size(3)), query.new_empty(batch, heads, 1)
-    call("linear_attention_step", *sizes, *map_, rows, bias, float(floor), *map(_plain, written), query, memory, total,
-         memory_end, total_end, output, denominator, _plain(order))  # fmt: skip
-    return output, denominator
+def _map(features: Any) -> tuple[Tensor | int | float | None, ...]:
+    """rows, bias, kind, normed and scale of the kernel for steps."""
+    rows, bias = [*_parameters(features), None, None][:2]
+    return rows, bias, *_kind(features), 1.0 if features is None else float(features.scale)
 
 
-def _parameters(features) -> tuple[Tensor, ...]:
+def _parameters(features: Any) -> tuple[Tensor, ...]:
     """Those of the heads, once."""
     return () if features is None else features.by_head()
 
 
-def _plain(x: Tensor | None) -> Tensor | None:
-    return None if x is None else x.contiguous()
-
-
-def _kind(features) -> tuple[int, int]:
+def _kind(features: Any) -> tuple[int, bool]:
     """Number of the map in the source, and whether vectors are scaled to norm 1."""
-    return (0, 0) if features is None else (features.kind, int(getattr(features, "normed", False)))
+    return (0, False) if features is None else (features.kind, bool(getattr(features, "normed", False)))

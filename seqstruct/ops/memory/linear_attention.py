@@ -22,7 +22,7 @@ from torch import Tensor
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.memory.compiled_linear_attention import (
-    CompiledLinearAttention,
+    compiled_linear_attention,
     decay_gradient,
     fits_step,
     read_one,
@@ -183,8 +183,8 @@ def causal_linear_attention(
     parameters = () if features is None else features.parameters(heads[0])
     tensors += [weight, log_decay, features, floor / scale**2, *parameters]
     compiled = usable(*tensors[:6], *parameters)
-    function = CompiledLinearAttention if compiled else _CausalLinearAttention
-    output, denominator, memory, total = function.apply(*tensors)
+    function = compiled_linear_attention if compiled else _CausalLinearAttention.apply
+    output, denominator, memory, total = function(*tensors)
     level = state.level if plan is None else plan.level
     final = Memory(memory.unflatten(0, heads) * scale, total.unflatten(0, heads) * scale, level)
     return output.unflatten(0, heads), denominator.unflatten(0, heads) * scale**2, final

@@ -2,44 +2,66 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled import call
+from seqstruct.ops.compiled import Operator
 from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, step_order
 from seqstruct.ops.pushdown.layout import LARGEST_READING
 from seqstruct.ops.pushdown.tape import PushdownTape
 
+ALIGNED = 8  # columns of a cache line, as in the source
 
-class CompiledRuns(torch.autograd.Function):
+
+def compiled_runs(moves: Tensor, pops: Tensor, pushed: Tensor, bottom: Tensor) -> Tensor:
     """As `ScaledRuns`, of which it takes the arguments.
 
     O(B S T^2 Q^2) memory for the backward pass, which adds O(S T^2 Q^2) for each thread.  Threads share the batch rows.
     """
+    return RUNS.call(moves, pops, pushed, bottom)[0]
 
-    @staticmethod
-    def forward(ctx, moves: Tensor, pops: Tensor, pushed: Tensor, bottom: Tensor) -> Tensor:
-        T, B, S, Q, _ = pops.shape
-        inputs = moves, pops, pushed, bottom = tuple(x.contiguous() for x in (moves, pops, pushed, bottom))
-        sizes = B, T, S, Q, pushed.size(2)
-        count = pops.new_empty(1)
-        call("pushdown_size", *sizes[:4], count)
-        popped, around = (pops.new_empty(int(count)) for _ in range(2))
-        ending = pops.new_empty(B, S, T + 1, Q, 1 + pushed.size(2))
-        call("pushdown_forward", *sizes, *inputs, popped, around, ending)
-        ctx.sizes = sizes
-        ctx.save_for_backward(*inputs[:3], popped, around, ending)
-        return ending
 
-    @staticmethod
-    @first_derivatives_only
-    def backward(ctx, grad: Tensor):
-        moves, pops, pushed, *_ = ctx.saved_tensors
-        gradients = *map(torch.empty_like, (moves, pops, pushed)), pushed.new_empty(pushed.shape[1:])
-        call("pushdown_backward", *ctx.sizes, *ctx.saved_tensors, grad.contiguous(), *gradients)
-        return gradients
+def _table_size(steps: int, states: int) -> int:
+    """Numbers in the table of one symbol, as the kernel lays it out: rows in blocks, each of which begins later."""
+    block = ALIGNED // math.gcd(ALIGNED, states)
+    while block * states < 2 * ALIGNED:
+        block *= 2
+    side, rows = block * states, steps * states
+    end = -(-rows // ALIGNED) * ALIGNED
+    return sum(end - row // side * side for row in range(rows))
 
+
+def _fake_runs(moves: Tensor, pops: Tensor, pushed: Tensor, bottom: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    T, B, S, Q, _ = pops.shape
+    tables = (pops.new_empty(B * S * _table_size(T, Q)) for _ in range(2))
+    return pops.new_empty(B, S, T + 1, Q, 1 + pushed.size(2)), *tables
+
+
+def _setup_runs(ctx: Any, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]) -> None:
+    moves, pops, pushed, _ = inputs
+    ending, popped, around = output
+    ctx.save_for_backward(moves, pops, pushed, popped, around, ending)
+    ctx.mark_non_differentiable(popped, around)
+    ctx.set_materialize_grads(False)
+
+
+@first_derivatives_only
+def _backward_runs(ctx: Any, grad: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+    return (None,) * 4 if grad is None else RUNS_BACKWARD.call(*ctx.saved_tensors, grad)
+
+
+def _fake_runs_backward(moves: Tensor, pops: Tensor, pushed: Tensor, *_: Tensor) -> tuple[Tensor, ...]:
+    return *(x.new_empty(x.shape) for x in (moves, pops, pushed)), pushed.new_empty(pushed.shape[1:])
+
+
+RUNS = Operator("pushdown_runs", _fake_runs, _setup_runs, _backward_runs)
+RUNS_BACKWARD = Operator("pushdown_runs_backward", _fake_runs_backward)
+STEP = Operator("pushdown_step", None)
+STEP_BACKWARD = Operator("pushdown_step_backward", None)
 
 GIVEN, EXP, SIGMOID = range(3)  # what a pushed vector is of its controls, as in the source
 
@@ -57,11 +79,11 @@ def compiled_step(
 
 
 def _call_step(columns: Columns, done: int, kind: int, table: Tensor, *arguments: Tensor | None) -> None:
-    """arguments: those of the kernel, up to the two limits, then the results."""
+    """arguments: those of the kernel behind the table, the results last, in a tuple."""
     states, symbols, narrow, chunk, times = columns
-    sizes = len(table), states, symbols, narrow - 1, chunk, times, table.size(2), done, kind
     *given, results = arguments
-    call("pushdown_step", *sizes, table, *given, SMALLEST_TOTAL, LARGEST_INNER, *results)
+    limits = SMALLEST_TOTAL, LARGEST_INNER
+    STEP.call(states, symbols, narrow - 1, chunk, times, done, kind, *limits, table, *given, *results)
 
 
 class CompiledPushdownTape(PushdownTape):
@@ -110,9 +132,9 @@ class CompiledPushdownTape(PushdownTape):
         """`pending` is the adjoint of the last column, then that of the one before, each row as wide as the widest."""
         self.length -= 1
         now = self.length
-        sizes = self.batch, self.states, self.symbols, self.size, self.steps + 1, self.table.size(2), now
+        sizes = self.states, self.symbols, self.size, self.steps + 1, now, self.sigmoid
         kept = self.weights[now], self.vectors[now], self.landed[now], self.gates
         results = self.totals[now + 1], self.readings[now], self.pending, self.grads
         grad = grad_reading.double().contiguous()
-        call("pushdown_step_back", *sizes, int(self.sigmoid), self.table, grad, *kept, *results)
+        STEP_BACKWARD.call(*sizes, self.table, grad, *kept, *results)
         grad_controls.copy_(self.grads)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.pushdown.columns import SMALLEST_TOTAL
-from seqstruct.ops.pushdown.compiled import CompiledRuns
+from seqstruct.ops.pushdown.compiled import compiled_runs
 from seqstruct.ops.pushdown.layout import arrange, scale, transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.pushdown.scaled import ScaledRuns
@@ -27,8 +27,8 @@ def pushdown_stack(logits: Tensor, pushed: Tensor, bottom: Tensor, *, states: in
     if pushed.size(1) == 0:
         return pushed.new_zeros(pushed.size(0), 0, states * symbols * pushed.size(2))
     weights = arrange((logits - scale(logits, states, symbols)).exp(), states, symbols)
-    runs = CompiledRuns if usable(*weights, vectors, bottom) else ScaledRuns
-    ending = runs.apply(*weights, vectors.transpose(0, 1), bottom)[:, :, 1:]  # B S T Q 1+m
+    runs = compiled_runs if usable(*weights, vectors, bottom) else ScaledRuns.apply
+    ending = runs(*weights, vectors.transpose(0, 1), bottom)[:, :, 1:]  # B S T Q 1+m
     totals = ending[..., :1].sum((1, 3), keepdim=True)  # B 1 T 1 1
     scaled = (totals.detach() >= SMALLEST_TOTAL).all(2, keepdim=True)
     readings = torch.where(scaled, ending[..., 1:] / totals.where(scaled, torch.ones_like(totals)), 0.0)

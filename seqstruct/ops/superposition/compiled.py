@@ -2,48 +2,64 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
+
 from torch import Tensor
 
-from seqstruct.ops.compiled import call
+from seqstruct.ops.compiled import Operator
 from seqstruct.ops.first_derivatives import first_derivatives_only
+from seqstruct.ops.superposition.naive import heights_of
 
 SLICE = 16  # columns of stack vectors that go together; as in the source
 
 
-class CompiledSuperpositionStack(torch.autograd.Function):
+def compiled_stack(
+    actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool, recorded: bool
+) -> tuple[Tensor, Tensor]:
     """As `superposition_stack` for a batch, lengths and vectors that are not empty.
 
-    heights: T+1 numbers of rows, as `heights_of` has them; recorded: whether stacks are kept for the backward pass,
-    sum of heights times B m numbers.
+    recorded: whether stacks are kept for the backward pass, sum of heights times B m numbers.
     """
+    readings, final, _ = STACK.call(actions, pushed, start, need_final, recorded)
+    return readings, final
 
-    @staticmethod
-    def forward(
-        ctx, actions: Tensor, pushed: Tensor, start: Tensor, heights: list[int], need_final: bool, recorded: bool
-    ) -> tuple[Tensor, Tensor]:
-        B, T, m = pushed.shape
-        ctx.sizes = B, T, m, start.size(1), int(not need_final)
-        actions, pushed = actions.contiguous(), pushed.contiguous()
-        readings = torch.empty_like(pushed)
-        stacks = pushed.new_empty((sum(heights[:T]) + 3 * T) * B * m) if recorded else None
-        final = pushed.new_empty(B, heights[T], m) if need_final else None
-        inputs = actions, pushed, start.contiguous(), stacks
-        call("superposition_stack_forward", *ctx.sizes, *inputs, readings, final)
-        if recorded:
-            ctx.save_for_backward(actions, stacks)
-        ctx.set_materialize_grads(False)
-        return readings, pushed.new_empty(0) if final is None else final
 
-    @staticmethod
-    @first_derivatives_only
-    def backward(ctx, grad_readings: Tensor | None, grad_final: Tensor | None):
-        actions, stacks = ctx.saved_tensors
-        B, T, m, height, truncated = ctx.sizes
-        if truncated:
-            grad_final = None
-        grads = [None if x is None else x.contiguous() for x in (grad_readings, grad_final)]
-        grad_actions = actions.new_empty(-(-m // SLICE), B, T, 3)
-        grad_pushed, grad_start = actions.new_empty(B, T, m), actions.new_zeros(B, height, m)
-        call("superposition_stack_backward", *ctx.sizes, actions, stacks, *grads, grad_actions, grad_pushed, grad_start)
-        return grad_actions.sum(0), grad_pushed, grad_start, None, None, None
+def _fake(actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool, recorded: bool) -> tuple[Tensor, ...]:
+    B, T, m = pushed.shape
+    heights = heights_of(start.size(1), T, not need_final)
+    stored = (sum(heights[:T]) + 3 * T) * B * m if recorded else 0
+    final = (B, heights[T], m) if need_final else (0,)
+    return pushed.new_empty(B, T, m), pushed.new_empty(final), pushed.new_empty(stored)
+
+
+def _setup(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+    actions, pushed, start, need_final, _ = inputs
+    stacks = output[2]
+    ctx.sizes = pushed.size(2), start.size(1), not need_final
+    ctx.save_for_backward(actions, stacks)
+    ctx.mark_non_differentiable(stacks)
+    ctx.set_materialize_grads(False)
+
+
+@first_derivatives_only
+def _backward(ctx: Any, grad_readings: Tensor | None, grad_final: Tensor | None, _):
+    actions, stacks = ctx.saved_tensors
+    *_, truncated = ctx.sizes
+    grad_final = None if truncated else grad_final
+    grad_actions, *others = STACK_BACKWARD.call(actions, stacks, grad_readings, grad_final, *ctx.sizes)
+    return grad_actions.sum(0), *others, None, None
+
+
+def _fake_backward(
+    actions: Tensor, stacks: Tensor, d_readings: Tensor | None, d_final: Tensor | None, size: int, height: int,
+    truncated: bool,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    B, T, _ = actions.shape
+    shapes = (-(-size // SLICE), B, T, 3), (B, T, size), (B, height, size)
+    return tuple(actions.new_empty(shape) for shape in shapes)
+
+
+STACK = Operator("superposition_stack", _fake, _setup, _backward)
+STACK_BACKWARD = Operator("superposition_stack_backward", _fake_backward)
+STEP = Operator("superposition_step", None)
+STEP_BACKWARD = Operator("superposition_step_backward", None)

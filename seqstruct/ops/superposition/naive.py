@@ -65,3 +65,9 @@ def check_shapes(actions: Tensor, pushed: Tensor, stack: Tensor | None, steps: b
         raise ValueError(
             f"expected a stack {pushed.size(0)} h {pushed.size(-1)} to fit the pushed vectors, got {tuple(stack.shape)}"
         )
+
+
+def heights_of(start: int, steps: int, truncate: bool) -> list[int]:
+    """Rows of the stack that are computed after t = 0 .. T steps."""
+    full = [start + t for t in range(steps + 1)]
+    return [min(h, steps + 1 - t) for t, h in enumerate(full)] if truncate else full

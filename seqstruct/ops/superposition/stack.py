@@ -10,8 +10,8 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
-from seqstruct.ops.superposition.compiled import CompiledSuperpositionStack
-from seqstruct.ops.superposition.naive import check_shapes
+from seqstruct.ops.superposition.compiled import compiled_stack
+from seqstruct.ops.superposition.naive import check_shapes, heights_of
 
 CHUNK = 16  # steps whose action gradients are computed at once
 
@@ -39,8 +39,7 @@ def superposition_stack(
     inputs = actions.to(dtype), pushed.to(dtype), start
     recorded = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
     if pushed.numel() and usable(*inputs):
-        heights = heights_of(stack.size(1), pushed.size(1), not need_final)
-        readings, final = CompiledSuperpositionStack.apply(*inputs, heights, need_final, recorded)
+        readings, final = compiled_stack(*inputs, need_final, recorded)
     elif recorded:
         readings, final = _SuperpositionStack.apply(*inputs, need_final)
     else:
@@ -56,12 +55,6 @@ def pad_actions(actions: Tensor, padding_mask: Tensor | None) -> Tensor:
     if padding_mask is None:
         return actions
     return torch.where(padding_mask.unsqueeze(-1), actions.new_tensor([0.0, 0.0, 1.0]), actions)
-
-
-def heights_of(start: int, steps: int, truncate: bool) -> list[int]:
-    """Rows of the stack that are computed after t = 0 .. T steps."""
-    full = [start + t for t in range(steps + 1)]
-    return [min(h, steps + 1 - t) for t, h in enumerate(full)] if truncate else full
 
 
 def _without_gradients(actions: Tensor, pushed: Tensor, start: Tensor, need_final: bool) -> tuple[Tensor, Tensor]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled import call, usable
-from seqstruct.ops.superposition.naive import ACTIONS
-from seqstruct.ops.superposition.stack import blend, heights_of
+from seqstruct.ops.compiled import usable
+from seqstruct.ops.superposition.compiled import STEP, STEP_BACKWARD
+from seqstruct.ops.superposition.naive import ACTIONS, heights_of
+from seqstruct.ops.superposition.stack import blend
 
 
 def control_order(size: int) -> Tensor:
@@ -45,8 +46,8 @@ class SuperpositionTape:
         """Mix the last stack, moved by each action."""
         now = self.length
         if self.compiled:
-            slabs = self.slabs[now], self.weights[now], self.slabs[now + 1], reading, reading.stride(0)
-            call("superposition_tape_step", *self._sizes(now), int(self.sigmoid), controls, controls.stride(0), *slabs)
+            slabs = self.slabs[now], self.weights[now], self.slabs[now + 1]
+            STEP.call(*self.heights[now : now + 2], self.sigmoid, controls, *slabs, reading)
             self.length = now + 1
             return
         actions, pushed = controls.split([ACTIONS, self.reading_size], 1)
@@ -58,10 +59,6 @@ class SuperpositionTape:
         blend(self.slabs[now], self.mixtures[now], self.slabs[now + 1].narrow(1, 1, self.heights[now + 1]))
         reading.copy_(self.tops[now + 1])
         self.length = now + 1
-
-    def _sizes(self, time: int) -> tuple[int, ...]:
-        """Of the kernels for a step: B, m, the rows of a slab, and of the stacks before and after the step."""
-        return self.start[0], self.reading_size, self.buffer.size(2), *self.heights[time : time + 2]
 
     def in_range(self) -> None:
         """Numbers of any size are in range."""
@@ -79,10 +76,9 @@ class SuperpositionTape:
         """The adjoint of the stack after a step gives those of the step's controls and of the stack before it."""
         now = self.length = self.length - 1
         if self.compiled:
-            known = self.slabs[now], self.weights[now], self.slopes[now]
-            slabs = *known, self.adjoints[now + 1], self.adjoints[now], grad_controls, grad_controls.stride(0)
-            sizes = *self._sizes(now), grad_reading, grad_reading.stride(0)
-            call("superposition_tape_step_backward", *sizes, *slabs)
+            known = grad_reading, self.slabs[now], self.weights[now], self.slopes[now]
+            adjoints = self.adjoints[now + 1], self.adjoints[now]
+            STEP_BACKWARD.call(*self.heights[now : now + 2], *known, *adjoints, grad_controls)
             return
         d_actions, d_pushed = grad_controls.split([ACTIONS, self.reading_size], 1)
         top, height = self.d_tops[now + 1].add_(grad_reading), self.heights[now + 1]

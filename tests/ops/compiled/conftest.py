@@ -9,12 +9,21 @@ import shutil
 import pytest
 
 from seqstruct.ops.compiled import VARIABLE
+from seqstruct.ops.compiled.build import build, library_path
+
+
+@pytest.fixture(scope="session")
+def library():
+    """The operators' library of these sources, built if need be; skips where there is nothing to build it with."""
+    if not library_path().exists():
+        compiler = shlex.split(os.environ.get("CXX") or "c++")[0]
+        if shutil.which(compiler) is None:
+            pytest.skip(f"no C++ compiler {compiler} here")
+        build()
+    return library_path()
 
 
 @pytest.fixture()
-def compiled(monkeypatch):
-    """compiled(True) switches kernels on, compiled(False) off; skips where there is nothing to compile with."""
-    compiler = shlex.split(os.environ.get("CXX", "c++"))[0]
-    if shutil.which(compiler) is None:
-        pytest.skip(f"no C++ compiler {compiler} here")
+def compiled(monkeypatch, library):
+    """compiled(True) switches kernels on, compiled(False) off."""
     return lambda on: monkeypatch.setenv(VARIABLE, str(int(on)))

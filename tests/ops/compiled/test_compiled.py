@@ -1,26 +1,35 @@
-"""Compiling kernels, and choosing them."""
+"""Building the operators' library, loading it, and choosing its kernels."""
 
 from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 from seqstruct.ops import compiled as kernels
-from seqstruct.ops.compiled import VARIABLE, usable
+from seqstruct.ops.compiled import VARIABLE, build, usable
+from seqstruct.ops.superposition import superposition_stack
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture()
-def fresh(monkeypatch, tmp_path):
-    """An empty cache folder, and nothing loaded."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv(VARIABLE, "1")
-    kernels._library.cache_clear()
-    yield tmp_path / "seqstruct"
-    kernels._library.cache_clear()
-
-
-def test_kernels_are_off_by_default(monkeypatch):
+def nothing_built(monkeypatch, tmp_path):
+    """No library, and none loaded."""
     monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr(kernels, "library_path", lambda: tmp_path / "none.so")
+    monkeypatch.setattr(kernels, "_loaded", None)
+
+
+def test_kernels_are_on_by_default(compiled, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert usable(torch.zeros(1))
+    compiled(False)
     assert not usable(torch.zeros(1))
 
 
@@ -38,18 +47,73 @@ def test_a_value_that_is_neither_0_nor_1_is_refused(monkeypatch):
         usable(torch.zeros(1))
 
 
-def test_a_compiler_that_is_missing_is_named(fresh, monkeypatch):
-    monkeypatch.setenv("CXX", "no-such-compiler")
-    with pytest.raises(ValueError, match="no-such-compiler"):
-        usable(torch.zeros(1))
-    assert not fresh.exists()
+def test_where_nothing_was_built_pytorch_serves_and_says_so_once(nothing_built, caplog):
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert not usable(torch.zeros(1))
+            readings, _ = superposition_stack(torch.ones(1, 2, 3) / 3, torch.ones(1, 2, 4))
+    assert readings.shape == (1, 2, 4)
+    assert [x.name for x in caplog.records] == ["seqstruct.ops.compiled"]
+    assert "PyTorch's take their place.  To build them: python -m seqstruct.ops.compiled.build" in caplog.text
 
 
-def test_a_compiler_that_fails_leaves_no_file(fresh, monkeypatch, tmp_path):
-    stub = tmp_path / "failing"
-    stub.write_text('#!/bin/sh\ncase "$*" in *-E*) exit 0;; esac\necho broken >&2\nexit 1\n')
-    stub.chmod(0o755)
-    monkeypatch.setenv("CXX", str(stub))
-    with pytest.raises(ValueError, match="broken"):
+def test_a_library_that_is_asked_for_and_was_not_built_is_refused(nothing_built, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "1")
+    with pytest.raises(ValueError, match="were not built for these sources: python -m seqstruct.ops.compiled.build"):
         usable(torch.zeros(1))
-    assert list(fresh.iterdir()) == []
+
+
+def test_its_name_changes_with_the_sources(monkeypatch, tmp_path):
+    before = build.library_path(tmp_path)
+    assert before == build.library_path(tmp_path) and before.parent == tmp_path
+    other = tmp_path / "more.h"
+    other.write_text("// more\n")
+    files = [*build.sources(), other]
+    monkeypatch.setattr(build, "sources", lambda: files)
+    assert build.library_path(tmp_path) != before
+
+
+@pytest.mark.parametrize("compiler", ["no-such-compiler", "false"])
+def test_a_compiler_that_is_missing_or_fails_leaves_no_file(compiler, monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", compiler)
+    with pytest.raises(ValueError, match=compiler):
+        build.build(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_torch_nothing_is_built(monkeypatch, tmp_path):
+    monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="torch is not installed"):
+        build.build(tmp_path)
+
+
+SAME = """
+import os, torch
+from seqstruct.ops.memory.bounded_memory import causal_bounded_memory, empty_bounded_memory
+from seqstruct.ops.memory.feature_maps import EluMap, GaussianMap
+from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory
+from seqstruct.ops.pushdown import pushdown_stack, transition_count
+from seqstruct.ops.superposition import superposition_stack
+
+draw = torch.Generator().manual_seed(3)
+x, y, z = (torch.randn(2, 2, 70, 13, generator=draw) for _ in range(3))
+logits, rows = torch.randn(2, 13, transition_count(2, 3), generator=draw), torch.randn(2, 7, 13, generator=draw)
+found = []
+for on in "01":
+    os.environ["SEQSTRUCT_COMPILED"] = on
+    found.append([superposition_stack(x[0, :, :, :3].softmax(-1), y[0])[0]])
+    found[-1].append(pushdown_stack(logits, x[0, :, :13], y[0, 0, 0], states=2, symbols=3))
+    found[-1].append(causal_bounded_memory(empty_bounded_memory(2, 2, 13, 13, 13, x), x, y, z, x, True)[0])
+    for features, size in ((EluMap(), 13), (GaussianMap(rows, True, torch.ones(2, 13)), 14)):
+        memory = empty_memory(2, 2, size, 13, x)
+        found[-1].append(causal_linear_attention(memory, x, y, z, None, features, None, 0.1)[0])
+torch.testing.assert_close(*found, rtol=1e-3, atol=1e-5)
+"""
+
+
+@pytest.mark.parametrize("level", ["default", "avx2"])
+def test_other_processors_get_the_same_numbers(level, library):
+    """The kernels for processors that lack the last instructions of this one."""
+    environment = {**os.environ, "ATEN_CPU_CAPABILITY": level, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", SAME], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from seqstruct.ops.pushdown import pushdown_stack, transition_count
-from seqstruct.ops.pushdown.compiled import CompiledRuns
+from seqstruct.ops.pushdown.compiled import compiled_runs
 from seqstruct.ops.pushdown.layout import arrange, scale
 from seqstruct.ops.pushdown.naive import naive_readings
 from seqstruct.ops.pushdown.scaled import ScaledRuns
@@ -107,7 +107,7 @@ def test_all_sums_and_their_gradients(compiled, generator):
     weights = arrange((logits - scale(logits, Q, S)).exp(), Q, S)
     inputs = [*weights, pushed.transpose(0, 1), bottom.expand(B, m) * torch.tensor([[1.0], [2.0]])]
     inputs = [x.detach().requires_grad_() for x in inputs]
-    found, expected = (runs.apply(*inputs) for runs in (CompiledRuns, ScaledRuns))
+    found, expected = (runs(*inputs) for runs in (compiled_runs, ScaledRuns.apply))
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=0)
     upstream = torch.randn(found.shape, generator=generator, dtype=found.dtype)
     gradients = [torch.autograd.grad(ending, inputs, upstream) for ending in (found, expected)]

@@ -1,0 +1,164 @@
+"""Every operator of the library by PyTorch's own checks: schema, shapes without numbers, derivative, tracing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqstruct.ops.compiled import Operator, usable
+from seqstruct.ops.pushdown import PushdownTape, transition_count
+from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, step_order
+from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
+from seqstruct.ops.pushdown.layout import arrange
+
+B, H, T, D, E, N, m = 2, 2, 5, 3, 4, 6, 7
+Q, S = 2, 3
+
+
+class Draw:
+    """draw(sizes ...): a tensor of normal numbers; `leaf` asks for its gradient."""
+
+    def __init__(self, generator, dtype):
+        self.generator, self.dtype = generator, dtype
+
+    def __call__(self, *shape):
+        return torch.randn(*shape, generator=self.generator, dtype=torch.float64).to(self.dtype)
+
+    def leaf(self, *shape):
+        return self(*shape).requires_grad_()
+
+
+def of_superposition_stack(draw):
+    for need_final, height in ((True, 0), (False, 3)):
+        yield draw(B, T, 3).softmax(-1).requires_grad_(), draw.leaf(B, T, m), draw.leaf(B, height, m), need_final, True
+    yield draw(T, B, 3).transpose(0, 1), draw(B, T, m), draw(B, 2, m), True, False
+
+
+def of_superposition_stack_backward(draw):
+    for args in of_superposition_stack(draw):
+        actions, pushed, start, need_final, _ = (x.detach() if isinstance(x, torch.Tensor) else x for x in args)
+        readings, final, stacks = torch.ops.seqstruct.superposition_stack(actions, pushed, start, need_final, True)
+        for grads in ((readings, None), (None, final if need_final else None)):
+            yield actions, stacks, *grads, m, start.size(1), not need_final
+
+
+def of_superposition_step(draw):
+    for sigmoid in (True, False):
+        yield 2, 3, sigmoid, draw(B, 3 + m), draw(B, 6, m), draw(B, 3), draw(B, 6, m), draw(B, 2 * m)[:, :m]
+
+
+def of_superposition_step_backward(draw):
+    yield 2, 3, draw(B, m), draw(B, 6, m), draw(B, 3), draw(B, m), draw(B, 6, m), draw(B, 6, m), draw(B, 3 + m)
+
+
+def of_pushdown_runs(draw):
+    weights = arrange(draw(B, T, transition_count(Q, S)).double().softmax(-1), Q, S)
+    yield *(x.requires_grad_() for x in weights), draw(T, B, m).double().requires_grad_(), draw(B, m).double()
+
+
+def of_pushdown_runs_backward(draw):
+    *weights, pushed, bottom = (x.detach() for x in next(of_pushdown_runs(draw)))
+    ending, popped, around = torch.ops.seqstruct.pushdown_runs(*weights, pushed, bottom)
+    yield *weights, pushed, popped, around, ending, torch.ones_like(ending)
+
+
+def of_pushdown_step(draw):
+    columns = Columns(Q, S, 1 + m, 32, 10)
+    table = columns.opened(torch.zeros(B, S, 0, dtype=torch.float64), 0).zero_()
+    controls, order = draw(B, transition_count(Q, S) + m).double(), step_order(Q, S, m, torch.device("cpu"))
+    before = torch.ones(B, dtype=torch.float64), torch.ones(B, dtype=torch.bool)
+    after = torch.empty(B, dtype=torch.float64), torch.empty(B, Q * S * m, dtype=torch.float64), before[1].clone()
+    limits = SMALLEST_TOTAL, LARGEST_INNER
+    yield Q, S, m, 32, 10, 0, 0, *limits, table, controls, order, None, None, None, None, *before, *after
+
+
+def of_pushdown_step_backward(draw):
+    tape = CompiledPushdownTape(draw(B, m), 3, states=Q, symbols=S, sigmoid=True)
+    assert isinstance(tape, PushdownTape)
+    for _ in range(3):
+        tape.step(draw(B, transition_count(Q, S) + m), draw(B, Q * S * m))
+    tape.begin_backward()
+    kept = tape.weights[2], tape.vectors[2], tape.landed[2], tape.gates
+    results = tape.totals[3], tape.readings[2], tape.pending, tape.grads
+    yield Q, S, m, 4, 2, True, tape.table, draw(B, Q * S * m).double(), *kept, *results
+
+
+def of_bounded_memory(draw):
+    for means in (True, False):
+        given = draw.leaf(B, T, D), draw.leaf(B, T, D), draw.leaf(B, T, E), draw.leaf(B, T, N)
+        yield *given, draw.leaf(B, N * (D + E + 1)), draw(B, N), means, False, True
+    yield draw(B, T, D), draw(B, T, D), draw(B, T, E), draw(B, T, N).double(), draw(B, N * (D + E + 1)), draw(
+        B, N
+    ).double(), True, True, False
+
+
+def of_bounded_memory_backward(draw):
+    for args in of_bounded_memory(draw):
+        given = [x.detach() if isinstance(x, torch.Tensor) else x for x in args]
+        output, state, _, *kept = torch.ops.seqstruct.bounded_memory(*given[:8], True)
+        for grads in ((output, None), (None, state)):
+            yield *given[:4], *kept, *grads, *given[6:8], grads[0] is None
+
+
+def of_bounded_memory_step(draw):
+    given = draw(B, H, 1, D), draw(B, H, 1, E), draw(B, H, 1, N), draw(B, H, 1, D)
+    memory = draw(B, H, N, D), draw(B, H, N, E), draw(B, H, N)
+    yield *given, None, None, None, *memory, None, True, False
+    yield *given, *memory, *map(torch.empty_like, memory), torch.tensor([1, 1]), False, True
+
+
+def of_linear_attention(draw):
+    x = draw.leaf(B, T, D), draw.leaf(B, T, D), draw.leaf(B, T, E)
+    decay = -draw(B, T + 1).double().abs().cumsum(1)
+    yield *x, draw.leaf(B, D, E), draw.leaf(B, D), None, None, None, None, 1, False, 0.0, True
+    whole = draw.leaf(B, T), decay.requires_grad_(), draw.leaf(B, N, D), draw.leaf(B, N)
+    yield *x, draw.leaf(B, N, E), draw.leaf(B, N), *whole, 3, False, 0.1, True
+    turned = [y.detach().transpose(0, 1).contiguous().transpose(0, 1) for y in x]
+    yield *turned, draw(B, 2 * N, E), draw(B, 2 * N), None, None, draw(B, N, D), None, 2, True, 0.0, False
+
+
+def of_linear_attention_backward(draw):
+    for args in of_linear_attention(draw):
+        given = [x.detach() if isinstance(x, torch.Tensor) else x for x in args]
+        output, denominator, *ends, memories, totals = torch.ops.seqstruct.linear_attention(*given[:12], True)
+        for grads in ((output, None, None), (None, *ends)):
+            known = *given[:3], *given[5:9], memories, totals, output, denominator
+            yield *known, *grads, *given[9:12], grads[0] is None
+
+
+def of_linear_attention_step(draw):
+    query, memory = draw(B, H, 1, D), (draw(B, H, D, E), draw(B, H, D))
+    written = draw(B, H, 1, D), draw(B, H, 1, E), draw(B, H, 1), draw(B, H, 2).double()
+    nothing = None, None, None, None
+    yield query, *nothing, None, None, 1, False, 1.0, 0.0, *memory, None, None, None
+    yield query, *written, None, None, 0, False, 1.0, 0.1, None, None, *memory, None
+    parameters = draw(H, N, D), draw(H, N)
+    large = draw(B, H, N, E), draw(B, H, N)
+    ends = map(torch.empty_like, large)
+    yield query, *written[:2], None, None, *parameters, 3, False, 0.5, 0.0, *large, *ends, torch.tensor([1, 1])
+
+
+CASES = {name.removeprefix("of_"): case for name, case in globals().items() if name.startswith("of_")}
+CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor")
+
+
+def test_every_operator_is_here():
+    assert {x.name for x in Operator.declared} == {f"seqstruct::{name}" for name in CASES}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_checks_of_pytorch(name, compiled, generator):
+    compiled(True)
+    assert usable(torch.zeros(1))
+    for args in CASES[name](Draw(generator, torch.float32)):
+        torch.library.opcheck(getattr(torch.ops.seqstruct, name).default, args, test_utils=CHECKS)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_they_are_traced_with_lengths_that_vary(name, compiled, generator):
+    """Values and gradients are those of the operator itself."""
+    compiled(True)
+    assert usable(torch.zeros(1))
+    for args in CASES[name](Draw(generator, torch.float64)):
+        op = getattr(torch.ops.seqstruct, name).default
+        torch.library.opcheck(op, args, test_utils="test_aot_dispatch_dynamic")
