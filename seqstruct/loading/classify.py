@@ -32,6 +32,11 @@ class Classifying(TextModel):
         """The labels by name, in the order of the logits."""
         return list(self.task.labels)
 
+    @property
+    def pairs(self) -> bool:
+        """Whether labels are of pairs of texts."""
+        return isinstance(self.task, NLITask) or self.task.pairs
+
     def classify(self, texts: Any, *, batch_size: int = BATCH) -> Any:
         """The likeliest label of each text or pair."""
         logits, alone = self._logits(texts, batch_size)
@@ -49,16 +54,23 @@ class Classifying(TextModel):
     @torch.inference_mode()
     def _logits(self, texts: Any, batch_size: int) -> tuple[Tensor, bool]:
         """n x K, and whether there was one alone."""
-        pairs = isinstance(self.task, NLITask) or self.task.pairs
-        rows, alone = self._pairs(texts) if pairs else self._texts(texts)
-        dataset, rest = self._dataset(rows), None if isinstance(self.task, NLITask) else self.model.max_positions()
+        rows, alone = self._pairs(texts) if self.pairs else self._texts(texts)
+        dataset, most = self._dataset(rows), self._most()
         for number, size in enumerate(dataset.sizes.tolist(), 1):
-            check_length(size + 1, rest if rest is None else rest + 1, f"text {number}")
+            check_length(size + 1, most, f"text {number}")
         found = torch.zeros(len(rows), len(self.labels))
         for chosen in batches(dataset.sizes.tolist(), batch_size):
             sample = self._moved(dataset.collater([dataset[index] for index in chosen]))
-            found[chosen] = self.model(**sample["net_input"]).float().cpu()
+            found[chosen] = self._of_batch(sample["net_input"]).float().cpu()
         return found, alone
+
+    def _most(self) -> int | None:
+        """Tokens of a text at most, with its end."""
+        most = None if isinstance(self.task, NLITask) else self.model.max_positions()
+        return None if most is None else most + 1
+
+    def _of_batch(self, net_input: dict[str, Any]) -> Tensor:
+        return self.model(**net_input)
 
     def _texts(self, texts: Any) -> tuple[list[tuple[list[str], ...]], bool]:
         found, alone = as_list(texts)

@@ -26,11 +26,12 @@ from seqstruct.data.nli.folder import META as PAIRS_META
 from seqstruct.data.nli.folder import VOCABULARY
 from seqstruct.data.parsing.folder import FIELDS
 from seqstruct.data.parsing.folder import META as CORPORA_META
-from seqstruct.data.text.pipeline import BINARISED, TextPipeline, find_description, read_pipeline
+from seqstruct.data.text.pipeline import BINARISED, INSIDE, TextPipeline, find_description, read_pipeline
 from seqstruct.loading.base import TextModel
 from seqstruct.loading.classify import Classifying
 from seqstruct.loading.generate import Generating
 from seqstruct.loading.parse import Parsing
+from seqstruct.loading.predict_sentences import PredictingSentences
 from seqstruct.loading.translate import Translating
 from seqstruct.scoring.trained import load_model, register
 
@@ -38,10 +39,11 @@ PIECES = {  # of the tasks whose folders have more than dictionaries
     "text_classification": (META, "dict.txt"),
     "nli": (PAIRS_META, VOCABULARY),
     "babi_qa": (VOCABULARY,),
+    "sentence_prediction": ("input0/dict.txt", "label/dict.txt"),
     "tree_transduction": (META, "dict.prefix.txt", "dict.infix.txt"),
     "joint_parsing": (CORPORA_META, *(f"dict.{field}.txt" for field in FIELDS)),
 }
-KINDS: tuple[type[TextModel], ...] = (Classifying, Parsing, Translating, Generating)
+KINDS: tuple[type[TextModel], ...] = (Classifying, PredictingSentences, Parsing, Translating, Generating)
 EMBEDDINGS = ("encoder_embed_path", "decoder_embed_path")  # files that a training begins with
 
 
@@ -89,7 +91,7 @@ def find_data(
     """
     tried, needed = [], ("dict.txt",)
     for place in [Path(data)] if data is not None else _places(path, task.get("data")):
-        for folder in (place, place / BINARISED, place / BINARISED / "0"):
+        for folder in (place, *(place / name for name in INSIDE), place / BINARISED / "0"):
             languages = _languages(task, folder)
             needed = pieces(task, languages)
             if all((folder / name).is_file() for name in needed):

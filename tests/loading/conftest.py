@@ -10,6 +10,7 @@ import pytest
 
 from seqstruct.data.made_up.translation import made_up_pairs
 from seqstruct.data.parsing.folder import write_folder
+from seqstruct.data.registry import find
 from seqstruct.data.text import parallel
 from seqstruct.data.text.binarise import preprocess_pairs
 from tests.data.parsing.corpora import corpus
@@ -101,5 +102,21 @@ def parser(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         "joint_parser", "--word-dim", 8, "--lemma-dim", 3, "--tag-dim", 4, "--lstm-size", 7, "--lstm-layers", 1,
         "--mlp-size", 9, "--classifier-lstm-size", 5, "--intermediate", "tree", "--batch-size", 4, "--max-epoch", 4,
         lr=0.05,
+    )  # fmt: skip
+    return SimpleNamespace(checkpoint=checkpoint, data=folder / "data")
+
+
+@pytest.fixture(scope="session")
+def roberta(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """checkpoint of a model of sentence_prediction; data of `masked-lm`; sentences of validation in subwords."""
+    folder = tmp_path_factory.mktemp("roberta")
+    find("masked-lm").write_made_up(folder / "from")
+    prepared("masked-lm", "--from", folder / "from", "--unchecked", "--vocabulary", 60, "--lines", 120, "--out",
+             folder / "data")  # fmt: skip
+    checkpoint = train(
+        folder / "data" / "task", folder / "run", "--task", "sentence_prediction", "--criterion", "sentence_prediction",
+        "--arch", "structured_roberta", *sizes("encoder"), "--num-classes", 2, "--init-token", 0, "--separator-token",
+        2, "--max-positions", 60, "--batch-size", 16, "--max-update", 25, "--encoder-self-attention", "linear",
+        "--attention-dropout", 0.0, "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",
     )  # fmt: skip
     return SimpleNamespace(checkpoint=checkpoint, data=folder / "data")

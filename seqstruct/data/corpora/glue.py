@@ -160,6 +160,7 @@ def run(args: argparse.Namespace) -> None:
         counts = write_parts(task, files, encode, folder, folder.parent)
         if not args.unchecked:
             check_counts(args.task, counts, task.counts, "lines", 0.001)
-        write_json(folder / "corpus.json", {"corpus": args.task, "labels": list(task.labels), "counts": counts})
+        write_json(folder / "corpus.json", {"corpus": args.task, "labels": list(task.labels), "counts": counts,
+                                            "encoding": "of GPT-2"})  # fmt: skip
     print(", ".join(f"{split}: {count} lines" for split, count in counts.items()))
     print(f"for --num-classes {len(task.labels)}")

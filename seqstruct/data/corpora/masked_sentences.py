@@ -3,7 +3,8 @@
 A free stand-in for the pretraining and the tasks of Peng (2022, section 5.5.3): Brown, lowercased, numbers as N, and
 the Stanford sentiment treebank.  --from names a folder with brown.zip of nltk and stsa.binary.{train,dev}.
 
-The folder holds mlm/ (for fairseq's task masked_lm), task/input0 and task/label (for sentence_prediction) and codes.
+The folder holds mlm/ (for fairseq's task masked_lm), task/input0 and task/label (for sentence_prediction), codes
+and corpus.json, which names them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from seqstruct.data.arguments import add_numbers
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.downloads import raw_folder
-from seqstruct.data.files import new_folder, write_text
+from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import subwords
 from seqstruct.data.text.binarise import preprocess
 from seqstruct.data.text_classification.folder import CorpusRequest, read_raw
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace) -> None:
     parts["mlm"]["train"] = list(islice(parts["mlm"]["train"], args.lines))
     with new_folder(args.out) as folder:
         write(parts, folder, args.vocabulary)
+        write_json(folder / "corpus.json", {"corpus": args.entry, "codes": "codes"})
     for split in SPLITS:
         print(f"{split}: {len(parts['mlm'][split])} lines of text, {len(parts['label'][split])} sentences")
 

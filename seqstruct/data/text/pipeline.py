@@ -27,6 +27,7 @@ from seqstruct.data.text.word_pairs import PROGRAMS, characters, segmented
 
 DESCRIPTIONS = ("corpus.json", "meta.json", "nli.json", "corpora.json")
 BINARISED = "bin"  # the folder below a prepared one that fairseq reads
+INSIDE = (BINARISED, "mlm", "task")  # the last two of `corpora.masked_sentences`
 CLASSES, BYTES, UNMARKED = "classes", "bytes", "unmarked-characters"
 _UNDO: Mapping[str, Callable[[str], str]] = {
     "bpe": subwords.undo_bpe,
@@ -129,14 +130,14 @@ class TextPipeline:
 
 
 def find_description(places: Sequence[str | os.PathLike]) -> Path:
-    """What describes a prepared folder: the first of `DESCRIPTIONS` in these places; where one is a folder bin or lies
-    in it, also in the folder above bin.
+    """What describes a prepared folder: the first of `DESCRIPTIONS` in these places; where one is a folder of `INSIDE`
+    or lies in it, also in the folder above.
 
     Raises ValueError that says what was looked for, and where.
     """
     tried: list[Path] = []
     for place in map(Path, places):
-        above = [folder.parent for folder in (place, place.absolute().parent) if folder.name == BINARISED]
+        above = [folder.parent for folder in (place, place.absolute().parent) if folder.name in INSIDE]
         for folder in (place, *above):
             tried.append(folder)
             for name in DESCRIPTIONS:
@@ -201,7 +202,9 @@ def _of_text(path: Path, content: Mapping[str, Any]) -> TextPipeline:
         if symbols is None:
             raise ValueError(f"{path.parent}: expected the dictionary, dict.txt, there or in {BINARISED}")
         return TextPipeline(subwords=CLASSES, model=symbols, description=path)
-    codes = path.parent / subwords.KINDS["bpe"][1].replace("%s", "")
+    if content.get("encoding"):
+        raise ValueError(f"{path}: text is in the encoding {content['encoding']}, which the folder does not hold")
+    codes = path.parent / content.get("codes", subwords.KINDS["bpe"][1].replace("%s", ""))
     cut = content.get("cut") or {}
     return TextPipeline(
         words="moses" if cut.get("language") else "spaces",
