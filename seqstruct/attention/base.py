@@ -110,7 +110,8 @@ class Attention(nn.Module):
     With `queried = False` queries play no part: all that is read comes from keys and values.
     With `carries = True` it takes what the reading of the layer below carries.
     With `stacked = True` it reads a stack.
-    With `rotates = True` its scores are products of queries and keys, which rotary positions turn at self-attention.
+    With `rotates = True` rotary positions of the slot turn its queries and keys at self-attention: its scores are their
+    products, or its published form turns them.
     """
 
     name: ClassVar[str] = ""
@@ -291,4 +292,4 @@ def check_rotates(mechanism: Attention | type[Attention], site: Site) -> None:
     if site is Site.CROSS:
         raise ValueError(f"{mechanism.name}: cross-attention has no distances that rotary positions could tell")
     if not mechanism.rotates:
-        raise ValueError(f"{mechanism.name} takes no rotary positions: its scores are no products of queries and keys")
+        raise ValueError(f"{mechanism.name} takes no rotary positions: it has no queries and keys that turn")

@@ -9,10 +9,13 @@ import torch.nn.functional as F
 
 from seqstruct.attention import ATTENTIONS, Choice, Shape, Site, Slot, get_attention, make_config
 from seqstruct.attention.multi_head import MultiHeadAttention
+from seqstruct.ops.rotary import rotated
 
 DIM, HEADS = 16, 4
 FULL = Slot(kv_heads=2, biases=False, qk_norm=True, rotary_base=100.0)
-ROTATING = {"softmax", "sigmoid", "gated_softmax", "sliding_window", "dilated_window", "local_blocks", "bigbird"}
+ROTATING = {
+    "softmax", "sigmoid", "gated_softmax", "sliding_window", "dilated_window", "local_blocks", "bigbird", "retention",
+}  # fmt: skip
 
 
 def build(name, slot, site=Site.DECODER_SELF, **options):
@@ -125,7 +128,7 @@ def test_order_is_seen_by_rotation_alone(name, generator):
     """Without it a query that sees two tokens sees them as a set; with it their order shows."""
     site = sorted(get_attention(name).sites)[-1]
     x = draw(generator, 1, 3, DIM)
-    if name == "gated_softmax":  # its gates know order by themselves
+    if name in ("gated_softmax", "retention"):  # whose decays know order by themselves
         return
     outputs = []
     for slot in (Slot(), Slot(rotary_base=10.0)):
@@ -176,3 +179,18 @@ def test_projections_without_biases_have_none():
 def test_a_copy_of_a_module_behind_a_convolution_is_whole(generator):
     behind, x = build("softmax", Slot(short_conv=2)), draw(generator, 2, 5, DIM)
     assert torch.equal(copy.deepcopy(behind)(x, x, x)[0].output, behind(x, x, x)[0].output)
+
+
+def test_retention_turns_as_published(generator):
+    """o_t = sum over s <= t of g^(t - s) <rotated q_t, rotated k_s> v_s / sqrt(D), before the norm of readings."""
+    attention, x = build("retention", Slot(rotary_base=100.0)), draw(generator, 1, 6, DIM)
+    with torch.no_grad():
+        written = attention._written(x, attention.k_proj(x), attention.v_proj(x), None)
+        found, _ = attention.in_turn(attention.empty(1), attention._queries(attention.q_proj(x)), written)
+        place = torch.arange(6).unsqueeze(0)
+        layers = attention.q_proj, attention.k_proj, attention.v_proj
+        query, key, value = (attention._heads(layer(x)) for layer in layers)
+        scores = rotated(query, place, 100.0) @ rotated(key, place, 100.0).mT * (DIM // HEADS) ** -0.5
+        rate = 1 - 2.0 ** (-5 - torch.arange(HEADS, dtype=torch.float64))
+        decay = rate[:, None, None] ** (place.mT - place).clamp(min=0)
+        torch.testing.assert_close(found, (scores * decay).tril() @ value)
