@@ -135,12 +135,12 @@ def registered() -> str:
 
 
 def api() -> dict[str, str]:
-    """The pages of the API: `seqstruct.load`, `seqstruct.nn`, `seqstruct.attention`, and each module and folder of
+    """The pages of the API: `seqstruct.load`, `.nn`, `.distributions`, `.attention`, and each module and folder of
     `seqstruct.ops`, with an index."""
     pages = {"attention": "# seqstruct.attention\n\n::: seqstruct.attention\n"}
     shown = "    options:\n      merge_init_into_class: true\n      show_root_heading: true\n"
     of_text = ("loading.load.load", "loading.base.TextModel", "loading.base.Parse", "data.text.pipeline")
-    for name, parts in (("nn", ["nn"]), ("load", of_text)):
+    for name, parts in (("nn", ["nn"]), ("load", of_text), ("distributions", ["distributions"])):
         pages[name] = f"# seqstruct.{name}\n\n" + "\n".join(f"::: seqstruct.{part}\n{shown}" for part in parts)
     rows = []
     for path in sorted((ROOT / "seqstruct" / "ops").glob("[!_]*")):

@@ -23,7 +23,13 @@ from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty
 from seqstruct.ops.pushdown import PushdownTape, pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step
 from seqstruct.ops.semiring import SamplingSemiring
 from seqstruct.ops.superposition import superposition_stack
-from seqstruct.ops.trees import dependency_argmax, projection, projective_log_partition, projective_marginals
+from seqstruct.ops.trees import (
+    constituency_marginals,
+    dependency_argmax,
+    projection,
+    projective_log_partition,
+    projective_marginals,
+)
 
 ROOT = Path(seqstruct.__file__).parent
 TWICE = {"marginals._LogPartition"}  # it calls the function of the marginals then
@@ -109,6 +115,7 @@ def of_exceptions(draw):
 CASES = {
     "chain_marginals": lambda draw: chain_marginals(draw(2, 4, 3), draw(2, 3, 3, 3)).edge,
     "chain_entropy": lambda draw: chain_entropy(draw(2, 4, 7), draw(2, 3, 7, 7)),
+    "constituency_marginals": lambda draw: constituency_marginals(draw(2, 4, 4), torch.tensor([4, 3])),
     "projective_marginals": lambda draw: projective_marginals(draw(2, 4, 4)),
     "pushdown_stack": lambda draw: pushdown_stack(draw(2, 3, 10), draw(2, 3, 2), draw(2), states=1, symbols=2),
     "pushdown_stack in log space": of_exceptions,

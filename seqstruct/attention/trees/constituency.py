@@ -1,7 +1,7 @@
-"""Attention along constituents: a token attends to the spans that it is in, under a distribution over binary trees.
+"""Attention along constituents under a distribution over binary trees (Kim et al. 2017, sec. 3; Stern et al. 2017).
 
-As structured attention (Kim et al. 2017, section 3) with the binary trees of spans as structures, scored span by span
-(Stern et al. 2017):
+A token attends to the spans that it is in.  As structured attention with the binary trees of spans as structures, which
+are scored span by span:
 
     p(tree) ~ exp( sum_{(a, b) in tree} theta_ab ),    w_ij ~ sum_{a <= i, j <= b} p((a, b) in tree) / (b - a + 1)
 

@@ -1,0 +1,60 @@
+"""Bracketings by their chart: in probability space and by the definition in pairs of logarithms."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from seqstruct.ops.marginals import by_autograd
+from seqstruct.ops.semiring import ExactLogSemiring
+from seqstruct.ops.trees import constituency_log_partition, constituency_marginals, constituency_total
+
+CLOSE = {"rtol": 1e-9, "atol": 1e-11}
+
+
+def defined(spans, lengths):
+    """Log-partition and marginals by the definition."""
+    semiring = ExactLogSemiring()
+    there = torch.ones_like(spans[0], dtype=torch.bool).triu()
+    there = there & (torch.arange(spans.size(1)) < lengths[:, None, None])
+    masked = spans.masked_fill(~there, -torch.inf)
+    return by_autograd(lambda x: semiring.value(constituency_total(semiring.lift(x), lengths, semiring)), masked)
+
+
+SIZES = [(1, 1.0), (2, 1.0), (5, 1.0), (17, 2.0), (33, 1.0), (13, 30.0), (9, 1e3), (7, 1e30)]
+
+
+@pytest.mark.parametrize("n, spread", SIZES)
+def test_both_ways_agree(generator, n, spread):
+    spans = spread * torch.randn(4, n, n, generator=generator, dtype=torch.float64)
+    spans += torch.tensor([0.0, 3.0, -40.0, 500.0])[:, None, None]  # of all spans alike
+    lengths = torch.tensor([n, n - 1, max(1, n // 2), n])
+    total, (marginals,) = defined(spans, lengths)
+    torch.testing.assert_close(constituency_log_partition(spans, lengths), total, **CLOSE)
+    torch.testing.assert_close(constituency_marginals(spans, lengths), marginals, **CLOSE)
+
+
+@pytest.mark.parametrize("n, spread", [(6, 1.0), (11, 3.0), (8, 100.0)])
+def test_derivatives_of_marginals_agree(generator, n, spread):
+    spans = (spread * torch.randn(3, n, n, generator=generator, dtype=torch.float64)).requires_grad_()
+    lengths, weights = torch.tensor([n, 0, n - 2]), torch.randn(3, n, n, generator=generator, dtype=torch.float64)
+    (found,) = torch.autograd.grad((constituency_marginals(spans, lengths) * weights).sum(), spans)
+    _, (marginals,) = defined(spans, lengths)
+    (wanted,) = torch.autograd.grad((marginals * weights).sum(), spans)
+    torch.testing.assert_close(found, wanted, **CLOSE)
+
+
+def test_a_long_sentence_stays_in_range(generator):
+    """Of equal spans there are Catalan's number of trees, beyond float64 from 520 words on."""
+    n = 600
+    spans = torch.full((1, n, n), 0.25, dtype=torch.float64)
+    catalan = torch.lgamma(torch.tensor([2 * n - 1.0, n, n + 1.0], dtype=torch.float64))
+    wanted = catalan[0] - catalan[1] - catalan[2] + 0.25 * (2 * n - 1)
+    torch.testing.assert_close(constituency_log_partition(spans, torch.tensor([n]))[0], wanted)
+
+
+def test_what_is_no_number_is_named():
+    spans = torch.zeros(1, 3, 3)
+    spans[0, 1, 2] = torch.nan
+    with pytest.raises(ValueError, match=r"spans: expected numbers or -inf, got nan at \[0, 1, 2\]"):
+        constituency_marginals(spans, torch.tensor([3]))
