@@ -17,15 +17,13 @@ the queries', a linear map brings the context to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, AlignmentMemory, make_score
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.distributions import Alignment
 from seqstruct.ops.softmax import masked_softmax
@@ -35,8 +33,7 @@ from seqstruct.ops.softmax import masked_softmax
 class AlignmentCRFAttention(AlignmentAttention):
     """Softmax over keys whose prior is where monotone alignments have come by now."""
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         score: str = option("general", among=SCORES)  # of a query and a key
 
     def __init__(self, config: Config, shape: Shape):

@@ -14,14 +14,13 @@ Deviation: the source has no such trees; its section 3 says how any structure ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import option
+from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer
 from seqstruct.attention.trees.base import ArcAttention
@@ -37,8 +36,7 @@ class ConstituencyAttention(ArcAttention):
     and, where weights are asked for in evaluation, spans B S S, those of the most probable tree, 0 or 1.
     """
 
-    @dataclass(frozen=True)
-    class Config:
+    class Config(Options):
         hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
         score_size: int = option(50, least=1)  # units of the layer of pairs
         bounded: bool = True  # an outer tanh, which keeps scores between -1 and 1
