@@ -265,18 +265,20 @@ class Attention(nn.Module):
         shape, (batch, length) = self.shape, key.shape[:2]
         queries = query.size(1) if shape.site is Site.CROSS and not self.left_to_right else length
         expected = (batch, queries, shape.embed_dim), (batch, length, shape.key_dim), (batch, length, shape.value_dim)
+        if (query.shape, key.shape, value.shape) == expected:
+            return
         for what, x, wanted in zip(("queries", "keys", "values"), (query, key, value), expected, strict=True):
-            if tuple(x.shape) != wanted:
+            if x.shape != wanted:
                 raise ValueError(f"{self.name}: expected {what} {wanted}, got {tuple(x.shape)}")
 
     def cleared(
         self, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None, *asked: Any
     ) -> Inputs:
         """Keys and values zero at padding and, where they are the same tokens, queries finite."""
-        key, value = clear_padding(padding_mask, key, value)
-        same = self.shape.site is not Site.CROSS and query.shape[:2] == key.shape[:2]
-        if padding_mask is not None and same and self.queried:
-            query = bound_padding(padding_mask, query)
+        if padding_mask is not None:
+            key, value = clear_padding(padding_mask, key, value)
+            if self.queried and self.shape.site is not Site.CROSS and query.shape[:2] == key.shape[:2]:
+                query = bound_padding(padding_mask, query)
         return Inputs(query, key, value, padding_mask, *asked)
 
 

@@ -88,7 +88,7 @@ class MultiHeadAttention(Attention):
         return HeadProjection(inputs, outputs, self.shape.head_dim, bias, norm, repeats)
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.shape.num_heads, -1)).transpose(1, 2)  # B H T D
+        return in_heads(x, self.shape.num_heads)
 
     def _rotated(self, heads: Tensor, padding_mask: Tensor | None, before: Tensor | None = None) -> Tensor:
         """Heads B H T D, turned by their positions where the slot asks for it.
@@ -105,6 +105,12 @@ class MultiHeadAttention(Attention):
         else:
             place = positions(padding_mask)[:, padding_mask.size(1) - length :]
         return rotated(heads, place if before is None else place + before.unsqueeze(1), base)
+
+
+def in_heads(x: Tensor, heads: int) -> Tensor:
+    """B H T D for x: B T H*D."""
+    batch, length, size = x.shape
+    return x.view(batch, length, heads, size // heads).transpose(1, 2)
 
 
 def repeated(x: Tensor, times: int, axis: int) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from seqstruct.benchmarks.timing import kept
 from seqstruct.layers.recurrent import CellState, RecurrentLayer, RecurrentStack, joined, separated
 
 KINDS = pytest.mark.parametrize("kind", ["lstm", "gru"])
@@ -47,6 +48,26 @@ def test_equal_to_torch_and_to_its_own_steps(kind, length, generator):
         torch.testing.assert_close(stepped, expected, rtol=0, atol=1e-14)
         for one, two in zip(torch.autograd.grad(stepped, leaves, weights), wanted, strict=True):
             torch.testing.assert_close(one, two, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("kind", "widths"), [("lstm", 8), ("gru", 5)])
+@pytest.mark.parametrize("late", [0, 2])
+def test_what_each_step_keeps_for_the_backward_pass(kind, widths, late, generator):
+    """Late inputs and state, then of an LSTM four gates, candidate, cell and its tanh; of a GRU two gates, candidate
+    and what the state gives to that one.
+    """
+    own, sizes = layer(kind, generator, 3, 5), []
+    for length in (3, 7):
+        x = draw(generator, 2, length, 3)
+
+        def steps(x: torch.Tensor = x) -> torch.Tensor:
+            step, state = own.stepper(late), own.initial_state(2)
+            for known, more in zip(own.known(x[..., : 3 - late]).unbind(1), x[..., 3 - late :].unbind(1), strict=True):
+                state = step(known, more.clone(), state)
+            return state.hidden
+
+        sizes.append(round(1e6 * (kept(steps) - kept(lambda x=x: own.known(x[..., : 3 - late])))))
+    assert sizes[1] - sizes[0] == 8 * (7 - 3) * 2 * (widths * 5 + late)
 
 
 @KINDS

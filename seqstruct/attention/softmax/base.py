@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading
-from seqstruct.attention.multi_head import MultiHeadAttention, repeated
+from seqstruct.attention.multi_head import MultiHeadAttention, in_heads, repeated
 from seqstruct.ops.masking import causal_mask, clear_padding, left_to_right_visible, mask_of
 from seqstruct.ops.softmax import weighted_values
 
@@ -126,8 +126,8 @@ class DotProductAttention(MultiHeadAttention):
         self, key: Tensor, value: Tensor, padding_mask: Tensor | None, before: Cache | None
     ) -> tuple[Tensor, Tensor]:
         """What the cache holds of inputs B S C, each B H S D; before: the cache so far, None if it is empty."""
-        projected = self.k_proj(key), self.v_proj(value)
-        keys, values = (x.unflatten(-1, (-1, self.shape.head_dim)).transpose(1, 2) for x in projected)
+        held = self.held_heads
+        keys, values = in_heads(self.k_proj(key), held), in_heads(self.v_proj(value), held)
         if before is None or self.shape.slot.rotary_base is None:
             return self._rotated(keys, padding_mask), values
         return self._rotated(keys, padding_mask, (~before.padding[:, : self._used(before)]).sum(1)), values
@@ -165,7 +165,8 @@ class DotProductAttention(MultiHeadAttention):
 
     def _repeated(self, *held: Tensor) -> tuple[Tensor, ...]:
         """What the cache holds, in as many heads as queries have."""
-        return tuple(repeated(x, self.shape.num_heads // x.size(1), 1) for x in held)
+        times = self.shape.num_heads // held[0].size(1)
+        return held if times == 1 else tuple(repeated(x, times, 1) for x in held)
 
     @staticmethod
     def _used(state: Cache) -> int:
