@@ -17,7 +17,7 @@ from seqstruct.attention.softmax.base import Cache
 from seqstruct.bridge.layers import StructuredDecoderLayer, StructuredEncoderLayer, planned_layers
 from seqstruct.bridge.passes import CarriedState, passing
 from seqstruct.bridge.reversible import ReversibleLayers
-from seqstruct.bridge.slots import norm_by_root, slots_of
+from seqstruct.bridge.slots import ABSOLUTE, norm_by_root, slots_of
 from seqstruct.layers.positions import InterleavedSinusoidalPositions
 from seqstruct.layers.vocabulary import TerminalProjection
 
@@ -82,7 +82,7 @@ def encoder_config(options: Mapping[str, Any]) -> StructuredTransformerConfig:
     Rotary positions stand in the place of those that the model has otherwise.
     """
     if str(options.get("rotary", "none")) != "none":
-        options = {**options, "interleaved_positions": False}
+        options = {**options, **dict.fromkeys(ABSOLUTE, False)}
     size = options["encoder_embed_dim"]
     decoder = dict(decoder_layers=1, decoder_self_attention="softmax", decoder_embed_dim=size, decoder_input_dim=size,
                    decoder_output_dim=size)  # fmt: skip

@@ -53,6 +53,21 @@ def test_a_text_alone_and_in_a_batch(plan, pooling, generator):
         torch.testing.assert_close(alone[0], together[row])
 
 
+def test_layers_of_today_know_positions_by_rotation_alone(generator):
+    options = dict(
+        rotary="hybrid", qk_norm=True, no_biases=True, rms_norm=True, swiglu=True, encoder_kv_heads=1, short_conv=4
+    )
+    model = small("softmax + sinkhorn(size=4)", **options, pooling="mean").double()
+    assert model.encoder.embed_positions is None
+    tokens, lengths = texts(generator, [13, 5, 1])
+    together = model(tokens, lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = model(tokens[row : row + 1, :length], lengths[row : row + 1])
+        torch.testing.assert_close(alone[0], together[row])
+    turned = model(tokens[:1].flip(1), lengths[:1])
+    assert (turned - together[:1]).abs().max() > 1e-4
+
+
 def test_two_texts_are_encoded_alike_and_compared(generator):
     model = small(pairs=True).double()
     first, second = texts(generator, [5, 7]), texts(generator, [11, 2])

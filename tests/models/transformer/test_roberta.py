@@ -166,3 +166,12 @@ def test_wrong_input(data, tmp_path):
     model = structured("linformer(slots=3, length=8)")
     with pytest.raises(ValueError, match="linformer: a sequence of .* tokens or more; its memory is laid out for 8"):
         model(texts(torch.Generator().manual_seed(1)))
+
+
+def test_rotary_positions_stand_in_the_place_of_learned_ones(generator):
+    model = structured(rotary="all", encoder_kv_heads=1, qk_norm=True).double()
+    sentence = model.encoder.sentence_encoder
+    assert sentence.embed_positions is None
+    tokens = texts(generator)
+    encoded, alone = model(tokens)[0], model(tokens[1:2, :7])[0]
+    torch.testing.assert_close(encoded[1:2, :7], alone)
