@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from seqstruct.data.text.subwords import (
-    BPE_MARKER,
-    SENTENCEPIECE_SPACE,
-    UNKNOWN_WORD,
-    deescape,
-    moses_detokenizer,
-    undo_bpe,
-    undo_mixed,
-    undo_sentencepiece,
-)
+from seqstruct.data.text.subwords import BPE_MARKER, SENTENCEPIECE_SPACE, UNKNOWN_WORD, deescape, moses_detokenizer
+from seqstruct.data.text.subwords import UNDO as UNDO_KIND
 
-UNDO: dict[str, Callable[[str], str]] = {
-    "bpe": undo_bpe,
-    "sentencepiece": undo_sentencepiece,
-    "mixed": undo_mixed,
-    "none": str.strip,
-}
+UNDO = {**{kind: UNDO_KIND[kind] for kind in ("bpe", "sentencepiece", "mixed")}, "none": str.strip}
 
 
 def read_generate(lines: Iterable[str], name: str, expected: int) -> list[str]:

@@ -112,19 +112,15 @@ def learn(
     def text() -> Iterator[str]:
         return (line for path in words for line in read_lines(path))
 
-    if kind == "characters":
-        return subwords.cut_characters
     if kind in ("words", "mixed"):
         subwords.learn_words(text(), model, vocabulary)
-        return subwords.load_words(model) if kind == "words" else subwords.load_mixed(model)
-    if kind == "bpe":
+    elif kind == "bpe":
         subwords.learn_bpe(text(), model, vocabulary)
-        return subwords.load_bpe(model)
-    algorithm = "bpe" if kind == "sentencepiece-bpe" else "unigram"
-    subwords.learn_sentencepiece(text(), model, vocabulary, algorithm)
-    if options.min_frequency > 1:
-        subwords.drop_rare_pieces(text(), model, options.min_frequency)
-    return subwords.load_sentencepiece(model)
+    elif kind.startswith("sentencepiece"):
+        subwords.learn_sentencepiece(text(), model, vocabulary, "bpe" if kind == "sentencepiece-bpe" else "unigram")
+        if options.min_frequency > 1:
+            subwords.drop_rare_pieces(text(), model, options.min_frequency)
+    return subwords.LOAD[kind](model)
 
 
 def learn_all(words: Sequence[Path], out: Path, options: SubwordOptions) -> list[Callable[[str], str]]:

@@ -29,21 +29,9 @@ DESCRIPTIONS = ("corpus.json", "meta.json", "nli.json", "corpora.json")
 BINARISED = "bin"  # the folder below a prepared one that fairseq reads
 INSIDE = (BINARISED, "mlm", "task")  # the last two of `corpora.masked_sentences`
 CLASSES, BYTES, UNMARKED = "classes", "bytes", "unmarked-characters"
-_UNDO: Mapping[str, Callable[[str], str]] = {
-    "bpe": subwords.undo_bpe,
-    "sentencepiece": subwords.undo_sentencepiece,
-    "sentencepiece-bpe": subwords.undo_sentencepiece,
-    "mixed": subwords.undo_mixed,
-    "characters": subwords.undo_sentencepiece,
-    UNMARKED: subwords.undo_sentencepiece,
-}
+_UNDO: Mapping[str, Callable[[str], str]] = {**subwords.UNDO, UNMARKED: subwords.undo_sentencepiece}
 _LOAD: Mapping[str, Callable[[Any], Callable[[str], str]]] = {
-    "bpe": subwords.load_bpe,
-    "sentencepiece": subwords.load_sentencepiece,
-    "sentencepiece-bpe": subwords.load_sentencepiece,
-    "words": subwords.load_words,
-    "mixed": subwords.load_mixed,
-    "characters": lambda model: subwords.cut_characters,
+    **subwords.LOAD,
     UNMARKED: lambda model: characters,
     CLASSES: lambda model: _load_classes(model),
     "": lambda model: str,

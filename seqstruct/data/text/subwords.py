@@ -271,3 +271,14 @@ def undo_mixed(line: str) -> str:
 def cut_characters(line: str) -> str:
     """Each character by itself, spaces as U+2581, one of which begins the line; `undo_sentencepiece` undoes it."""
     return " ".join(f"{SENTENCEPIECE_SPACE}{line.replace(' ', SENTENCEPIECE_SPACE)}")
+
+
+# by kind: from the file of what was learnt to what cuts a line; and what undoes the cuts
+LOAD: dict[str, Callable[[str | os.PathLike], Callable[[str], str]]] = {
+    "bpe": load_bpe, "sentencepiece": load_sentencepiece, "sentencepiece-bpe": load_sentencepiece, "words": load_words,
+    "mixed": load_mixed, "characters": lambda _: cut_characters,
+}  # fmt: skip
+UNDO: dict[str, Callable[[str], str]] = {
+    "bpe": undo_bpe, "sentencepiece": undo_sentencepiece, "sentencepiece-bpe": undo_sentencepiece,
+    "mixed": undo_mixed, "characters": undo_sentencepiece,
+}  # fmt: skip
