@@ -55,6 +55,8 @@ class Classifying(TextModel):
     def _logits(self, texts: Any, batch_size: int) -> tuple[Tensor, bool]:
         """n x K, and whether there was one alone."""
         rows, alone = self._pairs(texts) if self.pairs else self._texts(texts)
+        if not rows:
+            return torch.zeros(0, len(self.labels)), alone
         dataset, most = self._dataset(rows), self._most()
         for number, size in enumerate(dataset.sizes.tolist(), 1):
             check_length(size + 1, most, f"text {number}")
@@ -94,7 +96,7 @@ class Classifying(TextModel):
 
     def _dataset(self, rows: Sequence[tuple[list[str], ...]]) -> Any:
         if isinstance(self.task, TextClassificationTask):
-            sides = [self.task._ids(list(side)) for side in zip(*rows, strict=True)] or [[]]
+            sides = [self.task._ids(list(side)) for side in zip(*rows, strict=True)]
             return TextClassificationDataset(
                 sides[0], [0] * len(rows), self.task.dictionary.pad(), False, sides[1] if self.task.pairs else None
             )

@@ -11,7 +11,8 @@ import torch
 import seqstruct
 from seqstruct.data.nli.folder import write_pairs
 from seqstruct.data.nli.read import Pairs, SentencePair
-from tests.loading.conftest import train
+from seqstruct.data.text_classification.folder import Labelled, write_sentences
+from tests.loading.conftest import sizes, train
 from tests.models.front_door import PLUGIN, fairseq
 
 pytestmark = pytest.mark.training  # all use a trained model
@@ -82,3 +83,23 @@ def test_pairs_of_nli(tmp_path):
         loaded.classify([("a snowman", "a man")])
     with pytest.raises(ValueError, match="text 1: expected a pair of texts"):
         loaded.classify([("a", "b", "c")])
+    assert loaded.classify([]) == []
+
+
+def test_pairs_of_texts(tmp_path):
+    rows = [Labelled("same" if a == b else "other", [a, "x"], [b]) for a in "abc" for b in "abc"]
+    write_sentences(tmp_path / "data", {split: rows for split in ("train", "valid", "test")}, ["other", "same"],
+                    dict.fromkeys("abcx", 1), {})  # fmt: skip
+    checkpoint = train(tmp_path / "data", tmp_path / "run", "--task", "text_classification", "--arch",
+                       "structured_transformer_classifier", *sizes("encoder"), "--criterion",
+                       "classification_cross_entropy", "--batch-size", 9, "--max-update", 2)  # fmt: skip
+    loaded = seqstruct.load(checkpoint)
+    texts = [("a x", "b"), ("c x", "c"), ("b", "a x")]
+    ids = [[loaded.task._ids([text.split()])[0].long() for text in pair] for pair in texts]
+    with torch.no_grad():
+        logits = [loaded.model(one[None], torch.tensor([len(one)]), other[None], torch.tensor([len(other)]))
+                  for one, other in ids]  # fmt: skip
+    expected = [row.log_softmax(1)[0].tolist() for row in logits]
+    found = [list(row.values()) for row in loaded.score(texts)]
+    torch.testing.assert_close(torch.tensor(found), torch.tensor(expected))
+    assert loaded.classify(texts[0]) == loaded.classify(texts)[0] and loaded.classify([]) == []
