@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from seqstruct.distributions.base import Parts, StructuredDistribution, before
-from seqstruct.ops.semiring import LogSemiring, shares
+from seqstruct.ops.semiring import LogSemiring, log_sum, shares
 from seqstruct.ops.trees import (
     constituency_log_partition,
     constituency_marginals,
@@ -184,9 +184,13 @@ class ConstituencyTree(StructuredDistribution):
         return semiring.value(constituency_total(spans, self.lengths, semiring))
 
     def _log_partition(self) -> Tensor:
-        return constituency_log_partition(shares(*self._masked(), 3)[0], self.lengths)
+        (spans,) = self.potentials
+        spans = spans.squeeze(3).double() if spans.size(3) == 1 else log_sum(*self._masked(), 3)
+        return constituency_log_partition(spans, self.lengths)
 
     def _marginals(self) -> Parts:
+        if self.potentials[0].size(3) == 1:
+            return (constituency_marginals(self.potentials[0].squeeze(3), self.lengths).unsqueeze(3),)
         spans, labels = shares(*self._masked(), 3)
         return (constituency_marginals(spans, self.lengths).unsqueeze(3) * labels,)
 

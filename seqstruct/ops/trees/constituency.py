@@ -9,13 +9,14 @@ word i to word j inclusive, i <= j; others do not matter.  lengths: B, words of 
 tree, the empty one; where no tree is possible the log-partition is -inf and all marginals are 0.
 
 The marginals are found in probability space, in float64, one width after the other.  As every tree has as many spans
-as words less one, a factor for each of them changes nothing: where the widths are powers of two it is chosen anew, so
+as words less one, a factor for each of them changes nothing: where the widths are powers of four it is chosen anew, so
 that the greatest item of that width is 1.  Rows for which the range does not do go by the definition in pairs of
 logarithms.  O(B n^3) time, O(B n^2) memory.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -25,7 +26,9 @@ from seqstruct.ops import marginals as inference
 from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, refuse_what_is_no_number
 from seqstruct.ops.marginals import FirstPass
 from seqstruct.ops.semiring import LogSemiring
+from seqstruct.ops.workspace import Loan, Pool
 
+POOL = Pool()
 GREATEST = 1e250  # what is around an item that underflowed, less than 1e-300, is no greater where a row is exact
 
 
@@ -56,16 +59,72 @@ def constituency_marginals(spans: Tensor, lengths: Tensor) -> Tensor:
     return inference.marginals(_Brackets(lengths), spans)[0]
 
 
-class KeptOfSpans(NamedTuple):
-    """Tables n n B: left and right, of items by left end and width, and by right end and width falling; weight and
-    halves, of spans by width and left end; around: what is around an item.  counts: 1 1 B, spans of a tree.
+class _Width(NamedTuple):
+    """Of one width w, views of `_Tables`: the items, N-w B; and what they are made of, w N-w B each.
+
+    left, right: both parts of each span; into_left, into_right: what is around them.
     """
 
+    item_left: Tensor
+    item_right: Tensor
+    halves: Tensor
+    weight: Tensor
+    around: Tensor
+    out_left: Tensor
+    out_right: Tensor
     left: Tensor
     right: Tensor
-    weight: Tensor
-    halves: Tensor
-    around: Tensor
+    into_left: Tensor
+    into_right: Tensor
+
+
+class _Tables:
+    """Tables n n B.  left, weight, halves, around: items, weights of spans, sums over their parts and what is around
+    them, by width and left end; right: items by right end, widths falling; into_left, into_right: around parts.
+    """
+
+    def __init__(self, n: int, B: int, device: torch.device) -> None:
+        self.buffer = torch.zeros(7, n, n, B, dtype=torch.float64, device=device)
+        self.left, self.right, self.halves, self.weight, self.around, self.into_left, self.into_right = self.buffer
+        self.widths = [
+            _Width(
+                *(x[w, : n - w] if by_left else x[n - 1 - w, w:] for x, by_left in self._items()),
+                *(x[:w, : n - w] if by_left else x[n - w :, w:] for x, by_left in self._parts()),
+            )
+            for w in range(1, n)
+        ]
+
+    def _items(self) -> list[tuple[Tensor, bool]]:
+        tables = [(self.left, True), (self.right, False), (self.halves, True), (self.weight, True), (self.around, True)]
+        return [*tables, (self.into_left, True), (self.into_right, False)]
+
+    def _parts(self) -> list[tuple[Tensor, bool]]:
+        return [(self.left, True), (self.right, False), (self.into_left, True), (self.into_right, False)]
+
+
+class SpanSpace:
+    """Tables of values and, where they are asked for, of derivatives; room for the products of each width."""
+
+    def __init__(self, n: int, B: int, device: torch.device) -> None:
+        self.sizes = n, B, device
+        self.values = _Tables(n, B, device)
+        products = self.values.buffer.new_empty(n // 2 * (n - n // 2) * B)
+        flows = self.values.buffer.new_empty(2, n, B)
+        self.products = [products[: w * (n - w) * B].view(w, n - w, B) for w in range(1, n)]
+        self.flows = [flows[:, : n - w].unbind(0) for w in range(1, n)]
+        self.nbytes = 8 * (2 * self.values.buffer.numel() + products.numel() + flows.numel())
+
+    @cached_property
+    def tangent(self) -> _Tables:
+        """Its weights are those of a direction."""
+        with torch.inference_mode(False):
+            return _Tables(*self.sizes)
+
+
+class KeptOfSpans(NamedTuple):
+    """buffer: of the tables of values; counts: B, spans of two words or more."""
+
+    buffer: Tensor
     counts: Tensor
 
 
@@ -90,106 +149,116 @@ class _Brackets(NamedTuple):
 
     def first_pass(self, potentials: tuple[Tensor, ...], need_total: bool) -> FirstPass:
         """In probability space: inside, then what is around each item."""
-        (spans,) = potentials
-        n, there = spans.size(1), self._there(potentials[0])
-        scores = _by_width(spans.double().masked_fill(~there, -torch.inf), -torch.inf)  # n n B, [w, i]
-        leaves = scores[0].masked_fill(~there.diagonal(0, 1, 2).t(), 0.0) if n else scores.sum(0)
-        counts = (self.lengths - 1).clamp(min=0).double()
-        left, right, halves, scale = _inside(scores)
-        weight = (scores - scale).exp_()
-        root = (self.lengths - 1).clamp(min=0)
-        rows = torch.arange(len(spans), device=spans.device)
-        total = left[root, 0, rows] if n else counts + 1
-        total = total.masked_fill(self.lengths == 0, 1.0)
-        around = _around(left, right, weight, self.lengths, 1 / total) if n else torch.zeros_like(left)
-        found = around * left
+        (spans,), there = potentials, self._there(potentials[0])
+        B, n, _ = spans.shape
+        counts = (self.lengths - 1).clamp(min=0)
+        if n == 0:
+            return FirstPass((spans.double(),), counts.double(), counts == 0, KeptOfSpans(spans, counts), None)
+        loan = POOL.borrow((n, B, spans.device), lambda: SpanSpace(n, B, spans.device))
+        tables, rows = loan.space.values, torch.arange(B, device=spans.device)
+        scores = _by_width(spans, there, -torch.inf)
+        leaves = scores[0].masked_fill(~there.diagonal(0, 1, 2).t(), 0.0)
+        scale = _inside(loan.space, scores)
+        total = tables.left[counts, 0, rows].masked_fill(self.lengths == 0, 1.0)
+        tables.into_left.zero_()[counts, 0, rows] = (1 / total).masked_fill(self.lengths == 0, 0.0)
+        _around(loan.space)
         exact = (total > 0) & (total < torch.inf) & (scale.abs() <= LARGEST_POTENTIAL) & (leaves > -torch.inf).all(0)
-        for greatest in (around, around * halves, weight[1:]) if n > 1 else ():
-            exact &= greatest.amax((0, 1)) <= GREATEST
+        around, halves, weight = (x.amax((0, 1)) for x in (tables.around, tables.halves, tables.weight))
+        exact &= (torch.maximum(around, around * halves) <= GREATEST) & (weight <= GREATEST)
         log_partition = total.log() + scale * counts + leaves.sum(0)
-        kept = KeptOfSpans(left, right, weight, halves, around, counts.view(1, 1, -1))
-        return FirstPass((_by_ends(found),), log_partition, exact, kept, None)
+        found = _by_ends(tables.around * tables.left)
+        return FirstPass((found,), log_partition, exact, KeptOfSpans(tables.buffer, counts), loan)
 
-    def second_pass(self, kept: KeptOfSpans, loan: None, direction: tuple[Tensor | None, ...]) -> tuple[Tensor, ...]:
+    def second_pass(
+        self, kept: KeptOfSpans, loan: Loan[SpanSpace] | None, direction: tuple[Tensor | None, ...]
+    ) -> tuple[Tensor, ...]:
         """Along a direction, made such that the partition function does not change: then nothing cancels."""
-        left, right, weight, halves, around, counts = kept
-        n = left.size(0)
-        along = _by_width(direction[0].double(), 0.0)
-        inner = (around * left)[1:]
-        mean = (inner * along[1:]).sum((0, 1), keepdim=True) / counts.clamp(min=1)
-        along = torch.cat([torch.zeros_like(along[:1]), (along[1:] - mean).masked_fill(inner == 0, 0.0)])
-        d_left, d_right = torch.zeros_like(left), torch.zeros_like(right)
-        for w in range(1, n):
-            one, two = (slice(w), slice(n - w)), (slice(n - w, n), slice(w, n))
-            change = (d_left[one] * right[two]).addcmul_(left[one], d_right[two]).sum(0)
-            change.addcmul_(along[w, : n - w], halves[w, : n - w]).mul_(weight[w, : n - w])
-            d_left[w, : n - w] = d_right[n - 1 - w, w:] = change
-        into_left, into_right = torch.zeros_like(left), torch.zeros_like(right)
-        d_around = torch.zeros_like(left)
-        for w in range(n - 1, 0, -1):
-            one, two = (slice(w), slice(n - w)), (slice(n - w, n), slice(w, n))
-            d_here = d_around[w, : n - w] = into_left[w, : n - w] + into_right[n - 1 - w, w:]
-            here = around[w, : n - w]
-            d_flow = (d_here + here * along[w, : n - w]) * weight[w, : n - w]
-            flow = here * weight[w, : n - w]
-            into_left[one] += (right[two] * d_flow).addcmul_(d_right[two], flow)
-            into_right[two] += (left[one] * d_flow).addcmul_(d_left[one], flow)
-        found = d_around * left + around * d_left
-        found[:1] = 0.0
+        if loan is None:
+            return (torch.zeros_like(direction[0], dtype=torch.float64),)
+        tables, tangent = loan.space.values, loan.space.tangent
+        along, inner = _by_width(direction[0], self._there(direction[0]), 0.0), tables.around * tables.left
+        inner[0] = 0.0
+        mean = (inner * along).sum((0, 1)) / kept.counts.clamp(min=1)
+        torch.mul(along - mean, inner != 0, out=tangent.weight)
+        for v, d, product in zip(tables.widths, tangent.widths, loan.space.products, strict=True):
+            torch.mul(d.left, v.right, out=product)
+            product.addcmul_(v.left, d.right)
+            torch.sum(product, 0, out=d.halves)
+            torch.addcmul(d.halves, d.weight, v.halves, out=d.item_left)
+            d.item_right.copy_(d.item_left.mul_(v.weight))
+        tangent.into_left.zero_()
+        tangent.into_right.zero_()
+        widths = zip(tables.widths, tangent.widths, loan.space.flows, strict=True)
+        for v, d, (flow, d_flow) in reversed(list(widths)):
+            torch.add(d.out_left, d.out_right, out=d.around)
+            torch.addcmul(d.around, v.around, d.weight, out=d_flow)
+            d_flow.mul_(v.weight)
+            torch.mul(v.around, v.weight, out=flow)
+            d.into_left.addcmul_(v.right, d_flow).addcmul_(d.right, flow)
+            d.into_right.addcmul_(v.left, d_flow).addcmul_(d.left, flow)
+        found = tangent.around * tables.left + tables.around * tangent.left
+        found[0] = 0.0
         return (_by_ends(found),)
 
 
-def _inside(scores: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """left, right and halves as of `KeptOfSpans`, and what is taken from each span's log potential, B."""
-    n, _, B = scores.shape
-    left, right, halves = (torch.zeros_like(scores) for _ in range(3))
-    scale = scores.new_zeros(B)
-    left[:1] = right[n - 1 :] = (scores[:1] > -torch.inf).to(scores)
-    for w in range(1, n):
-        inner = (left[:w, : n - w] * right[n - w :, w:]).sum(0)
-        item = (scores[w, : n - w] - scale).exp_().mul_(inner)
-        halves[w, : n - w], left[w, : n - w], right[n - 1 - w, w:] = inner, item, item
-        if w & (w - 1) == 0:
-            highest = item.amax(0)
-            growth = highest.log().div_(w).nan_to_num_(0.0, 0.0, 0.0)
+def _inside(space: SpanSpace, scores: Tensor) -> Tensor:
+    """Items and weights; what is taken from each span's log potential, B."""
+    tables, (n, B, _) = space.values, space.sizes
+    tables.left.zero_()
+    tables.right.zero_()
+    tables.left[0] = tables.right[n - 1] = (scores[0] > -torch.inf).to(scores)
+    torch.exp(scores[1:2], out=tables.weight[1:2])
+    scale, looked_at = scores.new_zeros(B), 1
+    for w, (v, product) in enumerate(zip(tables.widths, space.products, strict=True), 1):
+        torch.mul(v.left, v.right, out=product)
+        torch.sum(product, 0, out=v.halves)
+        torch.mul(v.halves, v.weight, out=v.item_left)
+        v.item_right.copy_(v.item_left)
+        if w == looked_at:
+            looked_at *= 4
+            growth = v.item_left.amax(0).log_().div_(w).nan_to_num_(0.0, 0.0, 0.0)
             scale = scale + growth
             widths = torch.arange(w + 1, dtype=scores.dtype, device=scores.device)
-            powers = (-widths[:, None] * growth).exp().unsqueeze(1)  # w+1 1 B
-            left[: w + 1] *= powers
-            right[n - 1 - w :] *= powers.flip(0)
-            halves[1 : w + 1] *= powers[:-1]
-    return left, right, halves, scale
+            powers = (widths[:, None, None] * -growth).exp_()
+            tables.left[: w + 1] *= powers
+            tables.right[n - 1 - w :] *= powers.flip(0)
+            tables.halves[1 : w + 1] *= powers[:-1]
+            tables.weight[1 : w + 1] *= powers[1]
+            ahead = slice(w + 1, looked_at + 1), slice(max(0, n - w - 1))
+            torch.exp(scores[ahead] - scale, out=tables.weight[ahead])
+    return scale
 
 
-def _around(left: Tensor, right: Tensor, weight: Tensor, lengths: Tensor, root: Tensor) -> Tensor:
-    """What is around each item of a tree, divided by all trees, n n B."""
-    n, _, B = left.shape
-    into_left, into_right, found = (torch.zeros_like(left) for _ in range(3))
-    some = (lengths > 0).nonzero().squeeze(1)
-    into_left[lengths[some] - 1, 0, some] = root[some]
-    for w in range(n - 1, -1, -1):
-        here = found[w, : n - w] = into_left[w, : n - w] + into_right[n - 1 - w, w:]
-        if w:
-            one, two = (slice(w), slice(n - w)), (slice(n - w, n), slice(w, n))
-            flow = here * weight[w, : n - w]
-            into_left[one].addcmul_(right[two], flow)
-            into_right[two].addcmul_(left[one], flow)
-    return found
+def _around(space: SpanSpace) -> None:
+    """What is around each item of a tree, from what is around the root: in `into_left`, all else zero."""
+    tables = space.values
+    tables.into_right.zero_()
+    for v, (flow, _) in zip(reversed(tables.widths), reversed(space.flows), strict=True):
+        torch.add(v.out_left, v.out_right, out=v.around)
+        torch.mul(v.around, v.weight, out=flow)
+        v.into_left.addcmul_(v.right, flow)
+        v.into_right.addcmul_(v.left, flow)
+    torch.add(tables.into_left[0], tables.into_right[-1], out=tables.around[0])
 
 
-def _by_width(spans: Tensor, absent: float) -> Tensor:
-    """n n B, [w, i] of the span i .. i + w, from B n n."""
-    n = spans.size(1)
-    position = torch.arange(n, device=spans.device)
-    ends = position[:, None] + position  # [w, i]
-    found = spans[:, position.expand(n, n), ends.clamp(max=max(0, n - 1))].permute(1, 2, 0)
-    return found.masked_fill((ends >= n).unsqueeze(2), absent).contiguous()
+def _slanted(square: Tensor) -> Tensor:
+    """The numbers of n+1 n B as a view n n B by width and left end: [w, i] is [i, i + w], or where that is beyond the
+    last column a place below the diagonal, or of the last row."""
+    n, B = square.shape[1:]
+    return square.as_strided((n, n, B), (B, (n + 1) * B, 1))
+
+
+def _by_width(spans: Tensor, there: Tensor, absent: float) -> Tensor:
+    """n n B float64, [w, i] of the span i .. i + w, from B n n, and `absent` where there is none."""
+    B, n, _ = spans.shape
+    square = torch.full((n + 1, n, B), absent, dtype=torch.float64, device=spans.device)
+    square[:n].copy_(spans.permute(1, 2, 0)).masked_fill_(~there.permute(1, 2, 0), absent)
+    return _slanted(square)
 
 
 def _by_ends(items: Tensor) -> Tensor:
-    """B n n, [i, j], from n n B, [w, i]; 0 where there is no span."""
-    n = items.size(0)
-    position = torch.arange(n, device=items.device)
-    widths = position - position[:, None]  # [i, j]
-    found = items[widths.clamp(min=0), position[:, None].expand(n, n)].permute(2, 0, 1)
-    return found.masked_fill(widths < 0, 0.0)
+    """B n n, [i, j], from n n B, [w, i], which is 0 where there is no span."""
+    n, _, B = items.shape
+    square = items.new_zeros(n + 1, n, B)
+    _slanted(square).copy_(items)
+    return square[:n].permute(2, 0, 1)
