@@ -47,7 +47,7 @@ $(DOCS): $(STAMP)
 
 venv: $(STAMP)
 
-$(STAMP): setup.py constraints.txt .ci/venv.sh
+$(STAMP): setup.py pyproject.toml constraints.txt .ci/venv.sh
 	.ci/venv.sh "$(PYTHON)"
 	@touch $@
 

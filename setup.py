@@ -38,11 +38,19 @@ spec.loader.exec_module(operators)
 
 
 class BuildOperators(build_ext):
-    """The library of operators in the place of an extension module; torch has to be there, so without isolation."""
+    """The library of operators in the place of an extension module; torch has to be there, so without isolation.
+
+    What was built in place before is copied.
+    """
 
     def build_extension(self, ext):
+        target, ready = Path(self.get_ext_fullpath(ext.name)).parent, operators.library_path()
+        if ready.exists():
+            self.mkpath(str(target))
+            self.copy_file(str(ready), str(target))
+            return
         try:
-            operators.build(Path(self.get_ext_fullpath(ext.name)).parent)
+            operators.build(target)
         except ValueError as error:
             raise CompileError(f"{error}; PyTorch's operators will serve") from None
 
