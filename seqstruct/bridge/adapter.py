@@ -48,7 +48,8 @@ class AttentionAdapter(nn.Module):
         asked = need_weights or need_head_weights
         query, key, value = _batch_first(query, key, value)
         padding_mask = None if key_padding_mask is None else key_padding_mask.bool()
-        site, now = self.mechanism.shape.site, current_pass()
+        mechanism, now = self.mechanism, current_pass()
+        site = mechanism.shape.site
         need_weights = asked or now.collects
         if incremental_state is not None and site is not Site.ENCODER_SELF:
             reading = self._step(query, key, value, padding_mask, incremental_state, static_kv, need_weights)
@@ -56,10 +57,8 @@ class AttentionAdapter(nn.Module):
             self._check_causality(query.size(1), attn_mask)
             stream = now.memories if site is Site.DECODER_SELF else None
             memory = None if stream is None else stream[self.layer]
-            carry = now.carried(site) if self.mechanism.carries else None
-            reading, memory = self.mechanism(
-                query, key, value, padding_mask, memory, need_weights=need_weights, carry=carry
-            )
+            carry = now.carried(site) if mechanism.carries else None
+            reading, memory = mechanism(query, key, value, padding_mask, memory, need_weights=need_weights, carry=carry)
             if stream is not None:
                 stream[self.layer] = memory
         now.take(site, self.layer, reading)
@@ -78,32 +77,33 @@ class AttentionAdapter(nn.Module):
         static_kv: bool,
         need_weights: bool,
     ) -> Reading:
-        saved = incremental_state.get(self._key)
+        mechanism, name = self.mechanism, self._key
+        saved = incremental_state.get(name)
         state, asked, order = (None, 0, None) if saved is None else (saved["state"], saved["asked"], saved["order"])
         position, reading = None, None
         if static_kv:
             position = torch.arange(asked, asked + query.size(1), device=query.device).expand(query.shape[:2])
         if state is None or not static_kv:
-            state = self.mechanism.initial_state(query.size(0)) if state is None else state
+            state = mechanism.initial_state(query.size(0)) if state is None else state
             new = key, value, padding_mask
             if not static_kv and query.size(1) == key.size(1) == 1:
-                reading, state = self.mechanism.step(state, query, *new, order=order, need_weights=need_weights)
+                reading, state = mechanism.step(state, query, *new, order=order, need_weights=need_weights)
             else:
                 state = state if order is None else select_rows(state, order)
-                if self.mechanism.left_to_right and query.size(1) > 1:
-                    reading, state = self.mechanism(query, *new, state, need_weights=need_weights)
+                if mechanism.left_to_right and query.size(1) > 1:
+                    reading, state = mechanism(query, *new, state, need_weights=need_weights)
                 else:
-                    state = self.mechanism.write(state, *new)
-        incremental_state[self._key] = {"state": state, "asked": asked + query.size(1), "order": None}
-        return reading or self.mechanism.read(state, query, position, need_weights=need_weights)
+                    state = mechanism.write(state, *new)
+        incremental_state[name] = {"state": state, "asked": asked + query.size(1), "order": None}
+        return reading or mechanism.read(state, query, position, need_weights=need_weights)
 
     def _check_causality(self, length: int, attn_mask: Tensor | None) -> None:
-        site = self.mechanism.shape.site.value
+        shape, name = self.mechanism.shape, self.mechanism.name
         if attn_mask is None:
-            if self.mechanism.shape.causal and length > 1:
-                raise ValueError(f"{site} attention {self.mechanism.name} is causal; a full context was asked for")
-        elif not self.mechanism.shape.causal:
-            raise ValueError(f"{site} attention {self.mechanism.name} takes no attention mask")
+            if shape.causal and length > 1:
+                raise ValueError(f"{shape.site.value} attention {name} is causal; a full context was asked for")
+        elif not shape.causal:
+            raise ValueError(f"{shape.site.value} attention {name} takes no attention mask")
 
     @property
     def _key(self) -> str:
