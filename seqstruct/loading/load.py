@@ -142,7 +142,7 @@ def _device(name: str | torch.device) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        reason = str(error).strip().split("\n")[0]
+        reason = str(error).strip().split("\n")[0].split(". ")[0]
         raise ValueError(f"device: expected one of this machine, got {str(name)!r}: {reason}") from None
     return device
 
