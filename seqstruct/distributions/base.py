@@ -45,8 +45,8 @@ class StructuredDistribution:
     several kinds.  Log potentials are real numbers or -inf (impossible), of any size, of one floating type; all is
     calculated in float64 and returned in that type.  What stands at parts that lie beyond a row's length, or that no
     structure has, does not matter.  A row of length 0 has one structure, the empty one, unless its class says
-    otherwise.  Where no structure is possible the log-partition is -inf, all marginals and the entropy are 0, and
-    events are zeros.
+    otherwise.  Where no structure is possible the log-partition is -inf, marginals, entropies and divergences are 0,
+    and events are zeros.
 
     All answers are methods, calculated when called.  `log_partition`, `log_prob`, `marginals`, `entropy`,
     `cross_entropy` and `kl_divergence` are differentiable, the first two twice; others have no gradient.
@@ -150,12 +150,12 @@ class StructuredDistribution:
 
     def cross_entropy(self, other: StructuredDistribution) -> Tensor:
         """-sum p log q under this p and the other q, *, in nats: +inf where q excludes what p has."""
-        return self._batch(other._log_partition() + self._expected(other, lambda p, q: -q))
+        return self._batch(self._beside(other, lambda p, q: -q)[0])
 
     def kl_divergence(self, other: StructuredDistribution) -> Tensor:
         """sum p log(p / q) under this p and the other q, *, in nats: +inf where q excludes what p has."""
-        found = self._expected(other, lambda p, q: p - q) + other._log_partition() - self._log_partition()
-        return self._batch(found.masked_fill(self._nothing(), 0.0))
+        found, own = self._beside(other, lambda p, q: p - q)
+        return self._batch(found - own)
 
     def expand(self, batch_shape: Sequence[int]) -> StructuredDistribution:
         """The same distributions for a greater batch, which broadcasts with this one."""
@@ -267,6 +267,15 @@ class StructuredDistribution:
             found = found + (terms.flatten(-rank).sum(-1) if rank else terms)
         return found
 
+    def _beside(
+        self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """`_expected` and the other's log-partition, and this one's; 0 where this one has no structure."""
+        found, own, others = self._expected(other, term), self._log_partition(), other._log_partition()
+        nothing = own == -torch.inf
+        total = found + others.masked_fill(others == -torch.inf, 0.0)  # then what is expected is infinite
+        return total.masked_fill(nothing, 0.0), own.masked_fill(nothing, 0.0)
+
     def _expected(self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """The expectation under this distribution of a term of both potentials of a part, B; 0 where it is not."""
         shapes = [tuple(x.shape) for x in self.potentials], [tuple(x.shape) for x in other.potentials]
@@ -281,9 +290,6 @@ class StructuredDistribution:
             terms = marginal.double() * term(p.masked_fill(never, 0.0), q.masked_fill(never, 0.0))
             found = found + terms.flatten(1).sum(1)
         return found
-
-    def _nothing(self) -> Tensor:
-        return self._log_partition().detach() == -torch.inf
 
 
 def _like(rows: Tensor, x: Tensor) -> Tensor:

@@ -1,0 +1,86 @@
+"""What single classes have beside the common interface: other ways in, and events from what is at hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from seqstruct import distributions as D
+from seqstruct.ops.automata import Arc, forward, wfsa
+from seqstruct.ops.semiring import LogSemiring
+
+
+def draw(generator, *shape):
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def test_the_likelihood_of_a_hidden_markov_model(generator):
+    initial, transition, emission = (draw(generator, *s).log_softmax(-1) for s in ((3,), (3, 3), (3, 4)))
+    observed = torch.tensor([[2, 0, 3, 1], [1, 1, 0, 0]])
+    model = D.HiddenMarkov(initial, transition, emission, observed, lengths=torch.tensor([4, 2]))
+    for row, length in enumerate((4, 2)):
+        total = torch.zeros((), dtype=torch.float64)
+        for path in itertools.product(range(3), repeat=length):
+            score = initial[path[0]] + sum(transition[i, j] for i, j in itertools.pairwise(path))
+            total += (score + sum(emission[i, v] for i, v in zip(path, observed[row], strict=False))).exp()
+        torch.testing.assert_close(model.log_partition()[row].exp(), total)
+    everything = torch.tensor(list(itertools.product(range(4), repeat=2)))
+    torch.testing.assert_close(
+        D.HiddenMarkov(initial, transition, emission, everything).log_partition().exp().sum().item(), 1.0
+    )
+
+
+def test_a_chain_is_segments_of_one_position(generator):
+    edge = draw(generator, 2, 4, 3, 3)
+    segments = torch.cat([torch.zeros_like(edge[:, :1]), edge], 1).unsqueeze(2)
+    ours = D.SemiMarkov(segments)
+    chain = D.LinearChain(torch.zeros(2, 5, 3, dtype=torch.float64), edge)
+    torch.testing.assert_close(ours.log_partition(), chain.log_partition())
+    torch.testing.assert_close(ours.marginals()[:, 1:, 0], chain.marginals().edge)
+
+
+def test_an_automaton_of_ops(generator):
+    weights = draw(generator, 4, 5)
+    automaton = wfsa(
+        3,
+        [Arc(0, 1, weights[0]), Arc(1, 1, weights[1]), Arc(1, 2, weights[2]), Arc(2, 0, weights[3])],
+        initial={0: 0.3, 1: -0.5},
+        final={1: 0.2, 2: 0.1},
+        epsilons=[Arc(2, 1, 0.7)],
+        semiring=LogSemiring(),
+    )
+    symbols = torch.randint(5, (2, 4), generator=generator)
+    found = D.WFSA.of(automaton, symbols, lengths=torch.tensor([4, 3]))
+    scores = forward(automaton, symbols).scores
+    torch.testing.assert_close(found.log_partition(), torch.stack([scores[0, 4], scores[1, 3]]))
+    with pytest.raises(ValueError, match="order: expected"):
+        D.WFSA(*(x.new_zeros(s) for x, s in ((weights, 2), (weights, (1, 2, 2)), (weights, 2))), order=((0, 1), (1, 0)))
+
+
+def test_events_of_tags_and_heads(generator):
+    chain = D.LinearChain.event(torch.tensor([1, 0, -1]), 2)
+    assert chain.node.tolist() == [[0, 1], [1, 0], [0, 0]]
+    assert chain.edge.nonzero().tolist() == [[0, 1, 0]]
+    arcs = D.ProjectiveTree.event(torch.tensor([2, 0, -1]))
+    assert arcs.nonzero().tolist() == [[0, 2], [2, 1]]
+
+
+def test_shapes_that_do_not_fit_are_refused():
+    zeros = torch.zeros
+    wrong = (
+        lambda: D.LinearChain(zeros(2, 3), zeros(2, 3, 3)),
+        lambda: D.LinearChain(zeros(2, 3), zeros(1, 3, 3, dtype=torch.float64)),
+        lambda: D.LinearChain(zeros(2, 3), zeros(1, 3, 3), lengths=torch.tensor(3)),
+        lambda: D.HiddenMarkov(zeros(3), zeros(3, 2), zeros(3, 4), torch.zeros(2, dtype=torch.long)),
+        lambda: D.SemiMarkov(zeros(2, 3, 2, 1)),
+        lambda: D.ProjectiveTree(zeros(2, 3)),
+        lambda: D.ConstituencyTree(zeros(3, 3)),
+        lambda: D.Pushdown(zeros(3, 9), states=1, symbols=2),
+        lambda: D.WFSA(zeros(2), zeros(3, 2, 3), zeros(2)),
+        lambda: D.Categorical(zeros(2, dtype=torch.long)),
+    )
+    for make in wrong:
+        with pytest.raises(ValueError, match="expected"):
+            make()
