@@ -33,10 +33,14 @@ print(json.dumps([{kind: sorted(set(names) - before[kind]) for kind, names in st
 
 
 def decorated() -> dict[str, set[str]]:
-    """The names in the decorators of the package's files; a model is an architecture of its own name too."""
+    """The names in the decorators of the package's files, and of `preset`; a model is an architecture of its own name
+    too.
+    """
     found: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "preset":
+                found.setdefault("register_model_architecture", set()).add(node.args[1].value)
             for call in getattr(node, "decorator_list", ()):
                 kind = getattr(getattr(call, "func", None), "id", "")
                 if kind.startswith("register_") and kind != "register_attention":
