@@ -75,6 +75,7 @@ class _Tree:
         self.directions = self.levels[0].unbind(0)
         divisors = parts[len(widths) :]
         self.divisors = [part.view(2, 1, 1, width, B) for part, width in zip(divisors, rescaled, strict=True)]
+        self.forward_divisors = [x[0, 0, 0] for x in self.divisors]
         # For each product of levels: the result, for each inner state the even and the odd factor, and the divisors.
         self.up = []
         for depth, (level, out) in enumerate(zip(self.levels[:-1], self.levels[1:], strict=True), 1):
@@ -198,7 +199,7 @@ def scan(unary: Tensor, edge: Tensor, need_total: bool) -> FirstPass:
     log_partition = None
     if need_total:
         log_partition = torch.mul(*tree.half_way).sum(0).log() + (of_edges + of_states + of_both).sum((0, 1, 2))
-        log_partition += start.double().logsumexp(1) + sum(x[0, 0, 0].log().sum(0) for x in tree.divisors)
+        log_partition += start.double().logsumexp(1) + sum(x.log().sum(0) for x in tree.forward_divisors)
     inverse = around.clamp_(min=SMALLEST_TOTAL).reciprocal_()
     step.mul_(inverse)
     kept = KeptOfScan(space.buffer, step, alpha, beta, inverse)
