@@ -31,7 +31,7 @@ def codes(path):
 
 def test_all_stand_in_the_site():
     site = (ROOT / "mkdocs.yml").read_text("utf-8")
-    assert len(NOTEBOOKS) == 7
+    assert len(NOTEBOOKS) == 8
     for path in NOTEBOOKS:
         assert f": generated/notebooks/{path.stem}.md\n" in site
 

@@ -23,8 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from transformers.utils.logging import disable_progress_bar
+
     from seqstruct.exchange.export import export
 
+    disable_progress_bar()
     made = export(args.checkpoint, args.out, args.data, tokenized=args.tokenized, scores=args.scores,
                   licence=args.licence)  # fmt: skip
     how = "with trust_remote_code=True or " * made.shipped + "after `import seqstruct.hf`"

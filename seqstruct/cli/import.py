@@ -16,6 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from transformers.utils.logging import disable_progress_bar
+
     from seqstruct.exchange.restore import restore
 
+    disable_progress_bar()
     print(f"{args.out}: {restore(args.folder, args.data, args.out).arch}, over {args.data}")
