@@ -113,9 +113,9 @@ def test_accelerator(seen, driver, state, said):
 @pytest.mark.parametrize(
     "seen, variable, state, said",
     [
-        ('[true, "kernels-1.so", "build"]', None, OK, "compiled for CPUs (kernels-1.so)"),
-        ('[false, "kernels-1.so", "build"]', "0", OK, "SEQSTRUCT_COMPILED=0"),
-        ('[false, "kernels-1.so", "build"]', None, WARNING, "fix: build, where there are torch and a C++ compiler"),
+        ('[true, "libseqstruct.so.1", "build"]', None, OK, "compiled for CPUs (libseqstruct.so.1)"),
+        ('[false, "libseqstruct.so.1", "build"]', "0", OK, "SEQSTRUCT_COMPILED=0"),
+        ('[false, "libseqstruct.so.1", "build"]', None, WARNING, "fix: build, where there are torch and a C++ compiler"),
     ],
 )
 def test_operators(seen, variable, state, said, monkeypatch):

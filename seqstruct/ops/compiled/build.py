@@ -36,11 +36,14 @@ def sources() -> list[Path]:
 
 
 def library_path(folder: Path = FOLDER) -> Path:
-    """Where the library lies in a folder: its name changes with the sources, so that no old one is taken for new."""
+    """Where the library lies in a folder: its version changes with the sources, so that no old one is taken for new.
+
+    A name that ended with .so would be taken for a module.
+    """
     digest = hashlib.sha256()
     for path in [Path(__file__), *sources()]:
         digest.update(path.read_bytes())
-    return folder / f"kernels-{digest.hexdigest()[:12]}.so"
+    return folder / f"libseqstruct.so.{digest.hexdigest()[:12]}"
 
 
 def build(folder: Path = FOLDER) -> Path:
@@ -69,7 +72,7 @@ def build(folder: Path = FOLDER) -> Path:
         list(pool.map(_run, commands))
         result = Path(beside, path.name)
         _run([*compiler, "-shared", *objects, f"-L{torch / 'lib'}", "-ltorch_cpu", "-o", str(result)])
-        for old in folder.glob("kernels-*.so"):
+        for old in folder.glob("libseqstruct.so.*"):
             old.unlink()
         result.replace(path)
     return path

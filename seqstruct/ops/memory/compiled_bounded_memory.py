@@ -81,14 +81,14 @@ def write_and_read(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Write key B H 1 D and value B H 1 E by control B H 1 N into rows `order` of a memory, then read for one query.
 
-    memory: keys B H N D, values B H N E and log-totals B H N.  order: B long, or None for all rows, in place.
+    memory: keys B H N D, values B H N E and log-totals B H N.  order: B integers, or None for all rows, in place.
     Returns the output, B H 1 E, and the three parts of the memory.
     """
     memory = ends = tuple(x.contiguous() for x in memory)
     old = None, None, None
     if order is not None:
         old, ends = memory, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory)
-        order = order.contiguous()
+        order = order.long().contiguous()
     output = STEP.call(key, value, control, query, *old, *ends, order, means, empty)
     return output, *ends
 

@@ -138,7 +138,7 @@ def write_and_read(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Write one key into rows `order` of memory B H N E and total B H N, then `read_one`.
 
-    order: long, or None for all rows, which are then written in place.  written: key B H 1 D, value B H 1 E, weight
+    order: integers, or None for all rows, which are then written in place.  written: key B H 1 D, value B H 1 E, weight
     B H 1, a factor of the key's features, or None, and log_decay B H 2, float64, of the schedule, or None.
     Returns output, denominator, memory and total.
     """
@@ -146,7 +146,7 @@ def write_and_read(
     old = None, None
     if order is not None:
         old, ends = ends, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in ends)
-        order = order.contiguous()
+        order = order.long().contiguous()
     return *STEP.call(query, *written, *_map(features), float(floor), *old, *ends, order), *ends
 
 

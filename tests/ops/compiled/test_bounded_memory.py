@@ -170,7 +170,7 @@ def test_controls_that_need_no_gradient(compiled, generator):
 @pytest.mark.parametrize("shape", [(1, 5, 3, 4), (1, 64, 32, 64), (1, 13, 20, 71)], ids=str)
 def test_a_step_is_that_of_pytorch(shape, means, empty, order, compiled, generator):
     *given, key_memory, value_memory, log_total = (x.detach() for x in inputs(shape, means, torch.float64, generator))
-    order = None if order is None else torch.tensor(order)
+    order = None if order is None else torch.tensor(order, dtype=torch.int32)
     new = [x if order is None else x[order] for x in given]
     results = []
     for on in (False, True):

@@ -144,7 +144,7 @@ def test_without_gradients_nothing_is_kept(compiled, generator):
 def test_a_step_is_that_of_pytorch(name, shape, decorated, order, compiled, generator):
     """decorated: with gates, weights and a floor."""
     given = {k: x.detach() for k, x in inputs(name, shape, torch.float64, generator).items()}
-    order = None if order is None else torch.tensor(order)
+    order = None if order is None else torch.tensor(order, dtype=torch.int32)
     new = {k: given[k] if order is None else given[k][order] for k in ("query", "key", "value", "log_gate", "weight")}
     results = []
     for on in (False, True):
