@@ -154,8 +154,7 @@ class StructuredDistribution:
 
     def kl_divergence(self, other: StructuredDistribution) -> Tensor:
         """sum p log(p / q) under this p and the other q, *, in nats: +inf where q excludes what p has."""
-        found, own = self._beside(other, lambda p, q: p - q)
-        return self._batch(found - own)
+        return self._batch(torch.sub(*self._beside(other, lambda p, q: p - q)))
 
     def expand(self, batch_shape: Sequence[int]) -> StructuredDistribution:
         """The same distributions for a greater batch, which broadcasts with this one."""
@@ -171,7 +170,7 @@ class StructuredDistribution:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of potentials, events and all that is returned."""
+        """That of potentials, events and all else."""
         return self.potentials[0].dtype
 
     # Below, rows: the batch as one axis.
@@ -296,6 +295,6 @@ def _like(rows: Tensor, x: Tensor) -> Tensor:
     return rows.reshape(*rows.shape, *[1] * (x.dim() - rows.dim()))
 
 
-def before(lengths: Tensor, size: int, least: int = 0) -> Tensor:
-    """B size bool, True at the positions below each row's length less `least`."""
-    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1) - least
+def before(lengths: Tensor, size: int, less: int = 0) -> Tensor:
+    """B size bool, True at the positions below each row's length, less a number."""
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1) - less
