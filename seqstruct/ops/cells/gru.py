@@ -25,7 +25,7 @@ def gru_step(input_gates: Tensor, hidden_gates: Tensor, hidden: Tensor) -> Tenso
         shapes = tuple(input_gates.shape), tuple(hidden_gates.shape), tuple(hidden.shape)
         raise ValueError("expected gates B 3h, gates B 3h and a state B h, got {}, {} and {}".format(*shapes))
     (given, of_input), (kept, of_hidden) = (x.split([2 * size, size], 1) for x in (input_gates, hidden_gates))
-    reset, update = (given + kept).sigmoid().chunk(2, 1)
+    reset, update = (given + kept).sigmoid_().chunk(2, 1)
     of_hidden = of_hidden.clone()  # kept for the backward pass, which would keep all of hidden_gates for a part of it
-    candidate = torch.addcmul(of_input, reset, of_hidden).tanh()
+    candidate = torch.addcmul(of_input, reset, of_hidden).tanh_()
     return torch.lerp(candidate, hidden, update)
