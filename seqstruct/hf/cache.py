@@ -41,10 +41,11 @@ class SeqstructCache(Cache):
         return -1
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Go on from the rows beam_idx (long)."""
+        """Go on from the rows beam_idx, whole numbers of any type."""
+        order = beam_idx.long()
         for layer in self.layers:
-            layer.select(beam_idx)
-        self.tokens = None if self.tokens is None else self.tokens.index_select(0, beam_idx)
+            layer.select(order)
+        self.tokens = None if self.tokens is None else self.tokens.index_select(0, order)
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Go on from these rows."""

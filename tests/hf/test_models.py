@@ -192,7 +192,8 @@ def test_a_cache_goes_on_from_chosen_rows(generator: torch.Generator) -> None:
     assert isinstance(model, SeqstructForCausalLM)
     cache = model(tokens[:, :4], use_cache=True).past_key_values
     cache.batch_repeat_interleave(2)
-    cache.batch_select_indices(torch.tensor([5, 0, 1]))
+    cache.batch_select_indices(torch.tensor([5, 0, 1], dtype=torch.int32))  # as transformers' beam search says them
+    assert all(layer.order.dtype == torch.long for layer in cache.layers)
     order = torch.tensor([2, 0, 0])
     rest = torch.randint(4, 13, (3, 3), generator=generator)
     found = model(rest, past_key_values=cache).logits
