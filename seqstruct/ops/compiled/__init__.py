@@ -16,11 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled.build import COMMAND, library_path
-
 logger = logging.getLogger(__name__)
 
 VARIABLE = "SEQSTRUCT_COMPILED"
+COMMAND = f"python -m {__name__}.build"
 TYPES = (torch.float32, torch.float64)
 _loaded: bool | None = None  # None before first use
 _derivatives: list[torch.library.Library] = []  # which last as long as these do
@@ -103,8 +102,10 @@ class Operator:
 
 
 def _load() -> None:
+    from seqstruct.ops.compiled import build  # here, since the module is run as a command too
+
     global _loaded
-    path, _loaded = library_path(), False
+    path, _loaded = build.library_path(), False
     try:
         torch.ops.load_library(path)
     except OSError as error:

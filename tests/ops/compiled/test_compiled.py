@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def nothing_built(monkeypatch, tmp_path):
     """No library, and none loaded."""
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr(kernels, "library_path", lambda: tmp_path / "libseqstruct.so.none")
+    monkeypatch.setattr(build, "library_path", lambda: tmp_path / "libseqstruct.so.none")
     monkeypatch.setattr(kernels, "_loaded", None)
 
 
