@@ -36,6 +36,10 @@ class SeqstructCache(Cache):
         """Tokens so far, padding included."""
         return self.length
 
+    def get_mask_sizes(self, query_length: int, layer_idx: int) -> tuple[int, int]:
+        """Tokens with the new ones, and 0: what transformers' own models ask of keys."""
+        return self.length + query_length, 0
+
     def get_max_length(self, layer_idx: int | None = None) -> int:
         """-1: there is no limit."""
         return -1

@@ -86,6 +86,28 @@ def padding(tokens: Tensor | None, mask: Tensor | None, length: int, pad: int) -
     return found if bool(found.any()) else None
 
 
+@torch.no_grad()
+def draw_lacking(module: nn.Module) -> None:
+    """Draw the tensors that loading a saved model left without values, as the module's constructor does."""
+    lacking = {name: p for name, p in _own_tensors(module) if not getattr(p, "_is_hf_initialized", False)}
+    if not lacking:
+        return
+    if isinstance(module, Attention):
+        fresh = Choice(module.name, module.config).build(module.shape)
+    elif isinstance(module, nn.Embedding):
+        fresh = embedding(module.num_embeddings, module.embedding_dim, module.padding_idx)
+    elif isinstance(module, nn.Linear):
+        fresh = nn.Linear(module.in_features, module.out_features, module.bias is not None)
+    elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
+        fresh = type(module)(module.normalized_shape)
+    else:
+        return
+    drawn = dict(_own_tensors(fresh))
+    for name, tensor in lacking.items():
+        if name in drawn:
+            tensor.copy_(drawn[name])
+
+
 class SeqstructPreTrainedModel(PreTrainedModel):
     """Base of the models."""
 
@@ -108,28 +130,10 @@ class SeqstructPreTrainedModel(PreTrainedModel):
         if self.can_generate():
             self.generation_config.suppress_tokens = [self.config.pad_token_id]  # as fairseq: no symbol of a text
 
-    @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
         """Constructors draw initial values; this draws those that a saved model lacks, as for another plan."""
-        if self._drawn:
-            return
-        lacking = {name: p for name, p in _own_tensors(module) if not getattr(p, "_is_hf_initialized", False)}
-        if not lacking:
-            return
-        if isinstance(module, Attention):
-            fresh = Choice(module.name, module.config).build(module.shape)
-        elif isinstance(module, nn.Embedding):
-            fresh = embedding(module.num_embeddings, module.embedding_dim, module.padding_idx)
-        elif isinstance(module, nn.Linear):
-            fresh = nn.Linear(module.in_features, module.out_features, module.bias is not None)
-        elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
-            fresh = type(module)(module.normalized_shape)
-        else:
-            return
-        drawn = dict(_own_tensors(fresh))
-        for name, tensor in lacking.items():
-            if name in drawn:
-                tensor.copy_(drawn[name])
+        if not self._drawn:
+            draw_lacking(module)
 
     def _set_gradient_checkpointing(
         self, enable: bool = True, gradient_checkpointing_func: Any = checkpoint, every_n_layers: int = 1
