@@ -35,4 +35,5 @@ def test_the_blocks_run(translation, tmp_path, monkeypatch, capsys):
     assert "BLEU|nrefs:1 = 12.3" in Path("exported/README.md").read_text("utf-8")
     assert Path("runs/back/checkpoint.pt").is_file()
     assert names["greedy"].shape == names["beams"].shape == (2, 12)
+    assert names["continued"].shape == (2, 12) and names["errors"].shape == (5, 2)
     assert "SeqstructForSeq2SeqLM" in capsys.readouterr().out

@@ -1,0 +1,63 @@
+"""A small GPT-2 of transformers, trained on a prepared text: what attention is exchanged in where no other model is.
+
+`python -m seqstruct.exchange.small_gpt2 DATA --out DIR`: DATA is a folder of `seqstruct prepare`, whose text/train.txt
+is cut into tokens already; DIR is new, and has the model and its tokenizer for such text.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from seqstruct.command import module_parser, run_module
+from seqstruct.data.files import new_folder
+from seqstruct.data.text.aligned import read_lines
+from seqstruct.exchange.text_blocks import batches, blocks
+from seqstruct.hf import SeqstructTokenizer
+from seqstruct.hf.exchanged import tune
+
+SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+def train(args: argparse.Namespace) -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    data = Path(args.data)
+    words = [line.rpartition(" ")[0] for line in read_lines(data / "bin" / "dict.txt")]
+    with new_folder(args.out) as folder, torch.random.fork_rng():
+        vocabulary = folder / "vocab.source.txt"
+        vocabulary.write_text("".join(f"{word}\n" for word in (*SYMBOLS, *words)), encoding="utf-8")
+        tokenizer = SeqstructTokenizer(str(vocabulary))
+        text = blocks(tokenizer, data / "text" / "train.txt", args.length)
+        torch.manual_seed(args.seed)
+        config = GPT2Config(
+            vocab_size=len(SYMBOLS) + len(words), n_positions=args.positions, n_embd=args.embed_dim,
+            n_layer=args.layers, n_head=args.heads, bos_token_id=2, eos_token_id=2, pad_token_id=1,
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        )  # fmt: skip
+        model = GPT2LMHeadModel(config)
+        losses = tune(model, batches(text, args.batch_size, args.updates, args.seed), args.rate)
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+    print(f"{args.out}: trained on {text.numel()} tokens, {args.updates} updates, last loss {float(losses[-1]):.3f}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = module_parser("seqstruct.exchange.small_gpt2", __doc__)
+    parser.add_argument("data", metavar="DATA", help="the prepared folder")
+    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
+    for name, default, what in (
+        ("layers", 4, "layers"), ("embed-dim", 128, "size of the model"), ("heads", 4, "heads"),
+        ("positions", 2304, "the longest text"), ("length", 256, "tokens of a block"),
+        ("batch-size", 8, "blocks of an update"), ("updates", 800, "updates"), ("seed", 1, "of all that is drawn"),
+    ):  # fmt: skip
+        parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{what} (default: {default})")
+    parser.add_argument("--rate", type=float, default=2e-3, metavar="R", help="of learning (default: 0.002)")
+    return run_module(parser, argv, train)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,113 @@
+"""`seqstruct convert`: models of transformers with other attention, fitted to a text."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+import seqstruct.hf.exchanged  # noqa: F401  before transformers' models
+from seqstruct.cli import main
+from seqstruct.exchange import small_gpt2
+from seqstruct.exchange.convert import recovered
+from seqstruct.exchange.text_blocks import batches, blocks, perplexity
+from seqstruct.hf import SeqstructTokenizer
+from seqstruct.scoring.measurement import Measurement
+
+pytestmark = pytest.mark.training  # a small model is trained, to be converted
+
+WORDS = tuple("abcdefg")
+SIZES = "--layers 2 --embed-dim 12 --heads 2 --positions 21 --length 7 --batch-size 5 --updates 4".split()
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prepared text of letters in turn."""
+    folder = tmp_path_factory.mktemp("prepared")
+    for name in ("bin", "text"):
+        (folder / name).mkdir()
+    (folder / "bin" / "dict.txt").write_text("".join(f"{word} 9\n" for word in WORDS))
+    lines = [" ".join(WORDS[i % 7 : i % 7 + 1 + i % 4]) for i in range(60)]
+    (folder / "text" / "train.txt").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gpt2(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("models") / "gpt2"
+    assert small_gpt2.main([str(data), "--out", str(out), *SIZES]) == 0
+    return out
+
+
+def test_a_model_is_converted_fitted_and_loaded(gpt2: Path, data: Path, tmp_path: Path, capsys) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    out, text, record = tmp_path / "converted", str(data / "text" / "train.txt"), tmp_path / "found.json"
+    command = ["convert", str(gpt2), "--plan", "softmax + t2r(features=8)", "--out", str(out), "--text", text,
+               "--valid", text, "--transfer", "2", "--tune", "3", "--length", "7", "--decode", "5", "--texts", "2",
+               "--record", str(record)]  # fmt: skip
+    assert main(command) == 0
+    assert f"{out}: softmax + t2r(features=8)" in capsys.readouterr().out
+    found = {entry["metric"]: entry["value"] for entry in json.loads(record.read_text())}
+    assert list(found) == ["validation_perplexity_softmax", "validation_perplexity_at_swap",
+                           "validation_perplexity_transferred", "validation_perplexity", "recovered", "step_softmax",
+                           "step", "speed_up"]  # fmt: skip
+    model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
+    blocked = blocks(tokenizer, text, 7)
+    assert perplexity(model, blocked, 3) == pytest.approx(found["validation_perplexity"])
+    assert found["validation_perplexity_softmax"] == pytest.approx(
+        perplexity(AutoModelForCausalLM.from_pretrained(gpt2), blocked, 5)
+    )
+    assert main(command) == 1 and "converted" in capsys.readouterr().err  # the name is taken
+
+
+def test_a_plan_alone_needs_no_text_and_no_tokenizer(gpt2: Path, tmp_path: Path, capsys) -> None:
+    for path in gpt2.iterdir():
+        if "token" not in path.name and "vocab" not in path.name:
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    assert main(["convert", str(tmp_path), "--plan", "gated_delta", "--out", str(tmp_path / "out")]) == 0
+    assert "gated_delta has no biases" in capsys.readouterr().out
+    assert (tmp_path / "out" / "model.safetensors").is_file()
+
+
+def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(gpt2: Path, data: Path, tmp_path: Path, capsys) -> None:
+    from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2Model
+
+    bert, bare, out, text = tmp_path / "bert", tmp_path / "bare", tmp_path / "out", str(data / "text" / "train.txt")
+    BertForMaskedLM(BertConfig(vocab_size=11, hidden_size=4, num_attention_heads=2, num_hidden_layers=1,
+                               intermediate_size=5)).save_pretrained(bert)  # fmt: skip
+    GPT2Model(GPT2Config(vocab_size=11, n_embd=4, n_layer=1, n_head=2)).save_pretrained(bare)
+    capsys.readouterr()
+    for model, plan, options, message in (
+        (tmp_path / "none", "t2r", [], "no model of transformers"),
+        (bare, "t2r", [], "expected one of GPT2LMHeadModel"),
+        (gpt2, "t2r*3", [], "3 layers described, the model has 2"),
+        (gpt2, "additive", [], "does not work at decoder_self"),
+        (gpt2, "t2r", ["--tune", "1"], "need a text"),
+        (gpt2, "t2r", ["--text", text, "--length", "22"], "expected at most 21 tokens"),
+        (gpt2, "t2r", ["--decode", "6"], "expected at most 21 tokens"),
+        (gpt2, "softmax", ["--text", text, "--transfer", "1", "--length", "7"], "other attention than softmax"),
+        (bert, "t2r", ["--text", text, "--tune", "1"], "expected a tokenizer|expected a language model"),
+        (bert, "t2r", ["--decode", "5"], "expected a language model"),
+    ):
+        assert main(["convert", str(model), "--plan", plan, "--out", str(out), *options]) == 1
+        said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("seqstruct")]
+        assert any(part in said[-1] for part in message.split("|")), said
+        assert not out.exists()
+
+
+def test_blocks_and_batches_take_each_token_in_turn(data: Path, gpt2: Path) -> None:
+    tokenizer = SeqstructTokenizer(str(gpt2 / "vocab.source.txt"))
+    text = blocks(tokenizer, data / "text" / "train.txt", 7)
+    assert text[0].tolist()[:5] == [4, 2, 5, 6, 2] and text.shape[1] == 7
+    chosen = torch.cat([batch["input_ids"] for batch in batches(text, 3, 2 * len(text) // 3, 1)])
+    first = {tuple(row) for row in chosen[: len(text)].tolist()}
+    assert first == {tuple(row) for row in text.tolist()}
+
+
+def test_the_share_that_is_recovered() -> None:
+    values = [Measurement("x", value, "perplexity") for value in (10.0, 30.0, 20.0, 12.0)]
+    assert math.isclose(recovered(values).value, 0.9)
