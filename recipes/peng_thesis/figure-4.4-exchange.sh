@@ -2,10 +2,10 @@
 # Beside figure 4.4 of Peng (2022): a GPT-2 of Hugging Face's transformers gets other attention in all layers by
 # `seqstruct convert`, which fits each layer to the softmax that it replaces, and tunes all of the model.
 # The small GPT-2 of seqstruct.exchange.small_gpt2 is trained on Brown here; scales smoke and small alone.
-# Perplexities are of a subword of the validation text, in blocks of 256.  `recovered` is the share of the perplexity
-# lost at the swap that transfer and tuning win back; above 1 where the tuned model is better than the old one, which
-# has seen fewer updates.  "softmax" is tuned as the others are, without a swap.  A step of decoding is one token of each
-# of 32 texts after 2,048.
+# Perplexities are of a subword of the validation text, in blocks of 256.  `recovered_by_transfer` and `recovered` are
+# shares of the perplexity lost at the swap that are won back; the latter is above 1 where the tuned model is better than
+# the old one, which has seen fewer updates: the row "softmax" is tuned as the others are, without a swap.  A step of
+# decoding is one token of each of 32 texts after 2,048.
 paper=peng_thesis table=figure-4.4-exchange family="efficient attention language models"
 licence="Brown: non-commercial; made-up sentences at the smoke scale: none needed"
 rows=(softmax T2R RFA)

@@ -76,9 +76,7 @@ def convert(
         measure("validation_perplexity_at_swap", made)
         text = blocks(tokenizer, fitting.text, fitting.length) if fitting.text else torch.zeros(0)
         _fit(model, made, text, fitting, seed, measure)
-        exchanged = any(choice.name != "softmax" for choice in made.config.choices())
-        if valid is not None and exchanged and (fitting.transfer or fitting.tune):
-            measured.append(recovered(measured))
+        measured += recovered(measured)
         if decode:
             measured += _times(model, made, decode, texts)
         made.save_pretrained(folder)
@@ -102,10 +100,16 @@ def load(name: str | os.PathLike) -> Any:
     return getattr(transformers, found[0]).from_pretrained(name)
 
 
-def recovered(perplexities: Sequence[Measurement]) -> Measurement:
-    """The share of what was lost at the swap, in perplexity, that is won back in the end."""
-    before, swapped, after = perplexities[0].value, perplexities[1].value, perplexities[-1].value
-    return Measurement("recovered", (swapped - after) / (swapped - before), "share")
+def recovered(perplexities: Sequence[Measurement]) -> list[Measurement]:
+    """Shares of the perplexity lost at the swap that transfer, and all training, win back; none where either lacks."""
+    found = {each.metric.removeprefix("validation_perplexity"): each.value for each in perplexities}
+    before, swapped = found.get("_softmax", 0.0), found.get("_at_swap", 0.0)
+    shares = {"recovered_by_transfer": found.get("_transferred"), "recovered": found.get("")}
+    return [
+        Measurement(name, (swapped - after) / (swapped - before), "share")
+        for name, after in shares.items()
+        if after is not None and "_transferred" in found and swapped > before
+    ]
 
 
 def _fit(model: Any, made: Any, text: Tensor, fitting: Fitting, seed: int, measure: Any) -> None:

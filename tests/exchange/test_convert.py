@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
@@ -52,9 +51,11 @@ def test_a_model_is_converted_fitted_and_loaded(gpt2: Path, data: Path, tmp_path
     assert main(command) == 0
     assert f"{out}: softmax + t2r(features=8)" in capsys.readouterr().out
     found = {entry["metric"]: entry["value"] for entry in json.loads(record.read_text())}
-    assert list(found) == ["validation_perplexity_softmax", "validation_perplexity_at_swap",
-                           "validation_perplexity_transferred", "validation_perplexity", "recovered", "step_softmax",
-                           "step", "speed_up"]  # fmt: skip
+    shares = {"recovered_by_transfer", "recovered"}  # where the swap of this tiny model lost anything
+    assert [name for name in found if name not in shares] == [
+        "validation_perplexity_softmax", "validation_perplexity_at_swap", "validation_perplexity_transferred",
+        "validation_perplexity", "step_softmax", "step", "speed_up",
+    ]  # fmt: skip
     model, tokenizer = AutoModelForCausalLM.from_pretrained(out), AutoTokenizer.from_pretrained(out)
     blocked = blocks(tokenizer, text, 7)
     assert perplexity(model, blocked, 3) == pytest.approx(found["validation_perplexity"])
@@ -108,6 +109,10 @@ def test_blocks_and_batches_take_each_token_in_turn(data: Path, gpt2: Path) -> N
     assert first == {tuple(row) for row in text.tolist()}
 
 
-def test_the_share_that_is_recovered() -> None:
-    values = [Measurement("x", value, "perplexity") for value in (10.0, 30.0, 20.0, 12.0)]
-    assert math.isclose(recovered(values).value, 0.9)
+def test_the_shares_that_are_recovered() -> None:
+    values = {"_softmax": 10.0, "_at_swap": 30.0, "_transferred": 20.0, "": 12.0}
+    measured = [Measurement(f"validation_perplexity{name}", value, "perplexity") for name, value in values.items()]
+    assert [(each.metric, each.value) for each in recovered(measured)] == [
+        ("recovered_by_transfer", 0.5), ("recovered", 0.9)
+    ]  # fmt: skip
+    assert recovered(measured[:2]) == recovered([measured[0], measured[0]._replace(metric="x")]) == []
