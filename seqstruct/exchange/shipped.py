@@ -158,5 +158,5 @@ def _flattened(statement: ast.stmt, text: str, sources: dict[str, _Source]) -> s
             segment = ast.unparse(node)
             if segment not in text:
                 raise ValueError(f"line {node.lineno}: expected an import inside of a function on one line")
-            text = text.replace(segment, lines)
+            text = text.replace(segment, lines.replace("\n", "\n" + " " * node.col_offset))
     return text
