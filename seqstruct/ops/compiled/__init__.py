@@ -102,10 +102,10 @@ class Operator:
 
 
 def _load() -> None:
-    from seqstruct.ops.compiled import build  # here, since the module is run as a command too
+    from seqstruct.ops.compiled.build import library_path  # here, since the module is run as a command too
 
     global _loaded
-    path, _loaded = build.library_path(), False
+    path, _loaded = library_path(), False
     try:
         torch.ops.load_library(path)
     except OSError as error:
