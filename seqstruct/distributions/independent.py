@@ -9,11 +9,8 @@ from seqstruct.distributions.base import Parts, StructuredDistribution, before
 from seqstruct.ops.semiring import LogSemiring, shares
 
 
-class Categorical(StructuredDistribution):
-    """One of S keys: softmax attention (Kim et al. 2017, section 2).
-
-    logits: * S; lengths: *, 0 to S; the event is one-hot, * S.  With no key there is no structure.  O(B S).
-    """
+class _Keys(StructuredDistribution):
+    """Of S keys that have a logit each."""
 
     kinds, ranks = ("logits",), (1,)
 
@@ -22,6 +19,13 @@ class Categorical(StructuredDistribution):
 
     def mask(self) -> Parts:
         return (before(self.lengths, self.greatest_length()),)
+
+
+class Categorical(_Keys):
+    """One of S keys: softmax attention (Kim et al. 2017, section 2).
+
+    logits: * S; lengths: *, 0 to S; the event is one-hot, * S.  With no key there is no structure.  O(B S).
+    """
 
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         zero = semiring.zero((len(self.lengths), 1), potentials[0])
@@ -36,19 +40,11 @@ class Categorical(StructuredDistribution):
         return (found,)
 
 
-class Bernoulli(StructuredDistribution):
+class Bernoulli(_Keys):
     """Any set of S keys, each in it or not, independently: sigmoid attention (Kim et al. 2017, section 3.1).
 
     logits: * S, of being in the set, against 0; lengths: *, 0 to S; the event is 0 or 1 for each key, * S.  O(B S).
     """
-
-    kinds, ranks = ("logits",), (1,)
-
-    def __init__(self, logits: Tensor, *, lengths: Tensor | None = None) -> None:
-        super().__init__(logits, lengths=lengths)
-
-    def mask(self) -> Parts:
-        return (before(self.lengths, self.greatest_length()),)
 
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         keys = semiring.lift(potentials[0])

@@ -1,10 +1,11 @@
-"""Nondeterministic stack attention with limited memory: along a text without an end (DuSell & Chiang 2022, sec. 5).
+"""Nondeterministic stack attention with limited memory: along a text without an end (DuSell & Chiang 2022).
 
 As `nondeterministic_stack`, but a run whose top element was pushed `window` steps ago or more is dropped, the bottom's
 among them: what is forgotten is depth, not the state of the automaton.  Up to window - 1 tokens both are the same.
 The state is O(window^2) whatever the length, so that language models carry it from segment to segment of a text.
 O(T window^2) time, one step after the other, and as much memory in training.
-The limit is the paper's for the stack RNN; with vectors, and as attention (DuSell & Chiang 2024, sec. 5), it is ours.
+The limit is that paper's, for a stack RNN of discrete symbols; with vectors, and as attention (DuSell & Chiang 2024,
+sec. 5), it is ours.
 Deviations: as of `nondeterministic_stack`; weights that float64 cannot hold beside the step's largest are 0.
 """
 

@@ -7,8 +7,9 @@ what is pushed beyond the height is lost.  All cells are read: by a softmax over
 plus a learned bias for each depth, which starts at 0.  The readings of all heads together are projected back.
 No projection has a bias, so empty stacks read zeros.
 O(T H h m) time and memory for a whole pass, one step after the other, O(H h m) a step and as a state, whatever T is.
-Deviations: cells are addressed by the query's content and their depth, where the paper has scores of its own; the
-residual is the layer's and has no gate; no truncation in training, which is exact here.
+From the paper are stacks of hidden states between layers whose actions are learned by gradients; ours are how cells are
+addressed, by the query's content and their depth, the residual connection, which is the layer's and has no gate, and
+training through all steps.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stratification stack attention: elements with strengths (Grefenstette, Hermann, Suleyman & Blunsom 2015, sec. 3.1).
 
-As superposition stack attention (DuSell & Chiang 2024, sec. 5) with another stack: each input x_t gives the strength
+As superposition stack attention (DuSell & Chiang 2024, sec. 5) with that stack: each input x_t gives the strength
 to pop u_t = sigmoid(w_u x_t + b_u), then to push d_t = sigmoid(w_d x_t + b_d), and the vector to push
-v_t = tanh(W_v x_t + b_v) (sec. 3.2 of the first); the reading is the strength of 1 on top, after the step of t itself,
-and the output W_y r_t.  Pushing with strength 1 and popping with 0 or 1 it is a stack of vectors.
+v_t = tanh(W_v x_t + b_v), as the controller of the first paper does; the reading is the strength of 1 on top, after the
+step of t itself, and the output W_y r_t.  Pushing with strength 1 and popping with 0 or 1 it is a stack of vectors.
 `size` is m.  O(T^2 m) time and O(T^2) memory for a whole pass, all steps at once; O(t m) a step.
 The bias of popping starts at -1, as the paper advises, so that what was pushed is there to be read.
 Deviations: no recurrent controller, which here is the network below; no queue and no DeQue.

@@ -5,6 +5,7 @@ All else is transformers' own: embeddings, feed-forward layers, norms, heads and
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import torch
@@ -77,24 +78,24 @@ class ExchangedModel:
         return Shape.of(config.site, config.hidden_size, config.num_attention_heads, dropout, slot=cls.slot_of(config))
 
     @staticmethod
+    @abstractmethod
     def slot_of(config: ExchangedConfig) -> Slot:
         """Options of the slots, and refusals."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def blocks(model: nn.Module) -> nn.ModuleList:
         """The layers of a model, this or transformers' own."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def put(block: nn.Module, attention: ExchangedAttention) -> None:
         """Put it in the place of a block's own attention."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def projections(block: nn.Module) -> list[tuple[Tensor, Tensor | None]]:
         """Weights out x in and biases of queries, keys, values and output in a block of transformers' own."""
-        raise NotImplementedError
 
     @property
     def attentions(self) -> list[ExchangedAttention]:

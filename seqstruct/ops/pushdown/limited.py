@@ -1,4 +1,4 @@
-"""The vector pushdown automaton with limited memory, for texts without an end (DuSell and Chiang 2022, section 5).
+"""The vector pushdown automaton with limited memory, for texts without an end (DuSell and Chiang 2022).
 
 Of the recurrence of `naive` only what was pushed in the last D steps is kept: a run whose top element is older, the
 bottom among them, is dropped, and goes on no more.  Up to D steps it is the same as without a limit; the state is

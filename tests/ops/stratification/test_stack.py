@@ -80,12 +80,16 @@ def test_second_derivatives(generator):
 
 
 def test_many_pops_lose_no_digits(generator):
-    """Heights after 3,000 steps that mostly pop, in float32 vectors."""
-    push = 0.1 * torch.rand(1, 3001, generator=generator, dtype=torch.float64)
-    pop, pushed = 10 * push.flip(1), torch.randn(1, 3001, 2, generator=generator)
-    push[0, -1], pop[0, -1] = 1.0, 0.0
-    readings, _ = stratification_stack(push, pop, pushed, empty_stack(pushed, 1))
-    torch.testing.assert_close(readings[0, -1], pushed[0, -1])
+    """Strengths in float32, of which 1,000 steps pop a sum that has no digits left for what the last ten push."""
+    push, pop = (torch.rand(1, 1010, generator=generator) for _ in range(2))
+    pop[:, :1000] *= 1e6
+    push[:, 1000:], pop[:, 1000:] = push[:, 1000:] / 5, pop[:, 1000:] / 20
+    pushed = torch.randn(1, 1010, 2, generator=generator, dtype=torch.float64)
+    readings, stack = stratification_stack(push, pop, pushed, empty_stack(pushed, 1))
+    expected, _, strengths = by_definition(push.double(), pop.double(), pushed)
+    assert 0.3 < float(strengths.sum()) < 3
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(stack.strengths, strengths, rtol=0, atol=1e-6)
 
 
 def test_shapes_that_do_not_fit():
