@@ -5,7 +5,8 @@
 # names the folder with its .mrg files.  They have the scale paper: each of 20 runs draws a learning rate and a batch
 # size, a validation every 20,000 sentences, the best of 20 by validation.  The stand-ins are on free text in the same
 # form: nltk's sample of the treebank, Brown and WikiText-2; at scale small models are narrower, there are 4,000
-# sentences and one learning rate.  Scale smoke has a few hundred made-up trees, which prove nothing.
+# sentences and one learning rate, and of WikiText-2 they are the first of its validation file, whose last six articles
+# validate, so that its small files suffice.  Scale smoke has a few hundred made-up trees, which prove nothing.
 # Deviations: EOS stands for BOS at the input, as in fairseq; training sentences longer than a whole batch (at most 128
 # to 512 tokens) are left out; a shard of the training set is an epoch of fairseq's, so a learning rate of a plateau and
 # the patience count validations, and batches are made within a shard.
@@ -33,6 +34,10 @@ cell() {
         "ptb paper") dataset="Penn Treebank, sections 02-21, 24, 23, unknown words in classes as by Dyer et al." ;;
         *small | *paper) dataset="$corpus (no part of the published comparison), $part training sentences, $limits" ;;
     esac
+    if [[ "$corpus $scale" == "wikitext2 small" ]]; then
+        corpus+=-part dataset="the validation file of WikiText-2 (no part of the published comparison), split by articles, "
+        dataset+="$part training sentences, $limits; its test file"
+    fi
     prepare "sentences-$corpus-$scale" data-prep/ptb_sentences.sh --corpus "$corpus" "${from[@]}" "${sentences[@]}"
     case "$model" in *gram) baseline "$model" --sentences; return ;; esac
     group="$(slug "$model")" drawn=()

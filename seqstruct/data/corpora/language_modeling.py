@@ -90,11 +90,13 @@ class _Words:
         return (" ".join(line.split()) for line in aligned.read_lines(self.path))
 
 
-def read_lines(corpus: str, folder: Path, scratch: Path, checked: bool = True) -> dict[str, Iterable[str]]:
+def read_lines(
+    corpus: str, folder: Path, scratch: Path, checked: bool = True, splits: Sequence[str] = SPLITS
+) -> dict[str, Iterable[str]]:
     """The raw lines of each split, words separated by spaces; they can be read again and again.
 
     corpus: ptb, wikitext2, wikitext103 or brown.  folder: of raw files or the archive.  scratch: to unpack it into.
-    checked: whether the archive of Brown must have its checksum.
+    checked: whether the archive of Brown must have its checksum.  splits: of the other corpora, those wanted.
     Raises ValueError if the corpus is unknown or a file is missing or altered; and on reading a line that is not UTF-8.
     """
     if corpus not in ARCHIVES:
@@ -105,7 +107,7 @@ def read_lines(corpus: str, folder: Path, scratch: Path, checked: bool = True) -
         if checked:
             verify(archive, BROWN_SHA256)
         return _read_brown(archive)
-    paths = {split: folder / NAMES[corpus].format(split) for split in SPLITS}
+    paths = {split: folder / NAMES[corpus].format(split) for split in splits}
     if archive.is_file() and not all(path.is_file() for path in paths.values()):
         paths |= unpack(archive, {path.name: split for split, path in paths.items()}, scratch)
     return {split: _Words(existing(path, f", nor is it in {archive.name} beside it")) for split, path in paths.items()}

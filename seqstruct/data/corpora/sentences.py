@@ -4,6 +4,7 @@
     treebank-sample  the part of them that nltk distributes: files 1-159, 160-179 and 180-199
     brown            brown.zip of nltk, dealt out by document
     wikitext2        WikiText-2 raw, paragraphs cut into sentences after each ".", "!" or "?"
+    wikitext2-part   its validation file in place of its training file: the last tenth of the articles to validate on
 
 Of trees, empty elements (-NONE-) are dropped and the words stay as written: case, numbers, -LRB-.  A word that training
 has once, or never, becomes a class such as UNK-LC-ing: `unknown_class`.  The vocabulary is what then stands in the
@@ -16,6 +17,8 @@ eos) and corpus.json.
 from __future__ import annotations
 
 import argparse
+import itertools
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +29,7 @@ from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
 from seqstruct.data.text.trees import Tree, read_sample, read_sections, remove_empty, trees_of, words
 
-CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2")
+CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2", "wikitext2-part")
 SPLITS = shards.SPLITS
 VALIDATE_EVERY = 20_000  # training sentences in a shard, appendix F.2
 TRAINING = dict.fromkeys(range(2, 22), "train")  # sections
@@ -106,11 +109,26 @@ def read_sentences(
         return full_sentences(read_sections(source, {**TRAINING, validation: "valid", 23: "test"}))
     if corpus == "treebank-sample":
         return full_sentences(read_sample(source))
-    lines = corpora.read_lines(corpus, source, scratch, checked)
+    if corpus == "wikitext2-part":
+        lines = _part(corpora.read_lines("wikitext2", source, scratch, checked, ("valid", "test")))
+    else:
+        lines = corpora.read_lines(corpus, source, scratch, checked)
     if corpus == "brown":
         return {split: [line.split() for line in lines[split] if line] for split in SPLITS}
     text = {split: [line for line in lines[split] if line and not line.startswith("=")] for split in SPLITS}
     return {split: [s for line in text[split] for s in cut_sentences(line)] for split in SPLITS}
+
+
+def _part(lines: Mapping[str, Iterable[str]]) -> dict[str, Iterable[str]]:
+    """The articles of the validation file, nine tenths to train on and at least one to validate on; the test file."""
+    articles: list[list[str]] = [[]]
+    for line in lines["valid"]:
+        if re.fullmatch("= [^=].* =", line):
+            articles.append([])
+        articles[-1].append(line)
+    kept = len(articles) - max(1, len(articles) // 10)
+    chain = itertools.chain.from_iterable
+    return {"train": list(chain(articles[:kept])), "valid": list(chain(articles[kept:])), "test": lines["test"]}
 
 
 def write_text(splits: Mapping[str, list[list[str]]], folder: Path) -> dict[str, int]:

@@ -132,6 +132,17 @@ def test_stand_ins(tmp_path):
         sentences.read_sentences("bnc", tmp_path, tmp_path)
 
 
+def test_the_validation_file_in_place_of_training_text(tmp_path):
+    articles = [f" = Title {n} = \n = = A part = = \n It is {n} . \n" for n in range(21)]
+    (tmp_path / "wiki.valid.raw").write_text(" \n" + "".join(articles))
+    (tmp_path / "wiki.test.raw").write_text(" = Other = \n Three . \n")
+    found = sentences.read_sentences("wikitext2-part", tmp_path, tmp_path)
+    numbers = {split: [int(s[2]) for s in found[split]] for split in ("train", "valid")}
+    assert numbers == {"train": [*range(19)], "valid": [19, 20]} and found["test"] == [["Three", "."]]
+    with pytest.raises(ValueError, match=r"wiki\.train\.raw: no such file"):
+        sentences.read_sentences("wikitext2", tmp_path, tmp_path)
+
+
 def test_brown_lies_beside_the_treebank(tmp_path):
     (tmp_path / "treebank.zip").write_bytes(b"")
     with zipfile.ZipFile(tmp_path / "brown.zip", "w") as archive:
