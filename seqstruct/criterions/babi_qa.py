@@ -8,7 +8,7 @@
 Figures are means over the seeds; loss and gradient of a seed do not depend on the others.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -16,15 +16,14 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
+
 FIGURES = ("loss", "accuracy", "fact_accuracy")
 
 
 @dataclass
 class BabiQACriterionConfig(FairseqDataclass):
-    report_seeds: bool = field(
-        default=False,
-        metadata={"help": "also report the figures of each seed, as accuracy_seed_3 and so on"},
-    )
+    report_seeds: bool = flag(False, "also report the figures of each seed, as accuracy_seed_3 and so on")
 
 
 @register_criterion("babi_qa", dataclass=BabiQACriterionConfig)

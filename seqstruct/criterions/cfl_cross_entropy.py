@@ -12,7 +12,7 @@ D.3).  All figures are in nats, not in bits as fairseq's own criterions have the
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 import torch
@@ -21,6 +21,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.criterions.logs import SummedCriterion, summed
 
 BY_LENGTH = "length_"
@@ -28,12 +29,9 @@ BY_LENGTH = "length_"
 
 @dataclass
 class CFLCrossEntropyConfig(FairseqDataclass):
-    report_by_length: bool = field(
-        default=False,
-        metadata={
-            "help": "also report cross_entropy, lower_bound and difference of each length, as cross_entropy_40 and so "
-            "on; the bound of one length takes the length as given"
-        },
+    report_by_length: bool = flag(
+        False, "also report cross_entropy, lower_bound and difference of each length, as cross_entropy_40 and so on; "
+               "the bound of one length takes the length as given"
     )
 
 

@@ -25,7 +25,7 @@ Cost: m steps of decoding, and a forward and backward pass over m + 1 targets a 
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -38,6 +38,7 @@ from fairseq.models import FairseqIncrementalDecoder
 from omegaconf import II
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.criterions.logs import SummedCriterion, summed
 from seqstruct.scoring.gleu import sentence_gleu
 
@@ -46,10 +47,8 @@ LONGEST = (2, 10)  # a draw of a reference of n symbols, its end included, has a
 
 @dataclass
 class ExpectedGleuConfig(FairseqDataclass):
-    likelihood_weight: float = field(
-        default=0.017, metadata={"help": "alpha, weight of the log-likelihood beside the expected GLEU, 0 or more"}
-    )
-    samples: int = field(default=15, metadata={"help": "m, translations drawn of each source, 2 or more"})
+    likelihood_weight: float = flag(0.017, "alpha, weight of the log-likelihood beside the expected GLEU, 0 or more")
+    samples: int = flag(15, "m, translations drawn of each source, 2 or more")
     seed: int = II("common.seed")
 
 

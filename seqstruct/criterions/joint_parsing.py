@@ -1,6 +1,6 @@
 """Losses of parsers and of what sees their output: hinge or likelihood of trees, hinge of graphs, loss of classes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 import torch
@@ -10,6 +10,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.criterions.logs import summed
 from seqstruct.layers.parsing import graph_hinge, tree_hinge, tree_likelihood_loss
 from seqstruct.scoring.dependency import PUNCTUATION, attachment_counts, f1, graph_counts, share
@@ -19,9 +20,7 @@ TREE_LOSSES = {"hinge": tree_hinge, "likelihood": tree_likelihood_loss}
 
 @dataclass
 class JointParsingCriterionConfig(FairseqDataclass):
-    tree_loss: ChoiceEnum(tuple(TREE_LOSSES)) = field(
-        default="hinge", metadata={"help": "of trees: structured hinge, or likelihood for marginals"}
-    )
+    tree_loss: ChoiceEnum(tuple(TREE_LOSSES)) = flag("hinge", "of trees: structured hinge, or likelihood for marginals")
 
 
 @register_criterion("joint_parsing", dataclass=JointParsingCriterionConfig)

@@ -18,7 +18,7 @@ L and N are of the members alone, those of one batch; a batch without members ha
 and with `report_by_length` accuracy_20, baseline_20 and so on, of the lengths up to that number and above the last.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 import torch
@@ -28,6 +28,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqstruct.bridge.options import flag
 from seqstruct.criterions.logs import SummedCriterion
 
 BIN = 20  # lengths that are counted together
@@ -35,13 +36,11 @@ BIN = 20  # lengths that are counted together
 
 @dataclass
 class RecognitionCrossEntropyConfig(FairseqDataclass):
-    language_modeling_weight: float = field(default=0.0, metadata={"help": "a, of language modeling, 0 or more"})
-    next_symbols_weight: float = field(
-        default=0.0, metadata={"help": "b, of the symbols that may come next, 0 or more; above, give --next-symbols"}
+    language_modeling_weight: float = flag(0.0, "a, of language modeling, 0 or more")
+    next_symbols_weight: float = flag(
+        0.0, "b, of the symbols that may come next, 0 or more; above, give --next-symbols"
     )
-    report_by_length: bool = field(
-        default=False, metadata={"help": f"also report accuracy and baseline of each {BIN} lengths"}
-    )
+    report_by_length: bool = flag(False, f"also report accuracy and baseline of each {BIN} lengths")
 
 
 @register_criterion("recognition_cross_entropy", dataclass=RecognitionCrossEntropyConfig)

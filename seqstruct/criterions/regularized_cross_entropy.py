@@ -14,7 +14,7 @@ the start of the text) are left out of y.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 import torch
@@ -24,20 +24,18 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqstruct.bridge.options import flag
 from seqstruct.criterions.logs import SummedCriterion, summed
 from seqstruct.data.corpora.parsed_text import MOST_WORDS
 
 
 @dataclass
 class RegularizedCrossEntropyConfig(FairseqDataclass):
-    activation_penalty: float = field(
-        default=2.0, metadata={"help": "alpha of AR, 0 or more; 0 for models without raw and dropped features"}
-    )
-    temporal_activation_penalty: float = field(default=1.0, metadata={"help": "beta of TAR, 0 or more"})
-    span_supervision: float = field(
-        default=0.0,
-        metadata={"help": "lambda of eq. 3.7, 0 or more (0.01 for PaLM-S); takes a model with span attention and a "
-                          "task with gold spans"},
+    activation_penalty: float = flag(2.0, "alpha of AR, 0 or more; 0 for models without raw and dropped features")
+    temporal_activation_penalty: float = flag(1.0, "beta of TAR, 0 or more")
+    span_supervision: float = flag(
+        0.0, "lambda of eq. 3.7, 0 or more (0.01 for PaLM-S); takes a model with span attention and a task with gold "
+             "spans"
     )
 
 

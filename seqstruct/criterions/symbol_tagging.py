@@ -7,7 +7,7 @@
     accuracy_3          accuracy of the targets of level 3 (gap, depth, position ...), with `report_by_level`
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 import torch
@@ -17,6 +17,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 from torch.nn import functional as F
 
+from seqstruct.bridge.options import flag
 from seqstruct.criterions.logs import SummedCriterion
 
 LEVELS = 256  # those beyond count as the last
@@ -24,9 +25,7 @@ LEVELS = 256  # those beyond count as the last
 
 @dataclass
 class SymbolTaggingCriterionConfig(FairseqDataclass):
-    report_by_level: bool = field(
-        default=False, metadata={"help": "in validation also report accuracy of each level, as accuracy_3"}
-    )
+    report_by_level: bool = flag(False, "in validation also report accuracy of each level, as accuracy_3")
 
 
 @register_criterion("symbol_tagging", dataclass=SymbolTaggingCriterionConfig)

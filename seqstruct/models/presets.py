@@ -1,6 +1,5 @@
 """What options and presets of several models share."""
 
-from dataclasses import field
 from typing import Any, Dict
 
 from fairseq import utils
@@ -12,11 +11,6 @@ PLAN_HELP = (
     "attention of each layer from the lowest up, e.g. 'softmax*2 + superposition_stack(size=32) + softmax*2'; one "
     "mechanism alone stands in every layer"
 )
-
-
-def flag(default: Any, text: str) -> Any:
-    """An option of a model, a field of its dataclass, with its help."""
-    return field(default=default, metadata={"help": text})
 
 
 def set_default(cfg: Any, **values: Any) -> None:

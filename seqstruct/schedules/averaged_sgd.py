@@ -11,7 +11,7 @@ exactly.  Deviation: the learning rate is not rescaled by the length of a segmen
 fairseq's types are read at run time: no postponed annotations here.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
 import torch
@@ -20,6 +20,8 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II
 
+from seqstruct.bridge.options import flag
+
 FIRST = ("adam", "sgd")
 
 
@@ -27,10 +29,8 @@ FIRST = ("adam", "sgd")
 class AveragedSGDConfig(FairseqDataclass):
     """Options of the optimizer."""
 
-    first: ChoiceEnum(FIRST) = field(
-        default="adam", metadata={"help": "before the switch: adam as torch sets it by default, or sgd"}
-    )
-    weight_decay: float = field(default=1.2e-6, metadata={"help": "factor of the squared weights' half, 0 or more"})
+    first: ChoiceEnum(FIRST) = flag("adam", "before the switch: adam as torch sets it by default, or sgd")
+    weight_decay: float = flag(1.2e-6, "factor of the squared weights' half, 0 or more")
     lr: List[float] = II("optimization.lr")
 
 
@@ -123,13 +123,11 @@ class AveragedSGD(FairseqOptimizer):
 class AveragingSwitchConfig(FairseqDataclass):
     """Options of the schedule; the learning rate is constant but for the switch."""
 
-    switch_epoch: int = field(default=40, metadata={"help": "average after this epoch; 0: not by a number of epochs"})
-    nonmonotone: int = field(
-        default=0,
-        metadata={"help": "n of NT-ASGD: average once the validation loss is above the least of all but the last n; "
-                          "0: not by the loss"},
+    switch_epoch: int = flag(40, "average after this epoch; 0: not by a number of epochs")
+    nonmonotone: int = flag(
+        0, "n of NT-ASGD: average once the validation loss is above the least of all but the last n; 0: not by the loss"
     )
-    averaged_lr: float = field(default=30.0, metadata={"help": "learning rate after the switch, > 0"})
+    averaged_lr: float = flag(30.0, "learning rate after the switch, > 0")
     lr: List[float] = II("optimization.lr")
 
 

@@ -7,22 +7,22 @@ a decay that goes on to the end.
 fairseq's types are read at run time: no postponed annotations here.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II
 
+from seqstruct.bridge.options import flag
+
 
 @dataclass
 class DecayFromPlateauConfig(FairseqDataclass):
     """Options of the schedule."""
 
-    lr_shrink: float = field(default=0.5, metadata={"help": "factor of each epoch once the decay has begun, in (0, 1)"})
-    decay_after_epoch: int = field(
-        default=0, metadata={"help": "the decay begins after this epoch at the latest, 1 or more; 0 for no such limit"}
-    )
+    lr_shrink: float = flag(0.5, "factor of each epoch once the decay has begun, in (0, 1)")
+    decay_after_epoch: int = flag(0, "the decay begins after this epoch at the latest, 1 or more; 0 for no such limit")
     lr: List[float] = II("optimization.lr")
 
 

@@ -4,7 +4,7 @@ configs/structured_attention/question_answering has the training of appendix A.4
 schedule (the learning rate of each epoch in a list).  fairseq-validate --report-seeds tells the seeds apart.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
@@ -12,6 +12,7 @@ import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.arguments import at_least
 from seqstruct.data.babi.dataset import StackedQuestions, read_encoded
 from seqstruct.data.babi.folder import VOCABULARY
@@ -22,13 +23,12 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class BabiQAConfig(FairseqDataclass):
-    data: Optional[str] = field(default=None, metadata={"help": "folder made by data-prep/babi.sh"})
-    memory: int = field(default=25, metadata={"help": "facts remembered, the last ones before a question; 1 or more"})
-    seeds: int = field(default=1, metadata={"help": "models trained as one, each with a seed of its own; 1 or more"})
-    first_seed: int = field(default=1, metadata={"help": "seed of the first of them, 0 or more; the rest count up"})
-    renormalize: float = field(
-        default=40.0,
-        metadata={"help": "l2 norm that a seed's gradient is scaled down to where it exceeds it; 0 for no limit"},
+    data: Optional[str] = flag(None, "folder made by data-prep/babi.sh")
+    memory: int = flag(25, "facts remembered, the last ones before a question; 1 or more")
+    seeds: int = flag(1, "models trained as one, each with a seed of its own; 1 or more")
+    first_seed: int = flag(1, "seed of the first of them, 0 or more; the rest count up")
+    renormalize: float = flag(
+        40.0, "l2 norm that a seed's gradient is scaled down to where it exceeds it; 0 for no limit"
     )
 
 

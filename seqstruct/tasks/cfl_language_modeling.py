@@ -9,7 +9,7 @@ The released code steps the schedule with the perplexity of a symbol and calls i
 than a 10,000th, which is the default of `--lr-threshold`; hence `--best-checkpoint-metric perplexity`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, List, Optional
 
@@ -20,6 +20,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.cfl.dataset import CFLDataset
 from seqstruct.data.cfl.folder import DICTIONARY, language_of, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
@@ -27,16 +28,13 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class CFLLanguageModelingConfig(FairseqDataclass):
-    data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare cfl`"})
-    tokens_per_sample: int = field(
-        default=512, metadata={"help": "positions of the model: longest string it takes, in symbols, and one (> 1)"}
+    data: Optional[str] = flag(None, "folder made by `seqstruct prepare cfl`")
+    tokens_per_sample: int = flag(512, "positions of the model: longest string it takes, in symbols, and one (> 1)")
+    max_target_positions: Optional[int] = flag(
+        None, "the same, under the name that models read (default: tokens_per_sample)"
     )
-    max_target_positions: Optional[int] = field(
-        default=None, metadata={"help": "the same, under the name that models read (default: tokens_per_sample)"}
-    )
-    add_bos_token: bool = field(
-        default=False,
-        metadata={"help": "has no effect: every string starts with BOS. Models of fairseq ask for the option"},
+    add_bos_token: bool = flag(
+        False, "has no effect: every string starts with BOS. Models of fairseq ask for the option"
     )
 
 

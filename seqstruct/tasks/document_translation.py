@@ -13,7 +13,7 @@ writes one hypothesis for each sentence, to be scored as any other.  Its score i
 --max-len-a and --max-len-b are the limits too: where the context alone reaches them, a translation is empty.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -25,6 +25,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.documents.dataset import DocumentPairs, SentenceWindows, read_documents
 
 SEPARATOR = "<sep>"
@@ -32,11 +33,10 @@ SEPARATOR = "<sep>"
 
 @dataclass
 class DocumentTranslationConfig(TranslationConfig):
-    window: int = field(default=4, metadata={"help": "sentences of a window, the translated one included, 1 or more"})
-    documents: Optional[str] = field(
-        default=None,
-        metadata={"help": "folder with SPLIT.docs, the number of sentences of each document (default: text/ beside "
-                          "the binarised data)"},
+    window: int = flag(4, "sentences of a window, the translated one included, 1 or more")
+    documents: Optional[str] = flag(
+        None, "folder with SPLIT.docs, the number of sentences of each document (default: text/ beside the binarised "
+              "data)"
     )
 
 

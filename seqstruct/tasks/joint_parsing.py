@@ -4,7 +4,7 @@ Batches are drawn from the union of the training corpora.  Splits other than tra
 them, `valid_dm` of one alone.  docs/tutorials/parsing.md trains a model.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
@@ -16,6 +16,7 @@ from omegaconf import II
 from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
+from seqstruct.bridge.options import flag
 from seqstruct.data.parsing.dataset import CorporaUnion, Dictionaries
 from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
@@ -23,21 +24,15 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class JointParsingConfig(FairseqDataclass):
-    data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare parsing`"})
-    corpora: str = field(
-        default="", metadata={"help": "names of the folder's corpora to use, with commas between them (default: all)"}
+    data: Optional[str] = flag(None, "folder made by `seqstruct prepare parsing`")
+    corpora: str = flag("", "names of the folder's corpora to use, with commas between them (default: all)")
+    word_dropout: float = flag(0.25, "a word seen c times becomes unknown with probability a / (a + c); 0 for none")
+    share_of_others: float = flag(
+        1.0, "share of the other corpora's training sentences that an epoch draws beside those of the last corpus, in "
+             "(0, 1]"
     )
-    word_dropout: float = field(
-        default=0.25, metadata={"help": "a word seen c times becomes unknown with probability a / (a + c); 0 for none"}
-    )
-    share_of_others: float = field(
-        default=1.0,
-        metadata={"help": "share of the other corpora's training sentences that an epoch draws beside those of the last"
-                          " corpus, in (0, 1]"},
-    )
-    pretrained_parser: str = field(
-        default="",
-        metadata={"help": "checkpoint of a model on some of these corpora, whose parsers a new model begins with"},
+    pretrained_parser: str = flag(
+        "", "checkpoint of a model on some of these corpora, whose parsers a new model begins with"
     )
     seed: int = II("common.seed")
 

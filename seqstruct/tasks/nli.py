@@ -3,7 +3,7 @@
 configs/structured_attention/inference has the training of appendix A.5.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
@@ -13,6 +13,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import VECTORS, VOCABULARY, read_meta, read_split
 from seqstruct.data.text.aligned import read_lines
@@ -21,10 +22,9 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class NLIConfig(FairseqDataclass):
-    data: Optional[str] = field(default=None, metadata={"help": "folder made by data-prep/snli.sh"})
-    initial_accumulator: float = field(
-        default=0.0,
-        metadata={"help": "where adagrad's sums of squared gradients start, 0 or more (the paper: 0.1)"},
+    data: Optional[str] = flag(None, "folder made by data-prep/snli.sh")
+    initial_accumulator: float = flag(
+        0.0, "where adagrad's sums of squared gradients start, 0 or more (the paper: 0.1)"
     )
 
 

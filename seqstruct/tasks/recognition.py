@@ -3,13 +3,14 @@
 The splits are train, valid, valid_long and test, so `--valid-subset valid_long` chooses by longer strings.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.data import Dictionary
 from fairseq.tasks import register_task
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.recognition.dataset import RecognitionDataset
 from seqstruct.data.recognition.folder import DICTIONARY, read_meta, read_split
 from seqstruct.data.recognition.languages import find_language
@@ -20,10 +21,9 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class RecognitionConfig(CFLLanguageModelingConfig):
-    data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare flare`"})
-    next_symbols: bool = field(
-        default=False,
-        metadata={"help": "models also say which symbols may come next in a member; --next-symbols-weight trains it"},
+    data: Optional[str] = flag(None, "folder made by `seqstruct prepare flare`")
+    next_symbols: bool = flag(
+        False, "models also say which symbols may come next in a member; --next-symbols-weight trains it"
     )
 
 

@@ -11,7 +11,7 @@ fairseq-interactive goes on from the lines it reads.  For fairseq-generate, whic
 give `--task language_modeling --sample-break-mode eos`: the models serve both.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, Iterator, Optional, Tuple
 
@@ -21,6 +21,7 @@ from fairseq.data import data_utils, iterators
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.passes import CarriedState
 from seqstruct.data.arguments import at_least
 from seqstruct.data.streams.dataset import StreamDataset, StreamSegments, even_segments, random_segments
@@ -30,15 +31,10 @@ from seqstruct.data.streams.dataset import StreamDataset, StreamSegments, even_s
 class StreamLanguageModelingConfig(LanguageModelingConfig):
     """Options of fairseq's language_modeling; tokens_per_sample is the length of a segment."""
 
-    tokens_per_sample: int = field(
-        default=35, metadata={"help": "tokens of a segment, through which gradients flow, 1 or more"}
-    )
-    random_segments: bool = field(
-        default=False,
-        metadata={
-            "help": "in training, draw the length of each segment: normal around tokens_per_sample, one time in 20 "
-            "around half of it, with deviation 5 and at least 5 tokens (Merity et al. 2018, section 4.1)"
-        },
+    tokens_per_sample: int = flag(35, "tokens of a segment, through which gradients flow, 1 or more")
+    random_segments: bool = flag(
+        False, "in training, draw the length of each segment: normal around tokens_per_sample, one time in 20 around "
+               "half of it, with deviation 5 and at least 5 tokens (Merity et al. 2018, section 4.1)"
     )
 
 

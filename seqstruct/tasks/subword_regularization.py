@@ -6,7 +6,7 @@ Validation and test sets keep the one best segmentation, in which they were bina
 these options, nor this task.  Sources and deviations: seqstruct/data/text/subword_sampling.py.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional
 
 import numpy as np
@@ -17,6 +17,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import II
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.text.subword_sampling import Sampler, Sampling, load_sampler
 
 # How many sentences are segmented beforehand to see that text, subword model and binarised data belong together.
@@ -25,32 +26,22 @@ CHECKED_SENTENCES = 1000
 
 @dataclass
 class SubwordRegularizationConfig(TranslationConfig):
-    training_text: Optional[str] = field(
-        default=None,
-        metadata={"help": "PREFIX of PREFIX.LANGUAGE, the training text that was binarised: as it was given to "
-                          "fairseq-preprocess --trainpref, or the same lines without subwords"},
+    training_text: Optional[str] = flag(
+        None, "PREFIX of PREFIX.LANGUAGE, the training text that was binarised: as it was given to fairseq-preprocess "
+              "--trainpref, or the same lines without subwords"
     )
-    source_subword_model: Optional[str] = field(
-        default=None,
-        metadata={"help": "the source's SentencePiece model or subword-nmt codes; without it the source keeps its "
-                          "best segmentation"},
+    source_subword_model: Optional[str] = flag(
+        None, "the source's SentencePiece model or subword-nmt codes; without it the source keeps its best segmentation"
     )
-    target_subword_model: Optional[str] = field(
-        default=None, metadata={"help": "the same for the target; both sides may have one model"}
+    target_subword_model: Optional[str] = flag(None, "the same for the target; both sides may have one model")
+    sampling_alpha: float = flag(
+        Sampling.alpha, "exponent on the probabilities of a unigram model's segmentations, 0 or more; 0 makes all "
+                        "alike, a great one leaves the best"
     )
-    sampling_alpha: float = field(
-        default=Sampling.alpha,
-        metadata={"help": "exponent on the probabilities of a unigram model's segmentations, 0 or more; 0 makes all "
-                          "alike, a great one leaves the best"},
+    sampling_nbest: int = flag(
+        Sampling.nbest, "a unigram model's best segmentations to draw from, 1 or more, or -1 for all there are"
     )
-    sampling_nbest: int = field(
-        default=Sampling.nbest,
-        metadata={"help": "a unigram model's best segmentations to draw from, 1 or more, or -1 for all there are"},
-    )
-    bpe_dropout: float = field(
-        default=Sampling.dropout,
-        metadata={"help": "probability with which byte-pair encoding leaves out a merge, 0 to 1"},
-    )
+    bpe_dropout: float = flag(Sampling.dropout, "probability with which byte-pair encoding leaves out a merge, 0 to 1")
     seed: int = II("common.seed")
 
 

@@ -1,31 +1,23 @@
 """Symbol tagging: a target at some symbols of a sequence, from folders of `seqstruct prepare abilities`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.data import Dictionary
-from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.abilities.dataset import TaggedSequences
 from seqstruct.data.abilities.folder import DICTIONARY, best_rule, read_meta, read_split
+from seqstruct.tasks.cfl_language_modeling import CFLLanguageModelingConfig
 from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
-class SymbolTaggingConfig(FairseqDataclass):
-    data: Optional[str] = field(default=None, metadata={"help": "folder made by `seqstruct prepare abilities`"})
-    tokens_per_sample: int = field(
-        default=1024, metadata={"help": "positions of the model: most symbols of a sequence, and one (> 1)"}
-    )
-    max_target_positions: Optional[int] = field(
-        default=None, metadata={"help": "the same, under the name that models read (default: tokens_per_sample)"}
-    )
-    add_bos_token: bool = field(
-        default=False,
-        metadata={"help": "has no effect: every sequence starts with BOS. Models of fairseq ask for the option"},
-    )
+class SymbolTaggingConfig(CFLLanguageModelingConfig):
+    data: Optional[str] = flag(None, "folder made by `seqstruct prepare abilities`")
+    tokens_per_sample: int = flag(1024, "positions of the model: most symbols of a sequence, and one (> 1)")
 
 
 @register_task("symbol_tagging", dataclass=SymbolTaggingConfig)

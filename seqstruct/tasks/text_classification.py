@@ -3,7 +3,7 @@
 `seqstruct prepare listops` makes such folders too.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, List, Optional
 
@@ -14,6 +14,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.arguments import at_least
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
 from seqstruct.data.text_classification.folder import (
@@ -29,12 +30,8 @@ from seqstruct.tasks.folder_task import FolderTask
 
 @dataclass
 class TextClassificationConfig(FairseqDataclass):
-    data: Optional[str] = field(
-        default=None, metadata={"help": "folder made by `seqstruct prepare text-classification`"}
-    )
-    max_length: Optional[int] = field(
-        default=None, metadata={"help": "cut texts after so many tokens, 1 or more (default: do not)"}
-    )
+    data: Optional[str] = flag(None, "folder made by `seqstruct prepare text-classification`")
+    max_length: Optional[int] = flag(None, "cut texts after so many tokens, 1 or more (default: do not)")
 
 
 @register_task("text_classification", dataclass=TextClassificationConfig)

@@ -11,32 +11,25 @@ The scores in its output are those of eq. 14, as fairseq prints them, in bits.  
 (`--subwords sentencepiece` in `data-prep/`).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Optional
 
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from seqstruct.bridge.decoding import TranslationGenerator
+from seqstruct.bridge.options import flag
 
 
 @dataclass
 class GNMTTranslationConfig(TranslationConfig):
-    length_alpha: float = field(
-        default=0.2, metadata={"help": "exponent of the length normalisation, 0 or more; 0 for none"}
+    length_alpha: float = flag(0.2, "exponent of the length normalisation, 0 or more; 0 for none")
+    coverage_beta: float = flag(0.2, "weight of the coverage penalty, 0 or more; 0 for none")
+    beam_pruning: float = flag(
+        0.0, "width in nats within which symbols and finished hypotheses are kept, above 0; 0 for no pruning (3 in the "
+             "source)"
     )
-    coverage_beta: float = field(
-        default=0.2, metadata={"help": "weight of the coverage penalty, 0 or more; 0 for none"}
-    )
-    beam_pruning: float = field(
-        default=0.0,
-        metadata={"help": "width in nats within which symbols and finished hypotheses are kept, above 0; 0 for no "
-                          "pruning (3 in the source)"},
-    )
-    eight_bit: bool = field(
-        default=False,
-        metadata={"help": "weight matrices of a recurrent model as 8-bit integers; on a CPU"},
-    )
+    eight_bit: bool = flag(False, "weight matrices of a recurrent model as 8-bit integers; on a CPU")
 
 
 @register_task("translation_gnmt", dataclass=GNMTTranslationConfig)

@@ -4,7 +4,7 @@ docs/tutorials/formal_languages.md has the training of appendix A.2, in which a 
 sum over their symbols (--sentence-avg).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
 
@@ -13,17 +13,16 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.tasks import register_task
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.data.tree_transduction.folder import SIDES, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
 
 
 @dataclass
 class TreeTransductionConfig(FairseqDataclass):
-    data: Optional[str] = field(
-        default=None, metadata={"help": "folder made by `seqstruct prepare tree_transduction`"}
-    )
-    max_source_positions: int = field(default=1024, metadata={"help": "longest source, in symbols"})
-    max_target_positions: int = field(default=1024, metadata={"help": "longest target, in symbols"})
+    data: Optional[str] = flag(None, "folder made by `seqstruct prepare tree_transduction`")
+    max_source_positions: int = flag(1024, "longest source, in symbols")
+    max_target_positions: int = flag(1024, "longest target, in symbols")
 
 
 @register_task("tree_transduction", dataclass=TreeTransductionConfig)

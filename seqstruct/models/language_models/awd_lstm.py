@@ -16,9 +16,10 @@ from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqstruct.bridge.options import flag
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, check_sizes, variational_dropout
 from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
-from seqstruct.models.presets import flag, preset
+from seqstruct.models.presets import preset
 from seqstruct.ops.trees import Split, split_by_distances
 
 EMBEDDING_BOUND = 0.1

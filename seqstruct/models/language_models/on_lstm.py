@@ -9,6 +9,7 @@ from typing import Any, Dict, Tuple
 from fairseq.models import register_model
 from torch import Tensor
 
+from seqstruct.bridge.options import flag
 from seqstruct.layers.recurrent import CellState, GatedLayer, RecurrentStack
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
@@ -16,7 +17,6 @@ from seqstruct.models.language_models.awd_lstm import (
     DistanceDecoder,
     Regularization,
 )
-from seqstruct.models.presets import flag
 from seqstruct.ops.cells import ordered_lstm
 from seqstruct.ops.linear import linear
 

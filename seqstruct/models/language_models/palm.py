@@ -19,6 +19,7 @@ from fairseq.models import register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqstruct.bridge.options import flag
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_sizes
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
@@ -26,7 +27,7 @@ from seqstruct.models.language_models.awd_lstm import (
     Regularization,
     RegularizedDecoder,
 )
-from seqstruct.models.presets import flag, preset
+from seqstruct.models.presets import preset
 from seqstruct.ops.automata import backward_spans, forward_spans, span_mask
 from seqstruct.ops.trees import Split, split_by_span_scores
 

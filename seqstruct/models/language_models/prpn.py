@@ -18,6 +18,7 @@ from fairseq.models import register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqstruct.bridge.options import flag
 from seqstruct.layers.recurrent import GatedLayer, variational_dropout
 from seqstruct.models.language_models.awd_lstm import (
     AWDLSTMConfig,
@@ -25,7 +26,6 @@ from seqstruct.models.language_models.awd_lstm import (
     DistanceDecoder,
     Regularization,
 )
-from seqstruct.models.presets import flag
 from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
 from seqstruct.ops.linear import linear
 

@@ -14,11 +14,12 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import FairseqLanguageModel, register_model
 from torch import Tensor, nn
 
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.passes import CarriedState
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import check_rate, variational_dropout
-from seqstruct.models.presets import flag, preset
+from seqstruct.models.presets import preset
 from seqstruct.ops.linear import linear
 
 

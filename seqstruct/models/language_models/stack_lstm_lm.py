@@ -10,10 +10,11 @@ from torch.nn.functional import pad
 
 from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.stack_lstm import StackLSTM
 from seqstruct.layers.vocabulary import TerminalProjection, terminal_rows
-from seqstruct.models.presets import flag, preset
+from seqstruct.models.presets import preset
 
 SUPERPOSITION = "superposition_stack(size=10, sigmoid=True)"
 NONDETERMINISTIC = "nondeterministic_stack(states=2, symbols=3, size=5, sigmoid=True)"

@@ -21,8 +21,9 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
+from seqstruct.bridge.options import flag
 from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, real_words, word_mask
-from seqstruct.models.presets import flag, preset
+from seqstruct.models.presets import preset
 from seqstruct.ops.trees import (
     GRADIENTS,
     best_graph,

@@ -16,9 +16,10 @@ from torch import nn
 
 from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.swapped_attention import warn
 from seqstruct.layers.recurrent import GATES, RecurrentLayer
-from seqstruct.models.presets import PLAN_HELP, flag
+from seqstruct.models.presets import PLAN_HELP
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.decoder import INITIAL_STATES, QUERIES, RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import DIRECTIONS, RecurrentEncoder

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 
 from seqstruct.attention import Choice, Reading, Shape, Site, parse_choices
+from seqstruct.bridge.options import flag
 from seqstruct.data.nli.dataset import PADDING
 from seqstruct.layers.recurrent import check_rate, check_sizes
-from seqstruct.models.presets import flag
 from seqstruct.ops.softmax import masked_softmax
 
 NONE = "none"

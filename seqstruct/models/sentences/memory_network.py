@@ -36,8 +36,9 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
+from seqstruct.bridge.options import flag
 from seqstruct.layers.recurrent import check_sizes
-from seqstruct.models.presets import flag, preset
+from seqstruct.models.presets import preset
 from seqstruct.ops.chains import chain_best_path, chain_marginals
 from seqstruct.ops.softmax import masked_softmax
 

@@ -14,9 +14,10 @@ from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from seqstruct.bridge.options import flag
 from seqstruct.layers.rational import CELLS, FORGET_BIAS, stack_of
 from seqstruct.layers.recurrent import check_rate, check_sizes
-from seqstruct.models.presets import flag, preset
+from seqstruct.models.presets import preset
 
 
 @dataclass

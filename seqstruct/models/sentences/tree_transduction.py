@@ -20,9 +20,10 @@ from seqstruct.attention import Choice, Shape, Site, parse_choices
 from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory
 from seqstruct.bridge.adapter import reorder_state
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.passes import current_pass
 from seqstruct.layers.recurrent import CellState
-from seqstruct.models.presets import PLAN_HELP, flag, preset
+from seqstruct.models.presets import PLAN_HELP, preset
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.output import AttentionalOutput

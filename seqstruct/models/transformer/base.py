@@ -6,8 +6,9 @@ from typing import Any, Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel
 
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.swapped_attention import adapt_state_dict
-from seqstruct.models.presets import PLAN_HELP, flag
+from seqstruct.models.presets import PLAN_HELP
 
 INITIALIZATIONS = ChoiceEnum(["fairseq", "uniform"])
 ROTARY = ChoiceEnum(["none", "all", "hybrid"])

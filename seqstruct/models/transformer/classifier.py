@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from seqstruct.attention import Site
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.presets import ACTIVATIONS, flag, preset
+from seqstruct.models.presets import ACTIVATIONS, preset
 from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 POOLING = ("first", "mean")

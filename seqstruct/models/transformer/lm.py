@@ -9,9 +9,10 @@ from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 from fairseq.modules import AdaptiveInput
 
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.transformer import StructuredDecoder, nested_config
 from seqstruct.layers.vocabulary import TerminalEmbedding
-from seqstruct.models.presets import flag, set_default, set_modern
+from seqstruct.models.presets import set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, LayerOptions, StructuredModel
 
 

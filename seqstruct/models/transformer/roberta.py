@@ -20,8 +20,9 @@ from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from omegaconf import OmegaConf
 from torch import nn
 
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.transformer import StructuredEncoder, encoder_config
-from seqstruct.models.presets import ACTIVATIONS, flag, preset
+from seqstruct.models.presets import ACTIVATIONS, preset
 from seqstruct.models.transformer.base import EncoderOptions, StructuredModel
 
 

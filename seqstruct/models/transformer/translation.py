@@ -7,8 +7,9 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModelBase
 
 from seqstruct.bridge.initialization import initialize_uniform
+from seqstruct.bridge.options import flag
 from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
-from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, flag, preset, set_default, set_modern
+from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, preset, set_default, set_modern
 from seqstruct.models.transformer.base import DecoderOptions, EncoderOptions, StructuredModel
 
 

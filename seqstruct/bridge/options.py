@@ -1,0 +1,9 @@
+"""Options of fairseq's command line."""
+
+from dataclasses import field
+from typing import Any
+
+
+def flag(default: Any, text: str) -> Any:
+    """An option, a field of its dataclass, with its help."""
+    return field(default=default, metadata={"help": text})
