@@ -219,7 +219,8 @@ class Script:
     ) -> list[Cell]:
         """The cells of a scale whose rows match one of the patterns (all if None), in the order of the rows.
 
-        A row of any scale may be named outright.  Raises ValueError if a pattern matches no row, or for another scale.
+        A row of any scale may be named outright.  A baseline whose commands are the same with every seed has the first
+        seed alone.  Raises ValueError if a pattern matches no row, or for another scale.
         """
         if scale not in SCALES:
             raise ValueError(f"scale {scale!r} is unknown; scales: {', '.join(SCALES)}")
@@ -231,7 +232,17 @@ class Script:
             if not matching:
                 raise ValueError(f"no row matches {pattern!r}; rows: {', '.join(known)}")
             chosen += [row for row in matching if row not in chosen]
-        return [Cell(row, seed, scale) for row in chosen for seed in seeds or self.seeds(row, scale)]
+        return [Cell(row, seed, scale) for row in chosen for seed in self._seeds(row, scale, seeds)]
+
+    def _seeds(self, row: str, scale: str, asked: Sequence[int] | None) -> Sequence[int]:
+        if not asked or (list(asked) != [1] and row in self.baselines(scale) and not self._draws(row, scale)):
+            return self.seeds(row, scale)
+        return asked
+
+    def _draws(self, row: str, scale: str) -> bool:
+        """Whether a row's commands differ by the seed."""
+        first, second = (self._cell(Cell(row, n, scale), Path("OUT"), Path("RUNS"), source=None) for n in (1, 2))
+        return first != second
 
     def plan(
         self,

@@ -21,11 +21,17 @@ def test_cells_are_rows_by_seeds(script):
         ("plain", 1), ("plain", 2), ("stack + gate", 1), ("stack + gate", 2)]
     assert script.cells("smoke") == [Cell("plain", 1, "smoke"), Cell("copy", 1, "smoke")]
     assert script.cells("paper")[-2:] == [Cell("fail", 3, "paper"), Cell("copy", 1, "paper")]
-    assert script.cells("small", ["copy"], [4]) == [Cell("copy", 4, "small")]
     assert script.cells("smoke", ["stack + gate"], [5]) == [Cell("stack + gate", 5, "smoke")]
     assert (script.paper, script.table, script.licence, script.family) == (
         "nmt_lectures", "1.5", "public domain", "counters")
     assert script.doc.rstrip() == "Counts of nothing.\n\nIt has two paragraphs."
+
+
+def test_a_baseline_has_one_seed_unless_its_data_are_drawn(script, tmp_path):
+    assert script.cells("small", ["copy"], [4, 5]) == [Cell("copy", 1, "small")]
+    drawn = Script(make_repository(tmp_path / "drawn", TEXT.replace("make.py n.txt", "make.py $seed.txt")))
+    assert drawn.cells("small", ["copy"], [4, 5]) == [Cell("copy", 4, "small"), Cell("copy", 5, "small")]
+    assert drawn.cells("small", ["copy"]) == [Cell("copy", 1, "small")]
 
 
 @pytest.mark.parametrize("call, told", [

@@ -45,6 +45,18 @@ def test_records_are_results_each_row_of_one_configuration(path):
     assert [key for key, found in configurations.items() if len(found) > 1] == []
 
 
+@pytest.mark.parametrize("paper", PAPERS)
+def test_baselines_have_one_record_unless_their_data_are_drawn(paper):
+    scripts = [Script(path) for path in (RECIPES / paper).glob("*.sh")]
+    for path in (RECIPES / paper).glob("records/*.jsonl"):
+        seeds = defaultdict(set)
+        for r in latest(read_records(path)):
+            seeds[r.row, r.scale, Path(r.command.partition(" --scale")[0].split()[-1]).name].add(r.seed)
+        for (row, scale, name), found in seeds.items():
+            for script in (s for s in scripts if s.path.name == name and len(found) > 1 and row in s.baselines(scale)):
+                assert len(script.cells(scale, [row], sorted(found))) > 1, (path, row, found)
+
+
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
 def test_no_stand_in_is_among_published_rows(path):
     (table,) = [table for table in read_tables(path.parents[1]) if table.name == path.stem]
