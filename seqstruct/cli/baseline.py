@@ -6,8 +6,7 @@
     "linear rule"                      moves the first auxiliary; verbs agree with the noun before them
     constant                           one infix form for all formulas; one translation for all sentences
     "random answer", "most frequent answer"        of bAbI
-    "trivial rule"                     of strings to recognise, the best that looks at length, first or last symbol
-    "simple rule"                      of the tasks of abilities, the one best on validation
+    "simple rule", or "trivial rule"   given a little of what was read: strings to recognise, tasks of abilities
     "previous word", "next word"       as the head of each word, in trees and graphs
 """
 

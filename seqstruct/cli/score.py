@@ -1,4 +1,4 @@
-"""`seqstruct score`: translations (subwords undone, detokenised) and word alignments against what is right.
+"""`seqstruct score`: translations (subwords, truecasing and tokens undone) and word alignments against what is right.
 
 Several systems are scored side by side; with --against each is tested against one baseline.  With --by-length the
 sentences are also scored in groups by length.
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gold-alignments", metavar="FILE", help="i-j for sure links, ipj or i?j for possible ones")
     parser.add_argument("--gold-from-one", action="store_true", help="the gold alignments count words from 1")
     parser.add_argument("--subwords", choices=tuple(UNDO), default="none", help="subwords to undo (default none)")
+    parser.add_argument("--truecased", action="store_true", help="begin sentences with a capital, as before truecasing")
     parser.add_argument("--detokenize", metavar="LANGUAGE", help="undo Moses tokenisation of this language")
     parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(DEFAULT_METRICS),
                         help=f"default {' '.join(DEFAULT_METRICS)}; in ter less is better; tokenized_bleu is BLEU of "
@@ -125,6 +126,7 @@ def _read_data(args: argparse.Namespace) -> None:
         words = KINDS[kind][0]
         args.subwords = ("none" if kind == "words" else kind) if words else "sentencepiece"
         args.detokenize = target if words else None
+        args.truecased = bool(options.get("truecase"))
 
 
 def _record(scores: Sequence[dict], path: str, names: Sequence[str]) -> None:
@@ -165,7 +167,7 @@ def _system(path: str, args: argparse.Namespace, references: Sequence[Sequence[s
         found = list(read_lines(path))
         if len(found) != expected:
             raise ValueError(f"{path}: {len(found)} lines, but the references have {expected}")
-    return to_text(found, args.subwords, args.detokenize)
+    return to_text(found, args.subwords, args.detokenize, args.truecased)
 
 
 def _scores(

@@ -22,8 +22,9 @@ def make_records(
 
     data: the prepared folder, whose files are checksummed.  cell: the folder with the logs of trainings.  steps: what
     each finished step took (kind, log, seconds, peak_memory), none where the commands were typed: seconds are then
-    those of the logs and the peak of memory is 0.  Trainings that other cells take too (kind shared) count where there
-    are no others, and as an ensemble if they are several.  The rest is as in `Record`.
+    those of the logs and the peak of memory is 0.  A command that trains by itself (kind step, with train.log in the
+    cell) counts by its memory and the seconds of that log.  Trainings that other cells take too (kind shared) count
+    where there are no others, and as an ensemble if they are several.  The rest is as in `Record`.
     """
     own = [step for step in steps if step["kind"] == "train"]
     trained = own or [step for step in steps if step["kind"] == "shared"]
@@ -31,11 +32,12 @@ def make_records(
     texts = [(cell / name).read_text(encoding="utf-8").splitlines() for name in names]
     seconds = sum(step["seconds"] for step in trained) or sum(logs.seconds(lines) or 0.0 for lines in texts)
     sizes = [logs.parameters(lines) for lines in texts]
+    ran = trained or [step for step in steps if names and step["kind"] == "step"]
     common = {
         "paper": paper, "row": row, "seed": seed, "scale": scale, "dataset": dataset_of(dataset, data),
         "configuration_hash": configuration, "data_checksums": checksums(data), "command": command,
         "parameters": sizes[-1] if own or len(sizes) == 1 else sum(filter(None, sizes)) or None, "seconds": seconds,
-        "peak_memory": max((int(step["peak_memory"]) for step in trained), default=0),
+        "peak_memory": max((int(step["peak_memory"]) for step in ran), default=0),
         "versions": versions(), "machine": machine(None),
     }  # fmt: skip
     tables: dict[str, dict[str, Any]] = {}

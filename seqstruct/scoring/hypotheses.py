@@ -5,7 +5,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
-from seqstruct.data.text.subwords import BPE_MARKER, SENTENCEPIECE_SPACE, UNKNOWN_WORD, deescape, moses_detokenizer
+from seqstruct.data.text.subwords import (
+    BPE_MARKER,
+    SENTENCEPIECE_SPACE,
+    UNKNOWN_WORD,
+    deescape,
+    moses_detokenizer,
+    undo_truecase,
+)
 from seqstruct.data.text.subwords import UNDO as UNDO_KIND
 
 UNDO = {**{kind: UNDO_KIND[kind] for kind in ("bpe", "sentencepiece", "mixed")}, "none": str.strip}
@@ -74,14 +81,18 @@ def _bare(text: str) -> str:
     return "".join(plain.casefold().split())
 
 
-def to_text(lines: Iterable[str], subwords: str = "none", detokenize: str | None = None) -> list[str]:
+def to_text(
+    lines: Iterable[str], subwords: str = "none", detokenize: str | None = None, truecased: bool = False
+) -> list[str]:
     """Lines of subwords as text.
 
     subwords: "bpe", "sentencepiece" (characters too), "mixed" or "none".  detokenize: two-letter language code for the
-    Moses detokeniser, None for none; SentencePiece needs none.  Raises ValueError for another kind of subwords.
+    Moses detokeniser, None for none; SentencePiece needs none.  truecased: whether sentences get their capitals back.
+    Raises ValueError for another kind of subwords.
     """
     if subwords not in UNDO:
         raise ValueError(f"subwords: expected one of {', '.join(UNDO)}, got {subwords!r}")
     undo = UNDO[subwords]
     finish = moses_detokenizer(detokenize) if detokenize else str
-    return [finish(undo(line)) for line in lines]
+    capitals = undo_truecase if truecased else str
+    return [finish(capitals(undo(line))) for line in lines]

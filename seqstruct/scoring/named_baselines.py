@@ -1,7 +1,6 @@
 """Baselines of a prepared folder, by name: what the data alone give, as the numbers of a recipe's row.
 
     bigram, trigram, 5-gram       interpolated Kneser-Ney, of text/SPLIT.txt or of strings of a context-free language
-    trivial rule                  the best rule on length, first or last symbol of strings to recognise, or on nothing
     majority, first token         the most frequent class in training, of all or given the text's first token
     copy                          the source as its own translation; a formula's prefix form as its infix form
     linear rule                   of questions and tenses (`scoring.transformations`, as majority and copy of them)
@@ -9,8 +8,10 @@
                                   or one translation for all sentences, the most frequent one (share of exact matches)
     random answer                 one of training's answers, and facts, at random: what is to be expected
     most frequent answer          in training; facts at random
-    simple rule                   of a task of abilities, the one best on validation: the most frequent target given
-                                  a little of what was read (`seqstruct.data.abilities.rules`)
+    simple rule, trivial rule     one baseline by two names: the most frequent target in training given a little of what
+                                  was read.  Of strings to recognise the best on length, first or last symbol, or on
+                                  nothing (`seqstruct.data.recognition.trivial`), of a task of abilities the one best on
+                                  validation (`seqstruct.data.abilities.rules`)
     previous word, next word      is each word's head, and the only one in a graph, with the most frequent label of such
 
 The folders are those that the scripts of data-prep/ and `seqstruct prepare` make.
@@ -174,8 +175,12 @@ def _binarised_labels(folder: Path, split: str) -> Labelled:
     return [] if dataset is None or split == "test" else [(None, int(item[0])) for item in dataset]
 
 
-def _trivial_rule(folder: Path, name: str) -> list[Measurement]:
-    """Accuracy in percent, of each split that of the rule that is best there (`data.recognition.trivial`)."""
+def _simple_rule(folder: Path, name: str) -> list[Measurement]:
+    """Accuracy in percent: of strings to recognise that of the rule that is best on each split; of abilities by
+    task, and of whole sequences in a table of their own.
+    """
+    if not (folder / f"{recognition.SPLITS[2]}.txt").is_file():
+        return _abilities(folder)
     meta = recognition.read_meta(folder)
     train, *others = (recognition.read_split(folder, split, meta) for split in recognition.SPLITS)
     names = ("validation", "long_validation", "test")
@@ -312,8 +317,7 @@ def _attachment(sentences: Iterable[AnnotatedSentence], side: str) -> float:
     return share(sum(right), len(right))
 
 
-def _simple_rule(folder: Path, name: str) -> list[Measurement]:
-    """Accuracy of targets in percent, and of whole sequences in a table of their own, by the tasks' names."""
+def _abilities(folder: Path) -> list[Measurement]:
     found = []
     for task, place in sequences.tasks_of(folder).items():
         meta = sequences.read_meta(place)
@@ -327,7 +331,6 @@ def _simple_rule(folder: Path, name: str) -> list[Measurement]:
 BASELINES: dict[str, Callable[..., list[Measurement]]] = {
     **dict.fromkeys(ORDERS, _ngrams), "majority": _classes, "first token": _classes, "copy": _copy,
     "constant": _constant, "random answer": _answers, "most frequent answer": _answers,
-    "previous word": _neighbours, "next word": _neighbours, "trivial rule": _trivial_rule,
-    "simple rule": _simple_rule,
-    "linear rule": measure_transformation,
+    "previous word": _neighbours, "next word": _neighbours, "simple rule": _simple_rule,
+    "trivial rule": _simple_rule, "linear rule": measure_transformation,
 }  # fmt: skip

@@ -165,6 +165,12 @@ def test_a_prepared_folder_says_how_it_is_scored_and_the_scores_are_recorded(fol
                      ("5.7", "validation_bleu", "BLEU"), ("5.7", "validation_chrf", "chrF2")]
     value = json.loads((folder / "found.json").read_text())[0]["value"]
     assert value == BLEU().corpus_score(TEXT, [REFERENCE]).score
+    plain = json.loads((folder / "found.json").read_text())
+    (folder / "corpus.json").write_text(json.dumps(
+        {"options": {"languages": ["de", "en"], "subwords": kind, "truecase": kind != "characters"}}))  # fmt: skip
+    (folder / "out.txt").write_text((folder / "out.txt").read_text().replace("Two", "two").replace("The", "the"))
+    assert main([*command, "--record", "found.json", "validation_{}", "5.7:validation_{}"]) == 0
+    assert json.loads((folder / "found.json").read_text()) == plain
     capsys.readouterr()
     assert main([*command, "--references", "ref.en"]) == 1
     assert "--data: expected translations with it, and no --references" in capsys.readouterr().err

@@ -11,7 +11,8 @@ from tests.bridge.test_logs import line
 
 @pytest.mark.parametrize("kinds, parameters, seconds, memory", [
     ((), 300, 9.0, 0), (("shared",), 10, 1.5, 7), (("shared", "shared"), 30, 4.5, 8),
-    (("shared", "train"), 300, 3.0, 8), (("train", "train"), 300, 4.5, 8),
+    (("shared", "train"), 300, 3.0, 8), (("train", "train"), 300, 4.5, 8), (("step", "record"), 300, 9.0, 7),
+    (("step", "train"), 300, 3.0, 8),
 ])  # fmt: skip
 def test_trainings_of_a_cell_and_those_that_it_shares(tmp_path, kinds, parameters, seconds, memory):
     cell = tmp_path / "cell"

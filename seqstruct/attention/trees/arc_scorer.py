@@ -10,9 +10,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from seqstruct.attention.option import Options, option
 from seqstruct.ops.opaque import opaque
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.softmax import additive_scores
+
+
+class ScorerOptions(Options):
+    """Options of mechanisms that score arcs, or spans, in this way."""
+
+    hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
+    score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
+    bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
 
 
 class Reader(nn.RNNBase):

@@ -20,9 +20,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
-from seqstruct.attention.trees.arc_scorer import ArcScorer
+from seqstruct.attention.trees.arc_scorer import ArcScorer, ScorerOptions
 from seqstruct.attention.trees.base import ArcAttention
 from seqstruct.distributions import ConstituencyTree
 from seqstruct.ops.opaque import opaque
@@ -37,10 +36,7 @@ class ConstituencyAttention(ArcAttention):
     and, where weights are asked for in evaluation, spans B S S, those of the most probable tree, 0 or 1.
     """
 
-    class Config(Options):
-        hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
-        score_size: int = option(50, least=1)  # units of the layer of pairs
-        bounded: bool = True  # an outer tanh, which keeps scores between -1 and 1
+    Config = ScorerOptions
 
     def __init__(self, config: Config, shape: Shape):
         """Raises ValueError if value_dim is not embed_dim."""

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import Options, option
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.attention.trees.arc_scorer import ArcScorer
+from seqstruct.attention.trees.arc_scorer import ArcScorer, ScorerOptions
 from seqstruct.attention.trees.base import RowTrees, TreeAttention
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.trees import GRADIENTS, dependency_argmax, projective_best_tree, projective_log_partition
@@ -29,10 +29,7 @@ from seqstruct.ops.trees import GRADIENTS, dependency_argmax, projective_best_tr
 class DependencyAttention(TreeAttention):
     """The expected parent of each token."""
 
-    class Config(Options):
-        hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
-        score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
-        bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
+    class Config(ScorerOptions):
         root_token: bool = False  # the first token of each sentence is the root symbol
         single_root: bool = False  # the root has exactly one dependent
         gradient: str = option("marginal", among=GRADIENTS)  # marginal, or the best tree with the gradient of SPIGOT

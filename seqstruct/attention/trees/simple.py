@@ -11,9 +11,8 @@ from typing import Any
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
-from seqstruct.attention.trees.arc_scorer import ArcScorer
+from seqstruct.attention.trees.arc_scorer import ArcScorer, ScorerOptions
 from seqstruct.attention.trees.base import ArcAttention
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.softmax import masked_softmax
@@ -23,10 +22,7 @@ from seqstruct.ops.softmax import masked_softmax
 class SimpleAttention(ArcAttention):
     """The baseline of `dependency`."""
 
-    class Config(Options):
-        hidden_size: int = option(50, least=1)  # of each direction of the scorer's LSTM
-        score_size: int = option(50, least=1)  # units of the layer of pairs, the length of the paper's s
-        bounded: bool = True  # the outer tanh, which keeps scores between -1 and 1
+    Config = ScorerOptions
 
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)

@@ -9,10 +9,11 @@ import pytest
 
 from seqstruct.data.abilities.ability import Tagged
 from seqstruct.data.abilities.chart import CHART
-from seqstruct.data.abilities.folder import SPLITS, best_rule, read_meta, read_split, tasks_of
+from seqstruct.data.abilities.folder import SPLITS, WHOLE, best_rule, read_meta, read_split, tasks_of
 from seqstruct.data.abilities.rules import rules_of, shares
 from seqstruct.data.abilities.tasks import make
 from seqstruct.data.files import sha256
+from seqstruct.scoring.named_baselines import measure
 from tests.data.abilities.solvers import SOLVERS
 from tests.data.scripts import prepare, prepared
 
@@ -47,6 +48,16 @@ def test_one_seed_makes_one_folder(tmp_path, folder):
     assert meta["sha256"] == read_meta(folder)["sha256"]
     other = prepared("abilities", *again, "--seed", 2, "--out", tmp_path / "other")
     assert other["sha256"]["train.txt"] != meta["sha256"]["train.txt"]
+
+
+def test_the_baseline_is_the_rule_best_on_validation(folder):
+    meta = read_meta(folder)
+    reached = meta["rules"][best_rule(meta)]
+    found = {(m.table, m.metric): m.value for m in measure("simple rule", folder)}
+    assert [found[table, "s3_long"] for table in ("", WHOLE)] == list(reached["test_long"])
+    assert measure("trivial rule", folder) == measure("simple rule", folder)
+    with pytest.raises(ValueError, match="expected a folder of tasks"):
+        measure("simple rule", folder.parent / "none")
 
 
 def test_all_tasks_of_the_chart_are_made_at_once(tmp_path):

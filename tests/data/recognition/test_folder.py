@@ -91,7 +91,8 @@ def test_wrong_lines(tmp_path, line, monkeypatch):
 def test_the_baseline_is_the_best_rule(tmp_path):
     meta = made(tmp_path / "a", "repeat-01", train=400, valid=150)
     train, valid, longer, test = (read_split(tmp_path / "a", split, meta) for split in SPLITS)
-    found = {m.metric: m.value for m in measure("trivial rule", tmp_path / "a")}
+    assert measure("trivial rule", tmp_path / "a") == measure("simple rule", tmp_path / "a")
+    found = {m.metric: m.value for m in measure("simple rule", tmp_path / "a")}
     for name, examples in (("validation", valid), ("long_validation", longer), ("test", test)):
         shares = [sum(row) / len(examples) for row in trivially_right(train, examples).tolist()]
         assert found[f"{name}_accuracy"] == pytest.approx(100 * max(shares))
