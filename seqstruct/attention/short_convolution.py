@@ -52,11 +52,9 @@ class ConvolvedAttention(Attention):
 
     @property
     def left_to_right(self) -> bool:
-        """As the mechanism."""
         return self.mechanism.left_to_right
 
     def check_saved(self, names: Collection[str]) -> None:
-        """As the mechanism."""
         self.mechanism.check_saved({name.removeprefix("mechanism.") for name in names})
 
     def initial_state(self, batch_size: int) -> Convolved:

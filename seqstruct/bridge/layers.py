@@ -130,7 +130,6 @@ class StructuredEncoderLayer(ChosenLayer, TransformerEncoderLayerBase):
         self.complete(cfg)
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
-        """The hook of fairseq's layer."""
         return self.planned.build(Site.ENCODER_SELF, shape_of(cfg, Site.ENCODER_SELF, embed_dim))
 
 
@@ -170,5 +169,4 @@ class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
         return self.planned.build(Site.DECODER_SELF, shape_of(cfg, Site.DECODER_SELF, embed_dim))
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
-        """The hook of fairseq's layer."""
         return self.planned.build(Site.CROSS, shape_of(cfg, Site.CROSS, embed_dim, cfg.encoder.embed_dim))

@@ -147,7 +147,6 @@ class StructuredEncoder(TransformerEncoderBase):
         return _wrap(StructuredEncoderLayer(cfg, next(self.planned), self.return_fc), cfg)
 
     def forward(self, *args: Any, **kwargs: Any) -> dict[str, list[Tensor]]:
-        """As fairseq's."""
         with passing(carries={}):
             return super().forward(*args, **kwargs)
 
@@ -188,7 +187,6 @@ class StructuredDecoder(TransformerDecoderBase):
             )
 
     def build_output_projection(self, cfg: StructuredTransformerConfig, dictionary: Any, embed_tokens: nn.Module):
-        """The hook of fairseq's decoder."""
         if cfg.compact_vocabulary:
             self.output_projection = TerminalProjection(dictionary, self.output_embed_dim)
         else:

@@ -38,7 +38,6 @@ class ClassificationCrossEntropy(SummedCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
-        """Log loss, accuracy and the share of the label predicted most often, over all sentences."""
         sentences = sum(log.get("nsentences", 0) for log in logging_outputs)
         if not sentences:
             return

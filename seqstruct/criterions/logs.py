@@ -10,7 +10,6 @@ class SummedCriterion(FairseqCriterion):
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:
-        """Yes: what workers log is added up."""
         return True
 
 

@@ -102,7 +102,6 @@ class RecognitionCrossEntropy(SummedCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
-        """Log the figures of the module's docstring."""
         strings = sum(log.get("nsentences", 0) for log in logging_outputs)
         if not strings:
             return

@@ -52,11 +52,9 @@ class SeqstructCache(Cache):
         self.tokens = None if self.tokens is None else self.tokens.index_select(0, order)
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Go on from these rows."""
         self.reorder_cache(indices)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Go on from each row so many times."""
         if self.tokens is not None:
             rows = torch.arange(len(self.tokens), device=self.tokens.device)
             self.reorder_cache(rows.repeat_interleave(repeats))

@@ -22,11 +22,9 @@ class SeqstructForCausalLM(SeqstructPreTrainedModel, GenerationMixin):
         self.finish()
 
     def get_input_embeddings(self) -> nn.Module:
-        """The table of tokens."""
         return self.decoder.embed_tokens
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another table of tokens in its place."""
         self.decoder.embed_tokens = value
 
     def forward(

@@ -26,11 +26,9 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         self.finish()
 
     def get_input_embeddings(self) -> nn.Module:
-        """The table of tokens."""
         return self.encoder.embed_tokens
 
     def set_input_embeddings(self, value: nn.Module) -> None:
-        """Put another table of tokens in its place."""
         self.encoder.embed_tokens = value
 
     def forward(

@@ -158,7 +158,6 @@ class SeqstructPreTrainedModel(PreTrainedModel):
         return None if isinstance(layer, TerminalProjection) else layer
 
     def set_output_embeddings(self, layer: nn.Module) -> None:
-        """Put another table in the output layer's place."""
         self.decoder.output_projection = layer
 
     def _decode(

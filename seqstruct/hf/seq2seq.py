@@ -73,11 +73,9 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
         self.finish()
 
     def get_encoder(self, *_: Any, **__: Any) -> nn.Module:
-        """What encodes the source."""
         return self.encoder
 
     def get_decoder(self, *_: Any, **__: Any) -> nn.Module:
-        """What predicts the target."""
         return self.decoder
 
     def _get_logits_processor(self, generation_config: Any, *rest: Any, **named: Any) -> LogitsProcessorList:

@@ -75,7 +75,6 @@ class SeqstructTokenizer(PreTrainedTokenizer):
         return dict(self.ids[self.side])
 
     def tokenize(self, text: str, **_: Any) -> list[str]:
-        """The tokens of a text."""
         return self.pipelines[self.side].encode(text)
 
     def build_inputs_with_special_tokens(self, token_ids_0: list[int], token_ids_1: list[int] | None = None) -> list:
@@ -85,11 +84,9 @@ class SeqstructTokenizer(PreTrainedTokenizer):
         return [self.bos_token_id] * self.begin + token_ids_0 + [self.eos_token_id] * self.end
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
-        """The target's text of tokens."""
         return self.pipelines["target"].decode(list(tokens))
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
-        """Copy the files into a folder."""
         saved = []
         for name, path in self.files.items():
             prefix = f"{filename_prefix}-" if filename_prefix else ""

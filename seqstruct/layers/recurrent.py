@@ -103,7 +103,6 @@ class RecurrentLayer(GatedLayer):
             self.bias_hn = self.drawn(hidden_size)
 
     def initial_state(self, batch_size: int) -> CellState:
-        """Zeros for each row, the hidden state first."""
         hidden, cell = super().initial_state(batch_size)
         return CellState(hidden, cell if self.kind == "lstm" else cell[:, :0])
 

@@ -41,11 +41,9 @@ class Symbols:
         return self.size
 
     def pad(self) -> int:
-        """The id of padding."""
         return self.pad_id
 
     def eos(self) -> int:
-        """The id of what ends a sentence."""
         return self.eos_id
 
 

@@ -31,7 +31,6 @@ class RecordedMax(LogSemiring):
         return element
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
-        """The sum of scores."""
         made = self._numbered(left[0] + right[0])
         left, right = left.expand(made.shape), right.expand(made.shape)
         self.notes.append((made[1], left[1], right[0]))
@@ -39,7 +38,6 @@ class RecordedMax(LogSemiring):
         return made
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
-        """The greatest score."""
         made = self._numbered(terms[0].amax(dim))
         self.notes.append((made[1].unsqueeze(dim).expand(terms.shape[1:]), terms[1], torch.zeros(())))
         return made

@@ -48,7 +48,6 @@ class MaxSemiring(LogSemiring):
     """(max, +): `value` is the score of the best structure; of equal terms the gradient goes to one alone."""
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
-        """The greatest term."""
         return terms.max(dim).values
 
 
@@ -67,15 +66,12 @@ class KBestSemiring(LogSemiring):
         return torch.cat([log_potentials.unsqueeze(0), absent])
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
-        """The best of all pairs."""
         return (left.unsqueeze(1) + right.unsqueeze(0)).flatten(0, 1).topk(self.k, 0).values
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
-        """The best of all terms."""
         return terms.movedim(dim, 1).flatten(0, 1).topk(self.k, 0).values
 
     def value(self, total: Tensor) -> Tensor:
-        """The scores of the k best."""
         return total
 
 
@@ -83,15 +79,12 @@ class RealSemiring(LogSemiring):
     """(+, x) of probabilities: `value` is the partition function itself, with the range of the data type."""
 
     def lift(self, log_potentials: Tensor) -> Tensor:
-        """Potentials in linear space."""
         return log_potentials.exp().unsqueeze(0)
 
     def times(self, left: Tensor, right: Tensor) -> Tensor:
-        """Elementwise product of weights."""
         return left * right
 
     def sum(self, terms: Tensor, dim: int) -> Tensor:
-        """The sum of weights along an axis."""
         return terms.sum(dim)
 
 
@@ -123,7 +116,6 @@ class ExactLogSemiring(LogSemiring):
         return torch.stack(self._pair(whole, rest.logsumexp(dim)))
 
     def value(self, total: Tensor) -> Tensor:
-        """The log-partition."""
         return total[0].detach() + total[1]
 
     def _relative(self, terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:

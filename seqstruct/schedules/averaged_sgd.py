@@ -99,7 +99,6 @@ class AveragedSGD(FairseqOptimizer):
         self._model_holds_average = not self._model_holds_average
 
     def state_dict(self) -> Dict[str, Any]:
-        """What `load_state_dict` takes up again, beside the model."""
         return {
             "optimizer": self._optimizer.state_dict(),
             "averaging": self.averaging,
@@ -173,6 +172,5 @@ class AveragingSwitch(FairseqLRScheduler):
         return {"best": self.best, "losses": list(self.losses)}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
         super().load_state_dict(state_dict)
         self.losses = list(state_dict["losses"])

@@ -60,11 +60,9 @@ class DecayFromPlateau(FairseqLRScheduler):
         return self.lr
 
     def state_dict(self) -> Dict[str, Any]:
-        """What `load_state_dict` takes up again."""
         return {"best": self.best, "lr": self.lr, "decaying": self.decaying}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
         super().load_state_dict(state_dict)
         self.lr, self.decaying = state_dict["lr"], state_dict["decaying"]
         self.optimizer.set_lr(self.lr)

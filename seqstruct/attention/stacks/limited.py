@@ -45,7 +45,6 @@ class LimitedNondeterministicStackAttention(NondeterministicStackAttention):
         logits: Tensor
 
     def initial_state(self, batch_size: int) -> State:
-        """The bottom element alone, in state 0."""
         automaton = limited_initial(self.bottom.sigmoid().double(), batch_size, **self.sizes)
         begun = torch.zeros(batch_size, dtype=torch.bool, device=self.bottom.device)
         return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, self.transition_layer.out_features))

@@ -55,12 +55,10 @@ class StratificationStackAttention(Attention):
         nn.init.constant_(self.pop_layer.bias, -1.0)
 
     def initial_state(self, batch_size: int) -> State:
-        """The empty stack."""
         like = self.pushed_layer.weight.new_zeros(batch_size, 1, self.config.size)
         return self.State(empty_stack(like, batch_size), like, like.new_zeros(batch_size, 1, 2))
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
-        """One stack step for each of S inputs."""
         return self._pass(*clear_padding(padding_mask, key, value), padding_mask, state)[2]
 
     def read(

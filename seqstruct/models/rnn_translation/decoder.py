@@ -312,7 +312,6 @@ class RecurrentDecoder(StatefulDecoder):
         return DecoderState(*steps, reorder_source(memory, new_order), length.index_select(0, new_order))
 
     def max_positions(self) -> int:
-        """The longest target, in tokens."""
         return self.positions
 
 

@@ -62,7 +62,6 @@ class EightBitLayer(nn.Module):
         self.register_buffer("closing", layer.closing())
 
     def initial_state(self, batch_size: int) -> CellState:
-        """Zeros for each row, the hidden state first."""
         zeros = self.closing.new_zeros(batch_size, self.hidden_size)
         return CellState(zeros, zeros if self.kind == "lstm" else zeros[:, :0])
 

@@ -127,9 +127,7 @@ class RecurrentEncoder(FairseqEncoder):
         return EncoderOutput(_take(x, order.argsort(1)), padding_mask, summary, state)
 
     def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
-        """The rows new_order."""
         return reorder_state(encoder_out, new_order)
 
     def max_positions(self) -> int:
-        """The longest source, in tokens."""
         return self.positions

@@ -58,9 +58,7 @@ class GatedConvolutionEncoder(FairseqEncoder):
         return gated_convolution(self.leaves(embedded), self.weight, self.bias)
 
     def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
-        """The rows new_order."""
         return reorder_state(encoder_out, new_order)
 
     def max_positions(self) -> int:
-        """The longest source, in tokens."""
         return self.positions

@@ -131,7 +131,6 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
 
     @classmethod
     def build_encoder(cls, cfg: Any, dictionary: Any, clipping: Optional[Clipping] = None) -> FairseqEncoder:
-        """The encoder of the configuration."""
         common = dict(
             embed_dim=cfg.embed_dim,
             hidden_size=cfg.hidden_size,

@@ -121,7 +121,6 @@ class _Paths(NamedTuple):
     rows: Rows
 
     def select(self, rows: Tensor) -> _Paths:
-        """Those of some rows."""
         return _Paths(self.rows.select(rows))
 
     def total(self, potentials: tuple[Tensor, ...], semiring: LogSemiring) -> Tensor:

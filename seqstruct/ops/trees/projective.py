@@ -102,7 +102,6 @@ class _Trees(NamedTuple):
     single_root: bool
 
     def select(self, rows: Tensor) -> _Trees:
-        """Those of some rows."""
         return _Trees(self.rows.select(rows), self.single_root)
 
     def total(self, potentials: tuple[Tensor, ...], semiring: LogSemiring) -> Tensor:
