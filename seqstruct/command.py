@@ -1,7 +1,5 @@
 """What all commands share, `seqstruct NAME` and `python -m seqstruct.NAME`: one sentence where something is wrong."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -9,8 +9,6 @@ Deviation: the Reformer joins the two streams by concatenation, here their mean 
 layer expects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

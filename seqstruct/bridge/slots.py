@@ -1,7 +1,5 @@
 """What a model's flat options ask of the slots of its layers, and of their norms and feed-forward parts."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -6,8 +6,6 @@ Nothing is written twice: the summary and the source of a mechanism are the firs
 declared there.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import dataclasses

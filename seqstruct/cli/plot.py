@@ -1,7 +1,5 @@
 """`seqstruct plot`: learning curves from runs, curves by length from records, a checkpoint's attention and stacks."""
 
-from __future__ import annotations
-
 import argparse
 from fnmatch import fnmatchcase
 from pathlib import Path

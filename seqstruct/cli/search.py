@@ -9,8 +9,6 @@ settings.json, all that was tried with what it reached, measurements.json for `s
 that was interrupted goes on with the next setting.
 """
 
-from __future__ import annotations
-
 import argparse
 
 

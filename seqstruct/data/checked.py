@@ -1,7 +1,5 @@
 """Folders of train, valid and test that meta.json describes, with the SHA-256 of every other file."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files: written beside and renamed, and checked by checksum."""
 
-from __future__ import annotations
-
 import fcntl
 import glob
 import gzip

@@ -1,7 +1,5 @@
 """What fairseq asks of a data set whose examples have sizes."""
 
-from __future__ import annotations
-
 import numpy as np
 from fairseq.data import FairseqDataset
 

@@ -1,7 +1,5 @@
 """`structured_transformer` as a translation model of transformers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

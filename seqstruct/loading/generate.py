@@ -1,7 +1,5 @@
 """Language models of text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

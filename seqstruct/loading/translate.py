@@ -1,7 +1,5 @@
 """Translation models of text."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Log potentials: any real numbers, or -inf (impossible)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Attention weights and stack actions of one string, as heat maps."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """What all drawings share: how they are written."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from matplotlib.figure import Figure

@@ -1,7 +1,5 @@
 """Hypotheses and references: read, put back into order, and turned from subwords into text."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -5,8 +5,6 @@ behind the scores is left as it is.  Moses takes the logarithm of every score it
 probabilities.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import math

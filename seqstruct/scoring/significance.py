@@ -1,7 +1,5 @@
 """Whether the means of two samples differ, and what several such tests say together."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

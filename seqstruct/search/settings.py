@@ -19,8 +19,6 @@
       scale=smoke: {epochs: 1}
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Declared growth of states, held against the sizes of states after so many steps."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

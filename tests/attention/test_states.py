@@ -1,7 +1,5 @@
 """The one walk over states."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

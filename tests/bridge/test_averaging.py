@@ -1,7 +1,5 @@
 """Checkpoints averaged."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

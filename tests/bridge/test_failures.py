@@ -1,7 +1,5 @@
 """How failed commands end: sentence, status, log, and what is left behind."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

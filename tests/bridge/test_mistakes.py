@@ -1,7 +1,5 @@
 """Mistakes that people make every day with fairseq's commands: one sentence each, and nothing left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import shutil

@@ -1,7 +1,5 @@
 """What is open in a context, and what is not."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

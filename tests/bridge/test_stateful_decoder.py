@@ -1,7 +1,5 @@
 """What decoders with a state of their own share: steps, reordering, features alone."""
 
-from __future__ import annotations
-
 import torch
 from fairseq.data import Dictionary
 

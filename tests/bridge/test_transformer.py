@@ -1,7 +1,5 @@
 """The structured transformers against fairseq's own: same parameters, same numbers, in every mode."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 

@@ -1,7 +1,5 @@
 """`seqstruct average`: which files it takes, what it writes, what it refuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

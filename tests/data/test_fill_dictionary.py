@@ -1,7 +1,5 @@
 """Dictionaries filled up with words that no text has."""
 
-from __future__ import annotations
-
 import pytest
 from fairseq.data import Dictionary
 

@@ -1,7 +1,5 @@
 """Every distribution against all its structures, in every operation."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

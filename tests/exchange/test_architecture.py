@@ -1,7 +1,5 @@
 """fairseq's models and those of transformers compute the same numbers, whatever their options."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`seqstruct convert`: models of transformers with other attention, fitted to a text."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sinusoidal positions as the Transformer's paper has them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Recurrent layers: whole sequences, steps, padding."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Tables without rows for special symbols."""
 
-from __future__ import annotations
-
 import torch
 
 from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection

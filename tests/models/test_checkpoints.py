@@ -1,7 +1,5 @@
 """Checkpoints of an earlier commit, one of each model, load through fairseq and give the same numbers."""
 
-from __future__ import annotations
-
 import functools
 import json
 

@@ -1,7 +1,5 @@
 """What presets share; every registered preset fills in what was not given, and leaves what was."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 

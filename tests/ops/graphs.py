@@ -1,7 +1,5 @@
 """Two graphs over the same leaves compared."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

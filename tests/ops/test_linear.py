@@ -1,7 +1,5 @@
 """The linear layer by either library: values, derivatives, and which is chosen."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

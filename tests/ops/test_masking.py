@@ -1,7 +1,5 @@
 """Masks."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Laws of the semirings, and what their values and gradients mean."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

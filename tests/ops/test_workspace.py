@@ -1,7 +1,5 @@
 """Workspaces are lent to one computation at a time, and kept within limits."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

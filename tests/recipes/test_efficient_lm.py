@@ -1,7 +1,5 @@
 """Language models of the thesis: rows, published sizes, presets and configs; perplexity of a word."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

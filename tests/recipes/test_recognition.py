@@ -1,7 +1,5 @@
 """FLaRe: the published settings and sizes, and what scale small changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from seqstruct.data.recognition.languages import LANGUAGES

@@ -1,7 +1,5 @@
 """Small translation models of fairseq-train."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tasks on folders of this package."""
 
-from __future__ import annotations
-
 import types
 
 import pytest

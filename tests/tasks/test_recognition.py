@@ -1,7 +1,5 @@
 """The task `recognition`: what batches hold, and every model of the recipe through it."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

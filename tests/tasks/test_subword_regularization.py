@@ -1,7 +1,5 @@
 """Subwords drawn in the data loader: same text, fresh in each epoch, and only in training."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -3,8 +3,6 @@
 O(T size C) time.  An encoder's attention.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -10,8 +10,6 @@ O((T + S) C D) time, O(C D) state.
 Deviations: those of the base; beta's layer has a bias.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site

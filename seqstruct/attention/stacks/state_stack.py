@@ -12,8 +12,6 @@ addressed, by the query's content and their depth, the residual connection, whic
 training through all steps.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

@@ -1,7 +1,5 @@
 """Linear layers of fairseq's own modules, by the faster of two libraries (`ops.linear`)."""
 
-from __future__ import annotations
-
 from typing import Callable
 
 from torch import Tensor, nn

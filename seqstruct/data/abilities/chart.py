@@ -4,8 +4,6 @@
 `test_long` are about twice as long.
 """
 
-from __future__ import annotations
-
 import argparse
 from typing import NamedTuple
 

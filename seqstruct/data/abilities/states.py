@@ -7,8 +7,6 @@
                 and the identity, else all elements.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from functools import cache

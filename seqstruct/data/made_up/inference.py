@@ -1,7 +1,5 @@
 """Pairs of sentences."""
 
-from __future__ import annotations
-
 import json
 import random
 import zipfile

@@ -1,7 +1,5 @@
 """Trees in brackets, under the names of the Penn Treebank's files."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

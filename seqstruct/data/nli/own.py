@@ -5,8 +5,6 @@ sentences, line by line:
     --train train.tsv            --train train.labels train.first train.second
 """
 
-from __future__ import annotations
-
 import argparse
 
 from seqstruct.data import own

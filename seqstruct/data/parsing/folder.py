@@ -3,8 +3,6 @@
 The folder has CORPUS/SPLIT.jsonl, dictionaries with counts, and corpora.json that describes them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

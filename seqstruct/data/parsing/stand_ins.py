@@ -9,8 +9,6 @@
 github.com/UniversalDependencies, stsa.binary.{train,dev,test}, which `sst` downloads, and brown.zip of nltk.
 """
 
-from __future__ import annotations
-
 import argparse
 from tempfile import TemporaryDirectory
 

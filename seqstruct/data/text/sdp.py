@@ -5,8 +5,6 @@ predicate (+ or -), frame, and one argument column for each predicate of the sen
 tree and the frame.  Words count from 1.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 All else is transformers' own: embeddings, feed-forward layers, norms, heads and losses.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any, ClassVar
 

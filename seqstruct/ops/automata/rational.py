@@ -21,8 +21,6 @@ Raises ValueError on an automaton that is none of these, parameters of F elsewhe
 fit.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import torch

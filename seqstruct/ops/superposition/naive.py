@@ -9,8 +9,6 @@ and the reading of step t is V_t[0], after the update.  There is no bottom vecto
 empty.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """The attention of recurrent translation models against its papers' equations, one query and key at a time."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Attention between blocks, and synthetic weights, against masks and sums written out."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """The kernel family as modules: what the contract does not say."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Bounded memories as modules: what the contract does not say."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Stack attention of later forms: what its controllers make of hidden states."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

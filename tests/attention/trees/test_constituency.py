@@ -1,7 +1,5 @@
 """Weights by the definition, span by span over all binary trees."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Streams of bytes: enwik8 and images from stand-ins, what fairseq reads of them, and what is refused."""
 
-from __future__ import annotations
-
 import io
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Test sets of <seg> elements."""
 
-from __future__ import annotations
-
 import gzip
 
 import pytest

@@ -1,7 +1,5 @@
 """Recurrent language models: tied weights, presets, carried state, causality."""
 
-from __future__ import annotations
-
 import argparse
 
 import pytest

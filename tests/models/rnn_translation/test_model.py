@@ -1,7 +1,5 @@
 """`rnn_translation`: against plain loops of its papers' equations, in decoding, under padding, and through fairseq."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import re

@@ -1,7 +1,5 @@
 """The step of a gated recurrent unit against torch's own."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """The step of an LSTM against torch's own, and a sequence against its steps."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Exponential gates against their recurrence, and where that has no numbers."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

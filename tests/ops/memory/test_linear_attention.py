@@ -1,7 +1,5 @@
 """The memory of features against the reference numbers, and its forms against each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

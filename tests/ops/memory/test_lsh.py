@@ -1,7 +1,5 @@
 """Attention in buckets against its definition, written out."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Expected actions of the nondeterministic stack, against every single run."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The recurrence of the nondeterministic stack against every single run, and every other form of it against that."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
