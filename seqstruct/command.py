@@ -1,5 +1,7 @@
 """What all commands share, `seqstruct NAME` and `python -m seqstruct.NAME`: one sentence where something is wrong."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys

@@ -1,5 +1,7 @@
 """Fixtures of the whole suite."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
 from typing import Callable

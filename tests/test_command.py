@@ -1,5 +1,7 @@
 """The door of all commands: what becomes one sentence, and which exit status comes back."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """The mark `training`: a test that trains without it fails, and with it says by how much it passes."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

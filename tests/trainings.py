@@ -1,5 +1,7 @@
 """Tests that train: all have the mark `training`, and `pytest -m training` prints by how much their assertions hold."""
 
+from __future__ import annotations
+
 from collections.abc import Generator
 from typing import Any
 

@@ -4,6 +4,8 @@ The step form (`write`, then `read`) is the definition; `forward` is the paralle
 Axis letters: B batch, T queries, S keys, C model size, H heads. Every tensor has the batch first.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum

@@ -1,5 +1,7 @@
 """The gate of a memory (Peng 2022, eq. 4.8): one learned scalar a head and step, made from the key's input."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

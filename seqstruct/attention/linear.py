@@ -1,5 +1,7 @@
 """The linear layer of projections."""
 
+from __future__ import annotations
+
 from torch import Tensor, nn
 
 from seqstruct.ops.linear import linear

@@ -1,5 +1,7 @@
 """Multi-head projections (Vaswani et al. 2017, sec. 3.2.2), which mechanisms with heads share."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar
 
 import torch

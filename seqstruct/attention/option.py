@@ -7,6 +7,8 @@
 `check_option` holds a value against the declaration: when a plan is parsed, and when a module is built.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import sys
 from dataclasses import dataclass

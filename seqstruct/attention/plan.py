@@ -7,6 +7,8 @@ The grammar is a subset of Python expressions, read by `ast.parse` and a walker:
 literal keywords; `*` and a count repeats it; `+` joins layers from the lowest up.  Nothing is evaluated.
 """
 
+from __future__ import annotations
+
 import ast
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple

@@ -5,6 +5,8 @@ counts is what the module registers.  SEQSTRUCT_PLUGINS names modules that Pytho
 .py, separated by colons.  Both are imported when the register is first asked, by whichever command.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import sys

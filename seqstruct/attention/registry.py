@@ -1,5 +1,7 @@
 """The register of attention mechanisms: names, their classes, sites and options."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Callable, Iterable, TypeVar

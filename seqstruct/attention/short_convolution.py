@@ -10,6 +10,8 @@ Weights start uniform in (-1/sqrt(K), 1/sqrt(K)), as torch's convolutions with o
 O(T K C) time; state O(K C) beside the mechanism's.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from typing import Any, NamedTuple
 

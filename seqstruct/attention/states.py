@@ -4,6 +4,8 @@ The walk is a few lines of its own, since decoding takes it at every step: torch
 a state of three tensors, index_select included.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

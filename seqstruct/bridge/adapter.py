@@ -4,6 +4,8 @@ Time comes first outside (T B C) and the batch inside (B T C); `incremental_stat
 beam search, the order in which the next step takes its rows.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -1,5 +1,7 @@
 """Checkpoint averaging (Vaswani et al. 2017, sec. 6.1): the mean of several checkpoints of one run."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Mapping, Sequence

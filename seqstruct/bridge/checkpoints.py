@@ -1,5 +1,7 @@
 """Reading checkpoints: safely, and with one sentence for a file that is damaged, foreign or of another model."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

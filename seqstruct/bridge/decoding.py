@@ -15,6 +15,8 @@ Pruning by a width w, in nats: in each step a hypothesis goes on with symbols no
 and finished hypotheses more than w below the best one are left out; a sentence is finished when no hypothesis goes on.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -4,6 +4,8 @@ Where a mechanism computes something else since, and its parameters do not tell,
 A checkpoint holds the plan as it was given, and the version that wrote it (`seqstruct_versions`, which the first lack).
 """
 
+from __future__ import annotations
+
 import ast
 import re
 from collections.abc import Collection, Mapping, MutableMapping

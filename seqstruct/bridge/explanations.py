@@ -1,5 +1,7 @@
 """What some of fairseq's errors mean: everyday mistakes, told in terms of what the user gave."""
 
+from __future__ import annotations
+
 import json
 import re
 import traceback

@@ -5,6 +5,8 @@ of its own, which the sentence names.  SEQSTRUCT_TRACEBACK=1 shows tracebacks on
 code that is neither fairseq's nor installed: somebody is writing it.
 """
 
+from __future__ import annotations
+
 import dis
 import logging
 import os

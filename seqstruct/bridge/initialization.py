@@ -1,5 +1,7 @@
 """Initialisation of Stack Attention, appendix D.2, as the released code does it."""
 
+from __future__ import annotations
+
 from torch import nn
 
 from seqstruct.bridge.adapter import AttentionAdapter

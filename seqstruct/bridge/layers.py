@@ -1,5 +1,7 @@
 """fairseq's transformer layers with attention from the plan, through the builder hooks they offer."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count, repeat

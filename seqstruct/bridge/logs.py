@@ -1,5 +1,7 @@
 """What fairseq writes with `--log-format json`: statistics by tag, read line by line."""
 
+from __future__ import annotations
+
 import json
 import re
 from typing import Iterable, NamedTuple

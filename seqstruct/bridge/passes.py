@@ -5,6 +5,8 @@ One `Pass` is open at a time in a context, and modules keep nothing: readings ar
 stream of segments come from it and go there.
 """
 
+from __future__ import annotations
+
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace

@@ -1,5 +1,7 @@
 """Loggers that are quiet while a command of ours runs, and as they were afterwards."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -9,6 +9,8 @@ Deviation: the Reformer joins the two streams by concatenation, here their mean 
 layer expects.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

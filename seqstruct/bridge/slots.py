@@ -1,5 +1,7 @@
 """What a model's flat options ask of the slots of its layers, and of their norms and feed-forward parts."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

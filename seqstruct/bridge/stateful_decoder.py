@@ -1,5 +1,7 @@
 """Decoders whose state in step-by-step decoding is one value."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from fairseq.models import FairseqIncrementalDecoder

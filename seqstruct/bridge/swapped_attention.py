@@ -4,6 +4,8 @@ Loading a state dictionary shows other parameters (`adapt_state_dict`); mechanis
 same names and shapes, as those of softmax and linear, differ in the options alone, which `--model-overrides` changes.
 """
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Mapping
 from typing import Any

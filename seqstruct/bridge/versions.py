@@ -1,5 +1,7 @@
 """Versions of what numbers may depend on; records and checkpoints hold them."""
 
+from __future__ import annotations
+
 import platform
 from importlib.metadata import PackageNotFoundError, version
 

@@ -4,6 +4,8 @@ Its docstring is the help, `add_arguments(parser)` adds what it takes, `run(args
 imports stay inside `run`.  A ValueError or OSError that leaves `run` becomes one sentence and exit status 1.
 """
 
+from __future__ import annotations
+
 import argparse
 from importlib import import_module
 from pkgutil import iter_modules

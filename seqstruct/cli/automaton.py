@@ -1,5 +1,7 @@
 """`seqstruct automaton`: the automaton behind a rational recurrence, drawn with its best path on a text."""
 
+from __future__ import annotations
+
 import argparse
 
 

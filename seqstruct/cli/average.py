@@ -3,6 +3,8 @@
 fairseq-generate and the others take it with --path.  What is no parameter is the last one's.
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

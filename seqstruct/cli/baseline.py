@@ -10,6 +10,8 @@
     "previous word", "next word"       as the head of each word, in trees and graphs
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 

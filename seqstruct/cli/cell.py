@@ -3,6 +3,8 @@
 Recipes call it for whoever runs them: `recipes/peng_thesis/table-4.3.sh --help`.
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

@@ -5,6 +5,8 @@ exchanged layer is fitted to the softmax that it replaces (--transfer), then all
 DIR loads by the auto classes after `import seqstruct.hf.exchanged`.  Needs the extra hf.
 """
 
+from __future__ import annotations
+
 import argparse
 
 

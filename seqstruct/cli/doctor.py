@@ -6,6 +6,8 @@ Standard library only: it has to run where torch or fairseq are missing or broke
 process of its own.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

@@ -5,6 +5,8 @@ fairseq-generate does it, a card written from the run, and the code that it need
 trust_remote_code=True where seqstruct is not installed, and after `import seqstruct.hf` without.  Needs the extra hf.
 """
 
+from __future__ import annotations
+
 import argparse
 
 

@@ -4,6 +4,8 @@ transformers may have trained on it and saved it since.  The checkpoint is for f
 --finetune-from-model and seqstruct.load.  Needs the extra hf.
 """
 
+from __future__ import annotations
+
 import argparse
 
 

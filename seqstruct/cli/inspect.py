@@ -4,6 +4,8 @@ The attention of each site and layer, parameters by part, task and data, trainin
 it.  The file is loaded with `weights_only=True`.  Tensors that share memory, as tied embeddings do, count once.
 """
 
+from __future__ import annotations
+
 import argparse
 import operator
 import re

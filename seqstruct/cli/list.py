@@ -6,6 +6,8 @@ Nothing is written twice: the summary and the source of a mechanism are the firs
 declared there.
 """
 
+from __future__ import annotations
+
 import argparse
 import ast
 import dataclasses

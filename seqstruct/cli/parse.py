@@ -5,6 +5,8 @@ such files) are parsed without traces and punctuation, and the trees scored: unl
 --max-words words that are left then (40 for WSJ-40, 10 for WSJ-10), brackets around single words apart.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import shlex

@@ -4,6 +4,8 @@ The package's folder is for `--user-dir`; with --configs, the folder of the YAML
 `fairseq-hydra-train --config-dir`.
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

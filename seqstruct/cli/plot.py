@@ -1,5 +1,7 @@
 """`seqstruct plot`: learning curves from runs, curves by length from records, a checkpoint's attention and stacks."""
 
+from __future__ import annotations
+
 import argparse
 from fnmatch import fnmatchcase
 from pathlib import Path

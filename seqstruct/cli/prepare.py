@@ -4,6 +4,8 @@
 needs (`seqstruct.data.registry`).
 """
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,6 +4,8 @@ FILE is in CELL, the cell's folder: a log of fairseq (KEY its last value there, 
 validation chose, "parameters" the model's), or a list of measurements that a command of seqstruct wrote.
 """
 
+from __future__ import annotations
+
 import argparse
 
 

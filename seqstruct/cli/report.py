@@ -1,5 +1,7 @@
 """`seqstruct report PAPER [TABLE]`: a paper's tables, ours beside the paper's."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

@@ -3,6 +3,8 @@
 The new score of a hypothesis is the weighted mean of its system's score and the model's log-probability in nats.
 """
 
+from __future__ import annotations
+
 import argparse
 from contextlib import ExitStack
 

@@ -4,6 +4,8 @@ Several systems are scored side by side; with --against each is tested against o
 sentences are also scored in groups by length.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import sys

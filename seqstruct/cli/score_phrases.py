@@ -5,6 +5,8 @@ which they had fewer scores than the others could not be read.  With --keep they
 appears when it is whole; until then it is FILE.part, with which the same command goes on after an interruption.
 """
 
+from __future__ import annotations
+
 import argparse
 
 

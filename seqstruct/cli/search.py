@@ -9,6 +9,8 @@ settings.json, all that was tried with what it reached, measurements.json for `s
 that was interrupted goes on with the next setting.
 """
 
+from __future__ import annotations
+
 import argparse
 
 

@@ -5,6 +5,8 @@ too) and trigrams, compound splitting, Morfessor, hyphenation, and byte-pair enc
 Morfessor and hyphenation need the packages morfessor and pyphen; where one is missing its line says so.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 from dataclasses import asdict

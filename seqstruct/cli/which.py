@@ -8,6 +8,8 @@ of how far a mechanism goes from the one to the other.  Accuracies are percent o
 of the seeds: at the lengths of training, then beyond them.
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Options that several corpora have in the same form, and limits of numbers."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Mapping
 

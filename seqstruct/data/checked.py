@@ -1,5 +1,7 @@
 """Folders of train, valid and test that meta.json describes, with the SHA-256 of every other file."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Mapping, Sequence

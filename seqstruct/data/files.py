@@ -1,5 +1,7 @@
 """Files: written beside and renamed, and checked by checksum."""
 
+from __future__ import annotations
+
 import fcntl
 import glob
 import gzip

@@ -5,6 +5,8 @@
 For costs of a vocabulary of a known size on another text.
 """
 
+from __future__ import annotations
+
 import os
 import shutil
 from collections.abc import Sequence

@@ -4,6 +4,8 @@ meta.json says under which name and licence the data goes, the SHA-256 of its fi
 validates or tests where no file was given for that: it is drawn once, by a seed.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

@@ -7,6 +7,8 @@ do not count.  The folder appears when it is whole: raises ValueError on what is
 or if `args.out` holds files already.  Modules are imported when they are asked for.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path

@@ -5,6 +5,8 @@ one folder of a list `0:1:...` an epoch.  So a training set dealt into n folders
 `python -m seqstruct.data.shards FOLDER` prints that list.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from pathlib import Path

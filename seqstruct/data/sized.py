@@ -1,5 +1,7 @@
 """What fairseq asks of a data set whose examples have sizes."""
 
+from __future__ import annotations
+
 import numpy as np
 from fairseq.data import FairseqDataset
 

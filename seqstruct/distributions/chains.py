@@ -1,5 +1,7 @@
 """Distributions over sequences of states: linear chains, hidden Markov models, and chains of segments."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

@@ -1,5 +1,7 @@
 """Attention's two trivial structures: one key, or any set of keys."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

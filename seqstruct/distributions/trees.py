@@ -5,6 +5,8 @@ root symbol and words are 1 .. n; column 0 and the diagonal do not matter.  leng
 any number of dependents, or with `single_root` one.
 """
 
+from __future__ import annotations
+
 import heapq
 
 import torch

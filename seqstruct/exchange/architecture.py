@@ -1,5 +1,7 @@
 """A model of fairseq as one of `seqstruct.hf`, and back: options of the one are those of the other by name."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any

@@ -1,5 +1,7 @@
 """The model card of an exported run, written from the run: what it was trained on, how, and how well it does."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

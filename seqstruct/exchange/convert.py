@@ -1,5 +1,7 @@
 """From a model of transformers to a folder of the same with other attention, fitted where there is text."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

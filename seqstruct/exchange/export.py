@@ -1,5 +1,7 @@
 """From a checkpoint of fairseq-train to a folder that transformers loads."""
 
+from __future__ import annotations
+
 import json
 import os
 from collections.abc import Sequence

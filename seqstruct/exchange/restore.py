@@ -1,5 +1,7 @@
 """From a folder of `seqstruct export`, or of a model that transformers fine-tuned, to a checkpoint of fairseq."""
 
+from __future__ import annotations
+
 import json
 import os
 from pathlib import Path

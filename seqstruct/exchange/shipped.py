@@ -4,6 +4,8 @@ transformers fetches the files beside a model by their relative imports, from on
 is `seqstruct_ops_masking.py` there, and names are imported from where they are defined.
 """
 
+from __future__ import annotations
+
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

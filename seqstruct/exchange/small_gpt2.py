@@ -4,6 +4,8 @@
 is cut into tokens already; DIR is new, and has the model and its tokenizer for such text.
 """
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Texts as blocks of token ids for language models of transformers, and what is measured on them."""
 
+from __future__ import annotations
+
 import math
 import statistics
 import time

@@ -1,5 +1,7 @@
 """The cache of generation: of each decoder layer the States of its attention, which beam search reorders."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

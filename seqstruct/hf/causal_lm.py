@@ -1,5 +1,7 @@
 """`structured_transformer_lm` as a language model of transformers."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from torch import Tensor, nn

@@ -1,5 +1,7 @@
 """`structured_transformer_classifier` as a classifier of transformers."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -1,5 +1,7 @@
 """What the models share: how they are built from a configuration, ties, initial values, and how layers are called."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

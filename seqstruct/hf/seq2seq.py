@@ -1,5 +1,7 @@
 """`structured_transformer` as a translation model of transformers."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

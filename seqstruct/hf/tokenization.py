@@ -1,5 +1,7 @@
 """The tokenizer of a run: its text is cut as the run's preparation cut it, and numbered by the run's dictionaries."""
 
+from __future__ import annotations
+
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path

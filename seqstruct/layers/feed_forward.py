@@ -1,5 +1,7 @@
 """What feed-forward layers of decoders of today have between their two linear layers."""
 
+from __future__ import annotations
+
 import torch.nn.functional as F
 from torch import Tensor
 

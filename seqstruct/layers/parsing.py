@@ -4,6 +4,8 @@ Everywhere tokens are B 3 N long (words, lemmas, tags), position 0 the root; pad
 the words.  Scores are log potentials.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import torch

@@ -4,6 +4,8 @@ fairseq's own sinusoids put all sines before all cosines, count from padding_idx
 (D/2)/(D/2 - 1).
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

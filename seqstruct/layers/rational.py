@@ -1,5 +1,7 @@
 """Rational recurrences (Peng 2022, appendix E.4) as layers, and stacks of them, of LSTMs, GRUs or tanh RNNs."""
 
+from __future__ import annotations
+
 import math
 
 import torch

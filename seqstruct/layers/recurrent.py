@@ -6,6 +6,8 @@ Padding on the right cannot reach what stands before it, and the state after it 
 the first step, which a mask tells of, leaves the zero state alone.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 

@@ -5,6 +5,8 @@ vector to push come from the new hidden state by linear layers with bias.  With 
 vector RNS-RNN.  The stacks are those of the attention mechanisms of the same names, with their options.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import torch

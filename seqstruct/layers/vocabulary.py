@@ -4,6 +4,8 @@ A language of V terminals has an input table of V + 1 rows (terminals, BOS) and 
 (terminals, EOS), as in Stack Attention, appendix D.1; dictionary ids are mapped to rows and back.
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,5 +1,7 @@
 """What a loaded model may be asked, and what all kinds share: text to dictionary ids, and batches of like lengths."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path

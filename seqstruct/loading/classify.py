@@ -1,5 +1,7 @@
 """Classifiers of texts, or of pairs of texts."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

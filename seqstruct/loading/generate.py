@@ -1,5 +1,7 @@
 """Language models of text."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

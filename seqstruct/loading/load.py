@@ -7,6 +7,8 @@ What it needs beside its parameters, dictionaries and the models of subwords, is
 in the folder of its training: a relative one from the working directory and from every folder above the checkpoint.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

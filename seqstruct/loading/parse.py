@@ -1,5 +1,7 @@
 """Parsers of sentences, and the classifiers that see their trees."""
 
+from __future__ import annotations
+
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property

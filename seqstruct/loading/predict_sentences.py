@@ -1,5 +1,7 @@
 """Classifiers that were fine-tuned from RoBERTa, by fairseq's task sentence_prediction."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """Hypotheses of fairseq's search for sentences in text, for translation and for language models."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Sequence
 from dataclasses import MISSING, fields

@@ -1,5 +1,7 @@
 """Translation models of text."""
 
+from __future__ import annotations
+
 from functools import cached_property
 from typing import Any
 

@@ -1,5 +1,7 @@
 """A layer of a transformer with any mechanisms: self-attention, attention to a memory if wanted, feed-forward."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """A mechanism of attention as a layer from B T C to B T C."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import torch

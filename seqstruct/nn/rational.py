@@ -1,5 +1,7 @@
 """Rational recurrences (Peng 2022, section 6) behind the signature of torch's recurrent networks."""
 
+from __future__ import annotations
+
 from torch import Tensor, nn
 
 from seqstruct.layers.rational import LSTM, stack_of

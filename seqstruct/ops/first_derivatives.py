@@ -1,5 +1,7 @@
 """Hand-written backward passes that cannot be differentiated again, and say so."""
 
+from __future__ import annotations
+
 import functools
 from collections.abc import Callable
 from typing import Any

@@ -8,6 +8,8 @@ Sums are float32.  Products of float32 are as good as float32's, by three of TF3
 those of bfloat16, which TF32 holds exactly, and of what is computed from it.
 """
 
+from __future__ import annotations
+
 import os
 from functools import cache
 from importlib.util import find_spec

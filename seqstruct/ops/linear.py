@@ -9,6 +9,8 @@ differ by rounding.
 The operator `mkldnn::_linear_pointwise` is private to PyTorch: where it is missing, PyTorch's own serves.
 """
 
+from __future__ import annotations
+
 import functools
 import os
 import platform

@@ -1,5 +1,7 @@
 """Log potentials: any real numbers, or -inf (impossible)."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

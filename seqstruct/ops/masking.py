@@ -1,5 +1,7 @@
 """Masks: one boolean `padding_mask` (B S, True = padding) and what follows from it."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -5,6 +5,8 @@ number: each product and each sum gives new numbers and notes of what they are m
 notes backwards, as back-propagation does, with + for x and max for + (Eisner 2016, section 6.2).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import torch

@@ -7,6 +7,8 @@ Deviation: the paper pairs neighbours; halves, as in GPT-NeoX and in Hugging Fac
 head's dimensions.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -12,6 +12,8 @@ Cost: O(B T d) time and memory.  Steps follow one another; where a step is small
 steps run side by side from state zero, and the state carried in enters by the product of the decays since.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 
 import torch

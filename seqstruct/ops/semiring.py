@@ -6,6 +6,8 @@ respect to the log potentials is, part by part of the structure: the marginals (
 structure drawn from the distribution (sampling).
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import torch

@@ -1,5 +1,7 @@
 """Short convolutions: weighted sums of K neighbouring tokens, channel by channel."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -11,6 +11,8 @@ query may look, or None if it may look everywhere.  A query that sees nothing ge
 O(B H T S) memory.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor

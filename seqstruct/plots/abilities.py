@@ -1,5 +1,7 @@
 """The chart of abilities as a heat map: mechanisms down, tasks across, at the lengths of training and beyond them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes

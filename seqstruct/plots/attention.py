@@ -1,5 +1,7 @@
 """Attention weights and stack actions of one string, as heat maps."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure

@@ -3,6 +3,8 @@
 Also the automaton behind one feature of a trained rational recurrence, whose best path shows which words it counts.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any

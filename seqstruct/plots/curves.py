@@ -1,5 +1,7 @@
 """Curves: a validation statistic by epoch, a metric by string length, a benchmark by length."""
 
+from __future__ import annotations
+
 import math
 import statistics
 from collections.abc import Mapping, Sequence

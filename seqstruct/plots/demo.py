@@ -4,6 +4,8 @@ Each is trained by fairseq with the plugin on strings of Dyck-2, as recipes/stac
 with the true distribution of the strings.  The last lines say where the drawings are.
 """
 
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,7 @@
 """Dependency trees of one sentence by several checkpoints of `joint_parser`, with its semantic graph below."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

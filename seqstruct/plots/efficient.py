@@ -1,5 +1,7 @@
 """Figures 4.2, 4.3, 4.4 and 5.1 of Peng (2022), drawn from records."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from statistics import fmean
 

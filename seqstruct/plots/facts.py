@@ -6,6 +6,8 @@ hundredth is not drawn.  The most probable sequences are printed.
     python -m seqstruct.plots.facts RUN/checkpoints/checkpoint_last.pt --data DIR --question 3 --out FILE
 """
 
+from __future__ import annotations
+
 import argparse
 import itertools
 from collections.abc import Sequence

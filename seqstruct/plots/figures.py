@@ -1,5 +1,7 @@
 """What all drawings share: how they are written."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 from matplotlib.figure import Figure

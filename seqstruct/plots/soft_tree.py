@@ -1,5 +1,7 @@
 """The soft tree of a gated recursive convolutional encoder (Cho et al. 2014b, fig. 6)."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

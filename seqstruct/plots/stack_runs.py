@@ -1,5 +1,7 @@
 """The most probable run of a nondeterministic stack on one string."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -3,6 +3,8 @@
 Of a nondeterministic stack the actions are expectations over all its runs so far.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

@@ -4,6 +4,8 @@ A line holds one sentence's links `i-j`, source word i with target word j, count
 gold alignments a link written `ipj` or `i?j` is possible, `i-j` sure; every sure link is possible too.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -7,6 +7,8 @@ heads            the neighbouring word's (`neighbour_heads`)
 choices          K of n things at random (`random_choice`)
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence

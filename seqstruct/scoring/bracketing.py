@@ -10,6 +10,8 @@ and brackets around single words never.  Two conventions are in use:
                brackets has a recall of 1, one without predicted ones a precision of 1 (Shen et al. 2018a, 2018b)
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

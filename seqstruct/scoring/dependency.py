@@ -4,6 +4,8 @@ Trees: unlabeled attachment, with and without punctuation.  Graphs: precision, r
 unlabeled, the top words counted as arcs from a root (Oepen et al. 2015, section 5).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 
 from torch import Tensor

@@ -7,6 +7,8 @@ generate-valid.txt and generate-test.txt; FILE gets the mean shares, in percent,
 set, for each depth of the test set and over its depths, for `seqstruct record`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path

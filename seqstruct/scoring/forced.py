@@ -4,6 +4,8 @@ An ensemble predicts each symbol with the mean of its models' probabilities, as 
 `fairseq-generate --score-reference`, whose sums these are (there divided by the length, and in bits).
 """
 
+from __future__ import annotations
+
 import math
 import os
 from collections.abc import Callable, Sequence

@@ -6,6 +6,8 @@ expected GLEU; tokens may be words or vocabulary indices.  Not to be confused wi
 grammatical error correction (Napoles et al. 2015).
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Hashable, Sequence
 

@@ -1,5 +1,7 @@
 """Hypotheses and references: read, put back into order, and turned from subwords into text."""
 
+from __future__ import annotations
+
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 

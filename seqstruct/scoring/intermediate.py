@@ -1,5 +1,7 @@
 """How joint training changes an intermediate parser (Peng 2022, section 2.5 and Table 2.3)."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 

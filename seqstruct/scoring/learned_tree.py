@@ -3,6 +3,8 @@
     python -m seqstruct.scoring.learned_tree DATA CHECKPOINT --out FILE
 """
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

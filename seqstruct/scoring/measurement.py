@@ -1,5 +1,7 @@
 """A number that an evaluation gives, and files of them for `seqstruct record`."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -3,6 +3,8 @@
 Each overrides what `sacrebleu.metrics.base.Metric` leaves to its metrics; nothing else here is called directly.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -17,6 +17,8 @@
 The folders are those that the scripts of data-prep/ and `seqstruct prepare` make.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections import Counter

@@ -5,6 +5,8 @@ even average of the source.  Lists are Moses's, `id ||| hypothesis ||| features 
 output of fairseq-generate, whose s is the log-probability in nats: the sum of a P- line, taken from bits.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby

@@ -1,5 +1,7 @@
 """Parsers: trained language models that have `splits`, fixed ways of branching, and trained dependency parsers."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

@@ -5,6 +5,8 @@ behind the scores is left as it is.  Moses takes the logarithm of every score it
 probabilities.
 """
 
+from __future__ import annotations
+
 import gzip
 import io
 import math

@@ -1,5 +1,7 @@
 """Whether the means of two samples differ, and what several such tests say together."""
 
+from __future__ import annotations
+
 import statistics
 from collections.abc import Sequence
 

@@ -1,5 +1,7 @@
 """Models of checkpoints, with the tasks that they were trained on."""
 
+from __future__ import annotations
+
 import os
 from typing import Any
 

@@ -16,6 +16,8 @@ Of sentences in the present tense that tell the rules apart:
 frequent first word of training's questions, or each verb's most frequent form in the present; "copy" leaves all as is.
 """
 
+from __future__ import annotations
+
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

@@ -10,6 +10,8 @@ exact_match: share of lines that are a reference, word by word.
 gleu: corpus GLEU (Wu et al. 2016) times 100 over sacreBLEU's tokens, the best reference of each sentence.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

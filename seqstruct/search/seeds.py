@@ -10,6 +10,8 @@ chosen rate alone.  DIR has TASK.json, all that was trained and reached, train.l
 record`.  A call that was interrupted goes on with the next training.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import logging

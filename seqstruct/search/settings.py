@@ -19,6 +19,8 @@
       scale=smoke: {epochs: 1}
 """
 
+from __future__ import annotations
+
 import itertools
 import json
 import math

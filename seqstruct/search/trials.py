@@ -1,5 +1,7 @@
 """A search, run: short trainings one after another in one process, which pays fairseq's start once."""
 
+from __future__ import annotations
+
 import json
 import logging
 from collections.abc import Callable, Sequence

@@ -1,5 +1,7 @@
 """The laws of every registered mechanism at a length of three times whatever it cuts a sequence by, and more."""
 
+from __future__ import annotations
+
 import importlib
 import pkgutil
 from dataclasses import asdict

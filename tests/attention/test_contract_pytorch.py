@@ -1,5 +1,7 @@
 """Laws of the mechanisms that have kernels, with PyTorch's operators in their place."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Declared growth of states, held against the sizes of states after so many steps."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

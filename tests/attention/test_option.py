@@ -1,5 +1,7 @@
 """Every option of every mechanism declares its limits, and the parser of plans holds them."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from dataclasses import dataclass

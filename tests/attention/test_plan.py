@@ -1,5 +1,7 @@
 """The plan string: what it says, and what it refuses."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.attention import Site, make_config, parse_choices

@@ -1,5 +1,7 @@
 """Mechanisms of others: of an installed package and of a file of one's own, in every command."""
 
+from __future__ import annotations
+
 import os
 import re
 import subprocess

@@ -1,5 +1,7 @@
 """Registration, and the parts of the protocol that no shipped mechanism uses yet: tied weights and carries."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import pytest

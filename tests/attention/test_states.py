@@ -1,5 +1,7 @@
 """The one walk over states."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

@@ -1,5 +1,7 @@
 """Checkpoints averaged."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

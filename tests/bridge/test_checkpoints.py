@@ -1,5 +1,7 @@
 """Checkpoints that are not what they should be."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

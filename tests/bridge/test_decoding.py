@@ -1,5 +1,7 @@
 """Beam search with GNMT's penalties against a plain loop over whole prefixes that scores as eq. 14 says."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

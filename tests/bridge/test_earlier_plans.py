@@ -1,5 +1,7 @@
 """Checkpoints of earlier versions keep their numbers though a default has changed."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

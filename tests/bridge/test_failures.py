@@ -1,5 +1,7 @@
 """How failed commands end: sentence, status, log, and what is left behind."""
 
+from __future__ import annotations
+
 import logging
 import os
 import subprocess

@@ -1,5 +1,7 @@
 """Initial parameters of Stack Attention, appendix D.2."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

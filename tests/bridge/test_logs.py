@@ -1,5 +1,7 @@
 """What is read from fairseq's logs."""
 
+from __future__ import annotations
+
 from seqstruct.bridge.logs import seconds
 
 

@@ -1,5 +1,7 @@
 """Mistakes that people make every day with fairseq's commands: one sentence each, and nothing left behind."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import shutil

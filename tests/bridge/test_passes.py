@@ -1,5 +1,7 @@
 """What is open in a context, and what is not."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Loggers of others: quiet inside, as they were outside, whatever ends it."""
 
+from __future__ import annotations
+
 import logging
 
 import pytest

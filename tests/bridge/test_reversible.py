@@ -1,5 +1,7 @@
 """Reversible layers against the plain computation of two streams; feed-forward layers in chunks against whole ones."""
 
+from __future__ import annotations
+
 import copy
 
 import pytest

@@ -1,5 +1,7 @@
 """What decoders with a state of their own share: steps, reordering, features alone."""
 
+from __future__ import annotations
+
 import torch
 from fairseq.data import Dictionary
 

@@ -1,5 +1,7 @@
 """The structured transformers against fairseq's own: same parameters, same numbers, in every mode."""
 
+from __future__ import annotations
+
 import argparse
 import logging
 

@@ -1,5 +1,7 @@
 """`seqstruct average`: which files it takes, what it writes, what it refuses."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,7 @@
 """`seqstruct parse`: trees and scores, from fixed branching and from checkpoints, and what is refused."""
 
+from __future__ import annotations
+
 import io
 import json
 from pathlib import Path

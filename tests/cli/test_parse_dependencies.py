@@ -1,5 +1,7 @@
 """`seqstruct parse-dependencies`: predicted trees as CoNLL-U, from text and from CoNLL-U, and what is refused."""
 
+from __future__ import annotations
+
 import gzip
 from pathlib import Path
 

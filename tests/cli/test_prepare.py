@@ -1,5 +1,7 @@
 """One door to data: every corpus has the same options, made-up files where there are raw ones, and one-line errors."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 

@@ -1,5 +1,7 @@
 """Loss in nats and accuracy in percent, over all sentences of all batches."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from fairseq.logging import metrics

@@ -1,5 +1,7 @@
 """Mixed training: draws against enumerated distributions, gradients against those of the exact expectation."""
 
+from __future__ import annotations
+
 import itertools
 import re
 from pathlib import Path

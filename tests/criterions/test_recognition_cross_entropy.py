@@ -1,5 +1,7 @@
 """Losses of recognition by hand, auxiliary ones of members alone, accuracies by length beside the trivial rules'."""
 
+from __future__ import annotations
+
 from math import exp, log
 from types import SimpleNamespace
 

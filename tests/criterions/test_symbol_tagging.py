@@ -1,5 +1,7 @@
 """Loss, accuracy of targets and of sequences, and the simple rule beside them, by numbers that are plain."""
 
+from __future__ import annotations
+
 import math
 from types import SimpleNamespace
 

@@ -1,5 +1,7 @@
 """What tests of data-prep/ and `seqstruct prepare` share: they call them, and pack small archives for --from."""
 
+from __future__ import annotations
+
 import io
 import json
 import os

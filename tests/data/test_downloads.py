@@ -1,5 +1,7 @@
 """Downloads from a server on this machine: resumed, checked, recorded; and files taken out of archives."""
 
+from __future__ import annotations
+
 import argparse
 import gzip
 import hashlib

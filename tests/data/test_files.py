@@ -1,5 +1,7 @@
 """Files are whole or absent."""
 
+from __future__ import annotations
+
 import errno
 import gzip
 import os

@@ -1,5 +1,7 @@
 """Dictionaries filled up with words that no text has."""
 
+from __future__ import annotations
+
 import pytest
 from fairseq.data import Dictionary
 

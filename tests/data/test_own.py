@@ -1,5 +1,7 @@
 """Data of one's own, as a newcomer brings it: each kind by one line, what is drawn, a sentence for each mistake."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

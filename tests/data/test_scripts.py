@@ -1,5 +1,7 @@
 """The scripts of data-prep/: executable, quiet where nobody watches, and clear about the interpreter they need."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """All structures of small distributions, found by trying, and the distributions that they are held against."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple

@@ -1,5 +1,7 @@
 """Alignments beside what torch has, and the sums over their beginnings."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

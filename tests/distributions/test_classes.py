@@ -1,5 +1,7 @@
 """What single classes have beside the common interface: other ways in, and events from what is at hand."""
 
+from __future__ import annotations
+
 import itertools
 
 import pytest

@@ -1,5 +1,7 @@
 """Every distribution against all its structures, in every operation."""
 
+from __future__ import annotations
+
 from collections import Counter
 
 import pytest

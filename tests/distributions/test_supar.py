@@ -1,5 +1,7 @@
 """The same numbers as supar (Zhang et al. 2020) over dependency trees; where it is not installed, skipped."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The same numbers as torch-struct (Rush 2020), each problem in its own layout; where it is not installed, skipped."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

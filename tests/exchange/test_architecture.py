@@ -1,5 +1,7 @@
 """fairseq's models and those of transformers compute the same numbers, whatever their options."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 from typing import Any
 

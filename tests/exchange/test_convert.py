@@ -1,5 +1,7 @@
 """`seqstruct convert`: models of transformers with other attention, fitted to a text."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

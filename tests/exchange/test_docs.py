@@ -1,5 +1,7 @@
 """The blocks of docs/hugging_face.md run one after another, in a folder with the model that they name."""
 
+from __future__ import annotations
+
 import re
 import shlex
 import shutil

@@ -1,5 +1,7 @@
 """`seqstruct export` and `seqstruct import`: trained models leave for transformers and come back."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

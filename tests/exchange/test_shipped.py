@@ -1,5 +1,7 @@
 """The code that goes with a model: of each module what is used, in a flat folder that needs no package."""
 
+from __future__ import annotations
+
 import ast
 import subprocess
 import sys

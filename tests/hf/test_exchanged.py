@@ -1,5 +1,7 @@
 """Models of transformers whose attention is exchanged: the same function where it is softmax, and fitted where not."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Models of transformers beyond the laws of generation: how they are made, trained and looked into."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

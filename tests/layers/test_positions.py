@@ -1,5 +1,7 @@
 """Sinusoidal positions as the Transformer's paper has them."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

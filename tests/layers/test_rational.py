@@ -1,5 +1,7 @@
 """Stacked recurrent networks: a text in segments equals one pass, counts of parameters, dropout with one mask."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import nn

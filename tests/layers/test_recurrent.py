@@ -1,5 +1,7 @@
 """Recurrent layers: whole sequences, steps, padding."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """An LSTM with a nondeterministic stack that is pushed vectors beyond the range of its numbers."""
 
+from __future__ import annotations
+
 import copy
 
 import pytest

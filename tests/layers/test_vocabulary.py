@@ -1,5 +1,7 @@
 """Tables without rows for special symbols."""
 
+from __future__ import annotations
+
 import torch
 
 from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection

@@ -1,5 +1,7 @@
 """Small models of each kind, trained through the front door on made-up data that `seqstruct prepare` made ready."""
 
+from __future__ import annotations
+
 import random
 from pathlib import Path
 from types import SimpleNamespace

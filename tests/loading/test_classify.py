@@ -1,5 +1,7 @@
 """Labels of raw texts and of pairs, against fairseq-validate on the prepared data."""
 
+from __future__ import annotations
+
 import math
 import re
 

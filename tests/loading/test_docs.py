@@ -1,5 +1,7 @@
 """The blocks of docs/plain_pytorch.md run one after another, in a folder with the models that they name."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

@@ -1,5 +1,7 @@
 """Language models of raw text, against fairseq-interactive and fairseq-eval-lm on the prepared data."""
 
+from __future__ import annotations
+
 import re
 
 import pytest

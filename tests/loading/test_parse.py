@@ -1,5 +1,7 @@
 """Trees, graphs and classes of sentences, against the model on the prepared data."""
 
+from __future__ import annotations
+
 import shutil
 from dataclasses import replace
 

@@ -1,5 +1,7 @@
 """Classifiers fine-tuned from RoBERTa, against fairseq-validate on the prepared data."""
 
+from __future__ import annotations
+
 import re
 
 import pytest

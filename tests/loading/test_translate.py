@@ -1,5 +1,7 @@
 """Translations and their scores from raw text, against fairseq-generate on the prepared data."""
 
+from __future__ import annotations
+
 import math
 import os
 import re

@@ -1,5 +1,7 @@
 """Small models for tests, built as the command line builds them."""
 
+from __future__ import annotations
+
 import argparse
 import types
 from typing import Any

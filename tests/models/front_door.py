@@ -1,5 +1,7 @@
 """fairseq's commands run inside the test's process: the plugin is imported, so only the command's own work is paid."""
 
+from __future__ import annotations
+
 import contextlib
 import importlib
 import io

@@ -1,5 +1,7 @@
 """Checkpoints of an earlier commit, one of each model, load through fairseq and give the same numbers."""
 
+from __future__ import annotations
+
 import functools
 import json
 

@@ -1,5 +1,7 @@
 """fairseq's commands with the plugin: trained, validated, decoded, scored, resumed, in parallel and in bfloat16."""
 
+from __future__ import annotations
+
 import io
 import math
 import os

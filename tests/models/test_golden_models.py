@@ -1,5 +1,7 @@
 """Whole language models against logits and gradients of the released code (Stack Attention, sec. 6, app. D)."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Callable
 

@@ -1,5 +1,7 @@
 """A YAML and the command line build one and the same model, and train it to the same numbers."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """What presets share; every registered preset fills in what was not given, and leaves what was."""
 
+from __future__ import annotations
+
 import argparse
 import dataclasses
 

@@ -1,5 +1,7 @@
 """Transformer language models that carry the memories of their attention from segment to segment."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

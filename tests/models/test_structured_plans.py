@@ -1,5 +1,7 @@
 """Trees in a transformer's encoder and segmentation in its decoder: trained, penalised and decoded through fairseq."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

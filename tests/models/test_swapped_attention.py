@@ -1,5 +1,7 @@
 """A trained model decodes with another attention (Peng 2022, Table 4.6): it runs, warns, and is another model."""
 
+from __future__ import annotations
+
 import re
 
 import pytest

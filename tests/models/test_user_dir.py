@@ -1,5 +1,7 @@
 """`--user-dir` registers everything of the package once, by path and by name, in a fresh process."""
 
+from __future__ import annotations
+
 import ast
 import json
 import os

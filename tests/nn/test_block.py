@@ -1,5 +1,7 @@
 """Against torch's layers with their own weights, step by step, and with norms and activations of today."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import nn

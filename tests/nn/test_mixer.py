@@ -1,5 +1,7 @@
 """The layer from B T C to B T C: all at once, step by step, from a state, across, and what is refused."""
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess

@@ -1,5 +1,7 @@
 """Against torch.nn.MultiheadAttention with its own weights, inside torch's layers, and with other mechanisms."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import nn

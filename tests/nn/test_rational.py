@@ -1,5 +1,7 @@
 """Rational recurrences as torch's recurrent networks are called, and LSTMs with stacks that read vectors."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,5 +1,7 @@
 """Two graphs over the same leaves compared."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import torch

@@ -6,6 +6,8 @@ right of Figure 2 and Figure 7 do loop by loop.  Two readings differ from the fi
 its target is the term divided by the target, and the gradient reaches the log-partition with a minus sign.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

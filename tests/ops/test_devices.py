@@ -4,6 +4,8 @@ FakeTensorMode has no CUDA tensors where PyTorch was built without CUDA, so this
 run on the device `meta`, which holds no numbers.
 """
 
+from __future__ import annotations
+
 import ast
 from contextlib import nullcontext
 from pathlib import Path

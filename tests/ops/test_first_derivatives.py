@@ -1,5 +1,7 @@
 """Every hand-written backward pass in the package is right in second derivatives, or refuses to be asked for them."""
 
+from __future__ import annotations
+
 import ast
 from functools import partial
 from importlib import import_module

@@ -1,5 +1,7 @@
 """The linear layer by either library: values, derivatives, and which is chosen."""
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 
 import pytest

@@ -1,5 +1,7 @@
 """Log potentials brought to a maximum of 0, with and without loss of digits, and what is no number."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The pair of passes and the definition behind it, on the smallest family: one of n parts."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import pytest

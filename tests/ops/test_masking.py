@@ -1,5 +1,7 @@
 """Masks."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Inside and outside scores of a recursion that moves, masks and uses its elements more than once."""
 
+from __future__ import annotations
+
 import torch
 
 from seqstruct.ops.max_marginals import max_marginals

@@ -1,5 +1,7 @@
 """Rows padded on either side are brought to the front and back."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Scans against a loop, the gated one under autograd: values, gradients, chunks, extremes."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

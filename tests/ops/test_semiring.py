@@ -1,5 +1,7 @@
 """Laws of the semirings, and what their values and gradients mean."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Softmax, dot-product attention and scores against sums written out."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

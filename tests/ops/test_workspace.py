@@ -1,5 +1,7 @@
 """Workspaces are lent to one computation at a time, and kept within limits."""
 
+from __future__ import annotations
+
 import gc
 
 import pytest

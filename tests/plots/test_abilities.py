@@ -1,5 +1,7 @@
 """The heat map from made records: numbers, colours by skill, blanks, reasons."""
 
+from __future__ import annotations
+
 from seqstruct.cli import main
 from seqstruct.data.abilities.chart import CHART
 from seqstruct.harness.abilities import TASKS, chart_of

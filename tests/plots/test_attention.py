@@ -1,5 +1,7 @@
 """Heat maps of attention and of stack actions."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

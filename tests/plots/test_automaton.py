@@ -1,5 +1,7 @@
 """Automata of features: their scores are the layer's, the drawing shows the path that scores best."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from matplotlib.patches import FancyArrowPatch

@@ -1,5 +1,7 @@
 """Curves: what is drawn, and what is refused."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.bridge.logs import parameters, parse_line, parse_lines

@@ -1,5 +1,7 @@
 """The drawings of the thesis's figures: means over seeds in the order of the table, and what is missing is said."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,7 @@
 """Which facts a CRF chooses for a question of bAbI, and the drawing of it."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

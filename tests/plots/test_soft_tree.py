@@ -1,5 +1,7 @@
 """The soft tree's shares and its drawing."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

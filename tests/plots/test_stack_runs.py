@@ -1,5 +1,7 @@
 """Stacks of a run, and their drawing."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

@@ -1,5 +1,7 @@
 """What layers of a model do with a string."""
 
+from __future__ import annotations
+
 import numpy as np
 
 from seqstruct.ops.pushdown import expected_actions, most_probable_run

@@ -1,5 +1,7 @@
 """The settings of a cell's trainings, as hydra composes them of the files that its commands name."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

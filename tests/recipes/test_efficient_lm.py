@@ -1,5 +1,7 @@
 """Language models of the thesis: rows, published sizes, presets and configs; perplexity of a word."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import math

@@ -1,5 +1,7 @@
 """What docs/reproduction/ says is what the records carry: baselines, single seeds, reversed orders."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

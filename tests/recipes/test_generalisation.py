@@ -1,5 +1,7 @@
 """The recipes of question formation and tense reinflection: rows, sizes of models and settings."""
 
+from __future__ import annotations
+
 import pytest
 from fairseq.data import Dictionary
 

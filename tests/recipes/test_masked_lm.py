@@ -1,5 +1,7 @@
 """Continued masked language models: rows are those of the tables, plans are read, fine-tuning is the source's."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 from typing import Any

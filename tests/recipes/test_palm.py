@@ -1,5 +1,7 @@
 """The recipes of PaLM: their rows, settings and data."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.harness.script import Cell

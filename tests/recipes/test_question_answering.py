@@ -1,5 +1,7 @@
 """The recipe of question answering: its rows, settings, and what is chosen on validation."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.search.settings import points, read_settings

@@ -1,5 +1,7 @@
 """Recipes of tables 6.3 and 6.5: their rows, sizes and settings."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.models.language_models.recurrent_lm import (

@@ -1,5 +1,7 @@
 """FLaRe: the published settings and sizes, and what scale small changes."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.data.recognition.languages import LANGUAGES

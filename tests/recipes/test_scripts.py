@@ -1,5 +1,7 @@
 """What holds for every recipe: its rows, its plans at every scale, its configs, and the tables of the papers."""
 
+from __future__ import annotations
+
 import os
 import re
 import shutil

@@ -1,5 +1,7 @@
 """The recipes of SPIGOT's tables: their rows, how methods differ, what is tried, and what is compared."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.search.settings import points, read_settings

@@ -1,5 +1,7 @@
 """The recipes of Stack Attention: rows of the tables, parameters and settings as published, rates as the pilot says."""
 
+from __future__ import annotations
+
 import json
 import math
 import os

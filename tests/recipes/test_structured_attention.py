@@ -1,5 +1,7 @@
 """The recipes of Structured Attention Networks: rows of the tables, published settings, what cells start from."""
 
+from __future__ import annotations
+
 import json
 
 import pytest

@@ -1,5 +1,7 @@
 """What holds for all recipes, paper.json and records: baselines, stand-ins, other authors' systems."""
 
+from __future__ import annotations
+
 import os
 import re
 from collections import defaultdict

@@ -1,5 +1,7 @@
 """The recipes of translation: rows of the tables, presets and settings as published, what is decoded and recorded."""
 
+from __future__ import annotations
+
 import argparse
 import json
 

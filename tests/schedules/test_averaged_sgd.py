@@ -1,5 +1,7 @@
 """Averaged SGD: the average of the iterates, when it begins, and that a resumed run goes on as if never cut."""
 
+from __future__ import annotations
+
 import copy
 
 import pytest

@@ -1,5 +1,7 @@
 """The schedule by itself: when the decay begins, and that a resumed one goes on."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from fairseq.optim.adam import FairseqAdam, FairseqAdamConfig

@@ -1,5 +1,7 @@
 """Small translation models of fairseq-train."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

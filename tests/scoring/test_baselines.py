@@ -1,5 +1,7 @@
 """Baselines without a model: Kneser-Ney n-grams against their definition, and tables made by hand."""
 
+from __future__ import annotations
+
 import itertools
 import math
 import random

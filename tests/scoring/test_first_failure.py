@@ -1,5 +1,7 @@
 """The share before the first failure, on cases by hand."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.data.tree_transduction.folder import FormulasRequest, read_meta, read_split, write_folder

@@ -1,5 +1,7 @@
 """The tree of a test sentence, by a model that answers with heads."""
 
+from __future__ import annotations
+
 import json
 from types import SimpleNamespace
 

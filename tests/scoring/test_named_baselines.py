@@ -1,5 +1,7 @@
 """Baselines of prepared folders, against small folders whose numbers are plain."""
 
+from __future__ import annotations
+
 import math
 from itertools import permutations
 

@@ -1,5 +1,7 @@
 """Tests between two samples, by hand and corrected."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.scoring.significance import holm, welch

@@ -1,5 +1,7 @@
 """Scores of rewritten sentences: what each metric counts, baselines of the data, and the command with models."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 

@@ -1,5 +1,7 @@
 """Rates and seeds in one process: what validation chooses, what is recorded, what broke, and going on."""
 
+from __future__ import annotations
+
 import json
 import threading
 

@@ -1,5 +1,7 @@
 """What a search tries, and which of it is best."""
 
+from __future__ import annotations
+
 import math
 import re
 

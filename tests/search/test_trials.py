@@ -1,5 +1,7 @@
 """A search, run: what is trained, what is kept, and what is no result."""
 
+from __future__ import annotations
+
 import json
 
 import pytest

@@ -1,5 +1,7 @@
 """Documents as windows: their contents, the order of batches, and decoding against a loop by hand."""
 
+from __future__ import annotations
+
 import re
 
 import numpy as np

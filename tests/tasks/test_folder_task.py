@@ -1,5 +1,7 @@
 """Tasks on folders of this package."""
 
+from __future__ import annotations
+
 import types
 
 import pytest

@@ -1,5 +1,7 @@
 """The task `recognition`: what batches hold, and every model of the recipe through it."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Gold spans reach the step that attends to them; supervised training and averaging go on exactly after a cut."""
 
+from __future__ import annotations
+
 import random
 import re
 from pathlib import Path

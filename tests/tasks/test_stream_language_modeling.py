@@ -1,5 +1,7 @@
 """Streams through the front door: what is reported does not depend on how the stream is cut; generation, resumption."""
 
+from __future__ import annotations
+
 import math
 import random
 import re

@@ -1,5 +1,7 @@
 """Subwords drawn in the data loader: same text, fresh in each epoch, and only in training."""
 
+from __future__ import annotations
+
 import random
 import re
 

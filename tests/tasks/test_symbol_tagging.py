@@ -1,5 +1,7 @@
 """Symbol tagging through the front door: it learns what a window can and no more, and padding does not matter."""
 
+from __future__ import annotations
+
 import re
 
 import pytest

@@ -1,5 +1,7 @@
 """Text classification through the front door: it learns, padding and batches do not matter, vectors stay fixed."""
 
+from __future__ import annotations
+
 import re
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The task through fairseq-generate: its options reach the scores."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 

@@ -5,6 +5,8 @@ Deviation: where the keys' size is not the queries' (two directions of an encode
 the queries' size.
 """
 
+from __future__ import annotations
+
 from seqstruct.attention.alignment.base import AdditiveScore, AlignmentAttention
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import Options, option

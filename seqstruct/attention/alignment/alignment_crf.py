@@ -15,6 +15,8 @@ Deviations: Raffel et al.'s probabilities to stop depend on the query, and on no
 the queries', a linear map brings the context to it.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid

@@ -1,5 +1,7 @@
 """What the attention of recurrent translation models shares: one head, scores of whole vectors, values as they are."""
 
+from __future__ import annotations
+
 from typing import ClassVar, NamedTuple
 
 import torch

@@ -8,6 +8,8 @@ scores outside the window are calculated and dropped, which is faster here than 
 Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor, nn
 

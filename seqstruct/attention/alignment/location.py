@@ -5,6 +5,8 @@ keys from `length` on are not seen, as in the source.  O(T S C) time, O(S C) sta
 Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
 """
 
+from __future__ import annotations
+
 from torch import Tensor, nn
 
 from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory

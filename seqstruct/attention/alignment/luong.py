@@ -5,6 +5,8 @@ v . tanh(W [q; k_s]).  O(T S C) time (concat: and memory), O(S C) state.
 Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
 """
 
+from __future__ import annotations
+
 from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, make_score
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import Options, option

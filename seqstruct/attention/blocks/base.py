@@ -1,5 +1,7 @@
 """What attention between blocks of an encoder's tokens shares: the way into blocks and back."""
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.attention.base import Inputs, Reading

@@ -6,6 +6,8 @@ O(T (2 window + 1 + global_blocks + random) size C) time.  An encoder's attentio
 sequence (the paper's internal construction).
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

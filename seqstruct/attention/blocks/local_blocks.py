@@ -3,6 +3,8 @@
 O(T size C) time.  An encoder's attention.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -7,6 +7,8 @@ O(T size C + (T/size)^2 C) time.  An encoder's attention.
 Deviations: logits of pairs of blocks rather than of a fixed number of them, so that lengths may vary; no Gumbel noise.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor, nn
 

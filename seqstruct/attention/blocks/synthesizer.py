@@ -5,6 +5,8 @@
 O(T^2 C) time.  An encoder's attention; a sequence longer than `length` is a ValueError.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor, nn
 

@@ -1,5 +1,7 @@
 """What the delta rule's family shares: projections, a memory that is written left to right, and what is made of it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 

@@ -10,6 +10,8 @@ O((T + S) C D) time, O(C D) state.
 Deviations: those of the base; beta's layer has a bias.
 """
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site

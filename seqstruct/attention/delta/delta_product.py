@@ -10,6 +10,8 @@ Deviations: those of the base; beta's layer has a bias; products with queries ar
 readings cancels.
 """
 
+from __future__ import annotations
+
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site

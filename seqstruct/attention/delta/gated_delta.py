@@ -8,6 +8,8 @@ O((T + S) C D) time, O(C D) state.
 Deviations: those of the base; beta's layer has a bias; keys are as long as values.
 """
 
+from __future__ import annotations
+
 import torch.nn.functional as F
 from torch import Tensor
 

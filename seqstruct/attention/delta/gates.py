@@ -1,5 +1,7 @@
 """How much of a memory stays and how much of a key enters: layers on the key's input, in float32 at least."""
 
+from __future__ import annotations
+
 import math
 
 import torch

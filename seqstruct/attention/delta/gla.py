@@ -10,6 +10,8 @@ Deviations: those of the base; keys are as long as values, not half as long; the
 taken off, and the output gate's projection no bias.
 """
 
+from __future__ import annotations
+
 import torch.nn.functional as F
 from torch import Tensor
 

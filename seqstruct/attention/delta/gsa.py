@@ -11,6 +11,8 @@ O((T + S) n C) time, O(n C) state, n the number of slots.
 Deviations: those of the base; readings are normed in each head, not over all of them, and products divided by sqrt(D).
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

@@ -9,6 +9,8 @@ Deviations: those of the base; beta's layer has a bias; the output gate's projec
 ones.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

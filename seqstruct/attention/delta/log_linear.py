@@ -10,6 +10,8 @@ O(T levels C D) time, O(levels C D) state, of which a step writes all.
 Deviations: those of `ssd`; the scales' layer is a linear one with softplus.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch

@@ -10,6 +10,8 @@ O((T + S) C D) time, O(C D) state.
 Deviations: those of the base, the biases of eq. 22 to 24 and 27 among them; the root of D divides queries.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

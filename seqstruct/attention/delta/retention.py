@@ -10,6 +10,8 @@ Deviations: those of the base; no rotation where the slot asks for none; the nor
 learned factors; the denominators of sec. 2.1, which it cancels, are left out.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -10,6 +10,8 @@ products are divided by sqrt(D) and normed before the output gate, in each head;
 D) is left to the residual connection.
 """
 
+from __future__ import annotations
+
 import torch.nn.functional as F
 from torch import Tensor
 

@@ -1,5 +1,7 @@
 """What the kernel family shares: projections, and a memory of fixed size that features write to and read from."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

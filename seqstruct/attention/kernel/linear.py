@@ -4,6 +4,8 @@ O((T + S) D C) time, O(D C) state, with D the size of a head.
 Deviation: nothing is added to the denominator, which is positive wherever a key was written.
 """
 
+from __future__ import annotations
+
 from seqstruct.attention.base import Site
 from seqstruct.attention.kernel.base import KernelAttention
 from seqstruct.attention.registry import register_attention

@@ -11,6 +11,8 @@ possible (queries and keys of norms in the tens) reads zeros.
 Averaged checkpoints mix draws: average checkpoints of one draw, or train with redraw=0.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

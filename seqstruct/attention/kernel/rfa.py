@@ -18,6 +18,8 @@ Gaussian and, to begin with, 1/2 in arc-cosine features, however many.  The thes
 O((T + S) N C) time, O(N C) state, N the size of the feature map.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

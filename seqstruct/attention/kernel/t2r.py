@@ -6,6 +6,8 @@ O((T + S) N C) time, O(N C) state, N the size of the feature map.
 Deviation: the map stays a layer of its own in decoding, not multiplied into the projections.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import nn
 

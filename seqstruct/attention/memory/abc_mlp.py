@@ -8,6 +8,8 @@ O((T + S) n C) time, O(n C) state, n the number of slots.
 Deviation: products of queries and keys are scaled by the root of a head's size, as in softmax attention.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch

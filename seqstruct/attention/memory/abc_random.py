@@ -5,6 +5,8 @@ checkpoints; beyond its last position it starts again.  Positions count real tok
 O((T + S) n C) time, O(n C) state, n the number of slots.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -1,5 +1,7 @@
 """What attention with bounded memory shares (Peng 2022, eq. 5.3 to 5.5): the slots, how they are written and read."""
 
+from __future__ import annotations
+
 import math
 from typing import ClassVar, NamedTuple
 

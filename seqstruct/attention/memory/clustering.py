@@ -12,6 +12,8 @@ At sites that read all keys at once, fewer tokens than clusters are a ValueError
 clusters without a token are left out, as they are in a decoder.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch

@@ -6,6 +6,8 @@ O((T + S) n C) time, O(n C) state, n the number of slots.
 A sequence longer than `length` is a ValueError.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor, nn
 

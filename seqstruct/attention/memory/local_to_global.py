@@ -5,6 +5,8 @@ tokens.  Each has a slot of its own; other tokens are not stored.
 O((T + S) n C) time, O(n C) state, n the number of slots.
 """
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.attention.base import Site

@@ -8,6 +8,8 @@ O((T + S) n C) time, O(n C) memory, n the number of slots.  All tokens have to b
 Deviations: one projection of keys and values serves both attentions; the memory handed on has no feed-forward part.
 """
 
+from __future__ import annotations
+
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Inputs, Reading, Shape, Site

@@ -7,6 +7,8 @@ Deviations: the most recent slot, not yet full, is attended to as it is; there i
 longer than slots * stride is a ValueError.
 """
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.attention.base import Site

@@ -1,5 +1,7 @@
 """What softmax and sigmoid attention share: the cache of keys and values, and weights over all of them."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

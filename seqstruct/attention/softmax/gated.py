@@ -8,6 +8,8 @@ O(T S C) time and O(H T S) memory, without a fused kernel; O(S C) state.
 Deviation: products of queries and keys are scaled by the root of a head's size, as in softmax attention.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -11,6 +11,8 @@ Deviations: of a bucket a query meets as many on either side, where the paper's 
 projections are not drawn anew in each pass; where a pair meets in several rounds, dropout drops each by itself.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor

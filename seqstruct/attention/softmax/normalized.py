@@ -6,6 +6,8 @@ parameter has its name and shape there, so that a model trained with one can be 
 O(T S C) time, O(S C) state.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

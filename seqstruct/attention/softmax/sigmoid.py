@@ -7,6 +7,8 @@ normalize=False)`); many heads; weights are not normalised over keys, so a negat
 small for long inputs.
 """
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.attention.base import Site

@@ -4,6 +4,8 @@ O(T S C) time, O(S C) state.  Computes what fairseq's own attention computes, an
 Deviation: a query with nothing to attend to gets zeros, where fairseq's gives NaN.
 """
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.attention.base import Site

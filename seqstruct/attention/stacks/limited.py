@@ -9,6 +9,8 @@ sec. 5), it is ours.
 Deviations: as of `nondeterministic_stack`; weights that float64 cannot hold beside the step's largest are 0.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

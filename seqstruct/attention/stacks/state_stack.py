@@ -12,6 +12,8 @@ addressed, by the query's content and their depth, the residual connection, whic
 training through all steps.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

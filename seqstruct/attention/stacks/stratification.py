@@ -9,6 +9,8 @@ The bias of popping starts at -1, as the paper advises, so that what was pushed 
 Deviations: no recurrent controller, which here is the network below; no queue and no DeQue.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

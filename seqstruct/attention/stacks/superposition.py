@@ -8,6 +8,8 @@ Deviation, as in the released code that gave the published results: the pushed v
 applies the logistic function of eq. 17.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

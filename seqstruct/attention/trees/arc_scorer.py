@@ -5,6 +5,8 @@
 theta_ij scores that token i is the parent of token j.  The outer tanh keeps every score between -1 and 1.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor, nn
 

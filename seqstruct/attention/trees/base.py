@@ -4,6 +4,8 @@ Words are the real tokens of a row, numbered from 1; 0 is the root.  The root is
 which has a learned vector as its value, or with `root_token` the first token of the row.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import torch

@@ -12,6 +12,8 @@ O(B S^3) time, O(B S^2 score_size) memory.
 Deviation: the source has no such trees; its section 3 says how any structure makes a layer.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -9,6 +9,8 @@ Deviations: unless `root_token` says that every sentence starts with the root sy
 own stands in front, whose state and value are learned.  The size of s is not given in the source.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -5,6 +5,8 @@ in CoNLL-U, words counted from 1 and 0 the root, ignored at padding and at a roo
 memory; there are no parameters but the value of the root.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

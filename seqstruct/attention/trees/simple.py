@@ -4,6 +4,8 @@ The output of token j is c_j = sum_i softmax_i(theta_ij) x_i, with the scores of
 among the sum, as written there.  O(B S^2 score_size) time and memory.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from torch import Tensor

@@ -4,6 +4,8 @@ The output of token i is sum_j p(z_ij = 1) x_j, with the probabilities of `depen
 its expected number of children, 0 for a leaf.  O(B S^3) time, O(B S^2 score_size) memory.
 """
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.attention.base import Site

@@ -1,5 +1,7 @@
 """What attention to a window of tokens shares: two memories, a ring of recent tokens and all of them, and readings."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

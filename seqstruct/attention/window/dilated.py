@@ -5,6 +5,8 @@ the window is two-sided, as in the paper: t, n // 2 tokens on its left and n - 1
 O(T n C) time, O(n d C) state (O(S C) at an encoder), n the number of slots.
 """
 
+from __future__ import annotations
+
 from seqstruct.attention.base import Site
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention

@@ -5,6 +5,8 @@ window is two-sided, as in the paper: the query's own, n // 2 on its left and n 
 O(T n C) time, O(n C) state (O(S C) at an encoder), n the number of slots.
 """
 
+from __future__ import annotations
+
 from seqstruct.attention.base import Site
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention

@@ -9,6 +9,8 @@ The first applies to plain beam search without prefixes, forbidden symbols or n-
 are searched as upstream does.  Candidates of exactly equal score may come in another order.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

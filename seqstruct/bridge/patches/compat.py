@@ -1,5 +1,7 @@
 """What fairseq needs mended before it runs on today's Python stack, done once when the plugin is imported."""
 
+from __future__ import annotations
+
 import argparse
 import functools
 import logging

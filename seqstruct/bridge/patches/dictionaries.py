@@ -5,6 +5,8 @@ sizes agree, each index then silently means another word.  Checkpoints without d
 are compared by the dictionary files of the folder that they were trained on, as long as those are there.
 """
 
+from __future__ import annotations
+
 import hashlib
 from pathlib import Path
 from typing import Any, Callable, Sequence

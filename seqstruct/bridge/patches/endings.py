@@ -1,5 +1,7 @@
 """Commands that fail end with one sentence (`seqstruct.bridge.failures`), and leave nothing useless behind."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
 from types import TracebackType

@@ -1,5 +1,7 @@
 """Linear layers of fairseq's own modules, by the faster of two libraries (`ops.linear`)."""
 
+from __future__ import annotations
+
 from typing import Callable
 
 from torch import Tensor, nn

@@ -1,5 +1,7 @@
 """Loading checkpoints: each failure names the file and what is wrong with it, and what has changed since is told."""
 
+from __future__ import annotations
+
 import logging
 from collections.abc import Sequence
 from pathlib import Path

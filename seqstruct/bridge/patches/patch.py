@@ -1,5 +1,7 @@
 """One way to mend fairseq, and one list of all that is mended: each patch says which defect it is for."""
 
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Callable

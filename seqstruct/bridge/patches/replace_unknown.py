@@ -8,6 +8,8 @@ unknown to the source dictionary too can only be copied from there.  `fairseq-in
 in which they are lost.
 """
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any, Callable, Sequence
 

@@ -3,6 +3,8 @@
 A model or criterion that works with certain tasks alone names them, `made_for = ("joint_parsing",)`.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -6,6 +6,8 @@ of this package that say `steps_on_validation = True`.  A run that was cut at th
 end of an epoch then trains otherwise than an unbroken one.  The versions that wrote a checkpoint are kept beside.
 """
 
+from __future__ import annotations
+
 import sys
 from typing import Any, Callable
 

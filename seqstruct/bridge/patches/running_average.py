@@ -7,6 +7,8 @@ buffers too, and stops at one of whole numbers; here buffers, such as the draws 
 A run that goes on from a checkpoint without an average starts one there.
 """
 
+from __future__ import annotations
+
 from types import SimpleNamespace
 from typing import Any, Callable
 

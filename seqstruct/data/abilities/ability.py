@@ -1,5 +1,7 @@
 """What every task is: sequences with a target at some positions, drawn by rule."""
 
+from __future__ import annotations
+
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence

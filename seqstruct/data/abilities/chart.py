@@ -4,6 +4,8 @@
 `test_long` are about twice as long.
 """
 
+from __future__ import annotations
+
 import argparse
 from typing import NamedTuple
 

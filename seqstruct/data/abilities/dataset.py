@@ -1,5 +1,7 @@
 """The fairseq dataset of tagged sequences; batches are of like lengths, padded on the right."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

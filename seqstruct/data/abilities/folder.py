@@ -7,6 +7,8 @@
 * `meta.json`: task, options, lengths, seed, what `rules` reach, SHA-256 of every other file.
 """
 
+from __future__ import annotations
+
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence

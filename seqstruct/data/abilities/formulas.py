@@ -4,6 +4,8 @@ Formulas are drawn as `seqstruct.data.listops` draws them (Nangia and Bowman 201
 operation, 1 over digits alone.
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

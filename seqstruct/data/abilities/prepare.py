@@ -3,6 +3,8 @@
 `seqstruct.data.abilities` says what each task is; a task takes the options that it has, and refuses others.
 """
 
+from __future__ import annotations
+
 import argparse
 
 from seqstruct.data.abilities.tasks import TASKS, options_of

@@ -7,6 +7,8 @@
     induction   random symbols; wherever one has come before, what followed it the last time (Olsson et al. 2022)
 """
 
+from __future__ import annotations
+
 import random
 from dataclasses import dataclass
 from typing import ClassVar

@@ -6,6 +6,8 @@
     and what a task's `clue_name` says, where it has clues
 """
 
+from __future__ import annotations
+
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 

@@ -6,6 +6,8 @@
                 holds at each reading; symbols to be ignored stand between
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

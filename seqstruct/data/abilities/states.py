@@ -7,6 +7,8 @@
                 and the identity, else all elements.
 """
 
+from __future__ import annotations
+
 import random
 from dataclasses import dataclass
 from functools import cache

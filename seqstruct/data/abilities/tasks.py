@@ -1,5 +1,7 @@
 """The tasks by name, and what each is for."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial

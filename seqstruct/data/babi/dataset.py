@@ -1,5 +1,7 @@
 """bAbI questions as arrays, and batches in which several seeds train side by side."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

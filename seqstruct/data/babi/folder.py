@@ -5,6 +5,8 @@ of the training questions are held out for validation, drawn at random.  The voc
 is usual for bAbI: an answer that only the test set has can then be counted as wrong instead of being refused.
 """
 
+from __future__ import annotations
+
 import argparse
 import hashlib
 import os

@@ -8,6 +8,8 @@ tab and the numbers of the facts that answer it:
 Where a split is missing whole stories are drawn.
 """
 
+from __future__ import annotations
+
 import argparse
 
 from seqstruct.data import own

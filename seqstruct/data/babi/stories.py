@@ -7,6 +7,8 @@ numbers of its supporting facts, apart by tabs:
     3 Where is Sandra? \tbedroom\t2
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Iterable, Sequence

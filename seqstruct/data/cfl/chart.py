@@ -6,6 +6,8 @@ near 1 in float64 (strings of the five languages lose about log 4 a symbol); the
 that leave the middle of float64 all the same, as of large vocabularies, have a power of two of their own.
 """
 
+from __future__ import annotations
+
 import math
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,5 +1,7 @@
 """The fairseq dataset of strings of a context-free language, in batches of one length."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -8,6 +8,8 @@
 * `meta.json`: language, grammar, seeds, batch size, lengths, number of valid lengths, SHA-256 of every other file.
 """
 
+from __future__ import annotations
+
 import os
 from collections import Counter
 from collections.abc import Mapping

@@ -3,6 +3,8 @@
 Weights are probabilities; logarithms are natural.  A symbol is a terminal if the grammar lists it as one.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product

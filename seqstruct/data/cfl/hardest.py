@@ -10,6 +10,8 @@ k'.  To apply Q to a row or a column is therefore one weighted sum for each segm
 S and T of all spans that end at one position, position after position.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch

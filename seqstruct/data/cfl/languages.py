@@ -5,6 +5,8 @@ going on with probability mu / (mu + 1).  Log-probabilities are natural; `log p(
 string among the strings of its length l, summed over all its derivations.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache

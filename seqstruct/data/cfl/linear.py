@@ -1,5 +1,7 @@
 """Right-linear grammars, those of automata: a string is read from left to right, one vector of weights a position."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

@@ -7,6 +7,8 @@ symbols; `to_binary` takes empty and unary rules out; and terminals all count on
 strings near 1.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -16,6 +16,8 @@ with free the weights by length of `Language.inside`, so that one pass gives all
 where q(n) is one over the number of lengths and Z(n).
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 

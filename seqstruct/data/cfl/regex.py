@@ -10,6 +10,8 @@ All strings of a length that match are equally likely, in however many ways they
 deterministic automaton, by the positions that may come next (Glushkov 1961) and their subsets.
 """
 
+from __future__ import annotations
+
 import re
 from typing import NamedTuple
 

@@ -13,6 +13,8 @@ are numbers above 0, as 0.25 or 1/4; alternatives without one share equally what
 wherever they stand, leave of 1.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Iterable

@@ -4,6 +4,8 @@ A nonterminal that is to derive n symbols picks a rule and a split with probabil
 of the two parts; all nonterminals pending in all strings pick together, one wave for each level of the derivations.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple

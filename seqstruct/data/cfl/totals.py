@@ -8,6 +8,8 @@ no solution.  At radius 1 itself (S -> S S [1/2] | "a" [1/2]) half the digits ar
 decimals, if one is that near, stands for the limit.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np

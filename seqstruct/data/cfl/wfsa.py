@@ -9,6 +9,8 @@ A transition leads from the first state to the second; `<eps>` as its symbol rea
 path's are multiplied, that of its start and of its end included, and a string weighs what its paths weigh together.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 from seqstruct.data.cfl.grammar import Grammar, Rule

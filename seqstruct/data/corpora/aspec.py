@@ -5,6 +5,8 @@ dev/dev.txt and test/test.txt has four, without the similarity.  Text is cut and
 most 50 units a side (Kim et al. 2017, section 4.2; they have KyTea's words).
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 from pathlib import Path

@@ -9,6 +9,8 @@ token is a byte (`byte_symbols`), with no end of sentence in between.  Cross ent
 so in bits per byte, or per dimension of an image.
 """
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Iterable, Iterator
 from contextlib import closing

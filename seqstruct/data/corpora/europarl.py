@@ -9,6 +9,8 @@ Choices where the source is silent: white space is normalised too; pairs with an
 validation and test as well (there are none); the draw is made without replacement and keeps the order of the corpus.
 """
 
+from __future__ import annotations
+
 import argparse
 import random
 import unicodedata

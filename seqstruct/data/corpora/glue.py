@@ -10,6 +10,8 @@ no labels: they are GLUE's own.  Labels are numbered in alphabetical order.  The
 of the checkpoints that fairseq publishes: encoder.json, vocab.bpe and dict.txt.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

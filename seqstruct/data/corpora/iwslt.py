@@ -16,6 +16,8 @@ and 42 documents of es-en in its appendix and 1,713, 8 and 56 in Table 5.3, so t
 checked.
 """
 
+from __future__ import annotations
+
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

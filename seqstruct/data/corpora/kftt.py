@@ -7,6 +7,8 @@
 pieces, as in Kudo and Richardson (2018, Table 2), unless told otherwise.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 

@@ -10,6 +10,8 @@ holds text/SPLIT.txt and bin/, for a stream (`stream_language_modeling`) and by 
 `language_modeling --sample-break-mode eos`) alike, and corpus.json with checksums and counts.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import re

@@ -10,6 +10,8 @@
 A token is a byte (`byte_symbols`); texts end after `max_length` bytes, 4,000 in the arena.
 """
 
+from __future__ import annotations
+
 import argparse
 import random
 import re

@@ -7,6 +7,8 @@ The folder holds mlm/ (for fairseq's task masked_lm), task/input0 and task/label
 and corpus.json, which names them.
 """
 
+from __future__ import annotations
+
 import argparse
 from itertools import islice
 from pathlib import Path

@@ -6,6 +6,8 @@
 The raw files are {train,val,test_2016_flickr}.LANGUAGE, plain or .gz, in German, English and French.
 """
 
+from __future__ import annotations
+
 import argparse
 from itertools import islice
 from pathlib import Path

@@ -12,6 +12,8 @@ line, of the same words as written) and corpus.json.  A word's constituents are 
 where the span of l + 1 words that ends at it is one, single words and whole sentences apart (Peng 2022, appendix D.1).
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections.abc import Iterable, Sequence

@@ -4,6 +4,8 @@
 French in the paper.  One pair of so many validates; each pair counts once, whatever its frequency.
 """
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Iterator
 from contextlib import ExitStack

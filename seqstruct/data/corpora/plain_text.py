@@ -4,6 +4,8 @@ The folder holds text/SPLIT.txt and bin/, for fairseq's task language_modeling a
 a split is missing lines are drawn.
 """
 
+from __future__ import annotations
+
 import argparse
 from dataclasses import asdict
 

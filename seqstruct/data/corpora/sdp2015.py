@@ -10,6 +10,8 @@ The result is the folder that recipes/peng_thesis/table-2.1.sh reads:
 {dm,psd,pas}.{train,dev,id,ood}.sdp and ptb.{train,dev,test}.conllu.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import re

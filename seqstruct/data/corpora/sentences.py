@@ -14,6 +14,8 @@ The result holds text/, bin/0, bin/1 ... (see `shards`; for fairseq's task langu
 eos) and corpus.json.
 """
 
+from __future__ import annotations
+
 import argparse
 import itertools
 import re

@@ -1,5 +1,7 @@
 """What corpora for translation share (`wmt`, `iwslt`, `kftt`): from archives to subwords and a folder for fairseq."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -12,6 +12,8 @@ than 250 subwords or with one side 1.5 times as long as the other.  Vaswani et a
 are fairseq's.  The sources give 36 million pairs of en-fr after theirs.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path

@@ -5,6 +5,8 @@ a sentence is that sentence and up to `length - 1` before it in its document, wi
 each sentence but the last; there is one window for each sentence (Peng 2022, section 5.5.2: length 4, stride 1).
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple

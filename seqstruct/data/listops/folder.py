@@ -4,6 +4,8 @@ The lengths are those of the Long Range Arena (Tay et al. 2021) unless told othe
 bracket, a digit or a closing bracket.  The folder is for the task text_classification, the digits being the labels.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import random

@@ -12,6 +12,8 @@ digits and numbers of arguments are uniform.  Formulas of other lengths than tho
 that was there before.
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Long texts and pairs of them, with labels; images, as arrays."""
 
+from __future__ import annotations
+
 import io
 import tarfile
 import zipfile

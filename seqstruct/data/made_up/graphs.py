@@ -1,5 +1,7 @@
 """Trees and graphs of dependencies, and classes, over the same sentences."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Sequence
 from dataclasses import replace

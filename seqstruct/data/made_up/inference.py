@@ -1,5 +1,7 @@
 """Pairs of sentences."""
 
+from __future__ import annotations
+
 import json
 import random
 import zipfile

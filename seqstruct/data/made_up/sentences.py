@@ -1,5 +1,7 @@
 """Labelled sentences and pairs of them, and stories with questions."""
 
+from __future__ import annotations
+
 import json
 import random
 from collections.abc import Iterator

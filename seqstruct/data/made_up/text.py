@@ -1,5 +1,7 @@
 """Text for language models."""
 
+from __future__ import annotations
+
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,5 +1,7 @@
 """Aligned sentences about animals and things."""
 
+from __future__ import annotations
+
 import random
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -1,5 +1,7 @@
 """Trees in brackets, under the names of the Penn Treebank's files."""
 
+from __future__ import annotations
+
 import random
 from pathlib import Path
 

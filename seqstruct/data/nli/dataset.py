@@ -1,5 +1,7 @@
 """The fairseq dataset of pairs of sentences with a label."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

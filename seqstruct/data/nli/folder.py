@@ -11,6 +11,8 @@ row for each word.  Heads come from CoNLL-U files SPLIT.premise.conllu and SPLIT
 pair of the split in order.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

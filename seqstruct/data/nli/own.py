@@ -5,6 +5,8 @@ sentences, line by line:
     --train train.tsv            --train train.labels train.first train.second
 """
 
+from __future__ import annotations
+
 import argparse
 
 from seqstruct.data import own

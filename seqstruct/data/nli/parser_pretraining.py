@@ -5,6 +5,8 @@ vocabulary does not have share one vector; sentences whose trees are not project
 out.  `python -m seqstruct.data.nli.parser_pretraining --help`; the file goes to --pretrained-parser.
 """
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

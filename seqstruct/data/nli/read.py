@@ -1,5 +1,7 @@
 """Pairs of sentences from SNLI (JSON lines) and from the challenges on recognising textual entailment (RTE, XML)."""
 
+from __future__ import annotations
+
 import json
 import os
 import re

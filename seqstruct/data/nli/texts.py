@@ -3,6 +3,8 @@
     python -m seqstruct.data.nli.texts DATA --out DIR
 """
 
+from __future__ import annotations
+
 import json
 from collections.abc import Sequence
 from pathlib import Path

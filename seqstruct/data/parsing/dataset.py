@@ -1,5 +1,7 @@
 """Annotated corpora as fairseq datasets: batches are drawn from the union of all corpora and sorted by corpus."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 

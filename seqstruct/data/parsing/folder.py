@@ -3,6 +3,8 @@
 The folder has CORPUS/SPLIT.jsonl, dictionaries with counts, and corpora.json that describes them.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

@@ -1,5 +1,7 @@
 """One annotated sentence, whatever file it came from, and projectivity of its tree."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

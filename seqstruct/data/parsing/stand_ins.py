@@ -9,6 +9,8 @@
 github.com/UniversalDependencies, stsa.binary.{train,dev,test}, which `sst` downloads, and brown.zip of nltk.
 """
 
+from __future__ import annotations
+
 import argparse
 from tempfile import TemporaryDirectory
 

@@ -5,6 +5,8 @@ trigrams).  Words count in lower case.  `read_brown` gives the text to learn fro
 to their base, "nn" of "nn-tl", "fw-nn" or "nn+bez".
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections import Counter, defaultdict

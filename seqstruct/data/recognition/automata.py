@@ -5,6 +5,8 @@ this distribution given that it has n symbols.  What the paper does for all leng
 (algorithms 1 to 7) is here a backward recursion over the symbols that are left, each row divided by its largest entry.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

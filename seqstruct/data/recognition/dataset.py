@@ -1,5 +1,7 @@
 """The fairseq dataset of strings with BOS before them and a label each; batches are of like lengths."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -6,6 +6,8 @@ deleting a symbol, one as likely as the other of those that keep the length in i
 turns out to be a member is drawn anew, the coin too.
 """
 
+from __future__ import annotations
+
 from random import Random
 from typing import NamedTuple
 

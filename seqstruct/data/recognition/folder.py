@@ -5,6 +5,8 @@
 * `meta.json`: the language, numbers and lengths of strings, the seed, SHA-256 of every other file.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections import Counter

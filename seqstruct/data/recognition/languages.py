@@ -33,6 +33,8 @@ Deviations from the released code: the length is uniform in stack-manipulation t
 may come next does not depend on how long strings of the data are.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """What can be said of a string without reading it: the most frequent answer, given one look at the string."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 

@@ -12,6 +12,8 @@ networks" (ICML 2018), the phrase-structure grammar and the interpretation funct
 Everything is made from these rules: 20,910 commands, each with one meaning.
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Sequence
 

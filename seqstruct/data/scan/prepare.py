@@ -4,6 +4,8 @@
 primitive that is only ever trained by itself.  Commands to validate on are drawn from those to train on.
 """
 
+from __future__ import annotations
+
 import argparse
 from collections import Counter
 from pathlib import Path

@@ -5,6 +5,8 @@ each as its source; before the first token of all stands EOS.  So every token is
 number of rows; what the last rows lack is padding at their ends.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Aligned text: two files, plain or .gz, line N of one being the translation of line N of the other; and checksums."""
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import os

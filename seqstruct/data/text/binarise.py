@@ -1,5 +1,7 @@
 """From lines of subwords or words to what fairseq's tasks read: by fairseq-preprocess, or line by line."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """Bytes as symbols of a dictionary: texts at the level of bytes, and images."""
 
+from __future__ import annotations
+
 import os
 
 from seqstruct.data.files import write_text

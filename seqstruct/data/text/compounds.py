@@ -6,6 +6,8 @@ Deviations: parts are looked up without regard to case, because a noun's part lo
 whole and cannot be cut stays whole.
 """
 
+from __future__ import annotations
+
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

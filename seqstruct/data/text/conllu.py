@@ -4,6 +4,8 @@ Words count from 1 and 0 is the root.  Lines of multiword tokens (1-2) and of em
 the enhanced graph that ends at an empty node goes to what that node hangs on, as the words' graph needs.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

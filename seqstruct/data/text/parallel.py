@@ -3,6 +3,8 @@
 Text is streamed; only the word counts (or SentencePiece's sample) are held.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

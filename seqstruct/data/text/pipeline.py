@@ -8,6 +8,8 @@
 Moses tokens back to their words; what preparation leaves out (case, rare words, numbers) does not come back.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import unicodedata

@@ -5,6 +5,8 @@ predicate (+ or -), frame, and one argument column for each predicate of the sen
 tree and the frame.  Words count from 1.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

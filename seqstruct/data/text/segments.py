@@ -1,5 +1,7 @@
 """Test sets of WMT and IWSLT: one <seg> element a sentence, one <doc> element a document; or plain text."""
 
+from __future__ import annotations
+
 import html
 import os
 import re

@@ -6,6 +6,8 @@ byte-pair encoding too, where a character may be unknown.  Bigrams and trigrams 
 not overlap.  Everything is computed on counts of words, so a text of any length costs as much as its vocabulary.
 """
 
+from __future__ import annotations
+
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping

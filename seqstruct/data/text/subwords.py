@@ -12,6 +12,8 @@ Deviations from the Moses defaults: no XML entities are written for special char
 characters themselves; no punctuation is normalised, so that what is trained on is what is scored against.
 """
 
+from __future__ import annotations
+
 import io
 import os
 import re

@@ -5,6 +5,8 @@ lengths are limited on both sides and in every split, a given number of training
 has a dictionary of the tokens that occur often enough.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import random

@@ -1,5 +1,7 @@
 """Word vectors in text form, as GloVe's: a word and its numbers, apart by single spaces, one word a line."""
 
+from __future__ import annotations
+
 import os
 import zlib
 from collections.abc import Collection, Mapping, Sequence

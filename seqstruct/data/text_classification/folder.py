@@ -13,6 +13,8 @@ line; and, if word vectors were given, vectors.npy: one row of unit length for e
 padding.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections import Counter

@@ -4,6 +4,8 @@ A file has a label, a tab and a text on each line; or two files have the labels 
     --train train.tsv            --train train.labels train.txt
 """
 
+from __future__ import annotations
+
 import argparse
 from collections import Counter
 

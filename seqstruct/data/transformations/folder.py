@@ -14,6 +14,8 @@ the main verb.  Sentences are drawn by the grammar, and again where they do not 
 `seqstruct score-transformations` says how well a model does.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import random

@@ -16,6 +16,8 @@ verb in tense reinflection.  A source ends in a cue that says whether to repeat 
     the pilots by the nurse waited . present            the pilots by the nurse wait .
 """
 
+from __future__ import annotations
+
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,6 +6,8 @@ where there is one.
 * `meta.json`: the request, the lengths by depth, SHA-256 of every other file.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """Models of transformers import torchaudio where it is installed, and fail where that was built for another torch."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

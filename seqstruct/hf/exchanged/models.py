@@ -3,6 +3,8 @@
 All else is transformers' own: embeddings, feed-forward layers, norms, heads and losses.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from typing import Any, ClassVar
 

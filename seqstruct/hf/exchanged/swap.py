@@ -4,6 +4,8 @@ Kasai et al. 2021 (T2R) exchange attention and fine-tune all; Zhang et al. 2024 
 first fit each exchanged layer, on the inputs that it has in the softmax model, to that model's outputs there.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -9,6 +9,8 @@ is 1 afterwards; when it falls is not published.  Here it falls linearly.  Devia
 in all LSTMs of this package, where the source writes the gated c'_t itself.
 """
 
+from __future__ import annotations
+
 from torch import Tensor, nn
 
 

@@ -11,6 +11,8 @@ not.  Deviation: cells and all that is computed element by element stay 32-bit f
 integers.  On a CPU.
 """
 
+from __future__ import annotations
+
 import warnings
 from typing import Any
 

@@ -1,5 +1,7 @@
 """From a decoder's state to the features that the vocabulary's layer reads."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor, nn
 

@@ -12,6 +12,8 @@ any leading axes.  Weights are as the semiring wants them; networks are in the r
     affine_automaton                           ISAN, the linear Elman network; eq. 6.16
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

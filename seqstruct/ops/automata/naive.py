@@ -1,5 +1,7 @@
 """One step of rational recurrences, as Peng (2022) writes them (eq. E.2 to E.5; `automata.rational` has them too)."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F

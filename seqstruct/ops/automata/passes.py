@@ -4,6 +4,8 @@ One buffer B T K d keeps gates and states in the places of the logits and inputs
 the gradients; scans run in their columns.  First derivatives only.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F

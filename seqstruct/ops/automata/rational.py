@@ -21,6 +21,8 @@ Raises ValueError on an automaton that is none of these, parameters of F elsewhe
 fit.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

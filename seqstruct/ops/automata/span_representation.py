@@ -13,6 +13,8 @@ span behind small gates.
 Positions count from 0; [i, j] has both ends inclusive; i <= j.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F

@@ -9,6 +9,8 @@ each feature of a recurrent network.  An automaton whose weights depend on more 
 each position (V = T), and run without naming symbols.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 

@@ -2,6 +2,8 @@
 Translation", sec. 3.2): a pyramid over a sequence, each node made of its two neighbours below.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F

@@ -7,6 +7,8 @@ applied after the recurrent product, as in the decoder of the source (appendix A
 applies it before.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

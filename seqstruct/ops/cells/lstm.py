@@ -5,6 +5,8 @@
 The gates a stand in the order of torch: input, forget, cell, output.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -19,6 +19,8 @@ d_j is the distance between the words j - 1 and j; tau is an inverse temperature
 distance than d_t is out of reach.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

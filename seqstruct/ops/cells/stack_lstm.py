@@ -7,6 +7,8 @@ steps, and what depends on values of the forward pass alone is computed for all 
 of torch: input, forget, cell, output.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Protocol
 

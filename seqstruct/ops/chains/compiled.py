@@ -1,5 +1,7 @@
 """Marginals of linear chains in compiled form: what `scaled` computes, both passes."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -1,5 +1,7 @@
 """The sum over all paths of a linear chain, as a recurrence over any semiring."""
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.ops.semiring import LogSemiring

@@ -7,6 +7,8 @@ added up without loss is not exact either.
 `exact` says for which rows a form can be trusted.  Derivatives are taken along a centred direction in both.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

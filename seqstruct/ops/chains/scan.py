@@ -13,6 +13,8 @@ direction centred, so that its expectation under the marginals is 0 at every ste
 change along it and nothing cancels; the marginals' derivative is the same.  Divisors are constants to it.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterable
 from functools import cached_property, lru_cache

@@ -10,6 +10,8 @@ overflows and no digits are lost in differences.
 Each is the other's derivative; that for g is the sum over t >= j of x_t dx_t - y_t dy_t.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

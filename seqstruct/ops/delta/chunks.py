@@ -5,6 +5,8 @@ reaches row t >= s with exp(g_{s+1} + ... + g_t).  No exponent is positive, so n
 decays are.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

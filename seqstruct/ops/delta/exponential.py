@@ -7,6 +7,8 @@ log i_t - m_t are 0 at most, and this is decaying linear attention with n as one
 reading, so that no gradient goes through it.
 """
 
+from __future__ import annotations
+
 import math
 from typing import NamedTuple
 

@@ -7,6 +7,8 @@ bucket of s has level 0 for s = t and otherwise the number of digits of t XOR s.
 is one matrix, and its level from anywhere later is that of any of its tokens, say the first.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

@@ -1,5 +1,7 @@
 """The definitions: memories that decay, are corrected and written to, one token after the other."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -9,6 +9,8 @@ each row times its beta.  So U = X_V - X_K S, X the solution for beta [V, e^F K]
 with P the decayed products of queries and keys, and E the keys decayed to the chunk's end.  Without beta, U = V.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

@@ -4,6 +4,8 @@ Two passes of decaying linear attention, a chunk at a time: from the queries to 
 what comes out, and from their softmax to the values, where the slots are what goes in.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -3,6 +3,8 @@
 Axis letters: B batch, H heads, T positions, J blocks, P positions of a block, D size of a head.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

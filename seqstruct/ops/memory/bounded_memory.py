@@ -13,6 +13,8 @@ the output is 0.
 Axis letters: B batch, H heads, T queries, S keys, N slots, D size of a key, E size of a value.
 """
 
+from __future__ import annotations
+
 import math
 from typing import Any, NamedTuple
 

@@ -1,5 +1,7 @@
 """Clusters of vectors: Lloyd's rounds of k-means (Vyas et al. 2020, sec. 3.2.2, cluster so, though binary codes)."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

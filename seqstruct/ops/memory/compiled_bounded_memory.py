@@ -1,5 +1,7 @@
 """Causal attention to a memory of slots in compiled form: what `bounded_memory` computes chunk by chunk."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

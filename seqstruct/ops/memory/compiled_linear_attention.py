@@ -1,5 +1,7 @@
 """Causal attention through a memory of fixed size in compiled form: what `linear_attention` computes chunk by chunk."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

@@ -17,6 +17,8 @@ and 2.4).
 Axis letters: B batch, H heads, T positions, D size of a head, M random vectors, N features.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 

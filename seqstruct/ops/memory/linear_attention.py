@@ -10,6 +10,8 @@ random features may have.
 Axis letters: B batch, H heads, T queries, S keys, N features of a key, E size of a value.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple

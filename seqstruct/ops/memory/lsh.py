@@ -13,6 +13,8 @@ buckets of its own position.
 Axis letters: B batch, H heads, R rounds, T queries, S keys, D size of a head.
 """
 
+from __future__ import annotations
+
 import math
 
 import torch

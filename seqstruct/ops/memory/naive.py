@@ -3,6 +3,8 @@
 Axis letters: B batch, H heads, T steps, N features or slots, D size of a key, E size of a value.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

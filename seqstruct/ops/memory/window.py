@@ -3,6 +3,8 @@
 Axis letters: B batch, H heads, T queries, S new keys, D size of a key or value, L cells of the ring.
 """
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor

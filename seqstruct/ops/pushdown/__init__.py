@@ -21,6 +21,8 @@ symbols.
     naive_tops                              what any semiring says of all runs
 """
 
+from __future__ import annotations
+
 from torch import Tensor
 
 from seqstruct.ops.compiled import usable

@@ -3,6 +3,8 @@
 In log space from end to end: what is all but impossible before a step may be what the step makes likely.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

@@ -7,6 +7,8 @@ any more:
 The run is then read off from the first step on, each element of the stack remembering when it will be popped.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import NamedTuple
 

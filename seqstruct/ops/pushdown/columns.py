@@ -11,6 +11,8 @@ to which inner[j-1,j] = push_j and F's own push term are added.  Weights are div
 totals near 1; readings do not change by it.  Everything is float64.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple

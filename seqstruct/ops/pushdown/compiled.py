@@ -1,5 +1,7 @@
 """The vector pushdown automaton in compiled form: all runs of a sequence, single steps, and those of a tape."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -4,6 +4,8 @@ X and g are one table each, BS T+1 Q (T+1)Q, of which the empty half is multipli
 of tiles, in a quarter of the operators.  Phases and letters as there.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import torch

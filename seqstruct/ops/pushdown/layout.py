@@ -5,6 +5,8 @@ row is (q, x), the state and the top symbol before the step, q slowest; the colu
 pop r.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

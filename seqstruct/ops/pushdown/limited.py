@@ -8,6 +8,8 @@ Ages count from 0: element a was pushed in the last step but a.  Weights of runs
 after the last step, which changes no reading and keeps them in range for ever; what underflows beside the rest is 0.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

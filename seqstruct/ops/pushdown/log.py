@@ -5,6 +5,8 @@ their means: a mean is a convex combination of pushed vectors, so it needs neith
 is -inf; the derivative through it is 0.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import torch

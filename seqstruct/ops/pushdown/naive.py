@@ -15,6 +15,8 @@ The bottom is pushed before time 0, inner[-1,0] leading to state 0 and symbol 0.
 vector of step i + 1, so that weights by i are all that readings need.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

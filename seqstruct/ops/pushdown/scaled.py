@@ -19,6 +19,8 @@ batch row and symbol, into tiles.  The tiles of one block diagonal d lie togethe
 filled together, row by row from the bottom; products with tiles strictly between are ordinary matrix products.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 
 import torch

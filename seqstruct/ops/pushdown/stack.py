@@ -1,5 +1,7 @@
 """All readings of a sequence: scaled sums over all runs, in log space the rows that leave the range of float64."""
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

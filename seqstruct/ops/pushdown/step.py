@@ -6,6 +6,8 @@ weights have left the range of float64.  A state that goes from recorded steps t
 once.
 """
 
+from __future__ import annotations
+
 import sys
 from typing import Any, NamedTuple
 

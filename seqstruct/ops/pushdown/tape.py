@@ -5,6 +5,8 @@ of the table is not needed any more when the backward pass comes to its step, so
 Controls and readings are arranged as steps need them: `control_order` and `reading_order`.
 """
 
+from __future__ import annotations
+
 from typing import ClassVar
 
 import torch

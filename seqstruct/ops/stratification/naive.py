@@ -9,6 +9,8 @@ Elements have strengths; with u_t the strength popped and d_t the strength pushe
 Elements are in the order of pushing, the last one the top.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

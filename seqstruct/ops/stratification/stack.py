@@ -10,6 +10,8 @@ popped to since, min(g_i + d_i, min_{i < k <= t} g_k), and it is read as far as 
 So the reading weights of all steps are one lower triangular matrix, of cumulative minima.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import torch

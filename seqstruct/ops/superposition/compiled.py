@@ -1,5 +1,7 @@
 """The superposition stack in compiled form: all steps of a sequence, and single steps of a recurrent network."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from torch import Tensor

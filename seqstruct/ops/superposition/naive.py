@@ -9,6 +9,8 @@ and the reading of step t is V_t[0], after the update.  There is no bottom vecto
 empty.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

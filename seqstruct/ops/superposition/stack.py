@@ -3,6 +3,8 @@
 Axis letters: B batch, T steps, h height of the stack, m size of a stack vector.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

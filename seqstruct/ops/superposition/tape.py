@@ -3,6 +3,8 @@
 The recurrences and the buffer are those of `superposition.stack`; rows that no reading can reach are left out.
 """
 
+from __future__ import annotations
+
 import torch
 from torch import Tensor
 

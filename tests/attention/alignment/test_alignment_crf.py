@@ -1,5 +1,7 @@
 """The weights of a query are the marginals of the last step of an alignment, of the distribution and by enumeration."""
 
+from __future__ import annotations
+
 import itertools
 
 import torch

@@ -1,5 +1,7 @@
 """The attention of recurrent translation models against its papers' equations, one query and key at a time."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Attention between blocks, and synthetic weights, against masks and sums written out."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 import torch.nn.functional as F

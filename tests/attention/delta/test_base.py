@@ -1,5 +1,7 @@
 """What the memories of the delta rule's family are, beyond the laws of all mechanisms."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import Tensor

@@ -1,5 +1,7 @@
 """What trained memories track beyond the lengths they were trained at: parity, and permutations of three elements."""
 
+from __future__ import annotations
+
 import itertools
 from typing import Any
 

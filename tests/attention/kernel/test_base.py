@@ -1,5 +1,7 @@
 """The kernel family as modules: what the contract does not say."""
 
+from __future__ import annotations
+
 import copy
 
 import pytest

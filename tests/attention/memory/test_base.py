@@ -1,5 +1,7 @@
 """Bounded memories as modules: what the contract does not say."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Softmax attention equals fairseq's own in every mode; sigmoid weights are what they say."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from fairseq.modules import MultiheadAttention

@@ -1,5 +1,7 @@
 """Softmax over keys and values that decay: the loop of equation A.2, and that no stream carries it."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import Tensor

@@ -1,5 +1,7 @@
 """Softmax by angle: what the contract does not say."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 

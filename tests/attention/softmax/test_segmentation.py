@@ -1,5 +1,7 @@
 """Segmentation attention against all selections of a few keys, and against sigmoid attention."""
 
+from __future__ import annotations
+
 import itertools
 import math
 

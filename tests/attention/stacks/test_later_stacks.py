@@ -1,5 +1,7 @@
 """Stack attention of later forms: what its controllers make of hidden states."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

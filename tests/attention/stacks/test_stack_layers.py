@@ -1,5 +1,7 @@
 """Stack attention layers against values and gradients of the released code."""
 
+from __future__ import annotations
+
 import copy
 from pathlib import Path
 from typing import Callable

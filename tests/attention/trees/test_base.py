@@ -1,5 +1,7 @@
 """Attention along arcs against all trees of a few words, and scores against torch's own bidirectional LSTM."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

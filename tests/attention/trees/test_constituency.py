@@ -1,5 +1,7 @@
 """Weights by the definition, span by span over all binary trees."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

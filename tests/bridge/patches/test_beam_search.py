@@ -1,5 +1,7 @@
 """Search over candidates finds what fairseq's own search over the vocabulary finds."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """What is mended in fairseq, seen through fairseq."""
 
+from __future__ import annotations
+
 import argparse
 import subprocess
 import sys

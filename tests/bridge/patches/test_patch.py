@@ -1,5 +1,7 @@
 """One list of patches: each says its defect, stands in its place once, and does so however often it is imported."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import types

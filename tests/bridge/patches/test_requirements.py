@@ -1,5 +1,7 @@
 """What is completed and checked before a model is built; mistakes in options are in `tests/bridge/test_mistakes.py`."""
 
+from __future__ import annotations
+
 import types
 from pathlib import Path
 

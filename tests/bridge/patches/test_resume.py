@@ -1,5 +1,7 @@
 """A training cut at the end of an epoch and resumed equals an unbroken one, patience and plateau included."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """The running average that `--store-ema` keeps: of all parameters, once each, and good to generate with."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

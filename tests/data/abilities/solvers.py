@@ -1,5 +1,7 @@
 """The targets of each task found again from the symbols alone, in other ways than the generators'."""
 
+from __future__ import annotations
+
 import itertools
 import statistics
 

@@ -1,5 +1,7 @@
 """The folder: splits, what is asked beyond training, what simple rules reach by hand, and files that were altered."""
 
+from __future__ import annotations
+
 import json
 import random
 

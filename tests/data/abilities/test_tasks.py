@@ -1,5 +1,7 @@
 """Every task's targets by an independent solver, what is drawn how often, and options that are refused."""
 
+from __future__ import annotations
+
 import random
 from collections import Counter
 from itertools import permutations, product

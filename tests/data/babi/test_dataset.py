@@ -1,5 +1,7 @@
 """Encoding of questions, and batches of several seeds."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

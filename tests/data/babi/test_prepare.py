@@ -1,5 +1,7 @@
 """A bAbI task's folder: the split of stories, the vocabulary, the script and its errors."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """Reading bAbI stories: what comes out, and what is refused with file and line."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.data.babi.stories import TASKS, find_task, read_questions, vocabulary_of, words_of

@@ -1,5 +1,7 @@
 """Streams of bytes: enwik8 and images from stand-ins, what fairseq reads of them, and what is refused."""
 
+from __future__ import annotations
+
 import io
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Europarl and the news test sets: what is read, what passes, what is drawn, and what is written."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.data import shards

@@ -1,5 +1,7 @@
 """GLUE from stand-ins of its archives: what fairseq's sentence_prediction reads, and what is refused."""
 
+from __future__ import annotations
+
 import json
 
 import pytest

@@ -1,5 +1,7 @@
 """Language modeling corpora: what is read, cut down, counted, binarised and refused."""
 
+from __future__ import annotations
+
 import io
 import json
 import tarfile

@@ -1,5 +1,7 @@
 """Texts byte by byte from stand-ins of the archives, and the scripts of the arena's tasks."""
 
+from __future__ import annotations
+
 import pytest
 
 from seqstruct.data.corpora.lra import read_pairs

@@ -1,5 +1,7 @@
 """Splits of SDP 2015 and of the treebank: which sentence goes where, and what is missing or wrong."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

@@ -1,5 +1,7 @@
 """Single sentences with classes of unknown words: what a word becomes, which file goes where, and what is written."""
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

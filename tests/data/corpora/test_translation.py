@@ -1,5 +1,7 @@
 """Translation corpora from stand-ins of their archives: splits, cleaning, documents, and what is refused."""
 
+from __future__ import annotations
+
 import argparse
 import gzip
 import json

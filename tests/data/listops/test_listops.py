@@ -1,5 +1,7 @@
 """ListOps: values by brute force, lengths, uniqueness, shares of what is drawn, and the folder."""
 
+from __future__ import annotations
+
 import itertools
 import random
 import re

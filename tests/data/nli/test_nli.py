@@ -1,5 +1,7 @@
 """Pairs of sentences: SNLI and RTE read, prepared and batched; what is refused."""
 
+from __future__ import annotations
+
 import json
 import zipfile
 from pathlib import Path

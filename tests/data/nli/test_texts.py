@@ -1,5 +1,7 @@
 """Sentences of a prepared folder as text for a parser."""
 
+from __future__ import annotations
+
 import json
 
 from seqstruct.data.nli import texts

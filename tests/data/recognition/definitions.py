@@ -1,5 +1,7 @@
 """Membership in the eighteen languages, written apart from the package: by rewriting, by tokens, by sums of powers."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
 from itertools import product

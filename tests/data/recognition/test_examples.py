@@ -1,5 +1,7 @@
 """Positive and negative strings: labels, how negative ones come about, edits, what trivial rules have right."""
 
+from __future__ import annotations
+
 from collections import Counter
 from math import sqrt
 from random import Random

@@ -1,5 +1,7 @@
 """Folders of `seqstruct prepare flare`: what they hold, and that wrong requests and damaged files are refused."""
 
+from __future__ import annotations
+
 import json
 
 import pytest

@@ -1,5 +1,7 @@
 """The languages against definitions of the tests' own, over all short strings; how they are drawn: frequencies."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter, defaultdict
 from fractions import Fraction

@@ -1,5 +1,7 @@
 """A stream in rows and segments: every token is a target once, and what it is predicted from stands before it."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """Line by line and by fairseq-preprocess the same bytes come out; what fails is said."""
 
+from __future__ import annotations
+
 import pytest
 from fairseq.data import Dictionary
 

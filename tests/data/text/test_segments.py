@@ -1,5 +1,7 @@
 """Test sets of <seg> elements."""
 
+from __future__ import annotations
+
 import gzip
 
 import pytest

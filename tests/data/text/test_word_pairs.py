@@ -1,5 +1,7 @@
 """Parallel text as words and characters, and ASPEC's files."""
 
+from __future__ import annotations
+
 import json
 import os
 import stat

@@ -1,5 +1,7 @@
 """Folders of labelled sentences: the thesis's splits, vectors, and what is refused."""
 
+from __future__ import annotations
+
 import json
 
 import numpy as np

@@ -1,5 +1,7 @@
 """A recursive-descent parser of the sentences, written without the grammar that makes them, and what it derives."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple
 

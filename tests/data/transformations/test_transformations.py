@@ -1,6 +1,8 @@
 """Question formation and tense reinflection: targets against a parser of the tests' own, what training leaves open and
 gen does not, how often each construction comes, and the folder."""
 
+from __future__ import annotations
+
 import itertools
 import json
 import random

@@ -1,5 +1,7 @@
 """Folders of formulas: what they hold, that they come out the same again, and how bad ones are refused."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

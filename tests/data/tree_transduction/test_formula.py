@@ -1,5 +1,7 @@
 """Formulas: the paper's example, parsing back what was written, depths, and what is no formula."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 

@@ -7,6 +7,8 @@ in CHECKOUT.  Those kept here are of the commits that the manifest names, of all
 code has to give the same numbers.  Outputs are in float64 and without compiled kernels.
 """
 
+from __future__ import annotations
+
 import gzip
 import io
 import json

@@ -1,5 +1,7 @@
 """AWD-LSTM, PaLM, ON-LSTM and PRPN: in parts as in one, against their definitions, and what is refused."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """Recurrent language models: tied weights, presets, carried state, causality."""
 
+from __future__ import annotations
+
 import argparse
 
 import pytest

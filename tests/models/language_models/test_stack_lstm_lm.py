@@ -1,5 +1,7 @@
 """`stack_lstm_lm` against the released models (Stack Attention, appendix D), in decoding, and through fairseq."""
 
+from __future__ import annotations
+
 import argparse
 import math
 import re

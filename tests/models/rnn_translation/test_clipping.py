@@ -1,5 +1,7 @@
 """Clipped LSTMs against the equations, and the bound as training goes on."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import pytest

@@ -1,5 +1,7 @@
 """8-bit matrices: the integers of the source, close results, and decoding through the front door."""
 
+from __future__ import annotations
+
 import re
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,7 @@
 """`rnn_translation`: against plain loops of its papers' equations, in decoding, under padding, and through fairseq."""
 
+from __future__ import annotations
+
 import argparse
 import logging
 import re

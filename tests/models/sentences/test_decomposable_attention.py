@@ -1,5 +1,7 @@
 """Decomposable attention: against a plain loop over words, padding, trees, and through fairseq's commands."""
 
+from __future__ import annotations
+
 import json
 import re
 import types

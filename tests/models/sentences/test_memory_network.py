@@ -1,5 +1,7 @@
 """Memory networks: against plain loops, seeds side by side against one alone, and through fairseq's commands."""
 
+from __future__ import annotations
+
 import itertools
 import re
 

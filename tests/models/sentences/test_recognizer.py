@@ -1,5 +1,7 @@
 """Recognisers: each model of the recipe through task and criterion, what an answer depends on, their sizes."""
 
+from __future__ import annotations
+
 import re
 from argparse import Namespace
 from dataclasses import MISSING, fields

@@ -1,5 +1,7 @@
 """`tree_transduction`: its formulas, decoding step by step, through fairseq's commands, and hydra beside argparse."""
 
+from __future__ import annotations
+
 import os
 import re
 import subprocess

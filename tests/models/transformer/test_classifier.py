@@ -1,5 +1,7 @@
 """The transformer classifier: padding, pairs, shared layers, every encoder mechanism, and through the front door."""
 
+from __future__ import annotations
+
 import argparse
 import re
 import types

@@ -1,6 +1,8 @@
 """Decoders and encoders of today: rotary positions, grouped heads, RMS norms, SwiGLU, no biases, norms of queries and
 keys, short convolutions and capped logits, through fairseq's own layers."""
 
+from __future__ import annotations
+
 import argparse
 import re
 from pathlib import Path

@@ -1,5 +1,7 @@
 """RoBERTa with other attention: fairseq's checkpoints load, and the chain of Peng (2022), section 5.5.3, runs."""
 
+from __future__ import annotations
+
 import argparse
 import copy
 import logging

@@ -1,5 +1,7 @@
 """Each recurrence against its automaton: the networks of chapter 6 of Peng (2022) as plain loops over words."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch.nn import functional as F

@@ -1,5 +1,7 @@
 """Rational recurrences: reference numbers, step by step, padding, extremes."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """Weighted automata: all paths enumerated, best paths, bad input."""
 
+from __future__ import annotations
+
 import itertools
 
 import pytest

@@ -1,5 +1,7 @@
 """The pyramid against the definition of its nodes, one at a time."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import Tensor

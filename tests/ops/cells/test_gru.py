@@ -1,5 +1,7 @@
 """The step of a gated recurrent unit against torch's own."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The step of an LSTM against torch's own, and a sequence against its steps."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """An LSTM with a stack, all steps at once: derivatives, and equality with the same network step by step."""
 
+from __future__ import annotations
+
 from functools import partial
 
 import pytest

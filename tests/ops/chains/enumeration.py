@@ -1,5 +1,7 @@
 """All paths of a short chain, and what the definition says of them."""
 
+from __future__ import annotations
+
 import itertools
 from fractions import Fraction
 

@@ -1,5 +1,7 @@
 """Linear chains: enumeration, the definition, reference numbers, the paper's own backward pass, extremes, gradients."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """What tests of the family's forms share: random inputs, and values and gradients side by side."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import Tensor

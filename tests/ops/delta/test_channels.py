@@ -1,5 +1,7 @@
 """Sums over pairs of rows under decays of channels: against their definition, and their derivatives."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

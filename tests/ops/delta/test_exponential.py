@@ -1,5 +1,7 @@
 """Exponential gates against their recurrence, and where that has no numbers."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Log-linear attention by buckets against its sum over keys."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,5 +1,7 @@
 """The family against the reference numbers: readings, last memories and gradients, some longer than a chunk."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

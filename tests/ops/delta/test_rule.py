@@ -1,5 +1,7 @@
 """The chunked forms against the recurrences, at lengths around and beyond several chunks."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

@@ -1,5 +1,7 @@
 """Gated slots in chunks against their recurrence."""
 
+from __future__ import annotations
+
 import torch
 import torch.nn.functional as F
 

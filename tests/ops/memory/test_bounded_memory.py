@@ -1,5 +1,7 @@
 """Bounded memories against the reference numbers, and their forms against each other."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np

@@ -1,5 +1,7 @@
 """k-means against Lloyd's rounds written out."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import Tensor

@@ -1,5 +1,7 @@
 """Random features: what their products estimate, and with what variance."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

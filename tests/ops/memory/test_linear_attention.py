@@ -1,5 +1,7 @@
 """The memory of features against the reference numbers, and its forms against each other."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

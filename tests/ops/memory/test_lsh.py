@@ -1,5 +1,7 @@
 """Attention in buckets against its definition, written out."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 from torch import Tensor

@@ -1,5 +1,7 @@
 """Windows in blocks against the reference numbers and against masks written out."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """Expected actions of the nondeterministic stack, against every single run."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

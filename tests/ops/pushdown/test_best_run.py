@@ -1,5 +1,7 @@
 """The most probable run of the nondeterministic stack, against every single run."""
 
+from __future__ import annotations
+
 import math
 
 import pytest

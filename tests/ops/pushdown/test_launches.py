@@ -1,5 +1,7 @@
 """Sums over all runs in few operators, for devices where each is a launch, and where the host may not look at them."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

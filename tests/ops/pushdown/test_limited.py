@@ -1,5 +1,7 @@
 """The pushdown automaton with limited memory: without a limit, by its recurrence, by enumeration, for ever."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The recurrence of the nondeterministic stack against every single run, and every other form of it against that."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The nondeterministic stack: brute force, reference numbers, extreme weights, gradients."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,7 @@
 """Steps that gradients flow through: whole and partial backward passes, several ways on from one state, segments."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The nondeterministic stack step by step: equal to the parallel form, reorderable, bounded, exact out of range."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The stratification stack: its definition, a list, resumption, gradients, long sequences."""
 
+from __future__ import annotations
+
 import pytest
 import torch
 

@@ -1,5 +1,7 @@
 """The superposition stack: brute force, reference numbers, step form, resumption, gradients."""
 
+from __future__ import annotations
+
 from itertools import product
 
 import numpy as np
