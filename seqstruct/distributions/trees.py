@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from seqstruct.distributions.base import Parts, StructuredDistribution, before
-from seqstruct.ops.semiring import LogSemiring, log_sum
+from seqstruct.ops.semiring import LogSemiring
 from seqstruct.ops.trees import (
     constituency_log_partition,
     constituency_marginals,
@@ -183,22 +183,15 @@ class ConstituencyTree(StructuredDistribution):
         spans = semiring.sum(semiring.lift(potentials[0]), -1)
         return semiring.value(constituency_total(spans, self.lengths, semiring))
 
+    def log_partition(self) -> Tensor:
+        return self._batch(constituency_log_partition(*self.potentials, self.lengths))
+
     def _log_partition(self) -> Tensor:
-        (spans,) = self.potentials
-        spans = spans.squeeze(3).double() if spans.size(3) == 1 else self._labels()[1]
-        return constituency_log_partition(spans, self.lengths)
+        """In float64, for differences of two."""
+        return constituency_log_partition(self.potentials[0].double(), self.lengths)
 
     def _marginals(self) -> Parts:
-        if self.potentials[0].size(3) == 1:
-            return (constituency_marginals(self.potentials[0].squeeze(3), self.lengths).unsqueeze(3),)
-        labels, spans = self._labels()
-        shares = (labels - spans.masked_fill(spans == -torch.inf, 0.0)).exp()
-        return ((constituency_marginals(spans, self.lengths) * shares).permute(1, 2, 3, 0),)
-
-    def _labels(self) -> tuple[Tensor, Tensor]:
-        """Masked potentials L B n n, whose sums over an axis in front are the fastest, and those sums."""
-        labels = self._masked()[0].permute(3, 0, 1, 2).contiguous()
-        return labels, log_sum(labels, 0)
+        return (constituency_marginals(*self.potentials, self.lengths),)
 
 
 def _fixed(arcs: Tensor, word: int, heads: Tensor) -> Tensor:

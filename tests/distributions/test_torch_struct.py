@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from seqstruct import distributions as D
+from seqstruct.benchmarks.banded import alignments
 
 INF = float("inf")
 theirs = pytest.importorskip("torch_struct", reason="torch_struct is not installed")
@@ -43,6 +44,18 @@ def test_segments(generator):
     other = torch.full((3, 5, 4, 2, 2), -1e9, dtype=torch.float64)
     other[:, :, 1:] = segments.transpose(3, 4)
     torch.testing.assert_close(ours.log_partition(), theirs.SemiMarkovCRF(other).partition, **CLOSE)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_alignments_by_edits(n, generator):
+    """Theirs begin with a step to both, and have the other order of steps."""
+    steps = draw(generator, 2, n, n, 3)
+    other = alignments(theirs)(steps.flip(3))
+    ours = D.Alignment(steps, kind="edit")
+    torch.testing.assert_close(ours.log_partition(), other.partition - steps[:, 0, 0, 1], rtol=1e-6, atol=1e-6)
+    marginals = other.marginals.flip(3).clone()
+    marginals[:, 0, 0] = 0
+    torch.testing.assert_close(ours.marginals(), marginals, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("multiroot", [True, False])

@@ -57,7 +57,7 @@ inline Index length_of(const Maybe& lengths, Index b, Index all) { return length
 
 inline void expect_lengths(const Maybe& lengths, Index batch, Index most) {
   expect("lengths", lengths, {batch});
-  expect_below("lengths", lengths, most + 1);
+  expect_below("lengths", whole(lengths), most + 1);
 }
 
 // Of arcs B N N, position 0 the root, with lengths in words.

@@ -14,10 +14,11 @@ namespace seqstruct {
 #define KERNELS(level)                                                                                              \
   namespace level {                                                                                                 \
   extern const Operator superposition_stack[], pushdown[], pushdown_step[], bounded_memory[],                       \
-      bounded_memory_step[], linear_attention[], linear_attention_step[], chains[], projective[], spanning[];       \
-  const Operator* const kernels[] = {superposition_stack, pushdown,         pushdown_step,        bounded_memory,   \
+      bounded_memory_step[], linear_attention[], linear_attention_step[], chains[], projective[], spanning[],       \
+      constituency[];                                                                                               \
+  const Operator* const kernels[] = {superposition_stack, pushdown,         pushdown_step,         bounded_memory,  \
                                      bounded_memory_step, linear_attention, linear_attention_step, chains,          \
-                                     projective,          spanning};                                                \
+                                     projective,          spanning,         constituency};                          \
   }
 
 KERNELS(baseline)

@@ -1,11 +1,9 @@
 // Marginals of projective trees by inside and outside in scaled probability space, and their derivative along a
 // direction, one sentence after another.
 //
-// As in seqstruct/ops/trees/scaled.py.  A chart has one row for each width w of spans, the span i to i+w at i: so all
-// spans of one width are added up at once, and each sum goes along two charts in steps of their own (`add_products`).
-// Positions of a row behind its last span hold 0; so do those before the first of an adjoint, to which some sums reach.
+// As in seqstruct/ops/trees/scaled.py.
 
-#include "inference.h"
+#include "charts.h"
 
 namespace seqstruct::LEVEL {
 namespace {
@@ -14,90 +12,27 @@ constexpr Real RANGE[2] = {1e-285, 1e285};  // as in scaled.py, down to NARROWES
 constexpr Real MODERATE = 230;
 constexpr Real LARGEST = 600;
 constexpr Index NARROWEST = 32;
-constexpr Index LONGEST = 8;    // numbers of a vector at any level
 constexpr Index WORTH = 1 << 7;  // batch times positions from which several threads are worth it
-
-// Rows of `stride` numbers, one for each width, each with room for a whole vector behind its last.
-struct Chart {
-  Real* first;
-  Index stride;
-  Real* row(Index width) const { return first + width * stride; }
-};
-
-// Where a sum goes along a chart: from here on, by so many numbers for each term.
-struct Along {
-  const Real* from;
-  Index step;
-};
-
-// From the item of some width at some position to wider ones at the same left end, to wider ones at the same right end,
-// or to narrower ones at the same right end.
-enum Way { WIDER, WIDER_LEFT, NARROWER };
-struct Walk {
-  int item;
-  Way way;
-  Index width, at;
-};
-
-template <int N, int P>
-inline void add_block(Index terms, const Along* a, const Along* b, Index at, Real* to) {
-  Vector<Real> sums[N];
-  const Real *left[P], *right[P];
-  for (int p = 0; p < P; ++p) left[p] = a[p].from + at, right[p] = b[p].from + at;
-  for (int n = 0; n < N; ++n) sums[n] = load(to + at + n * WIDTH<Real>);
-  for (Index k = 0; k < terms; ++k)
-    for (int p = 0; p < P; left[p] += a[p].step, right[p] += b[p].step, ++p)
-      for (int n = 0; n < N; ++n) sums[n] += load(left[p] + n * WIDTH<Real>) * load(right[p] + n * WIDTH<Real>);
-  for (int n = 0; n < N; ++n) store(to + at + n * WIDTH<Real>, sums[n]);
-}
-
-// to[i] += the sum over terms k, and over P pairs, of a[k step_a + i] b[k step_b + i], up to a vector behind `count`.
-template <int P>
-inline void add_products(Index count, Index terms, const Along* a, const Along* b, Real* to) {
-  Index i = 0;
-  for (; i + 3 * WIDTH<Real> < count; i += 4 * WIDTH<Real>) add_block<4, P>(terms, a, b, i, to);
-  for (; i + WIDTH<Real> < count; i += 2 * WIDTH<Real>) add_block<2, P>(terms, a, b, i, to);
-  for (; i < count; i += WIDTH<Real>) add_block<1, P>(terms, a, b, i, to);
-}
 
 // Sentences, one after another: arcs by width, to the right and to the left, the items of the chart and their adjoints;
 // THROUGH are the adjoints of halves without an arc.
-class Trees {
+class Trees : public Charts<11, 3> {
  public:
   // most: positions of the longest sentence, the root among them.
   Trees(Index most, bool tangent, bool single_root)
-      : tangent_(tangent), single_root_(single_root), stride_((most + LONGEST - 1) / LONGEST * LONGEST + LONGEST),
-        size_(((ITEMS + D_ITEMS) * (most + 1) + 1) * stride_), room_((1 + tangent) * size_), sums_(stride_) {
-    Real* at = room_.get() + stride_;
-    for (Chart* charts : {charts_, changes_}) {
-      if (charts == changes_ && !tangent) break;
-      for (int i = 0; i < ITEMS; ++i) {
-        const Index before = i >= ITEMS - D_ITEMS ? stride_ : 0;
-        charts[i] = {at + before, stride_ + before};
-        at += (most + 1) * charts[i].stride;
-      }
-    }
-  }
-
-  // A sentence of so many positions.
-  void begin(Index positions) {
-    N_ = positions;
-    std::fill_n(room_.get(), (1 + tangent_) * size_, Real(0));
-  }
+      : Charts(most, tangent), single_root_(single_root), sums_(stride_) {}
 
   // Numbers of what is kept of a sentence.
-  static Index count(Index positions) { return ITEMS * positions * (positions + 1) / 2 + 1; }
+  static Index count(Index positions) { return Charts::count(positions) + 1; }
 
   void keep(Real* to) {
     *to++ = inverse_;
-    for (Chart& chart : charts_)
-      for (Index w = 0; w < N_; to += N_ - w, ++w) std::copy_n(chart.row(w), N_ - w, to);
+    Charts::keep(to);
   }
 
   void take(const Real* from) {
     inverse_ = *from++;
-    for (Chart& chart : charts_)
-      for (Index w = 0; w < N_; from += N_ - w, ++w) std::copy_n(from, N_ - w, chart.row(w));
+    Charts::take(from);
   }
 
   // Arcs from log potentials [head, dependent] with a stride, and the logarithm of what that divides all trees by;
@@ -117,35 +52,13 @@ class Trees {
 
  private:
   enum { RIGHT_ARC, LEFT_ARC, OPEN_RIGHT, OPEN_LEFT, RIGHT, LEFT, D_OPEN_RIGHT, D_OPEN_LEFT, D_RIGHT, D_LEFT, THROUGH };
-  static constexpr int ITEMS = THROUGH + 1;
-  static constexpr int D_ITEMS = 3;  // the last of these, which have room before each row
 
-  Real* row(int item, Index width) { return charts_[item].row(width); }
-  Real* change(int item, Index width) { return changes_[item].row(width); }
-  Real* result(int item, Index width) { return (tangent_ ? changes_ : charts_)[item].row(width); }
-
-  Along along(const Chart* charts, const Walk& x) {
-    const Chart& chart = charts[x.item];
-    const Index step = x.way == WIDER ? chart.stride : x.way == WIDER_LEFT ? chart.stride - 1 : 1 - chart.stride;
-    return {chart.row(x.width) + x.at, step};
-  }
-
-  // Adds products of two items, and in the second pass the derivatives of these.
-  void add(Index count, Index terms, const Walk& a, const Walk& b, Real* to) {
-    const Along left[2] = {along(charts_, a), along(tangent_ ? changes_ : charts_, a)};
-    const Along right[2] = {along(tangent_ ? changes_ : charts_, b), along(charts_, b)};
-    if (tangent_) add_products<2>(count, terms, left, right, to);
-    else add_products<1>(count, terms, left, right, to);
-  }
   void inside(Index width);
   void outside(Index width, Real top);
   Real multiply_arcs(Index width);
 
-  Index N_ = 0;
-  bool tangent_, single_root_;
-  Index stride_, size_;
-  Buffer<Real> room_, sums_;
-  Chart charts_[ITEMS], changes_[ITEMS];
+  bool single_root_;
+  Buffer<Real> sums_;
   Real inverse_ = 0;
 };
 
@@ -182,21 +95,23 @@ void Trees::inside(Index w) {
     for (Index i = 0; i < count; ++i) open[i] = arc[i] * halves[i];
     for (Index i = 0; i < count && direction; ++i) open[i] += value[i] * direction[i];
   }
-  add(count, w, {OPEN_RIGHT, WIDER, 1, 0}, {RIGHT, NARROWER, w - 1, 1}, result(RIGHT, w));
-  add(count, w, {LEFT, WIDER, 0, 0}, {OPEN_LEFT, NARROWER, w, 0}, result(LEFT, w));
+  add(count, w, {OPEN_RIGHT, WIDER, 1, 0}, {RIGHT, NARROWER, w - 1, 1}, begin_sum(RIGHT, w));
+  add(count, w, {LEFT, WIDER, 0, 0}, {OPEN_LEFT, NARROWER, w, 0}, begin_sum(LEFT, w));
+  end_sum(RIGHT, w), end_sum(LEFT, w);
 }
 
 // Adjoints of the items of one width, from those of greater ones; top: that of the whole tree.
 void Trees::outside(Index w, Real top) {
   const Index count = N_ - w, more = N_ - 1 - w;
-  Real *right = result(D_RIGHT, w), *left = result(D_LEFT, w), *open_right = result(D_OPEN_RIGHT, w),
-       *open_left = result(D_OPEN_LEFT, w), *here = result(THROUGH, w);
+  Real *right = begin_sum(D_RIGHT, w), *left = begin_sum(D_LEFT, w), *open_right = begin_sum(D_OPEN_RIGHT, w),
+       *open_left = begin_sum(D_OPEN_LEFT, w), *here = result(THROUGH, w);
   add(count, more, {THROUGH, WIDER, w + 1, 0}, {LEFT, WIDER, 0, w + 1}, right);
   if (single_root_) right[0] = 0;
   add(count, more, {D_RIGHT, WIDER_LEFT, w + 1, -1}, {OPEN_RIGHT, WIDER_LEFT, 1, -1}, right);
   if (!more) right[0] = top;
   add(count, more, {THROUGH, WIDER_LEFT, w + 1, -1}, {RIGHT, WIDER_LEFT, 0, -1}, left);
   add(count, more, {D_LEFT, WIDER, w + 1, 0}, {OPEN_LEFT, WIDER, 1, w}, left);
+  end_sum(D_RIGHT, w), end_sum(D_LEFT, w);
   add(count, more + 1, {D_RIGHT, WIDER, w, 0}, {RIGHT, WIDER, 0, w}, open_right);
   add(count, more + 1, {D_LEFT, WIDER_LEFT, w, 0}, {LEFT, WIDER_LEFT, 0, 0}, open_left);
   const Real *ar = row(RIGHT_ARC, w), *al = row(LEFT_ARC, w);

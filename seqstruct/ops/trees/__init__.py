@@ -8,7 +8,8 @@ is the root symbol; padding_mask is B n over the words, True = padding, or None.
 * all projective trees, by Eisner's chart (`projective`; its definition is `naive`), and all trees, by determinants
   (`spanning`): `projective_...` and `spanning_log_partition` B, `..._marginals` B n+1 n+1, `..._entropy` B,
   `..._best_tree` (heads B n, score B); `projective_sample` count B n;
-* all binary trees, by their spans (`constituency`): `constituency_log_partition` B, `constituency_marginals` B n n;
+* all binary trees, by their spans, labelled or not (`constituency`): `constituency_log_partition` B,
+  `constituency_marginals` B n n or B n n L;
 * layers that choose (`surrogate`): `structured_argmax`, `dependency_argmax`, their GRADIENTS, and the projections onto
   relaxed polytopes that one of these takes (`projection`);
 * the best semantic graph (`semantic_graph`): `best_graph` B N N, `graph_parts`;

@@ -1,4 +1,4 @@
-"""Marginals of dependency trees in compiled form, both passes: projective ones as in `scaled`, all as in `spanning`."""
+"""Marginals of trees in compiled form, both passes, as in `scaled` (projective), `spanning` and `constituency`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ def compiled_projective(arcs: Tensor, lengths: Tensor | None, single_root: bool)
     return FirstPass((marginals,), log_partition, exact, None, None)
 
 
+def compiled_constituency(spans: Tensor, lengths: Tensor) -> FirstPass:
+    """As above, of binary trees from log potentials B n n labels; lengths: B long, the words of each row."""
+    marginals, log_partition, exact, _ = CONSTITUENCY.call(spans, lengths, _recorded(spans))
+    return FirstPass((marginals,), log_partition, exact, None, None)
+
+
 def compiled_spanning(arcs: Tensor, lengths: Tensor | None, single_root: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Log-partition B, float64, marginals B n+1 n+1, both twice differentiable, and which rows (B bool) are exact.
 
@@ -35,18 +41,18 @@ def compiled_spanning(arcs: Tensor, lengths: Tensor | None, single_root: bool) -
     return log_partition, marginals, exact
 
 
-def _recorded(arcs: Tensor) -> bool:
-    return torch.is_grad_enabled() and arcs.requires_grad
+def _recorded(potentials: Tensor) -> bool:
+    return torch.is_grad_enabled() and potentials.requires_grad
 
 
 def _fake(kept: Callable[[int], int]) -> Callable[..., tuple[Tensor, ...]]:
     """kept: how many numbers a row keeps for the second pass, by its positions, as the kernel lays them out."""
 
-    def fake(arcs: Tensor, lengths: Tensor | None, single_root: bool, recorded: bool) -> tuple[Tensor, ...]:
-        B, N, _ = arcs.shape
-        row = arcs.new_empty(B, dtype=torch.float64)
+    def fake(potentials: Tensor, lengths: Tensor | None, *options: bool) -> tuple[Tensor, ...]:
+        B, N, recorded = potentials.size(0), potentials.size(1), options[-1]
+        row = potentials.new_empty(B, dtype=torch.float64)
         exact, room = row.new_empty(B, dtype=torch.bool), row.new_empty(B if recorded else 0, kept(N))
-        return arcs.new_empty(arcs.shape), row, exact, room
+        return potentials.new_empty(potentials.shape), row, exact, room
 
     return fake
 
@@ -55,19 +61,24 @@ def _fake_backward(marginals: Tensor, *_: Any) -> Tensor:
     return marginals.new_empty(marginals.shape)
 
 
-def _setup_projective(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
-    _, lengths, ctx.single_root, _ = inputs
+def _setup(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+    _, lengths, *ctx.options, _ = inputs
     marginals, log_partition, exact, kept = output
     ctx.save_for_backward(marginals, lengths, exact, kept)
     ctx.mark_non_differentiable(log_partition, exact, kept)
     ctx.set_materialize_grads(False)
 
 
-@first_derivatives_only
-def _backward_projective(ctx: Any, direction: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
-    if direction is not None:
-        direction = PROJECTIVE_BACKWARD.call(*ctx.saved_tensors, direction, ctx.single_root)
-    return direction, None, None, None
+def _derivative(along: Operator) -> Callable[..., tuple[Tensor | None, ...]]:
+    """along: the derivative of the marginals in a direction."""
+
+    @first_derivatives_only
+    def backward(ctx: Any, direction: Tensor | None, *_: None) -> tuple[Tensor | None, ...]:
+        if direction is not None:
+            direction = along.call(*ctx.saved_tensors, direction, *ctx.options)
+        return direction, None, None, *(None for _ in ctx.options)
+
+    return backward
 
 
 def _setup_spanning(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
@@ -109,9 +120,13 @@ def _gradient(
     return torch.autograd.grad(values, arcs, grads, create_graph=True)[0]
 
 
-PROJECTIVE = Operator(
-    "projective_marginals", _fake(lambda N: 11 * N * (N + 1) // 2 + 1), _setup_projective, _backward_projective
-)
 PROJECTIVE_BACKWARD = Operator("projective_marginals_backward", _fake_backward)
+PROJECTIVE = Operator(
+    "projective_marginals", _fake(lambda N: 11 * N * (N + 1) // 2 + 1), _setup, _derivative(PROJECTIVE_BACKWARD)
+)
+CONSTITUENCY_BACKWARD = Operator("constituency_marginals_backward", _fake_backward)
+CONSTITUENCY = Operator(
+    "constituency_marginals", _fake(lambda n: 3 * n * (n + 1) // 2), _setup, _derivative(CONSTITUENCY_BACKWARD)
+)
 SPANNING = Operator("spanning_marginals", _fake(lambda N: (N - 1) * (2 * N - 1)), _setup_spanning, _backward_spanning)
 SPANNING_BACKWARD = Operator("spanning_marginals_backward", _fake_backward)

@@ -5,13 +5,14 @@ The tree over n words has n leaves and n - 1 spans of two words or more, each of
     inside[i, j] = spans[i, j] sum_{i <= k < j} inside[i, k] inside[k+1, j],    inside[i, i] = spans[i, i]
 
 and all trees over n words are inside[0, n-1].  Everywhere: spans B n n are log potentials, [b, i, j] of the span from
-word i to word j inclusive, i <= j; others do not matter.  lengths: B, words of each row.  A row without words has one
-tree, the empty one; where no tree is possible the log-partition is -inf and all marginals are 0.
+word i to word j inclusive, i <= j; others do not matter.  Or they are B n n L, of spans that have one of L labels each:
+spans[i, j] above is then a sum over labels.  lengths: B, words of each row.  A row without words has one tree, the
+empty one; where no tree is possible the log-partition is -inf and all marginals are 0.
 
 The marginals are found in probability space, in float64, one width after the other.  As every tree has as many spans
 as words less one, a factor for each of them changes nothing: where the widths are powers of four it is chosen anew, so
 that the greatest item of that width is 1.  Rows for which the range does not do go by the definition in pairs of
-logarithms.  O(B n^3) time, O(B n^2) memory.
+logarithms.  O(B (n^3 + n^2 L)) time, O(B n^2 L) memory.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops import marginals as inference
+from seqstruct.ops.compiled import usable
 from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, refuse_what_is_no_number
 from seqstruct.ops.marginals import FirstPass
-from seqstruct.ops.semiring import LogSemiring
+from seqstruct.ops.semiring import LogSemiring, shares
+from seqstruct.ops.trees.compiled import compiled_constituency
 from seqstruct.ops.workspace import Loan, Pool
 
 POOL = Pool()
@@ -51,12 +54,17 @@ def constituency_total(spans: Tensor, lengths: Tensor, semiring: LogSemiring) ->
 
 def constituency_log_partition(spans: Tensor, lengths: Tensor) -> Tensor:
     """Logarithm of the sum over all trees of exp(score), B, in nats; twice differentiable."""
-    return inference.log_partition(_Brackets(lengths), spans)
+    return inference.log_partition(_Brackets(lengths), _labelled(spans))
 
 
 def constituency_marginals(spans: Tensor, lengths: Tensor) -> Tensor:
-    """B n n, the probability that a span is in the tree; differentiable once."""
-    return inference.marginals(_Brackets(lengths), spans)[0]
+    """The probability that a span, with a label, is in the tree, in the shape of spans; differentiable once."""
+    (found,) = inference.marginals(_Brackets(lengths), _labelled(spans))
+    return found.view(spans.shape)
+
+
+def _labelled(spans: Tensor) -> Tensor:
+    return spans.unsqueeze(3) if spans.dim() == 3 else spans
 
 
 class _Width(NamedTuple):
@@ -122,10 +130,12 @@ class SpanSpace:
 
 
 class KeptOfSpans(NamedTuple):
-    """buffer: of the tables of values; counts: B, spans of two words or more."""
+    """buffer: of the tables of values; counts: B, spans of two words or more; shares: L B n n, of labels, if
+    there are several."""
 
     buffer: Tensor
     counts: Tensor
+    shares: Tensor | None
 
 
 class _Brackets(NamedTuple):
@@ -137,69 +147,92 @@ class _Brackets(NamedTuple):
         return _Brackets(self.lengths.index_select(0, rows))
 
     def total(self, potentials: tuple[Tensor, ...], semiring: LogSemiring) -> Tensor:
-        masked = potentials[0].masked_fill(~self._there(potentials[0]), -torch.inf)
-        return semiring.value(constituency_total(semiring.lift(masked), self.lengths, semiring))
+        masked = potentials[0].masked_fill(~self._there(potentials[0]).unsqueeze(3), -torch.inf)
+        spans = semiring.sum(semiring.lift(masked), -1)
+        return semiring.value(constituency_total(spans, self.lengths, semiring))
 
     def refuse(self, potentials: tuple[Tensor, ...]) -> None:
-        refuse_what_is_no_number("spans", potentials[0].masked_fill(~self._there(potentials[0]), 0.0))
+        masked = potentials[0].masked_fill(~self._there(potentials[0]).unsqueeze(3), 0.0)
+        refuse_what_is_no_number("spans", masked.squeeze(3))
 
     def _there(self, spans: Tensor) -> Tensor:
         position = torch.arange(spans.size(1), device=spans.device)
         return (position[:, None] <= position) & (position < self.lengths[:, None, None])
 
-    @torch.no_grad()
     def first_pass(self, potentials: tuple[Tensor, ...], need_total: bool) -> FirstPass:
         """In probability space: inside, then what is around each item."""
-        (spans,), there = potentials, self._there(potentials[0])
-        B, n, _ = spans.shape
-        counts = (self.lengths - 1).clamp(min=0)
-        if n == 0:
-            return FirstPass((spans.double(),), counts.double(), counts == 0, KeptOfSpans(spans, counts), None)
-        loan = POOL.borrow((n, B, spans.device), lambda: SpanSpace(n, B, spans.device))
-        tables, rows = loan.space.values, torch.arange(B, device=spans.device)
-        scores = _by_width(spans, there, -torch.inf)
-        leaves = scores[0].masked_fill(~there.diagonal(0, 1, 2).t(), 0.0)
-        scale = _inside(loan.space, scores)
-        total = tables.left[counts, 0, rows].masked_fill(self.lengths == 0, 1.0)
-        tables.into_left.zero_()[counts, 0, rows] = (1 / total).masked_fill(self.lengths == 0, 0.0)
-        _around(loan.space)
-        exact = (total > 0) & (total < torch.inf) & (scale.abs() <= LARGEST_POTENTIAL) & (leaves > -torch.inf).all(0)
-        around, halves, weight = (x.amax((0, 1)) for x in (tables.around, tables.halves, tables.weight))
-        exact &= (torch.maximum(around, around * halves) <= GREATEST) & (weight <= GREATEST)
-        log_partition = total.log() + scale * counts + leaves.sum(0)
-        found = _by_ends(tables.around * tables.left)
-        return FirstPass((found,), log_partition, exact, KeptOfSpans(tables.buffer, counts), loan)
+        if usable(*potentials):
+            return compiled_constituency(*potentials, self.lengths)
+        return _first_pass(*potentials, self._there(*potentials), self.lengths)
 
     def second_pass(
         self, kept: KeptOfSpans, loan: Loan[SpanSpace] | None, direction: tuple[Tensor | None, ...]
     ) -> tuple[Tensor, ...]:
-        """Along a direction, made such that the partition function does not change: then nothing cancels."""
+        """Along a direction, in float64."""
+        (along,) = direction
         if loan is None:
-            return (torch.zeros_like(direction[0], dtype=torch.float64),)
-        tables, tangent = loan.space.values, loan.space.tangent
-        along, inner = _by_width(direction[0], self._there(direction[0]), 0.0), tables.around * tables.left
-        inner[0] = 0.0
-        mean = (inner * along).sum((0, 1)) / kept.counts.clamp(min=1)
-        torch.mul(along - mean, inner != 0, out=tangent.weight)
-        for v, d, product in zip(tables.widths, tangent.widths, loan.space.products, strict=True):
-            torch.mul(d.left, v.right, out=product)
-            product.addcmul_(v.left, d.right)
-            torch.sum(product, 0, out=d.halves)
-            torch.addcmul(d.halves, d.weight, v.halves, out=d.item_left)
-            d.item_right.copy_(d.item_left.mul_(v.weight))
-        tangent.into_left.zero_()
-        tangent.into_right.zero_()
-        widths = zip(tables.widths, tangent.widths, loan.space.flows, strict=True)
-        for v, d, (flow, d_flow) in reversed(list(widths)):
-            torch.add(d.out_left, d.out_right, out=d.around)
-            torch.addcmul(d.around, v.around, d.weight, out=d_flow)
-            d_flow.mul_(v.weight)
-            torch.mul(v.around, v.weight, out=flow)
-            d.into_left.addcmul_(v.right, d_flow).addcmul_(d.right, flow)
-            d.into_right.addcmul_(v.left, d_flow).addcmul_(d.left, flow)
-        found = tangent.around * tables.left + tables.around * tangent.left
-        found[0] = 0.0
-        return (_by_ends(found),)
+            return (torch.zeros_like(along, dtype=torch.float64),)
+        if kept.shares is None:
+            return (_second_pass(kept, loan.space, along.squeeze(3), self._there(along)).unsqueeze(3),)
+        along = along.double().permute(3, 0, 1, 2)
+        mean = (kept.shares * along).sum(0)
+        found = _second_pass(kept, loan.space, mean, self._there(mean))
+        marginals = _by_ends(loan.space.values.around * loan.space.values.left)
+        return ((kept.shares * (found + marginals * (along - mean))).permute(1, 2, 3, 0),)
+
+
+@torch.no_grad()
+def _first_pass(potentials: Tensor, there: Tensor, lengths: Tensor) -> FirstPass:
+    B, n, _, L = potentials.shape
+    counts = (lengths - 1).clamp(min=0)
+    if n == 0:
+        return FirstPass((potentials.double(),), counts.double(), counts == 0, KeptOfSpans(counts, counts, None), None)
+    spans, labels = potentials.squeeze(3), None
+    if L > 1:  # sums over an axis in front are the fastest
+        masked = potentials.double().masked_fill(~there.unsqueeze(3), -torch.inf)
+        spans, labels = shares(masked.permute(3, 0, 1, 2).contiguous(), 0)
+    loan = POOL.borrow((n, B, spans.device), lambda: SpanSpace(n, B, spans.device))
+    tables, rows = loan.space.values, torch.arange(B, device=spans.device)
+    scores = _by_width(spans, there, -torch.inf)
+    leaves = scores[0].masked_fill(~there.diagonal(0, 1, 2).t(), 0.0)
+    scale = _inside(loan.space, scores)
+    total = tables.left[counts, 0, rows].masked_fill(lengths == 0, 1.0)
+    tables.into_left.zero_()[counts, 0, rows] = (1 / total).masked_fill(lengths == 0, 0.0)
+    _around(loan.space)
+    exact = (total > 0) & (total < torch.inf) & (scale.abs() <= LARGEST_POTENTIAL) & (leaves > -torch.inf).all(0)
+    around, halves, weight = (x.amax((0, 1)) for x in (tables.around, tables.halves, tables.weight))
+    exact &= (torch.maximum(around, around * halves) <= GREATEST) & (weight <= GREATEST)
+    log_partition = total.log() + scale * counts + leaves.sum(0)
+    found = _by_ends(tables.around * tables.left)
+    found = found.unsqueeze(3) if labels is None else (found * labels).permute(1, 2, 3, 0)
+    return FirstPass((found,), log_partition, exact, KeptOfSpans(tables.buffer, counts, labels), loan)
+
+
+def _second_pass(kept: KeptOfSpans, space: SpanSpace, direction: Tensor, there: Tensor) -> Tensor:
+    """Along a direction B n n, made such that the partition function does not change: then nothing cancels."""
+    tables, tangent = space.values, space.tangent
+    along, inner = _by_width(direction, there, 0.0), tables.around * tables.left
+    inner[0] = 0.0
+    mean = (inner * along).sum((0, 1)) / kept.counts.clamp(min=1)
+    torch.mul(along - mean, inner != 0, out=tangent.weight)
+    for v, d, product in zip(tables.widths, tangent.widths, space.products, strict=True):
+        torch.mul(d.left, v.right, out=product)
+        product.addcmul_(v.left, d.right)
+        torch.sum(product, 0, out=d.halves)
+        torch.addcmul(d.halves, d.weight, v.halves, out=d.item_left)
+        d.item_right.copy_(d.item_left.mul_(v.weight))
+    tangent.into_left.zero_()
+    tangent.into_right.zero_()
+    for v, d, (flow, d_flow) in reversed(list(zip(tables.widths, tangent.widths, space.flows, strict=True))):
+        torch.add(d.out_left, d.out_right, out=d.around)
+        torch.addcmul(d.around, v.around, d.weight, out=d_flow)
+        d_flow.mul_(v.weight)
+        torch.mul(v.around, v.weight, out=flow)
+        d.into_left.addcmul_(v.right, d_flow).addcmul_(d.right, flow)
+        d.into_right.addcmul_(v.left, d_flow).addcmul_(d.left, flow)
+    found = tangent.around * tables.left + tables.around * tangent.left
+    found[0] = 0.0
+    return _by_ends(found)
 
 
 def _inside(space: SpanSpace, scores: Tensor) -> Tensor:

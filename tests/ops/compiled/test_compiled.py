@@ -95,7 +95,7 @@ from seqstruct.ops.memory.feature_maps import EluMap, GaussianMap
 from seqstruct.ops.memory.linear_attention import causal_linear_attention, empty_memory
 from seqstruct.ops.pushdown import pushdown_stack, transition_count
 from seqstruct.ops.superposition import superposition_stack
-from seqstruct.ops.trees import projective_marginals, spanning_marginals
+from seqstruct.ops.trees import constituency_marginals, projective_marginals, spanning_marginals
 
 draw = torch.Generator().manual_seed(3)
 x, y, z = (torch.randn(2, 2, 70, 13, generator=draw) for _ in range(3))
@@ -105,6 +105,7 @@ for on in "01":
     os.environ["SEQSTRUCT_COMPILED"] = on
     found.append([superposition_stack(x[0, :, :, :3].softmax(-1), y[0])[0]])
     found[-1] += [form(x[0, :, :13] / 3) for form in (projective_marginals, spanning_marginals)]
+    found[-1].append(constituency_marginals(torch.stack([x, y], 4)[0, :, :13], torch.tensor([13, 9])))
     found[-1] += chain_marginals(x[0], z[0, :, :69, :, None] + y[0, :, 1:, None])
     found[-1].append(pushdown_stack(logits, x[0, :, :13], y[0, 0, 0], states=2, symbols=3))
     found[-1].append(causal_bounded_memory(empty_bounded_memory(2, 2, 13, 13, 13, x), x, y, z, x, True)[0])

@@ -9,7 +9,7 @@ from tests.ops.test_first_derivatives import refused
 
 CASES = [
     "pushdown_stack", "superposition_stack", "causal_bounded_memory", "causal_linear_attention", "chain_marginals",
-    "projective_marginals",
+    "projective_marginals", "constituency_marginals",
 ]  # fmt: skip
 TWICE = {"seqstruct_spanning_marginals"}  # it differentiates PyTorch's form then
 

@@ -7,6 +7,8 @@ import torch
 
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
 from seqstruct.ops.trees import (
+    constituency_log_partition,
+    constituency_marginals,
     projective_log_partition,
     projective_marginals,
     spanning_log_partition,
@@ -36,6 +38,13 @@ def of_chains(unary, edge, mask):
 def of_trees(form, arcs, mask, single_root):
     """Marginals, log-partition, and gradients of weightings of both."""
     return with_gradients([x(arcs, mask, single_root=single_root) for x in FORMS[form]], (arcs,))
+
+
+def of_spans(spans, lengths):
+    """The same, and the gradient of the gradient of the log-partition."""
+    total = constituency_log_partition(spans, lengths)
+    (first,) = torch.autograd.grad(total.sum(), spans, create_graph=True)
+    return with_gradients([constituency_marginals(spans, lengths), total, first], (spans,))
 
 
 def with_gradients(found, leaves):
@@ -89,6 +98,34 @@ def test_charts_that_would_leave_the_range_of_numbers(n, spread, single_root, co
     torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.parametrize("labels", [1, 2, 13])
+@pytest.mark.parametrize("n", [1, 2, 5, 13, 34])
+def test_brackets_are_those_of_pytorch(n, labels, compiled, generator):
+    """What stands below the diagonal and behind the words of a row does not matter."""
+    spans = 2 * torch.randn(5, n, n, labels, generator=generator, dtype=torch.float64)
+    lengths = torch.tensor([n, n // 2, 1, 0, n - 1])
+    spans += torch.tensor([0.0, 40.0, -700.0, 0.0, 5e4])[:, None, None, None]
+    position = torch.arange(n)
+    nowhere = (position[:, None] > position) | (position >= lengths[:, None, None])
+    spans = spans.masked_fill(nowhere.unsqueeze(3), torch.nan)
+    spans[0, 0, n // 2, labels - 1] = -torch.inf if n > 2 or labels > 1 else 0.0
+    leaf = spans.requires_grad_()
+    found = both(compiled, lambda: of_spans(leaf, lengths))
+    torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)
+    assert all(x.isfinite().all() for x in found[0])
+
+
+@pytest.mark.parametrize(("n", "spread"), [(140, 1.0), (70, 12.0), (40, 60.0)])
+def test_brackets_that_would_leave_the_range_of_numbers(n, spread, compiled, generator):
+    """Spans are multiplied by a factor when they have become 4, 16 and 64 words long."""
+    leaf = (spread * torch.randn(1, n, n, 1, generator=generator, dtype=torch.float64)).requires_grad_()
+    compiled(True)
+    lengths = torch.tensor([n])
+    assert torch.ops.seqstruct.constituency_marginals(leaf.detach(), lengths, False)[2].all()
+    found = both(compiled, lambda: of_spans(leaf, lengths))
+    torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)
+
+
 @trees
 @roots
 def test_roots_of_great_potentials(form, single_root, compiled, generator):
@@ -119,6 +156,13 @@ def test_rows_out_of_range_are_0_and_said_to_be(compiled):
         assert exact.tolist() == [False, True] and not marginals[0].any()
         (grad,) = torch.autograd.grad(marginals.square().sum(), leaf)
         assert not grad[0].any() and grad.isfinite().all()
+    spans, lengths = torch.zeros(3, 4, 4, 2, dtype=torch.float64), torch.tensor([4, 4, 4])
+    spans[0, 1, 2], spans[0, 0, 3], spans[1, 2, 2] = 1500.0, -1500.0, -torch.inf
+    leaf = spans.requires_grad_()
+    marginals, _, exact, _ = torch.ops.seqstruct.constituency_marginals(leaf, lengths, True)
+    assert exact.tolist() == [False, False, True] and not marginals[:2].any()
+    (grad,) = torch.autograd.grad(marginals.square().sum(), leaf)
+    assert not grad[:2].any() and grad.isfinite().all()
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
@@ -130,6 +174,11 @@ def test_what_is_no_number_makes_a_row_inexact(number, compiled):
         assert not torch.ops.seqstruct.chain_marginals(unary, edge, None, False)[3]
         assert not torch.ops.seqstruct.projective_marginals(arcs, None, False, False)[2]
         assert not torch.ops.seqstruct.spanning_marginals(arcs, None, False, False)[2]
+    for labels in (1, 2):
+        for place in ((0, 1, 1, 0), (0, 1, 2, 0), (0, 0, 3, 0)):
+            spans = torch.zeros(1, 4, 4, labels)
+            spans[place] = number
+            assert not torch.ops.seqstruct.constituency_marginals(spans, torch.tensor([4]), False)[2]
 
 
 @pytest.mark.parametrize("K", [2, 7])
@@ -147,16 +196,22 @@ def test_gradcheck_of_operators(K, compiled, generator):
         assert torch.autograd.gradcheck(lambda x, s=single_root: projective(x, lengths, s, True)[0], arcs)
         assert torch.autograd.gradcheck(lambda x, s=single_root: spanning(x, lengths, s, True)[:2], arcs)
         assert torch.autograd.gradgradcheck(lambda x, s=single_root: spanning(x, lengths, s, True)[:2], arcs)
+    spans = torch.randn(2, 4, 4, K - 1, generator=generator, dtype=torch.float64).requires_grad_()
+    brackets = torch.ops.seqstruct.constituency_marginals
+    assert torch.autograd.gradcheck(lambda x: brackets(x, lengths, True)[0], spans)
+    assert torch.autograd.gradgradcheck(lambda x: constituency_log_partition(x, lengths), spans)
 
 
 def test_in_single_precision(compiled, generator):
-    unary, edge, arcs = (
-        torch.randn(x, generator=generator).requires_grad_() for x in ((3, 13, 7), (3, 12, 7, 7), (3, 14, 14))
+    unary, edge, arcs, spans = (
+        torch.randn(x, generator=generator).requires_grad_()
+        for x in ((3, 13, 7), (3, 12, 7, 7), (3, 14, 14), (3, 13, 13, 3))
     )
     for results, leaves in (
         (lambda *x: of_chains(*x, None), (unary, edge)),
         (lambda x: of_trees("projective", x, None, False), (arcs,)),
         (lambda x: of_trees("all", x, None, False), (arcs,)),
+        (lambda x: of_spans(x, torch.tensor([13, 7, 1])), (spans,)),
     ):
         compiled(True)
         found = results(*leaves)

@@ -176,6 +176,18 @@ def of_spanning_marginals_backward(draw):
     yield from _of_trees_backward(draw, torch.ops.seqstruct.spanning_marginals)
 
 
+def of_constituency_marginals(draw):
+    for labels in (1, 3):
+        yield draw.leaf(B, T, T, labels), torch.tensor([T, 2]), True
+    yield draw(T, B, T, 2).transpose(0, 1), torch.tensor([1]).expand(B), False
+
+
+def of_constituency_marginals_backward(draw):
+    for spans, lengths, _ in of_constituency_marginals(draw):
+        marginals, _, exact, kept = torch.ops.seqstruct.constituency_marginals(spans.detach(), lengths, True)
+        yield marginals, lengths, exact, kept, draw(*spans.shape)
+
+
 CASES = {name.removeprefix("of_"): case for name, case in globals().items() if name.startswith("of_")}
 CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor")
 
@@ -211,6 +223,7 @@ FREE = {
     "chain_marginals": {"unary": {1}},
     "projective_marginals": {"arcs": {0}},
     "spanning_marginals": {"arcs": {0}},
+    "constituency_marginals": {"spans": {3}},
 }
 
 
@@ -263,6 +276,8 @@ def test_wrong_shapes_are_refused(name, compiled, generator):
         ("chain_marginals", {"lengths": torch.tensor([0, T + 1])}),
         ("projective_marginals", {"lengths": torch.tensor([-1, 0])}),
         ("spanning_marginals", {"lengths": torch.tensor([T, 0])}),
+        ("constituency_marginals", {"lengths": torch.tensor([T + 1, 0])}),
+        ("constituency_marginals", {"spans": torch.zeros(B, T, T, 0)}),
     ],
 )
 def test_wrong_numbers_are_refused(name, change, compiled, generator):

@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
+from seqstruct.ops.compiled import VARIABLE
 from seqstruct.ops.marginals import by_autograd
 from seqstruct.ops.semiring import ExactLogSemiring
 from seqstruct.ops.trees import constituency_log_partition, constituency_marginals, constituency_total
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
+
+
+@pytest.fixture(params=[False, True])
+def compiled_or_not(request, monkeypatch):
+    """With kernels, where they were built, and without."""
+    if not request.param:
+        monkeypatch.setenv(VARIABLE, "0")
 
 
 def defined(spans, lengths):
@@ -42,6 +50,46 @@ def test_derivatives_of_marginals_agree(generator, n, spread):
     _, (marginals,) = defined(spans, lengths)
     (wanted,) = torch.autograd.grad((marginals * weights).sum(), spans)
     torch.testing.assert_close(found, wanted, **CLOSE)
+
+
+def trees_over(first, last):
+    """All trees of the words first .. last, each the list of its spans."""
+    if first == last:
+        return [[(first, last)]]
+    return [
+        [(first, last), *left, *right]
+        for middle in range(first, last)
+        for left in trees_over(first, middle)
+        for right in trees_over(middle + 1, last)
+    ]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("shift", [0.0, -800.0, 2.0**40])
+def test_labelled_trees_by_enumeration(n, shift, generator, compiled_or_not):
+    """Of all spans alike a shift, which no digit is lost by, changes no tree's share."""
+    spans = (torch.randn(1, n, n, 3, generator=generator, dtype=torch.float64) * 2**10).round() / 2**10
+    spans[0, 0, 0, 1] = -torch.inf
+    trees = [torch.tensor(x).unbind(1) for x in trees_over(0, n - 1)]
+    scores = torch.stack([spans[0].logsumexp(2)[x].sum() for x in trees])
+    wanted = torch.zeros(n, n, 3, dtype=torch.float64)
+    for tree, share in zip(trees, scores.softmax(0), strict=True):
+        wanted[tree] += share * spans[0][tree].softmax(1)
+    lengths, total = torch.tensor([n]), scores.logsumexp(0) + shift * (2 * n - 1)
+    torch.testing.assert_close(constituency_log_partition(spans + shift, lengths)[0], total, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(constituency_marginals(spans + shift, lengths)[0], wanted, rtol=1e-11, atol=1e-12)
+
+
+def test_where_no_tree_is_possible_all_is_0(generator, compiled_or_not):
+    spans = torch.randn(4, 5, 5, 2, generator=generator)
+    spans[0, 2, 2], spans[1, 0, 4] = -torch.inf, -torch.inf
+    spans[2, range(4), range(1, 5)] = -torch.inf
+    lengths = torch.tensor([5, 5, 5, 0])
+    assert constituency_log_partition(spans, lengths).tolist() == [-torch.inf] * 3 + [0.0]
+    leaf = spans.requires_grad_()
+    found = constituency_marginals(leaf, lengths)
+    (grad,) = torch.autograd.grad(found.square().sum(), leaf)
+    assert not found.any() and not grad.any()
 
 
 def test_a_long_sentence_stays_in_range(generator):
