@@ -57,7 +57,8 @@ def sentence(error: BaseException) -> str | None:
         return None
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
-    if any(_is_being_written(frame.path) for frame in frames[inside:]):
+    paths = [frame.path for frame in frames[inside:]]
+    if any(os.path.isabs(path) and not path.startswith(tuple(LIBRARIES)) for path in paths):  # of code being written
         return None
     return explain(error) or _line(error)
 
@@ -72,10 +73,6 @@ def _is_meant(error: BaseException) -> bool:
     if last is None or not last.tb_frame.f_code.co_filename.startswith(FAIRSEQ):
         return False
     return last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"] and bool(str(error))
-
-
-def _is_being_written(path: str) -> bool:
-    return os.path.isabs(path) and not path.startswith(tuple(LIBRARIES))
 
 
 def own_error(error: BaseException | None) -> BaseException | None:

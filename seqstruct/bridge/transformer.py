@@ -58,7 +58,7 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     if chunks > 1 and getattr(flat, "scale_fc", False):
         raise ValueError("--ffn-chunks does not go with --scale-fc")
     if getattr(flat, "reversible", False):
-        _check_reversible(flat)
+        _refuse_beside("reversible", flat, NOT_REVERSIBLE)
     encoder_layers, decoder_layers = getattr(flat, "encoder_layers", 0), flat.decoder_layers
     plan = AttentionPlan(
         parse_choices(getattr(flat, "encoder_self_attention", "softmax"), encoder_layers, Site.ENCODER_SELF),
@@ -66,7 +66,9 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
         parse_choices(getattr(flat, "cross_attention", "softmax"), decoder_layers, Site.CROSS),
     )
     if getattr(flat, "stack_to_output", False):
-        _check_stack_to_output(flat, plan)
+        if not stack_layers(plan):
+            raise ValueError("--stack-to-output: no layer of decoder self-attention has a stack")
+        _refuse_beside("stack-to-output", flat, ("decoder_layerdrop", "checkpoint_activations", "reversible"))
     _warn_of_dropout(plan, getattr(flat, "attention_dropout", 0.0))
     config = StructuredTransformerConfig.from_namespace(flat)
     config.decoder.input_dim = flat.decoder_input_dim or flat.decoder_embed_dim
@@ -95,18 +97,10 @@ NOT_REVERSIBLE = (
 )  # fmt: skip
 
 
-def _check_reversible(flat: Any) -> None:
-    for option in NOT_REVERSIBLE:
+def _refuse_beside(chosen: str, flat: Any, options: tuple[str, ...]) -> None:
+    for option in options:
         if getattr(flat, option, None):
-            raise ValueError(f"--{option.replace('_', '-')} does not go with --reversible")
-
-
-def _check_stack_to_output(flat: Any, plan: AttentionPlan) -> None:
-    if not stack_layers(plan):
-        raise ValueError("--stack-to-output: no layer of decoder self-attention has a stack")
-    for option in ("decoder_layerdrop", "checkpoint_activations", "reversible"):
-        if getattr(flat, option, None):
-            raise ValueError(f"--{option.replace('_', '-')} does not go with --stack-to-output")
+            raise ValueError(f"--{option.replace('_', '-')} does not go with --{chosen}")
 
 
 def stack_layers(plan: AttentionPlan) -> list[int]:

@@ -61,11 +61,12 @@ def run(args: argparse.Namespace) -> int:
         _score(args, path)
         return 0
     from seqstruct.data.text.aligned import read_lines
+    from seqstruct.data.text.trees import binary_tree
 
     parse = _parser(args)
     lines = (line.rstrip("\n") for line in sys.stdin) if args.input == "-" else read_lines(args.input)
     for words in sentences_of(lines, args.input):
-        _show(args.format or "drawn", words, parse(words))
+        _show(binary_tree(words, parse(words)), args.format)
     return 0
 
 
@@ -106,16 +107,15 @@ def _parser(args: argparse.Namespace) -> Any:
     return lambda words: parse(normalise(words, TextOptions(lowercase=True)))
 
 
-def _show(form: str, words: list[str], splits: Any) -> None:
-    from seqstruct.data.text.trees import binary_tree, bracketed, drawn
+def _show(tree: Any, form: str | None) -> None:
+    from seqstruct.data.text.trees import bracketed, drawn
 
-    tree = binary_tree(words, splits)
     print(bracketed(tree) if form == "brackets" else drawn(tree) + "\n")
 
 
 def _score(args: argparse.Namespace, path: Path) -> None:
     from seqstruct.data.corpora.parsed_text import gold_tree
-    from seqstruct.data.text.trees import binary_tree, bracketed, drawn, read_trees, spans, words
+    from seqstruct.data.text.trees import binary_tree, read_trees, spans, words
     from seqstruct.scoring.bracketing import branching, score_brackets
 
     gold = [tree for tree in map(gold_tree, read_trees(path)) if tree is not None]
@@ -129,7 +129,7 @@ def _score(args: argparse.Namespace, path: Path) -> None:
         found = [binary_tree(words(tree), parse(words(tree))) for tree in gold]
     if args.format in ("drawn", "brackets"):
         for tree in found:
-            print(bracketed(tree) if args.format == "brackets" else drawn(tree) + "\n")
+            _show(tree, args.format)
         return
     lengths = [len(words(tree)) for tree in gold]
     brackets = score_brackets([spans(t) for t in gold], [spans(t) for t in found], lengths, args.convention)

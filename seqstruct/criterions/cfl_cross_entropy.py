@@ -48,7 +48,8 @@ class CFLCrossEntropy(SummedCriterion):
 
     def forward(self, model: Any, sample: Dict[str, Any], reduce: bool = True) -> Tuple[Tensor, int, Dict[str, Any]]:
         """The summed loss of a batch (or of each string, B, without reduce), the number of strings, the log."""
-        losses = string_losses(model, sample)
+        log_probs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
+        losses = -log_probs.gather(2, sample["target"].unsqueeze(2)).squeeze(2).sum(1)
         strings, length = sample["target"].size(0), sample["target"].size(1) - 1
         total = losses.detach().double().sum()
         known = "true_log_probability" in sample
@@ -94,12 +95,6 @@ class CFLCrossEntropy(SummedCriterion):
 
 def _several_workers() -> bool:
     return torch.distributed.is_available() and torch.distributed.is_initialized()
-
-
-def string_losses(model: Any, sample: Dict[str, Any]) -> Tensor:
-    """Negative log-probability of each string and EOS under a fairseq language model: B, nats."""
-    log_probs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
-    return -log_probs.gather(2, sample["target"].unsqueeze(2)).squeeze(2).sum(1)
 
 
 def _log_difference(suffix: str, loss: float, bound: float, tokens: float) -> None:

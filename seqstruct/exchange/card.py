@@ -129,19 +129,16 @@ def _limits(run: ExportedRun) -> str:
     if config.arch != "structured_transformer_lm":
         longest = [f"{config.max_source_positions} tokens of the source"]
         longest += [f"{config.max_target_positions} of the target"] if config.is_encoder_decoder else []
+    dtype = str(config.dtype or "float32").removeprefix("torch.")
     limits = [
         f"Texts of at most {' and '.join(longest)}.",
-        f"Logits differ from those of fairseq by {run.difference:.1e} at most on random tokens, in {_dtype(config)}.",
+        f"Logits differ from those of fairseq by {run.difference:.1e} at most on random tokens, in {dtype}.",
     ]
     if config.is_encoder_decoder:
         limits.append("Beam search finds what fairseq-generate finds with the same beam and greatest length, but where "
                       "two scores are equal up to rounding.")  # fmt: skip
     limits.append("A memory of attention is not put back to an earlier token: no assisted generation.")
     return "## Limits\n\n" + "\n".join(f"- {limit}" for limit in limits) + "\n"
-
-
-def _dtype(config: SeqstructConfig) -> str:
-    return str(config.dtype or "float32").removeprefix("torch.")
 
 
 def _description(folder: Path | None) -> dict[str, Any]:

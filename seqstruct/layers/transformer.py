@@ -26,18 +26,14 @@ from seqstruct.layers.positions import Positions
 from seqstruct.ops.masking import positions
 
 
-def _gelu(x: Tensor) -> Tensor:
-    return F.gelu(x.float()).type_as(x)
-
-
 def _gelu_by_tanh(x: Tensor) -> Tensor:
     return F.gelu(x, approximate="tanh")
 
 
 EPSILON = 1e-6  # of norms by the root of the mean square
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu, "gelu": _gelu, "gelu_fast": _gelu_by_tanh, "gelu_accurate": _gelu_by_tanh, "tanh": torch.tanh,
-    "linear": lambda x: x,
+    "relu": F.relu, "gelu": lambda x: F.gelu(x.float()).type_as(x), "gelu_fast": _gelu_by_tanh,
+    "gelu_accurate": _gelu_by_tanh, "tanh": torch.tanh, "linear": lambda x: x,
 }  # fmt: skip
 
 

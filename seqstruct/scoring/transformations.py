@@ -88,17 +88,9 @@ def baselines(rule: Transformation, train: Sequence[Pair]) -> dict[str, Callable
 
 def measure(folder: str | os.PathLike, name: str) -> list[Measurement]:
     """The metrics of one of `BASELINES` on a prepared folder.  Raises ValueError if the folder is damaged."""
-    return measure_baselines(folder, [name])[name]
-
-
-def measure_baselines(folder: str | os.PathLike, names: Sequence[str] = BASELINES) -> dict[str, list[Measurement]]:
-    """The same for several."""
     rule, pairs = read(folder)
-    answer = baselines(rule, pairs["train"])
-    return {
-        name: score(rule, pairs, {split: [answer[name](pair.source) for pair in pairs[split]] for split in SCORED})
-        for name in names
-    }
+    answer = baselines(rule, pairs["train"])[name]
+    return score(rule, pairs, {split: [answer(pair.source) for pair in pairs[split]] for split in SCORED})
 
 
 def read(folder: str | os.PathLike) -> tuple[Transformation, dict[str, list[Pair]]]:

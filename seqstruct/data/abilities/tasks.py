@@ -26,7 +26,9 @@ def options_of(name: str) -> dict[str, object]:
     """The options of a task with their defaults.  Raises ValueError for a task that there is not."""
     if name not in TASKS:
         raise ValueError(f"no task is called {name!r}; there are: {', '.join(TASKS)}")
-    return {field.name: field.default for field in dataclasses.fields(_class(name)) if field.name != "group"}
+    made = TASKS[name]
+    fields = dataclasses.fields(made.func if isinstance(made, partial) else made)
+    return {field.name: field.default for field in fields if field.name != "group"}
 
 
 def make(name: str, options: Mapping[str, object]) -> Ability:
@@ -37,8 +39,3 @@ def make(name: str, options: Mapping[str, object]) -> Ability:
             allowed = ", ".join(f"--{each.replace('_', '-')}" for each in known)
             raise ValueError(f"{name} has no option --{option.replace('_', '-')}; it has: {allowed}")
     return TASKS[name](**options)
-
-
-def _class(name: str) -> type:
-    made = TASKS[name]
-    return made.func if isinstance(made, partial) else made

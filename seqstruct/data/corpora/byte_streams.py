@@ -86,7 +86,10 @@ def read_images(folder: Path, split: str) -> Iterator[np.ndarray]:
     arrays = sorted(folder.glob("train_data_batch_*.npz" if split == "train" else "val_data.npz"),
                     key=lambda path: (len(path.name), path.name))  # fmt: skip
     if archive.is_file():
-        yield from _images_of_archive(archive)
+        with undamaged(archive, *DAMAGE):
+            for name, opened in members(archive):
+                if name.endswith(".png"):
+                    yield _decode(f"{archive}, {name}", opened())
     elif loose.is_dir():
         for path in sorted(loose.glob("*.png")):
             with open(path, "rb") as stream:
@@ -97,13 +100,6 @@ def read_images(folder: Path, split: str) -> Iterator[np.ndarray]:
     else:
         raise ValueError(f"{folder}: missing: {archive.name}, {loose.name}/ with .png files, or "
                          f"{'train_data_batch_1.npz ...' if split == 'train' else 'val_data.npz'}")
-
-
-def _images_of_archive(path: Path) -> Iterator[np.ndarray]:
-    with undamaged(path, *DAMAGE):
-        for name, opened in members(path):
-            if name.endswith(".png"):
-                yield _decode(f"{path}, {name}", opened())
 
 
 def _images_of_arrays(path: Path) -> Iterator[np.ndarray]:

@@ -20,7 +20,7 @@ import argparse
 import itertools
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from seqstruct.data import shards
@@ -67,12 +67,6 @@ def unknown_class(word: str, known: Collection[str]) -> str:
     if len(lower) >= 5 and not dash and not (digit and capitals):
         name += next((f"-{suffix}" for suffix in SUFFIXES if lower.endswith(suffix)), "")
     return name
-
-
-def known_words(sentences: Iterable[Sequence[str]]) -> frozenset[str]:
-    """The words that occur twice or more."""
-    counts = Counter(word for sentence in sentences for word in sentence)
-    return frozenset(word for word, count in counts.items() if count > 1)
 
 
 def full_sentences(splits: Mapping[str, Iterable[Tree]]) -> dict[str, list[list[str]]]:
@@ -140,7 +134,8 @@ def write_text(splits: Mapping[str, list[list[str]]], folder: Path) -> dict[str,
     for split in SPLITS:
         if not splits[split]:
             raise ValueError(f"no sentence in the {split} set")
-    known = known_words(splits["train"])
+    counts = Counter(word for sentence in splits["train"] for word in sentence)
+    known = {word for word, count in counts.items() if count > 1}
     vocabulary: set[str] = set()
     for split in SPLITS:
         with atomic_write(folder / f"{split}.txt") as stream:

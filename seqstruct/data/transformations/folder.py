@@ -75,10 +75,9 @@ def draw(request: PairsRequest) -> dict[str, list[Pair]]:
     for split in ("test", "gen", "valid", "train"):
         seed = request.test_seed if split in ("test", "gen") else request.seed
         generator = random.Random(f"{request.transformation} {split} {seed}")
-        of_split = gen_pair if split == "gen" else ambiguous_pair
         pairs: list[Pair] = []
         while len(pairs) < getattr(request, split):
-            pair = of_split(rule, generator)
+            pair = draw_pair(rule, split == "gen", generator)
             if tuple(pair.source) not in seen:
                 pairs.append(pair)
         seen.update(tuple(pair.source) for pair in pairs)
@@ -86,20 +85,13 @@ def draw(request: PairsRequest) -> dict[str, list[Pair]]:
     return found
 
 
-def ambiguous_pair(rule: Transformation, generator: random.Random) -> Pair:
-    """A sentence to be repeated or, as often, one to be rewritten of which both rules make the same."""
-    change = generator.random() < 0.5
+def draw_pair(rule: Transformation, gen: bool, generator: random.Random) -> Pair:
+    """For gen a sentence to be rewritten of which the rules do not make the same; else one to be repeated or, as often,
+    one to be rewritten of which they do."""
+    change = gen or generator.random() < 0.5
     while True:
         pair = rule.pair(rule.sample(generator), change)
-        if rule.fits_both(pair):
-            return pair
-
-
-def gen_pair(rule: Transformation, generator: random.Random) -> Pair:
-    """A sentence to be rewritten of which the rules do not make the same."""
-    while True:
-        pair = rule.pair(rule.sample(generator), True)
-        if rule.tells(pair):
+        if rule.tells(pair) if gen else rule.fits_both(pair):
             return pair
 
 

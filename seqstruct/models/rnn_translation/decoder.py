@@ -150,7 +150,8 @@ class RecurrentDecoder(StatefulDecoder):
         tokens = prev_output_tokens if saved is None else prev_output_tokens[:, int(state.length[0]) :]
         need_weights = incremental_state is not None or current_pass().collects
         steppers = None if incremental_state is None else self._steppers(saved)
-        decoded = self._decode(self._embed(tokens), encoder_out, state, need_weights, steppers)
+        embedded = dropout(self.embed_tokens(tokens), self.dropout, self.training)
+        decoded = self._decode(embedded, encoder_out, state, need_weights, steppers)
         if incremental_state is not None:
             length = state.length + tokens.size(1)
             state = DecoderState(joined(decoded.states), decoded.last, state.memory, length)
@@ -185,9 +186,6 @@ class RecurrentDecoder(StatefulDecoder):
 
     def _constant(self, source: EncoderOutput) -> Tensor:
         return self.summary(source.summary).tanh()
-
-    def _embed(self, tokens: Tensor) -> Tensor:
-        return dropout(self.embed_tokens(tokens), self.dropout, self.training)
 
     def _steppers(self, saved: Optional[Dict[str, Any]] = None) -> Steppers:
         """Those saved in decoding, while the weights are what they were; else new ones."""

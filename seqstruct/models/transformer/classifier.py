@@ -9,7 +9,7 @@ query, key, value and output projections have biases; `tie_layers` shares norms 
 """
 
 from dataclasses import dataclass
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum
@@ -64,7 +64,9 @@ class StructuredClassifier(StructuredModel):
             raise ValueError(f"classifier_hidden_size: expected {wanted}, got {hidden}")
         if cfg.encoder_layers < 1:
             raise ValueError(f"encoder_layers: expected 1 or more, got {cfg.encoder_layers}")
-        nested = encoder_config(_encoder_options(cfg))
+        names = [name for name in StructuredClassifierConfig.__dataclass_fields__ if name != "_name"]
+        fixed = dict(encoder_normalize_before=True, no_scale_embedding=True, interleaved_positions=True)
+        nested = encoder_config({**{name: getattr(cfg, name) for name in names}, **fixed})
         embedding = nn.Embedding(len(dictionary), cfg.encoder_embed_dim, dictionary.pad())
         nn.init.zeros_(embedding.weight[dictionary.pad()])
         self.encoder = StructuredEncoder(nested, dictionary, embedding)
@@ -112,12 +114,6 @@ class StructuredClassifier(StructuredModel):
 
     def max_positions(self) -> int:
         return self.encoder.max_positions() - (self.first_token is not None)
-
-
-def _encoder_options(cfg: Any) -> Dict[str, Any]:
-    names = StructuredClassifierConfig.__dataclass_fields__
-    fixed = dict(encoder_normalize_before=True, no_scale_embedding=True, interleaved_positions=True)
-    return {**{name: getattr(cfg, name) for name in names if name != "_name"}, **fixed}
 
 
 preset("structured_transformer_classifier", "structured_transformer_classifier_listops",

@@ -90,11 +90,6 @@ class _Tree:
         rescaled = sum(P >> depth for depth in range(RESCALED, P.bit_length() - 1, RESCALED))
         return B * (C * C * P + 2 * C * P + C * C * (4 * P - 4) + 2 * rescaled)
 
-    def leaves_to_levels(self) -> None:
-        """The leaves in the order of the scan, the second direction turned round."""
-        torch.index_select(self.all_leaves, 2, self.rev, out=self.directions[0])
-        torch.index_select(self.all_leaves.transpose(0, 1), 2, self.turned, out=self.directions[1])
-
     def in_time(self, forward: Tensor, backward: Tensor) -> tuple[Tensor, Tensor]:
         """Those before each step, C 1 M B, and those behind each step, C M B, of vectors C P B of the directions."""
         return forward.index_select(1, self.before).unsqueeze(1), backward.index_select(1, self.behind)
@@ -207,8 +202,9 @@ def scan(unary: Tensor, edge: Tensor, need_total: bool) -> FirstPass:
 
 
 def _fill(tree: _Tree, states: int) -> None:
-    """Levels and vectors from leaves and first vectors."""
-    tree.leaves_to_levels()
+    """Levels, of which the second direction is turned round, and vectors from leaves and first vectors."""
+    torch.index_select(tree.all_leaves, 2, tree.rev, out=tree.directions[0])
+    torch.index_select(tree.all_leaves.transpose(0, 1), 2, tree.turned, out=tree.directions[1])
     for out, pairs, divisor in tree.up:
         _sum_of_products(pairs, out)
         if divisor is not None:

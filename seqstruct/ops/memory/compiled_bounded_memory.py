@@ -21,7 +21,8 @@ def compiled_bounded_memory(
 
     O(T (D + E + N) + T/SPAN N (D + E)) memory with the backward pass.
     """
-    inputs = query, key, value, control, _packed(key_memory, value_memory, total)
+    packed = torch.cat([key_memory.mT.flatten(1), value_memory.flatten(1), total], 1)  # G x, keys transposed
+    inputs = query, key, value, control, packed
     recorded = torch.is_grad_enabled() and any(x.requires_grad for x in inputs)
     output, state, level, *_ = ATTEND.call(*inputs, level.to(control.dtype), means, empty, recorded)
     return output, *_unpacked(state, *value_memory.shape[1:], query.size(2)), level
@@ -91,11 +92,6 @@ def write_and_read(
         order = order.long().contiguous()
     output = STEP.call(key, value, control, query, *old, *ends, order, means, empty)
     return output, *ends
-
-
-def _packed(key_memory: Tensor, value_memory: Tensor, total: Tensor) -> Tensor:
-    """G x: one memory after another, keys transposed (D N), as the source has them."""
-    return torch.cat([key_memory.transpose(1, 2).flatten(1), value_memory.flatten(1), total], 1)
 
 
 def _unpacked(state: Tensor, slots: int, value_dim: int, dim: int) -> tuple[Tensor, Tensor, Tensor]:
