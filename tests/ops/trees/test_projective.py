@@ -26,7 +26,6 @@ from tests.ops.trees.enumeration import (
     draw_arcs,
     entropy_of,
     indicators,
-    masked_everywhere,
     padding,
     scores_of,
 )  # fmt: skip
@@ -62,24 +61,6 @@ def test_number_of_trees(single_root, counts):
         assert len(all_trees(n, True, single_root)) == count
         found = projective_log_partition(torch.zeros(1, n + 1, n + 1, dtype=torch.float64), single_root=single_root)
         assert found.exp().item() == pytest.approx(count)
-
-
-@roots
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_sum_over_all_trees(generator, n, single_root):
-    arcs = draw_arcs(generator, 2, n)
-    trees = all_trees(n, True, single_root)
-    for b in range(2):
-        scores = scores_of(trees, arcs[b])
-        p = scores.softmax(0)
-        marginals = projective_marginals(arcs, single_root=single_root)[b]
-        torch.testing.assert_close(marginals, torch.einsum("p,phm->hm", p, indicators(trees)))
-        log_partition = projective_log_partition(arcs, single_root=single_root)
-        torch.testing.assert_close(log_partition[b], scores.logsumexp(0))
-        torch.testing.assert_close(projective_entropy(arcs, single_root=single_root)[b], torch.special.entr(p).sum())
-        best = projective_best_tree(arcs, single_root=single_root)
-        assert torch.equal(best.heads[b], trees[scores.argmax()])
-        torch.testing.assert_close(best.score[b], scores.max())
 
 
 @roots
@@ -162,37 +143,6 @@ def test_gradcheck(generator, n, single_root):
 
 
 @roots
-@pytest.mark.parametrize("left", [False, True])
-def test_padding_is_invisible(generator, left, single_root):
-    lengths, n = [5, 3, 1, 0], 5
-    mask, places = padding(lengths, n, left)
-    arcs = draw_arcs(generator, 4, n)
-    for b, place in enumerate(places):
-        outside = torch.ones(n + 1, dtype=torch.bool).index_fill(0, place, False)
-        arcs[b, outside], arcs[b, :, outside] = float("nan"), float("nan")
-    arcs[:, :, 0] = float("nan")
-    arcs.requires_grad_()
-    marginals = projective_marginals(arcs, mask, single_root=single_root)
-    (grad,) = torch.autograd.grad(marginals.square().sum(), arcs)
-    log_partition = projective_log_partition(arcs, mask, single_root=single_root)
-    entropy = projective_entropy(arcs, mask, single_root=single_root)
-    best = projective_best_tree(arcs, mask, single_root=single_root)
-    for b, (length, place) in enumerate(zip(lengths, places, strict=True)):
-        alone = arcs[b : b + 1, place][:, :, place].detach().clone().requires_grad_()
-        one = projective_marginals(alone, single_root=single_root)
-        (own,) = torch.autograd.grad(one.square().sum(), alone)
-        torch.testing.assert_close(marginals[b, place][:, place], one[0], rtol=0, atol=1e-13)
-        torch.testing.assert_close(grad[b, place][:, place], own[0], rtol=0, atol=1e-13)
-        assert marginals[b].sum().item() == pytest.approx(length)
-        assert grad[b].isfinite().all()
-        torch.testing.assert_close(log_partition[b], projective_log_partition(alone, single_root=single_root)[0])
-        torch.testing.assert_close(entropy[b], projective_entropy(alone, single_root=single_root)[0])
-        heads = projective_best_tree(alone, single_root=single_root).heads[0]
-        assert torch.equal(best.heads[b, place[1:] - 1], place[heads])
-    assert (best.heads[mask] == -1).all()
-
-
-@roots
 @pytest.mark.parametrize("spread", [100.0, 1000.0, 1e4])
 def test_rows_out_of_range_go_to_the_definition(generator, spread, single_root):
     arcs = draw_arcs(generator, 3, 9)
@@ -249,28 +199,6 @@ def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch,
 
 
 @roots
-@pytest.mark.parametrize("mask", [-1e30, -1e9, 1e30])
-def test_every_tree_carries_a_mask(generator, mask, single_root):
-    arcs = masked_everywhere(generator, 4, mask).requires_grad_()
-    marginals = projective_marginals(arcs, single_root=single_root)
-    entropy = projective_entropy(arcs, single_root=single_root)
-    log_partition = projective_log_partition(arcs, single_root=single_root)
-    best = projective_best_tree(arcs, single_root=single_root)
-    trees = all_trees(4, True, single_root)
-    for b in range(len(arcs)):
-        scores, greatest = below_the_best(trees, arcs[b])
-        p, every = scores.softmax(0), indicators(trees)
-        torch.testing.assert_close(marginals[b], torch.einsum("p,phm->hm", p, every), rtol=0, atol=1e-13)
-        torch.testing.assert_close(entropy[b], entropy_of(scores), rtol=1e-11, atol=0)
-        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
-        if b < 2 or single_root:
-            assert scores[(trees == best.heads[b]).all(1)].item() == 0
-        (grad,) = torch.autograd.grad(marginals[b, 1, 3], arcs, retain_graph=True)
-        expected = torch.einsum("p,phm->hm", p * (every[:, 1, 3] - marginals[b, 1, 3]), every)
-        torch.testing.assert_close(grad[b], expected, rtol=0, atol=1e-13)
-
-
-@roots
 @pytest.mark.parametrize("magnitude", [30.0, 1e4, 1e8])
 def test_entropy_keeps_its_digits(generator, magnitude, single_root):
     """Heads that are sure but for one, which has a rival."""
@@ -302,44 +230,6 @@ def test_single_precision(generator, spread):
     (grad,) = torch.autograd.grad(loss, arcs)
     assert grad.dtype == torch.float32 and grad.isfinite().all()
     torch.testing.assert_close(marginals, exact.float(), rtol=0, atol=1e-5)
-
-
-@roots
-def test_impossible_arcs(generator, single_root):
-    """-inf: as with weight 0, nothing NaN; rows where no tree is left."""
-    n = 4
-    arcs = draw_arcs(generator, 3, n)
-    blocked = torch.rand(n + 1, n + 1, generator=generator) < 0.4
-    blocked[0, 1] = blocked[1, 2] = blocked[2, 3] = blocked[3, 4] = False
-    arcs[0].masked_fill_(blocked, -INF)
-    arcs[1, :, 2] = -INF
-    arcs.requires_grad_()
-    trees = all_trees(n, True, single_root)
-    scores = scores_of(trees, arcs[0].detach())
-    marginals = projective_marginals(arcs, single_root=single_root)
-    expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
-    torch.testing.assert_close(marginals[0], expected, rtol=0, atol=1e-13)
-    log_partition = projective_log_partition(arcs, single_root=single_root)
-    torch.testing.assert_close(log_partition[0], scores.logsumexp(0))
-    (grad,) = torch.autograd.grad(marginals.sin().sum(), arcs)
-    assert grad.isfinite().all()
-    assert (grad[0][blocked] == 0).all()
-    assert log_partition[1] == -INF and (marginals[1] == 0).all()
-    best = projective_best_tree(arcs, single_root=single_root)
-    assert (best.heads[1] == -1).all() and best.score[1] == -INF
-    assert projective_entropy(arcs, single_root=single_root)[1] == 0
-
-
-@pytest.mark.parametrize("number", [float("nan"), INF])
-@pytest.mark.parametrize(
-    "form", [projective_marginals, projective_log_partition, projective_best_tree, projective_entropy]
-)
-def test_what_is_no_number_is_refused(generator, number, form):
-    arcs = draw_arcs(generator, 2, 4)
-    mask, _ = padding([4, 3], 4, left=True)
-    arcs[1, 3, 4] = number
-    with pytest.raises(ValueError, match=r"arcs: .* at \[1, 3, 4\]"):
-        form(arcs, mask)
 
 
 @roots

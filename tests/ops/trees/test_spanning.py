@@ -22,7 +22,6 @@ from tests.ops.trees.enumeration import (
     draw_arcs,
     entropy_of,
     indicators,
-    masked_everywhere,
     padding,
     scores_of,
 )  # fmt: skip
@@ -44,24 +43,6 @@ def test_number_of_trees(n):
     arcs = torch.zeros(1, n + 1, n + 1, dtype=torch.float64)
     assert spanning_log_partition(arcs).exp().item() == pytest.approx((n + 1) ** (n - 1))
     assert spanning_log_partition(arcs, single_root=True).exp().item() == pytest.approx(n ** (n - 1))
-
-
-@roots
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_sum_over_all_trees(generator, n, single_root):
-    arcs = draw_arcs(generator, 2, n)
-    trees = all_trees(n, False, single_root)
-    for b in range(2):
-        scores = scores_of(trees, arcs[b])
-        p = scores.softmax(0)
-        marginals = spanning_marginals(arcs, single_root=single_root)[b]
-        torch.testing.assert_close(marginals, torch.einsum("p,phm->hm", p, indicators(trees)))
-        log_partition = spanning_log_partition(arcs, single_root=single_root)
-        torch.testing.assert_close(log_partition[b], scores.logsumexp(0))
-        torch.testing.assert_close(spanning_entropy(arcs, single_root=single_root)[b], torch.special.entr(p).sum())
-        best = spanning_best_tree(arcs, single_root=single_root)
-        assert torch.equal(best.heads[b], trees[scores.argmax()])
-        torch.testing.assert_close(best.score[b], scores.max())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -100,24 +81,6 @@ def test_elimination_equals_determinant(generator, n, single_root):
     torch.testing.assert_close(spanning_log_partition(arcs, single_root=single_root), total, rtol=0, atol=1e-11)
     torch.testing.assert_close(marginals, expected, rtol=0, atol=1e-12)
     torch.testing.assert_close(grad, truth, rtol=0, atol=1e-12)
-
-
-@roots
-@pytest.mark.parametrize("mask", [-1e30, -1e9, 1e30])
-def test_every_tree_carries_a_mask(generator, mask, single_root):
-    arcs = masked_everywhere(generator, 4, mask).requires_grad_()
-    marginals = spanning_marginals(arcs, single_root=single_root)
-    entropy = spanning_entropy(arcs, single_root=single_root)
-    log_partition = spanning_log_partition(arcs, single_root=single_root)
-    best = spanning_best_tree(arcs, single_root=single_root)
-    trees = all_trees(4, False, single_root)
-    for b in range(len(arcs)):
-        scores, greatest = below_the_best(trees, arcs[b])
-        expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
-        torch.testing.assert_close(marginals[b], expected, rtol=0, atol=1e-13)
-        torch.testing.assert_close(entropy[b], entropy_of(scores), rtol=1e-11, atol=0)
-        assert log_partition[b].item() == pytest.approx(greatest + scores.logsumexp(0).item(), rel=1e-15)
-        assert scores[(trees == best.heads[b]).all(1)].item() == 0
 
 
 @roots
@@ -181,35 +144,6 @@ def test_gradcheck(generator, n, spread, single_root):
 
 
 @roots
-@pytest.mark.parametrize("left", [False, True])
-def test_padding_is_invisible(generator, left, single_root):
-    lengths, n = [5, 3, 1, 0], 5
-    mask, places = padding(lengths, n, left)
-    arcs = draw_arcs(generator, 4, n)
-    for b, place in enumerate(places):
-        outside = torch.ones(n + 1, dtype=torch.bool).index_fill(0, place, False)
-        arcs[b, outside], arcs[b, :, outside] = float("nan"), float("nan")
-    arcs.requires_grad_()
-    marginals = spanning_marginals(arcs, mask, single_root=single_root)
-    (grad,) = torch.autograd.grad(marginals.square().sum(), arcs)
-    log_partition = spanning_log_partition(arcs, mask, single_root=single_root)
-    best = spanning_best_tree(arcs, mask, single_root=single_root)
-    for b, (length, place) in enumerate(zip(lengths, places, strict=True)):
-        alone = arcs[b : b + 1, place][:, :, place].detach().clone().requires_grad_()
-        one = spanning_marginals(alone, single_root=single_root)
-        torch.testing.assert_close(marginals[b, place][:, place], one[0], rtol=0, atol=1e-13)
-        if length:
-            (own,) = torch.autograd.grad(one.square().sum(), alone)
-            torch.testing.assert_close(grad[b, place][:, place], own[0], rtol=0, atol=1e-12)
-        assert marginals[b].sum().item() == pytest.approx(length)
-        assert grad[b].isfinite().all()
-        torch.testing.assert_close(log_partition[b], spanning_log_partition(alone, single_root=single_root)[0])
-        heads = spanning_best_tree(alone, single_root=single_root).heads[0]
-        assert torch.equal(best.heads[b, place[1:] - 1], place[heads])
-    assert (best.heads[mask] == -1).all()
-
-
-@roots
 @pytest.mark.parametrize("spread", [100.0, 1e4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_extreme_potentials(generator, spread, single_root, dtype):
@@ -222,34 +156,6 @@ def test_extreme_potentials(generator, spread, single_root, dtype):
         p = scores_of(trees, arcs[b].detach().double()).softmax(0)
         expected = torch.einsum("p,phm->hm", p, indicators(trees)).to(dtype)
         torch.testing.assert_close(marginals[b], expected, rtol=0, atol=1e-9 if dtype == torch.float64 else 1e-5)
-
-
-@roots
-def test_impossible_arcs(generator, single_root):
-    n = 4
-    arcs = draw_arcs(generator, 3, n)
-    blocked = torch.rand(n + 1, n + 1, generator=generator) < 0.5
-    blocked[0, 1] = blocked[1, 2] = blocked[2, 3] = blocked[3, 4] = False
-    blocked[1:, 1] = True  # the first word can have the root alone as its head
-    arcs[0].masked_fill_(blocked, -INF)
-    arcs[1, :, 2] = -INF
-    arcs.requires_grad_()
-    trees = all_trees(n, False, single_root)
-    scores = scores_of(trees, arcs[0].detach())
-    marginals = spanning_marginals(arcs, single_root=single_root)
-    expected = torch.einsum("p,phm->hm", scores.softmax(0), indicators(trees))
-    torch.testing.assert_close(marginals[0], expected, rtol=0, atol=1e-13)
-    log_partition = spanning_log_partition(arcs, single_root=single_root)
-    torch.testing.assert_close(log_partition[0], scores.logsumexp(0))
-    for loss in (marginals.sin().sum(), log_partition[[0, 2]].sum()):
-        (grad,) = torch.autograd.grad(loss, arcs, retain_graph=True)
-        assert grad.isfinite().all()
-        assert (grad[0][blocked] == 0).all()
-    assert log_partition[1] == -INF and (marginals[1] == 0).all()
-    best = spanning_best_tree(arcs, single_root=single_root)
-    assert torch.equal(best.heads[0], trees[scores.argmax()])
-    assert (best.heads[1] == -1).all() and best.score[1] == -INF
-    assert spanning_entropy(arcs, single_root=single_root)[1] == 0
 
 
 @roots
@@ -282,16 +188,6 @@ def test_no_single_root_tree():
     assert spanning_best_tree(arcs, single_root=True).heads.tolist() == [[-1, -1]]
     assert spanning_log_partition(arcs, single_root=True).item() == -INF
     assert spanning_log_partition(arcs).item() == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize("number", [float("nan"), INF])
-@pytest.mark.parametrize("form", [spanning_marginals, spanning_log_partition, spanning_best_tree, spanning_entropy])
-def test_what_is_no_number_is_refused(generator, number, form):
-    arcs = draw_arcs(generator, 2, 4)
-    mask, _ = padding([4, 3], 4, left=True)
-    arcs[1, 3, 4] = number
-    with pytest.raises(ValueError, match=r"arcs: .* at \[1, 3, 4\]"):
-        form(arcs, mask)
 
 
 def test_no_graph_without_gradient(generator):
