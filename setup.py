@@ -115,12 +115,14 @@ setup(
         "test": [
             "pytest>=9.2", "pytest-xdist>=3.8", "ruff>=0.17", "selenium>=4.51",
             "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
-            "transformers>=5.23", "huggingface-hub>=2.4", "safetensors>=0.8",
+            "transformers>=5.23", "huggingface-hub>=2.4", "safetensors>=0.8", "accelerate>=1.15",
         ],
         "docs": [
             "mkdocs-material>=9.7", "mkdocstrings-python>=2.0",
             "nbclient>=0.11", "nbformat>=5.11", "ipykernel>=7.4",
         ],
+        # what `seqstruct bench` times beside ours, as far as PyPI has it; the last is what the authors' stacks import
+        "bench": ["torch-struct==0.5", "supar==1.1.4", "transformers>=5.23", "torch-semiring-einsum==1.2.0"],
         "gpu": ["triton>=3.7"],  # that of PyTorch for CUDA
         "slurm": ["submitit>=1.5"],
         "statistics": ["morfessor>=2.0", "pyphen>=0.18"],

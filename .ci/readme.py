@@ -1,4 +1,7 @@
-"""Fill README.md, those of recipes/ and docs/: `<!-- seqstruct ARGUMENTS -->`, its output, `<!-- end -->`."""
+"""Fill README.md, those of recipes/ and docs/: `<!-- COMMAND -->`, its output, `<!-- end -->`.
+
+A command is `seqstruct ARGUMENTS` or `python -m seqstruct.MODULE ARGUMENTS`.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import io
 import re
 import shlex
 from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 
 from seqstruct.cli import main
 from seqstruct.data.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"<!-- seqstruct (?P<arguments>.+?) -->\n.*?<!-- end -->", re.S)
+BLOCK = re.compile(r"<!-- (?P<command>(?:seqstruct|python -m seqstruct)[^\n]+?) -->\n.*?<!-- end -->", re.S)
 
 
 def documents() -> list[Path]:
@@ -21,19 +25,20 @@ def documents() -> list[Path]:
     return [ROOT / "README.md", *sorted(ROOT.glob("recipes/*/README.md")), *docs]
 
 
-def output(arguments: str) -> str:
-    """What `seqstruct ARGUMENTS` prints, ending in one newline.  Raises ValueError if it fails."""
-    printed = io.StringIO()
+def output(command: str) -> str:
+    """What a command prints, ending in one newline.  Raises ValueError if it fails."""
+    printed, (program, *words) = io.StringIO(), shlex.split(command)
+    run = main if program == "seqstruct" else import_module(words[1]).main
     with redirect_stdout(printed):
-        status = main(shlex.split(arguments))
+        status = run(words if program == "seqstruct" else words[2:])
     if status:
-        raise ValueError(f"seqstruct {arguments}: exit status {status}")
+        raise ValueError(f"{command}: exit status {status}")
     return printed.getvalue().strip("\n") + "\n"
 
 
 def fill(text: str) -> str:
     """The text with every marked block renewed."""
-    return BLOCK.sub(lambda m: f"<!-- seqstruct {m['arguments']} -->\n{output(m['arguments'])}<!-- end -->", text)
+    return BLOCK.sub(lambda m: f"<!-- {m['command']} -->\n{output(m['command'])}<!-- end -->", text)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from tests import trainings
 
 pytest_plugins = ["seqstruct.testing"]  # the laws, and the fixture `generator`
 prepare_fairseq()
-os.environ[LINEAR] = "torch"  # whatever the processor; commands that tests run inherit it
+os.environ.setdefault(LINEAR, "torch")  # whatever the processor; commands that tests run inherit it
 TESTS = Path(__file__).parent
 
 

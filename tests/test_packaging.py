@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # joeynmt is timed where someone has it: its own requirements do not fit beside this torch
 NOT_REQUIRED = {"joeynmt", "pytest"}  # pytest is for `seqstruct.testing`, with the extra `test`
 FAIRSEQS_OWN = {"tensorboard", "tensorboardx"}
-COMMANDS = {"ipykernel", "pytest-xdist", "ruff"}
+COMMANDS = {"accelerate", "ipykernel", "pytest-xdist", "ruff"}  # the first: for the Trainer of transformers
 
 
 def normal(name):
@@ -83,7 +83,7 @@ def test_extras_are_what_is_imported():
     test = {normal(name) for name in EXTRAS["test"].keys() - EXTRAS["hf"].keys()}
     others = {normal(name) for name in EVERYTHING} - test
     assert distributions(imported("tests/**/*.py", ".ci/*.py", "setup.py")) - others - {"setuptools"} == test - COMMANDS
-    assert set(EXTRAS) == {"hf", "test", "docs", "gpu", "slurm", "statistics"}
+    assert set(EXTRAS) == {"bench", "hf", "test", "docs", "gpu", "slurm", "statistics"}
     assert EXTRAS["hf"].items() <= EXTRAS["test"].items()
 
 

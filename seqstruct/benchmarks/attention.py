@@ -11,14 +11,14 @@ MALLOC_TRIM_THRESHOLD_=2147483648 keep it from handing their memory back to the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.benchmarks.delta_cases import Case, delta_cases
-from seqstruct.benchmarks.timing import Contestant, Place, draw, measure, table
-from seqstruct.benchmarks.timing import machine as machine_line
+from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure, table
 from seqstruct.ops.memory import (
     EluMap,
     GaussianMap,
@@ -43,7 +43,8 @@ def run(lengths: Sequence[int], repeats: int, plot: str | None = None, device: s
     place = Place.of(device, "float32")
     rows, times, kept = [], {}, {}
     for length in lengths:
-        timings = measure({name: _contestant(case, place) for name, case in cases(length, place).items()}, repeats)
+        timings = measure({name: _contestant(case, place) for name, case in cases(length, place).items()}, repeats,
+                          place=place)
         for name, timing in timings.items():
             unit = timings[UNIT]
             ratios = f"{timing.forward / unit.forward:.2f}", f"{timing.both / unit.both:.2f}"
@@ -55,15 +56,17 @@ def run(lengths: Sequence[int], repeats: int, plot: str | None = None, device: s
         panels = [("forward and backward, ms", times), ("kept for the backward pass, MB", kept)]
         save(log_panels(panels, f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}"), plot)
     header = ["attention", "length", "forward ms", "forward+backward ms", "of softmax: forward", "both", "kept MB"]
-    title = f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}, {place}; medians of {repeats}"
-    return f"{title}\n{machine_line()}\n" + table(header, rows)
+    peers = ["transformers", *(["flash-linear-attention"] if place.device.type == "cuda" else [])]
+    title = f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}"
+    return heading(title, place, repeats, *peers) + table(header, rows)
 
 
 def cases(length: int, place: Place) -> dict[str, Case]:
     """By name: what makes the outputs, and the leaves that gradients are taken for."""
-    query, key, value = (_draw(seed, place, BATCH, HEADS, length, DIM) for seed in (1, 2, 3))
-    control = _draw(4, place, BATCH, HEADS, length, SLOTS)
-    projection, gate = _draw(5, place, HEADS, FREQUENCIES, DIM), _draw(6, place, BATCH, HEADS, length)
+    leaf = partial(draw, device=place.device)
+    query, key, value = (leaf(seed, BATCH, HEADS, length, DIM) for seed in (1, 2, 3))
+    control = leaf(4, BATCH, HEADS, length, SLOTS)
+    projection, gate = leaf(5, HEADS, FREQUENCIES, DIM), leaf(6, BATCH, HEADS, length)
     leaves = [query, key, value]
 
     def softmax() -> Tensor:
@@ -96,13 +99,5 @@ def cases(length: int, place: Place) -> dict[str, Case]:
 
 def _contestant(case: Case, place: Place) -> Contestant:
     outputs, leaves = case
-    pull = _draw(7, place, *leaves[0].shape).detach()
-
-    def backward(output: Tensor) -> None:
-        place.finished(torch.autograd.grad(output, leaves, pull)[0])
-
-    return Contestant(lambda: place.finished(outputs()), backward)
-
-
-def _draw(seed: int, place: Place, *shape: int) -> Tensor:
-    return draw(seed, *shape).detach().to(place.device).requires_grad_()
+    pull = draw(7, *leaves[0].shape, device=place.device).detach()
+    return Contestant(outputs, lambda output: torch.autograd.grad(output, leaves, pull))

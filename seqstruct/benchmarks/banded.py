@@ -36,8 +36,8 @@ class BandedMatrix:
     def transpose(self) -> BandedMatrix:
         """Rows as columns."""
         n, width = self.data.shape[1:]
-        diagonal = torch.arange(width)
-        row = torch.arange(n)[:, None] + diagonal - self.ld
+        diagonal = torch.arange(width, device=self.data.device)
+        row = torch.arange(n, device=self.data.device)[:, None] + diagonal - self.ld
         found = self.data[:, row.clamp(0, n - 1), diagonal.flip(0)]
         return BandedMatrix(found.masked_fill((row < 0) | (row >= n), self.fill), self.ld, self.lu, self.fill)
 
@@ -45,7 +45,8 @@ class BandedMatrix:
         """The product with the transpose of the other."""
         n, width = self.data.shape[1:]
         lu, ld = self.lu + other.ld, self.ld + other.lu
-        column = torch.arange(n)[:, None] + torch.arange(width) - self.lu
+        places = torch.arange(max(n, width), device=self.data.device)
+        column = places[:n, None] + places[:width] - self.lu
         own = self.data.masked_fill((column < 0) | (column >= n), self.fill)
         around = pad(other.data, (width - 1, width - 1, lu, ld), value=self.fill).unfold(2, width, 1).flip(2)
         beside = torch.stack([around[:, j : j + n, j] for j in range(lu + 1 + ld)], 2)

@@ -1,12 +1,19 @@
-"""How many times as fast as others', from recipes/SPEED.md: `python -m seqstruct.benchmarks.comparisons FILE`."""
+"""How many times as fast as others', from recipes/SPEED.md: `python -m seqstruct.benchmarks.comparisons`.
+
+Ours is what a user gets; a second column has PyTorch's operators alone, from the sections NAME-pytorch.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seqstruct.command import markdown_table, module_parser, run_module
+
+FILE = Path(__file__).resolve().parents[2] / "recipes" / "SPEED.md"
+OWN = "-pytorch"  # ends the names of sections without what is compiled
 
 # ours, what it is held against, the benchmark, and the names of both in its tables
 COMPARISONS = (
@@ -14,11 +21,16 @@ COMPARISONS = (
       for kind, case, others in (("chains", "chain", ("torch-struct",)),
                                  ("projective trees", "projective trees", ("torch-struct", "supar")),
                                  ("all trees", "all trees", ("torch-struct", "supar"))) for other in others),
+    *((f"{what} of {kind}, both passes", "torch-struct", "distributions", f"{kind}, {what}, seqstruct",
+       f"{kind}, {what}, torch-struct")
+      for kind in ("brackets", "segments") for what in ("log-partition", "marginals")),
     ("training step of a dependency parser", "supar", "parsing", "tree, likelihood", "supar, tree, likelihood"),
     *((f"{cell}, both passes", "`torch.nn.LSTM`", "rational", cell, "torch.nn.LSTM")
       for cell in ("RRNN(B)", "RRNN(B_max_plus)", "RRNN(C)", "RRNN(F)")),
     *((f"{name}, both passes", "fused softmax", "attention", name, "softmax, fused")
-      for name in ("linear", "rfa, 64 frequencies", "rfa gated, 64 frequencies", "abc_mlp, 32 slots")),
+      for name in ("linear", "rfa, 64 frequencies", "rfa gated, 64 frequencies", "abc_mlp, 32 slots", "gated_delta",
+                   "kda", "gla", "log_linear, 12 levels")),
+    ("gated_delta, both passes", "Hugging Face", "attention", "gated_delta", "Hugging Face, gated_delta"),
     *((f"{name}, one step", "softmax, preallocated cache", "decode", name, "softmax, preallocated cache")
       for name in ("linear, 64 features", "rfa, 128 features", "rfa, 256 features", "abc_mlp, 32 slots")),
     *((f"{name}, an encoder's layer", "fused softmax", "encode", name, "softmax")
@@ -33,28 +45,54 @@ COMPARISONS = (
                         ("GRU, additive", "GRU, additive, previous state"))
       for other, theirs in others.items()),
 )  # fmt: skip
+FRONT = {  # those of README.md, beside the one that is slowest of all
+    ("marginals of chains, both passes", "torch-struct"), ("marginals of projective trees, both passes", "supar"),
+    ("marginals of all trees, both passes", "torch-struct"), ("log-partition of brackets, both passes", "torch-struct"),
+    ("RRNN(B), both passes", "`torch.nn.LSTM`"), ("linear, both passes", "fused softmax"),
+    ("rfa, 64 frequencies, both passes", "fused softmax"), ("gated_delta, both passes", "Hugging Face"),
+    ("linear, 64 features, one step", "softmax, preallocated cache"),
+    ("abc_mlp, 128 slots, an encoder's layer", "fused softmax"), ("training step: Luong's, general", "fairseq"),
+    ("training step: GRU, additive", "fairseq"), ("training step: the same with input feeding", "JoeyNMT"),
+}  # fmt: skip
 TIME = {  # the column of the time that counts
-    "inference": 3, "rational": 4, "parsing": 2, "attention": 3, "decode": 2, "encode": 2, "translation": 3,
-    "beam search": 2,
+    "inference": 3, "distributions": 4, "rational": 4, "parsing": 2, "attention": 3, "decode": 2, "encode": 2,
+    "translation": 3, "beam search": 2,
 }  # fmt: skip
 BY_LENGTH = ("attention", "decode")  # where the order turns with the length
 
 
-def summary(text: str) -> str:
-    """A table in markdown of `COMPARISONS`, least to greatest over sizes and runs; text: of SPEED.md."""
-    rows = []
-    for ours, other, section, own, theirs in COMPARISONS:
-        ratios: dict[str, list[float]] = {}
-        for times in read_times(text, section):
-            for (name, size), value in times.items():
-                if name == own and (theirs, size) in times:
-                    place = f" at {int(size):,}" if section in BY_LENGTH else ""
-                    ratios.setdefault(place, []).append(times[theirs, size] / value)
-        if not ratios:
-            raise ValueError(f"SPEED.md, {section}: expected rows {own!r} and {theirs!r} of one size")
-        shown = ", ".join(f"{_range(found)}{place}" for place, found in ratios.items())
-        rows.append([ours, other, shown])
+def summary(text: str, front: bool = False) -> str:
+    """A table in markdown of `COMPARISONS`, least to greatest over sizes and runs; text: of SPEED.md.
+
+    What was not measured has an empty cell.  front: those of `FRONT` that were, without PyTorch's operators alone.
+    Raises ValueError if nothing was measured at all.
+    """
+    found = {(ours, other): [_ratios(text, section + end, section, own, theirs) for end in ("", OWN)]
+             for ours, other, section, own, theirs in COMPARISONS}  # fmt: skip
+    rows = [[*pair, *map(_shown, both)] for pair, both in found.items() if any(both)]
+    if not rows:
+        raise ValueError("expected rows of two contestants of one size, as recipes/speed.sh writes them, found none")
+    if not front:
+        return markdown_table(["ours", "beside", "times as fast", "by PyTorch alone"], rows) + "\n"
+    measured = {pair: min(map(min, ratios.values())) for pair, (ratios, _) in found.items() if ratios}
+    chosen = FRONT | {min(measured, key=measured.__getitem__, default=("", ""))}
+    rows = [row[:3] for row in rows if tuple(row[:2]) in chosen and row[2]]
     return markdown_table(["ours", "beside", "times as fast"], rows) + "\n"
+
+
+def _ratios(text: str, section: str, kind: str, own: str, theirs: str) -> dict[str, list[float]]:
+    """By length where the order turns with it, in words; of all sizes and runs."""
+    found: dict[str, list[float]] = {}
+    for times in read_times(text, section, kind):
+        for (name, size), value in times.items():
+            if name == own and (theirs, size) in times:
+                place = f" at {int(size):,}" if kind in BY_LENGTH else ""
+                found.setdefault(place, []).append(times[theirs, size] / value)
+    return found
+
+
+def _shown(ratios: Mapping[str, Sequence[float]]) -> str:
+    return ", ".join(f"{_range(found)}{place}" for place, found in ratios.items())
 
 
 def _range(ratios: Sequence[float]) -> str:
@@ -62,30 +100,36 @@ def _range(ratios: Sequence[float]) -> str:
     return " to ".join(ends)
 
 
-def read_times(text: str, section: str) -> list[dict[tuple[str, str], float]]:
-    """Of each run of a benchmark, milliseconds by name and size."""
-    heading = "translation" if section == "beam search" else section
+def read_times(text: str, section: str, kind: str) -> list[dict[tuple[str, str], float]]:
+    """Of each run of a benchmark, milliseconds by name and size; kind: the section without its end."""
+    heading = section.replace("beam search", "translation")
     part = next((part for part in text.split("\n## ") if part.startswith(f"{heading}\n")), "")
     runs = []
     for block in re.findall(r"^```\n(.*?)^```$", part, re.S | re.M):
         training, _, beam = block.partition("\nBeam ")
         found: dict[tuple[str, str], float] = {}
-        for line in (beam if section == "beam search" else training).splitlines():
+        for line in (beam if kind == "beam search" else training).splitlines():
             cells = re.split(r" {2,}", line)
-            if len(cells) <= TIME[section] or not re.fullmatch(r"[\d.]+", cells[TIME[section]]):
+            if len(cells) <= TIME[kind] or not re.fullmatch(r"[\d.]+", cells[TIME[kind]]):
                 continue
             name, size = cells[0], cells[1]
-            if section == "inference":
-                name, size = f"{cells[0].partition(',')[0]}, {cells[1]}", cells[0]
-            found[name, size] = float(cells[TIME[section]])
+            if kind in ("inference", "distributions"):
+                name, size = ", ".join([cells[0].partition(",")[0], *cells[1 : TIME[kind] - 1]]), cells[0]
+            found[name, size] = float(cells[TIME[kind]])
         runs.append(found)
     return runs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = module_parser("seqstruct.benchmarks.comparisons", __doc__)
-    parser.add_argument("file", metavar="FILE", type=Path, help="as recipes/speed.sh writes it")
-    return run_module(parser, argv, lambda args: print(summary(args.file.read_text(encoding="utf-8")), end=""))
+    parser.add_argument("file", metavar="FILE", type=Path, nargs="?", default=FILE,
+                        help="as recipes/speed.sh writes it (default: recipes/SPEED.md)")
+    parser.add_argument("--front", action="store_true", help="the few rows of README.md, and the slowest of all")
+
+    def run(args: argparse.Namespace) -> None:
+        print(summary(args.file.read_text(encoding="utf-8"), args.front), end="")
+
+    return run_module(parser, argv, run)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.softmax.base import Cache
 from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
-from seqstruct.benchmarks.timing import Place, draw, machine, megabytes, table, turns
+from seqstruct.benchmarks.timing import Place, draw, heading, megabytes, table, turns
 from seqstruct.ops.memory import EluMap, FeatureMap, GaussianMap, bounded_memory, linear_attention
 from seqstruct.plots.curves import Curves, log_panels
 from seqstruct.plots.figures import save
@@ -59,7 +59,7 @@ def run(
         if plot:
             name = plot if sections and len(sections) == 1 else _named(plot, section)
             save(log_panels(list(panels.items()), f"Decoding, {section}, batch {BATCH}"), name)
-    return "\n\n".join([f"Decoding, batch {BATCH}, {place}; medians of {repeats}\n{machine()}", *tables])
+    return "\n\n".join([heading(f"Decoding, batch {BATCH}", place, repeats).rstrip(), *tables])
 
 
 def _table(panels: Mapping[str, Curves], base: str) -> str:
@@ -199,4 +199,4 @@ def _vectors(place: Place) -> tuple[Tensor, ...]:
 
 
 def _draw(place: Place, *shape: int) -> Tensor:
-    return draw(1, *shape).detach().to(place.device)
+    return draw(1, *shape, device=place.device).detach()

@@ -8,12 +8,15 @@ flash-linear-attention has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.benchmarks.timing import Place, draw, peer
+from seqstruct.benchmarks import peers
+from seqstruct.benchmarks.timing import Place, draw
 from seqstruct.ops.delta import (
     Buckets,
     empty_exponential,
@@ -25,7 +28,6 @@ from seqstruct.ops.delta import (
 from seqstruct.ops.memory import unit_norm
 
 SLOTS, LEVELS = 32, 12
-HUGGING_FACE = "transformers.models.qwen3_next.modeling_qwen3_next"
 Case = tuple[Callable[[], Tensor], list[Tensor]]
 
 
@@ -37,7 +39,7 @@ def delta_cases(leaves: list[Tensor], place: Place) -> dict[str, Case]:
     batch, heads, length, dim = query.shape
 
     def leaf(seed: int, *shape: int) -> Tensor:
-        return draw(seed, batch, heads, *shape).detach().to(place.device).requires_grad_()
+        return draw(seed, batch, heads, *shape, device=place.device)
 
     gate, strength, channels = leaf(11, length), leaf(12, length), leaf(13, length, dim)
     slots, scales = leaf(14, length, SLOTS), leaf(15, length, LEVELS)
@@ -78,10 +80,9 @@ def delta_cases(leaves: list[Tensor], place: Place) -> dict[str, Case]:
         real = torch.ones(batch, 1, length, dtype=torch.long, device=place.device)
         return log_linear(state, query, F.softplus(scales), key * size.unsqueeze(-1), value, -size, real)[0]
 
-    return {
+    found = {
         "delta": (delta, [*leaves, strength]),
         "gated_delta": (gated_delta, [*leaves, strength, gate]),
-        **_peers(leaves, gate, strength, channels, place),
         "delta_product, 2 steps": (delta_product, [query, keys, values, strengths]),
         "kda": (kda, [*leaves, strength, channels]),
         "gla": (gla, [*leaves, channels]),
@@ -91,40 +92,53 @@ def delta_cases(leaves: list[Tensor], place: Place) -> dict[str, Case]:
         f"gsa, {SLOTS} slots": (gsa, [*leaves, slots]),
         f"log_linear, {LEVELS} levels": (levels, [*leaves, gate, scales]),
     }
-
-
-def _peers(leaves: list[Tensor], gate: Tensor, strength: Tensor, channels: Tensor, place: Place) -> dict[str, Case]:
-    """Tokens before heads, as both have them; those of flash-linear-attention take half precision alone."""
-    found: dict[str, Case] = {}
-
-    def turned(*tensors: Tensor) -> list[Tensor]:
-        return [x.transpose(1, 2) for x in tensors]
-
-    theirs = peer(HUGGING_FACE)
-    if theirs is not None:
+    if theirs := peers.peer("transformers"):
 
         def hugging_face() -> Tensor:
-            inputs = turned(*leaves, F.logsigmoid(gate), strength.sigmoid())
+            inputs = (x.transpose(1, 2) for x in (*leaves, F.logsigmoid(gate), strength.sigmoid()))
             return theirs.torch_chunk_gated_delta_rule(*inputs, use_qk_l2norm_in_kernel=True)[0].transpose(1, 2)
 
         found["Hugging Face, gated_delta"] = hugging_face, [*leaves, strength, gate]
-    fla = peer("fla.ops") if place.device.type == "cuda" else None
-    if fla is None:
-        return found
+    if place.device.type == "cuda" and (fla := peers.peer("flash-linear-attention")):
+        found |= flash_cases(fla, leaves, gate, strength, channels, slots)
+    return found
 
-    def half(function: Callable, *more: Callable[[], Tensor], **options: bool) -> Callable[[], Tensor]:
+
+def flash_cases(
+    fla: Any, leaves: list[Tensor], gate: Tensor, strength: Tensor, channels: Tensor, slots: Tensor
+) -> dict[str, Case]:
+    """Those of flash-linear-attention, which have tokens before heads and take half precision alone."""
+    query, key, value = leaves
+
+    def half(function: Callable, *inputs: Callable[[], Tensor] | Tensor, **options: bool) -> Callable[[], Tensor]:
         def run() -> Tensor:
-            inputs = [*turned(*leaves), *turned(*(x() for x in more))]
-            output = function(*(x.bfloat16() for x in inputs), **options)[0]
-            return output.transpose(1, 2).to(leaves[0].dtype)
+            given = (x() if callable(x) else x for x in inputs)
+            output = function(*(x.transpose(1, 2).bfloat16() for x in given), **options)[0]
+            return output.transpose(1, 2).to(query.dtype)
 
         return run
 
-    unit, beta, decay = {"use_qk_l2norm_in_kernel": True}, strength.sigmoid, lambda: F.logsigmoid(gate)
-    name = "flash-linear-attention, {}, bfloat16".format
-    return {
-        **found,
-        name("delta"): (half(fla.chunk_delta_rule, beta, **unit), [*leaves, strength]),
-        name("gated_delta"): (half(fla.chunk_gated_delta_rule, decay, beta, **unit), [*leaves, strength, gate]),
-        name("gla"): (half(fla.chunk_gla, lambda: F.logsigmoid(channels) / 16), [*leaves, channels]),
-    }
+    def positive(x: Tensor) -> Callable[[], Tensor]:
+        return lambda: F.elu(x) + 1
+
+    def decay() -> Tensor:
+        return F.logsigmoid(gate)
+
+    def slot_decay() -> Tensor:
+        return F.logsigmoid(slots) / 8
+
+    unit, beta, size = {"use_qk_l2norm_in_kernel": True}, strength.sigmoid, partial(F.softplus, gate)
+    cases = {
+        "linear": (half(fla.chunk_linear_attn, positive(query), positive(key), value), leaves),
+        "delta": (half(fla.chunk_delta_rule, *leaves, beta, **unit), [*leaves, strength]),
+        "gated_delta": (half(fla.chunk_gated_delta_rule, *leaves, decay, beta, **unit), [*leaves, strength, gate]),
+        "kda": (half(fla.chunk_kda, *leaves, lambda: F.logsigmoid(channels), beta, **unit),
+                [*leaves, strength, channels]),
+        "gla": (half(fla.chunk_gla, *leaves, lambda: F.logsigmoid(channels) / 16), [*leaves, channels]),
+        "retention": (half(fla.chunk_retention, *leaves), leaves),
+        "ssd": (half(fla.chunk_simple_gla, query, lambda: key * size().unsqueeze(-1), value, lambda: -size()),
+                [*leaves, gate]),
+        f"gsa, {SLOTS} slots": (half(fla.chunk_gsa, *leaves, lambda: -torch.expm1(slot_decay()), slot_decay),
+                                [*leaves, slots]),
+    }  # fmt: skip
+    return {f"flash-linear-attention, {name}, bfloat16": case for name, case in cases.items()}

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
-from seqstruct.benchmarks.timing import Audit, Contestant, Place, machine, measure, table
+from seqstruct.benchmarks.timing import Audit, Contestant, Place, heading, measure, table
 
 BATCH, MODEL, HEADS, FEED_FORWARD = 16, 768, 12, 3072
 BASE = "softmax"
@@ -45,14 +45,13 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
             cells = f"{milliseconds:.1f}", f"{base_time / milliseconds:.2f}", f"{peak:.0f}", f"{peak / base_peak:.2f}"
             rows.append([name, str(length), *cells])
     header = ["attention", "length", "forward ms", "times faster", "peak MB", "of softmax's"]
-    title = f"Encoding, one layer, batch {BATCH}, {place}; medians of {repeats}\n{machine()}\n"
-    return title + table(header, rows)
+    return heading(f"Encoding, one layer, batch {BATCH}", place, repeats) + table(header, rows)
 
 
 def encoding(length: int, repeats: int, place: Place) -> dict[str, tuple[float, float]]:
     """By name, milliseconds of a pass and megabytes that it adds at most."""
     contestants = {name: _contestant(layer, length, place) for name, layer in layers(length).items()}
-    timings = measure(contestants, repeats)
+    timings = measure(contestants, repeats, place=place)
     return {name: (timings[name].forward, _peak(contestant)) for name, contestant in contestants.items()}
 
 
@@ -69,7 +68,7 @@ def _contestant(layer: Layer, length: int, place: Place) -> Contestant:
 
     @torch.no_grad()
     def forward() -> Tensor:
-        return place.finished(layer(x))
+        return layer(x)
 
     return Contestant(forward, lambda _: None)
 

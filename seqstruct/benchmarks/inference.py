@@ -16,7 +16,8 @@ from math import log
 import torch
 from torch import Tensor
 
-from seqstruct.benchmarks.timing import Contestant, draw, machine, measure, peer, table
+from seqstruct.benchmarks import peers
+from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure, table
 from seqstruct.ops.chains import chain_marginals
 from seqstruct.ops.trees import projective_marginals, spanning_marginals
 
@@ -25,54 +26,60 @@ TREES = [(20, 25), (32, 40)]  # batch, words
 LONG_CHAINS, LONG_TREES = [256, 512, 1024, 2048, 4096], [100, 200, 300, 400]
 STATES = [2, 3, 5]
 OURS = "seqstruct"
-PEERS = {"torch_struct": "torch_struct", "supar": "supar.structs"}  # modules
 
 
-def run(lengths: Sequence[int] | None, repeats: int, sections: Sequence[str] | None = None) -> str:
-    """The tables of the sections, peers and lengths (all by default), at given lengths or at those of the module."""
-    tables = {"peers": _beside_peers, "lengths": _by_length}
-    shown = [make(lengths, repeats) for name, make in tables.items() if not sections or name in sections]
-    return f"Marginals, float32; medians of {repeats}\n{machine()}\n" + "\n\n".join(shown)
+def run(
+    lengths: Sequence[int] | None, repeats: int, sections: Sequence[str] | None = None, device: str = "cpu"
+) -> str:
+    """The tables of the sections, peers and lengths (all by default), at given lengths or at those of the module.
+
+    Raises ValueError on a device that is not to be had.
+    """
+    place, tables = Place.of(device, "float32"), {"peers": _beside_peers, "lengths": _by_length}
+    shown = [make(lengths, repeats, place) for name, make in tables.items() if not sections or name in sections]
+    return heading("Marginals", place, repeats, "torch-struct", "supar") + "\n\n".join(shown)
 
 
-def _beside_peers(lengths: Sequence[int] | None, repeats: int) -> str:
+def _beside_peers(lengths: Sequence[int] | None, repeats: int, place: Place) -> str:
     """Of the sizes of the experiments of Kim et al. (2017), or of batches of 32 of the given lengths."""
     chains = [(32, n, 2) for n in lengths] if lengths else CHAINS
     trees = [(32, n) for n in lengths] if lengths else TREES
-    cases = {f"chain, batch {B}, n {n}, {C} states": chain(B, n, C) for B, n, C in chains}
-    cases |= {f"projective trees, batch {B}, n {n}": projective(B, n) for B, n in trees}
-    cases |= {f"all trees, batch {B}, n {n}": spanning(B, n) for B, n in trees}
+    cases = {f"chain, batch {B}, n {n}, {C} states": chain(B, n, C, place) for B, n, C in chains}
+    cases |= {f"projective trees, batch {B}, n {n}": projective(B, n, place) for B, n in trees}
+    cases |= {f"all trees, batch {B}, n {n}": spanning(B, n, place) for B, n in trees}
     rows = []
     for case, contestants in cases.items():
-        timings = measure(contestants, repeats)
+        timings = measure(contestants, repeats, place=place)
         for name, timing in timings.items():
             ratio = "" if name == OURS else f"{timing.both / timings[OURS].both:.1f}"
             rows.append([case, name, f"{timing.forward:.2f}", f"{timing.both:.2f}", ratio, f"{timing.kept:.1f}"])
-    absent = [name for name in PEERS if peer(PEERS[name]) is None]
-    note = f"not installed: {', '.join(absent)}\n" if absent else ""
-    return note + table(["case", "", "forward ms", "forward+backward ms", "times ours", "kept MB"], rows)
+    return table(["case", "", "forward ms", "forward+backward ms", "times ours", "kept MB"], rows)
 
 
-def _by_length(lengths: Sequence[int] | None, repeats: int) -> str:
+def _by_length(lengths: Sequence[int] | None, repeats: int, place: Place) -> str:
     """Each case at growing lengths, with the exponent of its time since the length before."""
-    cases = {f"chain, batch 8, {C} states": (lengths or LONG_CHAINS, partial(chain, 8, states=C)) for C in STATES}
-    cases["projective trees, batch 2"] = (lengths or LONG_TREES, partial(projective, 2))
+    cases = {
+        f"chain, batch 8, {C} states": (lengths or LONG_CHAINS, partial(chain, 8, states=C, place=place))
+        for C in STATES
+    }
+    cases["projective trees, batch 2"] = (lengths or LONG_TREES, partial(projective, 2, place=place))
     rows = []
     for case, (sizes, make) in cases.items():
         before = None
         for n in sorted(set(sizes)):
-            timing = measure({OURS: make(n)[OURS]}, repeats)[OURS]
+            timing = measure({OURS: make(n)[OURS]}, repeats, place=place)[OURS]
             exponent = "" if before is None else f"{log(timing.both / before[1]) / log(n / before[0]):.2f}"
             rows.append([case, f"{n}", f"{timing.forward:.2f}", f"{timing.both:.2f}", exponent])
             before = n, timing.both
     return table(["case", "length", "forward ms", "forward+backward ms", "exponent"], rows)
 
 
-def chain(batch: int, length: int, states: int) -> dict[str, Contestant]:
+def chain(batch: int, length: int, states: int, place: Place) -> dict[str, Contestant]:
     """Edge marginals of linear chains; the peer's edges lie [to, from]."""
-    unary, edge = draw(1, batch, length, states), draw(2, batch, length - 1, states, states)
+    leaf = partial(draw, device=place.device)
+    unary, edge = leaf(1, batch, length, states), leaf(2, batch, length - 1, states, states)
     contestants = {OURS: contestant(lambda: chain_marginals(unary, edge).edge, [unary, edge])}
-    other = peer(PEERS["torch_struct"])
+    other = peers.peer("torch-struct")
     if other and length > 1:
         folded = edge.detach() + unary.detach()[:, 1:].unsqueeze(2)
         folded[:, 0] += unary.detach()[:, 0].unsqueeze(2)
@@ -81,25 +88,25 @@ def chain(batch: int, length: int, states: int) -> dict[str, Contestant]:
     return contestants
 
 
-def projective(batch: int, words: int) -> dict[str, Contestant]:
+def projective(batch: int, words: int, place: Place) -> dict[str, Contestant]:
     """Arc marginals of projective trees of any number of root arcs."""
-    return _trees(batch, words, projective_marginals, "DependencyCRF", "DependencyCRF")
+    return _trees(batch, words, place, projective_marginals, "DependencyCRF", "DependencyCRF")
 
 
-def spanning(batch: int, words: int) -> dict[str, Contestant]:
+def spanning(batch: int, words: int, place: Place) -> dict[str, Contestant]:
     """Arc marginals of all trees of any number of root arcs."""
-    return _trees(batch, words, spanning_marginals, "NonProjectiveDependencyCRF", "MatrixTree")
+    return _trees(batch, words, place, spanning_marginals, "NonProjectiveDependencyCRF", "MatrixTree")
 
 
 def _trees(
-    batch: int, words: int, own: Callable[[Tensor], Tensor], of_torch_struct: str, of_supar: str
+    batch: int, words: int, place: Place, own: Callable[[Tensor], Tensor], of_torch_struct: str, of_supar: str
 ) -> dict[str, Contestant]:
-    arcs = draw(1, batch, words + 1, words + 1)
+    arcs = draw(1, batch, words + 1, words + 1, device=place.device)
     contestants = {OURS: contestant(lambda: own(arcs), [arcs])}
-    if torch_struct := peer(PEERS["torch_struct"]):
+    if torch_struct := peers.peer("torch-struct"):
         inner, crf = _root_on_diagonal(arcs), getattr(torch_struct, of_torch_struct)
         contestants["torch-struct"] = contestant(lambda: crf(inner).marginals, [inner])
-    if supar := peer(PEERS["supar"]):
+    if supar := peers.peer("supar"):
         by_word, structure = arcs.detach().transpose(1, 2).contiguous().requires_grad_(), getattr(supar, of_supar)
         contestants["supar"] = contestant(lambda: structure(by_word, multiroot=True).marginals, [by_word])
     return contestants
@@ -107,7 +114,7 @@ def _trees(
 
 def contestant(forward: Callable[[], Tensor], leaves: Sequence[Tensor]) -> Contestant:
     """Marginals, and the gradient of a fixed weighting of them."""
-    weights = draw(3, *forward().shape).detach()
+    weights = draw(3, *forward().shape, device=leaves[0].device).detach()
     return Contestant(forward, lambda marginals: torch.autograd.grad(marginals, leaves, weights))
 
 

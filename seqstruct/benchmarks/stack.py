@@ -22,7 +22,7 @@ from seqstruct.attention.registry import get_attention, make_config
 from seqstruct.benchmarks.stack_decoding import decoding_table
 from seqstruct.benchmarks.stack_models import training_steps
 from seqstruct.benchmarks.stack_peers import peer_layers
-from seqstruct.benchmarks.timing import Contestant, Place, Timing, audit, machine, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, Timing, audit, heading, measure, table
 
 MODEL, HEADS, BATCH, UNIT_LENGTH, VOCABULARY = 32, 4, 10, 80, 5
 UNIT = "plain Transformer step, length 80"
@@ -59,7 +59,7 @@ def run(
         "decoding": lambda: decoding_table(LAYERS, MODEL, HEADS, lengths or DECODING, min(repeats, FEW), place),
         "growth": lambda: growth_table(lengths or GROWTH, repeats, place),
     }
-    title = f"Stack attention, batch {BATCH}, {place}; medians of {repeats}\n{machine()}\n{note}"
+    title = heading(f"Stack attention, batch {BATCH}", place, repeats) + note
     return "\n\n".join([title, *(make() for name, make in tables.items() if not sections or name in sections)])
 
 

@@ -7,6 +7,8 @@ from importlib import import_module
 
 from torch import nn
 
+from seqstruct.benchmarks.peers import EXTRA, version
+
 PACKAGES = ("rau.models.stack_nn.transformer", "stack_attention")
 
 
@@ -28,5 +30,7 @@ def peer_layers(embed_dim: int) -> tuple[dict[str, nn.Module], str]:
             found[f"{package}: nondeterministic Q={states} S=3 m=5"] = peer
         for peer in found.values():
             peer.forward = partial(peer.forward, include_first=False)
-        return found, f"Beside them the authors' layers, from {package}."
-    return {}, f"The authors' layers are left out: {' or '.join(PACKAGES)} is not importable here."
+        root = package.partition(".")[0]
+        return found, f"beside the authors' layers: {package}, {root} {version(root, import_module(root))}"
+    places = f"--peer FOLDER says where they are, {EXTRA} gets what they import"
+    return {}, f"without the authors' layers, since neither {' nor '.join(PACKAGES)} can be imported: {places}"

@@ -7,7 +7,6 @@ import platform
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from seqstruct.benchmarks.peers import told
 from seqstruct.ops.compiled import switched_on
 from seqstruct.ops.linear import choice
 
@@ -35,20 +35,25 @@ class Timing(NamedTuple):
     kept: float
 
 
-def measure(contestants: Mapping[str, Contestant], repeats: int, warm_up: int = 2) -> dict[str, Timing]:
+def measure(
+    contestants: Mapping[str, Contestant], repeats: int, warm_up: int = 2, place: Place | None = None
+) -> dict[str, Timing]:
     """Run every contestant `repeats` times in turn, after `warm_up` rounds that do not count.
 
+    place: where what they start has to be computed before the clock stops.
     Raises ValueError unless repeats is 1 or more.
     """
     if repeats < 1:
         raise ValueError(f"expected 1 or more repeats, got {repeats}")
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    finished = (lambda output: output) if place is None else place.finished
     for turn in range(warm_up + repeats):
         for name, contestant in contestants.items():
             start = time.perf_counter()
-            output = contestant.forward()
+            output = finished(contestant.forward())
             middle = time.perf_counter()
             contestant.backward(output)
+            finished(output)
             end = time.perf_counter()
             if turn >= warm_up:
                 times[name].append((middle - start, end - start))
@@ -78,22 +83,14 @@ def turns(
     return {name: median(found) for name, found in times.items()}
 
 
-def draw(seed: int, *shape: int) -> Tensor:
-    """A leaf of normal numbers."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).requires_grad_()
+def draw(seed: int, *shape: int, device: torch.device | str = "cpu") -> Tensor:
+    """A leaf of normal numbers, the same on every device."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(device).requires_grad_()
 
 
 def megabytes(state: Any) -> float:
     """10^6 bytes of the tensors of a state."""
     return sum(tensor.nbytes for tensor in tree_leaves(state) if isinstance(tensor, Tensor)) / 1e6
-
-
-def peer(name: str) -> Any:
-    """A package that something is measured beside; None where it is not installed, or does not load."""
-    try:
-        return import_module(name)
-    except (ImportError, OSError):
-        return None
 
 
 def kept(forward: Callable[[], Tensor]) -> float:
@@ -194,6 +191,11 @@ def audit(contestant: Contestant) -> Audit:
     with Audit() as found:
         contestant.backward(contestant.forward())
     return found
+
+
+def heading(title: str, place: Place, repeats: int, *peers: str) -> str:
+    """What stands above tables: what is timed and where, on what machine, and beside which versions of `PEERS`."""
+    return "\n".join([f"{title}, {place}; medians of {repeats}", machine(), *map(told, peers)]) + "\n"
 
 
 def machine() -> str:

@@ -19,7 +19,7 @@ from fairseq.models.lstm import LSTMModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from seqstruct.benchmarks.timing import Contestant, machine, measure, table, turns
+from seqstruct.benchmarks.timing import Contestant, Place, heading, measure, table, turns
 from seqstruct.benchmarks.translation_peers import joeynmt_loss, joeynmt_model, joeynmt_search, matrix_products
 from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
 from seqstruct.bridge.patches.compat import prepare_fairseq
@@ -43,32 +43,38 @@ MODELS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def run(lengths: Sequence[int], repeats: int) -> str:
-    """The tables, one row for each model and length of source and target, 2 or more."""
+def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
+    """The tables, one row for each model and length of source and target, 2 or more.
+
+    Raises ValueError on a device that is not to be had.
+    """
+    place = Place.of(device, "float32")
     prepare_fairseq()
     dictionary = made_up_dictionary()
     models = {FAIRSEQ: fairseq_model(dictionary)} | {name: own_model(dictionary, **o) for name, o in MODELS.items()}
     joeynmt = joeynmt_model(SIZE, LAYERS, VOCABULARY)
+    for model in filter(None, (*models.values(), joeynmt)):
+        model.to(place.device)
     steps, searches = [], []
     for length in lengths:
-        source, target = sentences(1, length), sentences(2, length)
+        source, target = (sentences(seed, length).to(place.device) for seed in (1, 2))
         contestants = {name: training(model, source, target) for name, model in models.items()}
         if joeynmt is not None:
             contestants[JOEYNMT] = joeynmt_training(joeynmt, source, target)
         for name, feeding in PRODUCTS.items():
-            contestants[name] = matrix_products(BATCH, length, SIZE, LAYERS, VOCABULARY, feeding)
-        for name, timing in (timings := measure(contestants, repeats)).items():
+            contestants[name] = matrix_products(BATCH, length, SIZE, LAYERS, VOCABULARY, feeding, place.device)
+        for name, timing in (timings := measure(contestants, repeats, place=place)).items():
             speed = timings[FAIRSEQ].both / timing.both
             steps.append([name, str(length), f"{timing.forward:.0f}", f"{timing.both:.0f}", f"{speed:.2f}",
                           f"{timing.kept:.0f}"])
-        times = decoding(models, joeynmt, dictionary, source, repeats)
+        times = decoding(models, joeynmt, dictionary, source, repeats, place)
         for name, milliseconds in times.items():
             searches.append([name, str(length), f"{milliseconds:.0f}", f"{times[FAIRSEQ] / milliseconds:.2f}"])
-    title = f"Recurrent translation, size {SIZE}, {LAYERS} layers, batch {BATCH}, medians of {repeats}\n{machine()}\n"
-    absent = "" if joeynmt is not None else f"{JOEYNMT}: the package is not installed\n"
+    title = f"Recurrent translation, size {SIZE}, {LAYERS} layers, batch {BATCH}"
+    head = heading(title, place, repeats, "fairseq", "JoeyNMT")
     header = ["training step", "length", "forward ms", "step ms", "times fairseq's speed", "kept MB"]
     decode = ["beam search", "length", "batch ms", "times fairseq's speed"]
-    return title + absent + table(header, steps) + f"\n\nBeam {BEAM}, as long as the source\n" + table(decode, searches)
+    return head + table(header, steps) + f"\n\nBeam {BEAM}, as long as the source\n" + table(decode, searches)
 
 
 def made_up_dictionary() -> Dictionary:
@@ -110,7 +116,7 @@ def training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
     """A step on one batch; fairseq's encoder wants the lengths."""
     model.train()
     previous = torch.cat([target[:, -1:], target[:, :-1]], 1)
-    lengths = torch.full((len(source),), source.size(1))
+    lengths = torch.full((len(source),), source.size(1), device=source.device)
 
     def forward() -> Tensor:
         logits = model(source, lengths, previous)[0]
@@ -130,7 +136,8 @@ def _backward(model: nn.Module, loss: Tensor) -> None:
 
 
 def decoding(
-    models: dict[str, nn.Module], joeynmt: nn.Module | None, dictionary: Dictionary, source: Tensor, repeats: int
+    models: dict[str, nn.Module], joeynmt: nn.Module | None, dictionary: Dictionary, source: Tensor, repeats: int,
+    place: Place,
 ) -> dict[str, float]:
     """Milliseconds of a beam search over one batch, medians; every search runs to the source's length."""
     searches: dict[str, Callable[[], Any]] = {}
@@ -139,9 +146,10 @@ def decoding(
         length = source.size(1)
         kind = SequenceGenerator if name == FAIRSEQ else BeamSearchGenerator
         generator = kind([model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length - 1)
-        sample = {"net_input": {"src_tokens": source, "src_lengths": torch.full((len(source),), length)}}
+        lengths = torch.full((len(source),), length, device=source.device)
+        sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
         searches[name] = lambda generator=generator, sample=sample: generator.generate([], sample)
     if joeynmt is not None:
         joeynmt.eval()
         searches[JOEYNMT] = lambda: joeynmt_search(joeynmt, source, BEAM)
-    return turns(searches, repeats, warm_up=1)
+    return turns(searches, repeats, warm_up=1, place=place)

@@ -65,12 +65,15 @@ def joeynmt_search(model: nn.Module, source: Tensor, beam: int) -> None:
 
 
 def _joeynmt_encoding(model: nn.Module, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    mask = torch.ones(len(source), 1, source.size(1), dtype=torch.bool)
-    memory, last = model.encoder(model.src_embed(source), torch.full((len(source),), source.size(1)), mask)
+    mask = torch.ones(len(source), 1, source.size(1), dtype=torch.bool, device=source.device)
+    lengths = torch.full((len(source),), source.size(1), device=source.device)
+    memory, last = model.encoder(model.src_embed(source), lengths, mask)
     return memory, last, mask
 
 
-def matrix_products(batch: int, length: int, size: int, layers: int, vocabulary: int, feeding: bool) -> Contestant:
+def matrix_products(
+    batch: int, length: int, size: int, layers: int, vocabulary: int, feeding: bool, device: torch.device
+) -> Contestant:
     """The matrix products of a step of Luong's model (score `general`) with nothing between them: a bound on its speed.
 
     What can be one product over all steps is one: all gradients of weights, the inputs of layers, and, without input
@@ -86,8 +89,8 @@ def matrix_products(batch: int, length: int, size: int, layers: int, vocabulary:
     else:
         whole += layers * layer + [(2 * size, size)]
         steps += layers * layer
-    operands = {n: torch.ones(rows, n) for pair in whole + steps for n in pair}
-    weights = {pair: torch.ones(pair) for pair in whole + steps}
+    operands = {n: torch.ones(rows, n, device=device) for pair in whole + steps for n in pair}
+    weights = {pair: torch.ones(pair, device=device) for pair in whole + steps}
     parts = [slice(start, start + batch) for start in range(0, rows, batch)]
 
     def forward() -> Tensor:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -19,18 +21,18 @@ class Benchmark(NamedTuple):
 
 
 BENCHMARKS = {
-    "attention": Benchmark("causal attention in training, beside fused softmax", [512, 2048], ("plot", "device")),
+    "attention": Benchmark("causal attention in training, beside fused softmax", [512, 2048], ("plot",)),
     "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
-                        [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot", "device"),
+                        [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot"),
                         ("step", "unconditional", "conditional")),
     "distributions": Benchmark("distributions over structures, beside torch-struct's", None, least=2),
-    "encode": Benchmark("an encoder's layer with bounded memory, beside softmax", [512], ("device",)),
+    "encode": Benchmark("an encoder's layer with bounded memory, beside softmax", [512]),
     "inference": Benchmark("marginals of chains and dependency trees, beside torch-struct and supar, and by length",
                            None, ("sections",), ("peers", "lengths")),
     "parsing": Benchmark("training steps of parsers, beside supar's", [25]),
     "rational": Benchmark("layers of rational recurrences, beside torch.nn.LSTM", [35, 4096]),
     "stack": Benchmark("stack attention, in units of a plain Transformer's training step", None,
-                       ("sections", "device", "dtype"), ("layers", "steps", "decoding", "growth")),
+                       ("sections", "dtype"), ("layers", "steps", "decoding", "growth")),
     "translation": Benchmark("training and decoding of recurrent translation models, beside fairseq's lstm", [14, 30],
                              least=2),
 }
@@ -48,8 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                                        for name, benchmark in BENCHMARKS.items() if benchmark.sections)
                         + " (default: all)")
     parser.add_argument("--plot", default=None, metavar="FILE", help="attention, decode: draw the curves too")
-    parser.add_argument("--device", default=None, help="attention, decode, encode, stack: cpu (default) or cuda")
+    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
     parser.add_argument("--dtype", default=None, help="stack: float32 (default) or bfloat16, by autocast")
+    parser.add_argument("--peer", nargs="+", default=[], metavar="FOLDER",
+                        help="folders with packages of others that are not installed, to be timed beside ours")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -61,14 +65,17 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"expected 1 or more repeats, got {args.repeats}")
     if lengths and min(lengths) < benchmark.least:
         raise ValueError(f"expected lengths of {benchmark.least} or more, got {min(lengths)}")
+    if missing := [folder for folder in args.peer if not Path(folder).is_dir()]:
+        raise ValueError(f"--peer: there is no folder {missing[0]}")
+    sys.path += [str(Path(folder).resolve()) for folder in args.peer]  # the last, so that nothing of ours is replaced
     import torch
 
     if args.threads is not None:
         torch.set_num_threads(args.threads)
-    chosen = {name: getattr(args, name) for name in ("sections", "plot", "device", "dtype")}
+    chosen = {name: getattr(args, name) for name in ("sections", "plot", "dtype")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     if foreign := [name for name in chosen if name not in benchmark.options]:
         raise ValueError(f"bench {args.name} has no option --{' or --'.join(foreign)}")
     if unknown := sorted(set(args.sections or ()) - set(benchmark.sections)):
         raise ValueError(f"no section {', '.join(unknown)}; sections: {', '.join(benchmark.sections)}")
-    print(import_module(f"seqstruct.benchmarks.{args.name}").run(lengths, args.repeats, **chosen))
+    print(import_module(f"seqstruct.benchmarks.{args.name}").run(lengths, args.repeats, device=args.device, **chosen))

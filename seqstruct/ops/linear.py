@@ -1,8 +1,8 @@
 """`torch.nn.functional.linear`, by oneDNN where that is faster than what PyTorch takes.
 
 On AMD's processors PyTorch multiplies float32 matrices by MKL, at half the speed of oneDNN's linear layer, which
-PyTorch has too.  SEQSTRUCT_LINEAR says which is taken: `torch` (the default), `onednn`, or `auto`, which is oneDNN for
-LARGE products on such processors, and PyTorch for all others.  `auto` looks at the processor and at sizes alone, never
+PyTorch has too.  SEQSTRUCT_LINEAR says which is taken: `auto` (the default), which is oneDNN for LARGE products on such
+processors, and PyTorch for all others, `torch`, or `onednn`.  `auto` looks at the processor and at sizes alone, never
 at a clock: so two runs on machines of one kind take the same, and give the same numbers to the last bit.  The two
 differ by rounding.
 
@@ -19,10 +19,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 VARIABLE = "SEQSTRUCT_LINEAR"
-CHOICES = ("torch", "auto", "onednn")  # the default first
+CHOICES = ("auto", "torch", "onednn")  # the default first
 LARGE = 2**24  # multiplications, from which on calling oneDNN costs less than it gains
 PLAIN = (Tensor, torch.nn.Parameter)
 
@@ -61,7 +62,8 @@ def _fits(inputs: Tensor, weight: Tensor) -> bool:
         return False
     plain = all(type(x) in PLAIN and x.dtype == torch.float32 and x.is_cpu for x in (inputs, weight))
     fits = inputs.dim() > 1 and inputs.size(-1) == weight.size(1) and inputs.layout == weight.layout == torch.strided
-    return plain and fits and not torch.is_autocast_enabled("cpu") and not torch._C._are_functorch_transforms_active()
+    forward_mode = forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
+    return plain and fits and not torch.is_autocast_enabled("cpu") and not forward_mode
 
 
 @functools.cache

@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 
-from seqstruct.benchmarks import attention, decode, decode_models, delta_cases, encode
+from seqstruct.benchmarks import attention, decode, decode_models, delta_cases, encode, peers
 from seqstruct.benchmarks.timing import Place
 from seqstruct.cli import main
 from seqstruct.ops.delta import naive
@@ -102,7 +102,46 @@ def test_peers_of_the_delta_rule_are_asked_for_the_same(tiny, monkeypatch) -> No
         return readings.transpose(1, 2).float(), None
 
     fake = types.SimpleNamespace(torch_chunk_gated_delta_rule=rule)
-    monkeypatch.setattr(delta_cases, "peer", lambda name: fake if name == delta_cases.HUGGING_FACE else None)
+    monkeypatch.setattr(peers, "peer", lambda name: fake if name == "transformers" else None)
     found = attention.cases(9, HERE)
     ours, theirs = (found[name][0]() for name in ("gated_delta", "Hugging Face, gated_delta"))
     torch.testing.assert_close(ours * attention.DIM**-0.5, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_flash_linear_attention_is_asked_for_the_same(tiny) -> None:
+    """Stand-ins that compute by definition, with its names and in its layout, give our numbers in half precision."""
+
+    def rule(q, k, v, g=None, beta=None, use_qk_l2norm_in_kernel=False):
+        assert all(x.dtype == torch.bfloat16 and x.shape[:3] == q.shape[:3] for x in (k, v, g, beta) if x is not None)
+        q, k, v, g, beta = (None if x is None else x.transpose(1, 2).double() for x in (q, k, v, g, beta))
+        if use_qk_l2norm_in_kernel:
+            q, k = (x / x.norm(dim=-1, keepdim=True) for x in (q, k))
+        return naive.gated_delta_rule(q, k, v, g, beta)[0].transpose(1, 2).bfloat16(), None
+
+    def linear(q, k, v):
+        total = rule(q, k, torch.ones_like(v[..., :1]))[0]
+        return rule(q, k, v)[0] / total, None
+
+    def retention(q, k, v):
+        decay = torch.log1p(-(2.0 ** (-5 - torch.arange(q.size(2))))).expand(q.shape[:3])
+        return rule(q, k, v, decay.bfloat16())
+
+    def slots(q, k, v, s, g):
+        q, k, v, s, g = (x.transpose(1, 2).float() for x in (q, k, v, s, g))
+        memory = q.new_zeros(*q.shape[:2], s.size(-1), 2 * q.size(-1))
+        return delta_cases.gated_slots(q, k, v, s, g, memory)[0].transpose(1, 2), None
+
+    fla = types.SimpleNamespace(
+        chunk_linear_attn=linear, chunk_delta_rule=lambda q, k, v, beta, **o: rule(q, k, v, None, beta, **o),
+        chunk_gated_delta_rule=rule, chunk_kda=rule, chunk_gla=rule, chunk_retention=retention,
+        chunk_simple_gla=rule, chunk_gsa=slots,
+    )  # fmt: skip
+    leaves = [delta_cases.draw(seed, 2, 2, 9, 4) for seed in (1, 2, 3)]
+    drawn = [delta_cases.draw(seed, 2, 2, 9, *more) for seed, more in ((11, ()), (12, ()), (13, (4,)), (14, (32,)))]
+    theirs = delta_cases.flash_cases(fla, leaves, *drawn)
+    ours = attention.cases(9, HERE)
+    assert len(theirs) == 8
+    for name, (outputs, given) in theirs.items():
+        expected, found = ours[name.split(", ", 1)[1].rpartition(", ")[0]][0](), outputs()
+        torch.testing.assert_close(found, expected, rtol=0.1, atol=0.1)
+        assert all(bool(grad.abs().sum() > 0) for grad in torch.autograd.grad(found.sum(), given))

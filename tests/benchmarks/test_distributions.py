@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seqstruct.benchmarks import distributions
+from seqstruct.benchmarks import distributions, peers
+from seqstruct.benchmarks.timing import Place
 from seqstruct.cli import main
 
 
@@ -17,13 +18,13 @@ def test_the_table_has_rows_for_each_case(capsys):
 
 
 def test_a_peer_that_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr(distributions, "peer", lambda name: None)
-    assert "not installed: torch_struct" in distributions.run([2], 1)
+    monkeypatch.setattr(peers, "peer", lambda name: None)
+    assert "without torch-struct, which is " in distributions.run([2], 1)
 
 
 def test_both_sides_say_the_same_where_the_problem_is_the_same():
     other = pytest.importorskip("torch_struct", reason="torch_struct is not installed")
-    cases = distributions.cases(other, [5])
+    cases = distributions.cases(other, [5], Place.of("cpu", "float32"))
     for case in ("brackets, n 5, 1 labels", "edits, n 5"):
         sides = cases[case]
         ours, theirs = (distributions.timed("log-partition", *side).forward() for side in sides.values())

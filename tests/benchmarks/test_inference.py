@@ -7,9 +7,12 @@ import types
 import pytest
 import torch
 
-from seqstruct.benchmarks import inference
+from seqstruct.benchmarks import inference, peers
+from seqstruct.benchmarks.timing import Place
 from seqstruct.cli import main
 from seqstruct.ops.chains import chain_marginals
+
+HERE = Place.of("cpu", "float32")
 
 
 def test_the_table_has_a_row_for_each_case(capsys):
@@ -28,7 +31,7 @@ def test_the_table_has_a_row_for_each_case(capsys):
 
 
 def test_sections(capsys):
-    assert "torch-struct" not in inference.run([2, 3], 1, ["lengths"])
+    assert "batch 32" not in inference.run([2, 3], 1, ["lengths"])
     assert main(["bench", "inference", "--sections", "width"]) == 1
     assert "no section width; sections: peers, lengths" in capsys.readouterr().err
 
@@ -39,8 +42,10 @@ def test_numbers_below_one_are_refused(capsys):
 
 
 def test_peers_that_are_not_installed_are_named(monkeypatch):
-    monkeypatch.setattr(inference, "peer", lambda name: None)
-    assert "not installed: torch_struct, supar" in inference.run([2], 1)
+    monkeypatch.setattr(peers, "peer", lambda name: None)
+    told = inference.run([2], 1)
+    for name in ("torch-struct", "supar"):
+        assert f"without {name}, which is " in told
 
 
 def test_a_peer_is_given_the_same_problem(monkeypatch):
@@ -51,13 +56,14 @@ def test_a_peer_is_given_the_same_problem(monkeypatch):
             unary = edge.new_zeros(edge.size(0), edge.size(1) + 1, edge.size(2))
             self.marginals = chain_marginals(unary, edge.transpose(2, 3)).edge.transpose(2, 3)
 
-    monkeypatch.setattr(inference, "peer", lambda name: types.SimpleNamespace(LinearChainCRF=LinearChainCRF))
-    contestants = inference.chain(4, 5, 3)
+    monkeypatch.setattr(peers, "peer", lambda name: types.SimpleNamespace(LinearChainCRF=LinearChainCRF))
+    contestants = inference.chain(4, 5, 3, HERE)
     ours, theirs = (c.forward() for c in contestants.values())
     torch.testing.assert_close(theirs.transpose(2, 3), ours)
 
 
-@pytest.mark.parametrize("case", [inference.chain(2, 4, 2), inference.projective(2, 3), inference.spanning(2, 3)])
+@pytest.mark.parametrize("case", [inference.chain(2, 4, 2, HERE), inference.projective(2, 3, HERE),
+                                  inference.spanning(2, 3, HERE)])  # fmt: skip
 def test_backward_passes_run(case):
     for contestant in case.values():
         contestant.backward(contestant.forward())

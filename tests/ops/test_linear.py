@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from seqstruct.attention.linear import Linear
@@ -97,6 +98,11 @@ def test_what_it_is_not_made_for_is_left_to_pytorch(monkeypatch, called, generat
         assert linear(inputs, weight).dtype == torch.bfloat16
     assert linear(inputs[:0], weight).shape == (0, 4) and linear(inputs[0], weight).shape == (4,)
     assert torch.func.vmap(linear, (0, None))(inputs.unsqueeze(1), weight).shape == (3, 1, 4)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(inputs.detach(), inputs.detach())
+        expected = F.linear(inputs, weight)
+        for given in (weight, weight.detach()):
+            torch.testing.assert_close(forward_ad.unpack_dual(linear(dual, given)).tangent, expected)
     assert linear(inputs.to("meta"), weight.to("meta")).is_meta
     compiled = torch.compile(linear, backend="eager", fullgraph=True)
     assert torch.equal(compiled(inputs, weight), F.linear(inputs, weight))
@@ -116,6 +122,8 @@ def test_auto_goes_by_processor_and_size(faster, monkeypatch, called, generator)
         linear(draw(generator, rows, 5), weight)
     assert called == ([(3, 5), (7, 5)] if faster else [])
     assert choice() == ("auto: onednn" if faster else "auto: torch")
+    monkeypatch.delenv(VARIABLE)
+    assert choice().startswith("auto: ")
 
 
 @pytest.mark.parametrize(("vendor", "expected"), [("AuthenticAMD", True), ("GenuineIntel", False)])
@@ -130,7 +138,7 @@ def test_the_processor_is_known_by_its_maker(vendor, expected, monkeypatch, tmp_
 
 def test_choices_are_checked(monkeypatch, generator):
     monkeypatch.setenv(VARIABLE, "fast")
-    with pytest.raises(ValueError, match="expected SEQSTRUCT_LINEAR to be one of torch, auto, onednn, got 'fast'"):
+    with pytest.raises(ValueError, match="expected SEQSTRUCT_LINEAR to be one of auto, torch, onednn, got 'fast'"):
         linear(draw(generator, 2, 3), draw(generator, 4, 3))
     monkeypatch.setenv(VARIABLE, "onednn")
     monkeypatch.setattr(module, "_there", lambda: False)
