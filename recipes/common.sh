@@ -11,6 +11,7 @@
 # and the function `cell`, which has $row $seed $scale $out (the cell's folder) $runs (that of all data and cells), sets
 #   dataset minutes disk download  a line about the data; minutes of one thread; MiB
 #   threads                        of the commands; by default 1, at scale paper what the machine has
+#   kernels                        0 or 1 where numbers hang on compiled kernels; by default as the environment has it
 #   table also                     where a scale's data are others; tables beside it that no request below names
 # and calls, in order,
 #   raw NAME                 sets the array `from`: --from DIR, the corpus of that name (`raw .`: whatever there is); at
@@ -130,5 +131,5 @@ if [[ "$SEQSTRUCT_RECIPE" == rows ]]; then
     for name in paper table licence family seeds_small seeds_paper; do _emit "$name" "${!name:-}"; done
 else
     cell
-    for name in table also dataset minutes disk download threads; do _emit "$name" "${!name:-}"; done
+    for name in table also dataset minutes disk download threads kernels; do _emit "$name" "${!name:-}"; done
 fi

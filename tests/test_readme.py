@@ -63,6 +63,13 @@ def test_the_comparisons_of_speed_are_those_of_the_measurements_in_both_directio
     assert slower and len(slower) < len(table.splitlines()) - 2
 
 
+def test_every_command_stands_in_a_document():
+    (commands,) = (a.choices for a in build_parser()._actions if a.dest == "command")
+    text = "\n".join(DOCUMENTS.values())
+    assert {name for name in commands if f"seqstruct {name}" not in text} <= {"cell", "record"}, "which recipes call"
+    assert "`seqstruct prepare scan`" in README and "`seqstruct score-transformations`" in README
+
+
 def test_the_front_page_is_short():
     assert len(README.splitlines()) <= 150
 

@@ -23,10 +23,11 @@ from seqstruct.harness.records import PAPERS, SCALES
 
 # as in seqstruct.ops.compiled, whose import would load torch, which a list of cells does not need
 VARIABLE = "SEQSTRUCT_COMPILED"
+SWITCH = {"0": False, "1": True}
 DEVICE = "SEQSTRUCT_DEVICE"  # cuda: fairseq's commands run there, whatever the scale says
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 ESTIMATES = ("minutes", "disk", "download")
-KEPT = ("table", "also", "dataset", "threads", *ESTIMATES)  # of what a cell sets
+KEPT = ("table", "also", "dataset", "threads", "kernels", *ESTIMATES)  # of what a cell sets
 LIMITS = ("optimization.stop_time_hours=", "--max-minutes")  # as recipes/common.sh gives them to what trains
 SHARED = "finished"  # the file in a shared step's folder
 # words that the shell makes when the command runs: what a search chose, the shards of prepared data
@@ -64,9 +65,10 @@ class Plan:
 
     table, also (other tables), dataset, minutes (of one thread; of one GPU where the recipe says so), disk and download
     (MiB; a download counts once), threads (of its commands, by default one but at scale paper): as the recipe says.
-    compiled: whether kernels are, as the environment says it, None where it says nothing.  gpu: whether what scales
-    smoke and small leave to the processor runs on a GPU.  configuration: sixteen hexadecimal digits over all that
-    decides its numbers, seed, device and places of files apart: the commands and the configs that they compose.
+    compiled: whether kernels are, as the recipe or else the environment says it, None where neither does.  gpu: whether
+    what scales smoke and small leave to the processor runs on a GPU.  configuration: sixteen hexadecimal digits over
+    all that decides its numbers, seed, device and places of files apart: the commands and the configs that they
+    compose.
     """
 
     script: Script
@@ -259,7 +261,7 @@ class Script:
         runs: where runs and data are kept.  source: the folder of raw data, or None: that of the reference, else
         downloads.  records: where they go (default: beside the script; a smoke run's are no results and stay among the
         paper's runs).  max_minutes: of each training, which makes it another configuration; or None.  compiled: whether
-        kernels are; None: as the environment has it.
+        kernels are, where the recipe does not say; None: as the environment has it.
         Raises ValueError if SEQSTRUCT_DEVICE is neither cpu, cuda nor empty.
         """
         device = os.environ.get(DEVICE) or "cpu"
@@ -280,6 +282,12 @@ class Script:
             steps = tuple(map(_on_gpu, steps))
         if not steps or steps[-1].kind != "record":
             raise ValueError(f"{self.path}: {cell}: expected a cell to end with `record`")
+        if head["kernels"]:
+            if head["kernels"] not in SWITCH:
+                raise ValueError(f"{self.path}: {cell}: expected kernels=0 or 1, got {head['kernels']!r}")
+            compiled = SWITCH[head["kernels"]]
+        elif compiled is None:
+            compiled = SWITCH.get(os.environ.get(VARIABLE, ""))
         numbers = {}
         for name in ESTIMATES:
             try:
@@ -291,8 +299,7 @@ class Script:
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
             head["table"], head["also"], head["dataset"] + limit, **numbers, threads=head["threads"],
-            compiled={"0": False, "1": True}.get(os.environ.get(VARIABLE)) if compiled is None else compiled,
-            gpu=device == "cuda",
+            compiled=compiled, gpu=device == "cuda",
         )  # fmt: skip
 
     def _cell(

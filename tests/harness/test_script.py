@@ -63,6 +63,19 @@ def test_a_plan_says_everything_in_plain_lines(script, tmp_path, monkeypatch):
     assert set(wider.plan(Cell("plain", 1, "small")).environment.values()) == {"3"}
 
 
+def test_a_recipe_may_say_whether_kernels_are(script, tmp_path, monkeypatch):
+    """They are then, or not, in all its commands, that which records among them; its configuration is the same."""
+    cell, text = Cell("plain", 1, "small"), TEXT.replace("disk=2", "disk=2 kernels=%s")
+    without = Script(make_repository(tmp_path / "without", text % 0))
+    monkeypatch.setenv("SEQSTRUCT_COMPILED", "1")
+    assert script.plan(cell).compiled is True and script.plan(cell, compiled=False).compiled is False
+    for plan in (without.plan(cell), without.plan(cell, compiled=True)):
+        assert plan.environment["SEQSTRUCT_COMPILED"] == "0" and plan.command.startswith("SEQSTRUCT_COMPILED=0 ")
+        assert plan.configuration == script.plan(cell).configuration
+    with pytest.raises(ValueError, match="expected kernels=0 or 1, got 'some'"):
+        Script(make_repository(tmp_path / "some", text % "some")).plan(cell)
+
+
 def test_on_a_gpu_the_same_cell_runs_there(script, tmp_path, monkeypatch):
     cell = Cell("stack + gate", 2, "small")
     plan = script.plan(cell, runs=tmp_path)
@@ -111,7 +124,7 @@ def test_the_reference_s_corpora_are_taken_where_they_are(script, tmp_path, monk
 
 def test_variables_of_the_user_s_are_no_settings(script, monkeypatch):
     plan = script.plan(Cell("plain", 1, "small"))
-    for name in ("log", "given", "max_minutes", "minutes", "table", "threads", "rows", "out", "LC_ALL"):
+    for name in ("log", "given", "max_minutes", "minutes", "table", "threads", "kernels", "rows", "out", "LC_ALL"):
         monkeypatch.setenv(name, "9")
     assert Script(script.path).plan(Cell("plain", 1, "small")) == plan
 

@@ -83,9 +83,9 @@ def test_resumed_equals_unbroken_across_the_switch(treebank, tmp_path, switch):
     options = (*switch, "--span-supervision", "1.0", "--random-segments")
     if "0" in switch:  # losses that rise soon
         options += ("--lr", "2")
-    whole, _ = train(treebank[0], tmp_path / "whole", 6, *options)
+    whole, _ = train(treebank[0], tmp_path / "whole", 8, *options)
     assert whole["last_optimizer_state"]["averaging"]
-    for epochs in (2, 3, 6):
+    for epochs in (2, 3, 8):
         cut, _ = train(treebank[0], tmp_path / "cut", epochs, *options)
     for name, value in whole["model"].items():
         assert torch.equal(cut["model"][name], value), name
