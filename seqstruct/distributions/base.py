@@ -71,12 +71,21 @@ class StructuredDistribution:
         (self.batch_shape,) = batches
         self.potentials: Parts = tuple(self._flat(x) for x in potentials)
         most = self.greatest_length()
+        self.full = lengths is None
         if lengths is None:
             lengths = torch.full(self.batch_shape, most, device=potentials[0].device)
-        fits = lengths.shape == self.batch_shape and lengths.dtype == torch.long
-        if not fits or bool(((lengths < 0) | (lengths > most)).any()):
+        elif (
+            lengths.shape != self.batch_shape
+            or lengths.dtype != torch.long
+            or bool(((lengths < 0) | (lengths > most)).any())
+        ):
             raise ValueError(f"expected lengths {tuple(self.batch_shape)} long from 0 to {most}, got {lengths}")
         self.lengths = lengths.flatten()
+
+    def __repr__(self) -> str:
+        shapes = zip(self.kinds, self.potentials, strict=True)
+        parts = [f"{name} {tuple(self.batch_shape + x.shape[1:])}" for name, x in shapes]
+        return f"{type(self).__name__}({', '.join(parts)}, lengths {self.lengths.tolist()})"
 
     def greatest_length(self) -> int:
         """The length that the shapes allow."""
@@ -169,6 +178,11 @@ class StructuredDistribution:
         return found
 
     @property
+    def event_shape(self) -> Any:
+        """Of an event without its batch: a shape, or a named tuple of several as an event is."""
+        return type(self).Event(*(x.shape[1:] for x in self.potentials))
+
+    @property
     def dtype(self) -> torch.dtype:
         """That of potentials, events and all else."""
         return self.potentials[0].dtype
@@ -196,6 +210,15 @@ class StructuredDistribution:
         for name in self.of_rows:
             old = getattr(self, name)
             setattr(found, name, tuple(map(change, old)) if isinstance(old, tuple) else change(old))
+        return found
+
+    def _padding(self) -> Tensor | None:
+        """B by the greatest length, True behind a row's own; None where no lengths were given."""
+        return None if self.full else ~before(self.lengths, self.greatest_length())
+
+    def _in_double(self) -> StructuredDistribution:
+        found = copy.copy(self)
+        found.potentials = tuple(x.double() for x in self.potentials)
         return found
 
     def _masked(self) -> Parts:
@@ -270,7 +293,8 @@ class StructuredDistribution:
         self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]
     ) -> tuple[Tensor, Tensor]:
         """`_expected` and the other's log-partition, and this one's; 0 where this one has no structure."""
-        found, own, others = self._expected(other, term), self._log_partition(), other._log_partition()
+        p, q = self._in_double(), other._in_double()
+        found, own, others = p._expected(q, term), p._log_partition(), q._log_partition()
         nothing = own == -torch.inf
         total = found + others.masked_fill(others == -torch.inf, 0.0)  # then what is expected is infinite
         return total.masked_fill(nothing, 0.0), own.masked_fill(nothing, 0.0)

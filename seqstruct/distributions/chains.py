@@ -47,18 +47,15 @@ class LinearChain(StructuredDistribution):
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         return chain_total_of(*potentials, self._padding(), semiring=semiring)
 
-    def _padding(self) -> Tensor:
-        return ~before(self.lengths, self.greatest_length())
-
     def _masked(self) -> Parts:
         """Padding is masked by the operators."""
         return tuple(x.double() for x in self.potentials)
 
     def _log_partition(self) -> Tensor:
-        return chain_log_partition(*self._masked(), self._padding())
+        return chain_log_partition(*self.potentials, self._padding())
 
     def _marginals(self) -> Parts:
-        return chain_marginals(*self._masked(), self._padding())
+        return chain_marginals(*self.potentials, self._padding())
 
     def _entropy(self) -> Tensor:
         return chain_entropy(*self._masked(), self._padding())

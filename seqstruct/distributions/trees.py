@@ -57,9 +57,6 @@ class DependencyTree(StructuredDistribution):
         found[:, :, 0] = False
         return (found,)
 
-    def _padding(self) -> Tensor:
-        return ~before(self.lengths, self.greatest_length())
-
 
 class ProjectiveTree(DependencyTree):
     """Trees whose arcs do not cross (Eisner 1996), by `seqstruct.ops.trees`.  O(B n^3) for each operation."""
@@ -68,10 +65,10 @@ class ProjectiveTree(DependencyTree):
         return projective_total_of(*potentials, self._padding(), single_root=self.single_root, semiring=semiring)
 
     def _log_partition(self) -> Tensor:
-        return projective_log_partition(*self._masked(), self._padding(), single_root=self.single_root)
+        return projective_log_partition(*self.potentials, self._padding(), single_root=self.single_root)
 
     def _marginals(self) -> Parts:
-        return (projective_marginals(*self._masked(), self._padding(), single_root=self.single_root),)
+        return (projective_marginals(*self.potentials, self._padding(), single_root=self.single_root),)
 
     def _entropy(self) -> Tensor:
         return projective_entropy(*self._masked(), self._padding(), single_root=self.single_root)
@@ -85,10 +82,10 @@ class NonProjectiveTree(DependencyTree):
     """
 
     def _log_partition(self) -> Tensor:
-        return spanning_log_partition(*self._masked(), self._padding(), single_root=self.single_root)
+        return spanning_log_partition(*self.potentials, self._padding(), single_root=self.single_root)
 
     def _marginals(self) -> Parts:
-        return (spanning_marginals(*self._masked(), self._padding(), single_root=self.single_root),)
+        return (spanning_marginals(*self.potentials, self._padding(), single_root=self.single_root),)
 
     def _entropy(self) -> Tensor:
         return spanning_entropy(*self._masked(), self._padding(), single_root=self.single_root)
@@ -103,7 +100,7 @@ class NonProjectiveTree(DependencyTree):
     def _draw(self, generator: torch.Generator) -> Parts:
         """Each word's head from its marginals given those before it."""
         (arcs,), padding = self._masked(), self._padding()
-        heads = torch.full_like(padding, -1, dtype=torch.long)
+        heads = torch.full((len(arcs), self.greatest_length()), -1, device=arcs.device)
         for m in range(heads.size(1)):
             shares = spanning_marginals(arcs, padding, single_root=self.single_root)[:, :, m + 1]
             cumulated = shares.cumsum(1)
@@ -114,9 +111,9 @@ class NonProjectiveTree(DependencyTree):
         return (self.event(heads),)
 
     def _topk(self, k: int) -> tuple[Parts, Tensor]:
-        (arcs,), padding = self._masked(), self._padding()
+        (arcs,) = self._masked()
         found = [self._best_of_row(arcs[b].detach(), int(self.lengths[b]), k) for b in range(len(arcs))]
-        heads = torch.full((k, *padding.shape), -1, device=arcs.device)
+        heads = torch.full((k, len(arcs), self.greatest_length()), -1, device=arcs.device)
         scores = arcs.new_full((k, len(arcs)), -torch.inf)
         for b, trees in enumerate(found):
             for r, (score, tree) in enumerate(trees):
@@ -183,12 +180,8 @@ class ConstituencyTree(StructuredDistribution):
         spans = semiring.sum(semiring.lift(potentials[0]), -1)
         return semiring.value(constituency_total(spans, self.lengths, semiring))
 
-    def log_partition(self) -> Tensor:
-        return self._batch(constituency_log_partition(*self.potentials, self.lengths))
-
     def _log_partition(self) -> Tensor:
-        """In float64, for differences of two."""
-        return constituency_log_partition(self.potentials[0].double(), self.lengths)
+        return constituency_log_partition(*self.potentials, self.lengths)
 
     def _marginals(self) -> Parts:
         return (constituency_marginals(*self.potentials, self.lengths),)

@@ -67,6 +67,14 @@ def test_events_of_tags_and_heads(generator):
     assert arcs.nonzero().tolist() == [[0, 2], [2, 1]]
 
 
+def test_shapes_are_shown():
+    chain = D.LinearChain(torch.zeros(2, 1, 3, 4), torch.zeros(2, 1, 2, 4, 4), lengths=torch.tensor([[3], [1]]))
+    assert chain.batch_shape == (2, 1) and chain.event_shape == ((3, 4), (2, 4, 4))
+    assert chain.event_shape.edge == chain.marginals().edge.shape[2:]
+    assert repr(chain) == "LinearChain(node (2, 1, 3, 4), edge (2, 1, 2, 4, 4), lengths [3, 1])"
+    assert D.Categorical(torch.zeros(5)).event_shape == torch.Size([5])
+
+
 def test_shapes_that_do_not_fit_are_refused():
     zeros = torch.zeros
     wrong = (

@@ -91,6 +91,7 @@ def test_the_folder_needs_neither_seqstruct_nor_fairseq(translation, exported, t
         env={"PATH": os.environ["PATH"], "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1"},
     )  # fmt: skip
     assert done.stdout.splitlines() == generated(exported, translation.sources[:3], max_length=26), done.stderr
+    assert "to build them" not in done.stderr.lower()
 
 
 def test_a_model_comes_back(translation, exported, tmp_path, capsys):

@@ -102,10 +102,12 @@ class Operator:
 
 
 def _load() -> None:
-    from seqstruct.ops.compiled.build import library_path  # here, since the module is run as a command too
+    from seqstruct.ops.compiled.build import library_path, sources  # here, since the module is run as a command too
 
     global _loaded
     path, _loaded = library_path(), False
+    if not sources():  # the code of an exported model has none: nothing could be built
+        return
     try:
         torch.ops.load_library(path)
     except OSError as error:

@@ -35,16 +35,26 @@ struct Walk {
   Index width, at;
 };
 
+// Of N vectors of sums; few of them are added up in several parts, so that none waits for the one before.
 template <int N, int P>
 inline void add_block(Index terms, const Along* a, const Along* b, Index at, Real* to) {
-  Vector<Real> sums[N];
+  constexpr int PARTS = N < 4 ? 4 / N : 1;
+  Vector<Real> sums[PARTS][N] = {};
   const Real *left[P], *right[P];
   for (int p = 0; p < P; ++p) left[p] = a[p].from + at, right[p] = b[p].from + at;
-  for (int n = 0; n < N; ++n) sums[n] = load(to + at + n * WIDTH<Real>);
-  for (Index k = 0; k < terms; ++k)
+  for (int n = 0; n < N; ++n) sums[0][n] = load(to + at + n * WIDTH<Real>);
+  const auto add = [&](int part) {
     for (int p = 0; p < P; left[p] += a[p].step, right[p] += b[p].step, ++p)
-      for (int n = 0; n < N; ++n) sums[n] += load(left[p] + n * WIDTH<Real>) * load(right[p] + n * WIDTH<Real>);
-  for (int n = 0; n < N; ++n) store(to + at + n * WIDTH<Real>, sums[n]);
+      for (int n = 0; n < N; ++n) sums[part][n] += load(left[p] + n * WIDTH<Real>) * load(right[p] + n * WIDTH<Real>);
+  };
+  Index k = 0;
+  for (; k + PARTS <= terms; k += PARTS)
+    for (int part = 0; part < PARTS; ++part) add(part);
+  for (; k < terms; ++k) add(0);
+  for (int n = 0; n < N; ++n) {
+    for (int part = 1; part < PARTS; ++part) sums[0][n] += sums[part][n];
+    store(to + at + n * WIDTH<Real>, sums[0][n]);
+  }
 }
 
 // to[i] += the sum over terms k, and over P pairs, of a[k step_a + i] b[k step_b + i], up to a vector behind `count`.

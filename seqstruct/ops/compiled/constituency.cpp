@@ -238,7 +238,7 @@ Results marginals(const Tensor& all_spans, const Tensor& all_lengths, bool recor
   const Index n = words_of(all_spans, all_lengths), B = all_spans.size(0), room = Brackets::count(n);
   const Tensor spans = whole(all_spans), lengths = whole(all_lengths), found = zeros(spans, spans.sizes());
   const Tensor total = fresh(spans, {B}, ScalarType::Double), exact = fresh(spans, {B}, ScalarType::Bool);
-  const Tensor kept = zeros(spans, {recorded ? B : 0, room}, ScalarType::Double);
+  const Tensor kept = fresh(spans, {recorded ? B : 0, room}, ScalarType::Double);
   const Index labels = spans.size(3), size = n * n * labels;
   by_type(spans, [&](auto zero) {
     using T = decltype(zero);
@@ -252,6 +252,7 @@ Results marginals(const Tensor& all_spans, const Tensor& all_lengths, bool recor
         trees.begin(length_of(lengths, b, n));
         totals[b] = trees.pass(Spans<const T>{from + b * size, n, labels});
         good[b] = std::isfinite(totals[b]);
+        if (recorded) std::fill_n(all + b * room, room, Real(0));
         if (!good[b]) continue;
         trees.put_marginals(Spans<T>{to + b * size, n, labels});
         if (recorded) trees.keep(all + b * room);

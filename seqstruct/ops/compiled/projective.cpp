@@ -183,7 +183,7 @@ Results marginals(const Tensor& all_arcs, const Maybe& all_lengths, bool single_
   const Tensor arcs = whole(all_arcs), found = zeros(arcs, arcs.sizes());
   const Maybe lengths = whole(all_lengths);
   const Tensor total = fresh(arcs, {B}, ScalarType::Double), exact = fresh(arcs, {B}, ScalarType::Bool);
-  const Tensor kept = zeros(arcs, {recorded ? B : 0, room}, ScalarType::Double);
+  const Tensor kept = fresh(arcs, {recorded ? B : 0, room}, ScalarType::Double);
   by_type(arcs, [&](auto zero) {
     using T = decltype(zero);
     const T* from = numbers<T>(arcs);
@@ -196,6 +196,7 @@ Results marginals(const Tensor& all_arcs, const Maybe& all_lengths, bool single_
         trees.begin(length_of(lengths, b, N - 1) + 1);
         totals[b] = trees.pass(trees.set_arcs(from + b * N * N, N));
         good[b] = std::isfinite(totals[b]);
+        if (recorded) std::fill_n(all + b * room, room, Real(0));
         if (!good[b]) continue;
         trees.put_marginals(to + b * N * N, N);
         if (recorded) trees.keep(all + b * room);
