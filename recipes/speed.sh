@@ -11,9 +11,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 declare -A benchmarks=(
     [inference]="inference --sections peers" [distributions]="distributions --repeats 5" [parsing]=parsing
-    [rational]="rational --repeats 3" [attention]="attention --repeats 3" [encode]=encode
+    [rational]="rational --lengths 35" [attention]="attention --repeats 3" [encode]=encode
     [decode]="decode --sections step unconditional --lengths 32 256 2048 --repeats 5"
-    [translation]="translation --repeats 3"
+    [translation]="translation --repeats 2"
     [stack-layers]="stack --sections layers steps --repeats 5" [stack-decoding]="stack --sections decoding"
 )
 names=(inference distributions parsing rational attention encode decode translation stack-layers stack-decoding

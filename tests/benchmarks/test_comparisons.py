@@ -34,8 +34,8 @@ def test_a_section_is_replaced_and_the_others_keep_what_they_have(tmp_path: Path
     assert failed.returncode == 1 and "failed: encode" in failed.stderr
     assert file.read_text() == (
         "# Speed\n\n## parsing\n\nkept\n\n## rational\n\n"
-        "    seqstruct bench rational --repeats 3 --threads 3\n\n"
-        "```\n-m seqstruct bench rational --repeats 3 --threads 3 --peer a b  \n```\n\n## attention-pytorch\n\n"
+        "    seqstruct bench rational --lengths 35 --threads 3\n\n"
+        "```\n-m seqstruct bench rational --lengths 35 --threads 3 --peer a b  \n```\n\n## attention-pytorch\n\n"
         "    SEQSTRUCT_COMPILED=0 SEQSTRUCT_LINEAR=torch seqstruct bench attention --repeats 3 --threads 3\n\n"
         "```\n-m seqstruct bench attention --repeats 3 --threads 3 --peer a b 0 torch\n```\n"
     )
