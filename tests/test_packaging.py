@@ -119,7 +119,9 @@ def run_script(name, *arguments, **environment):
     )
 
 
-@pytest.mark.parametrize("name", ["venv.sh", "run", "settings.sh", "wheel.sh", "installed.sh", "interpreted.sh"])
+@pytest.mark.parametrize(
+    "name", ["compiled.sh", "installed.sh", "interpreted.sh", "run", "settings.sh", "venv.sh", "wheel.sh"]
+)
 def test_scripts_have_help(name):
     done = run_script(name, "--help")
     assert done.returncode == 0

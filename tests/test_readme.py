@@ -249,8 +249,10 @@ def test_the_language_of_ones_own_that_is_shown(tmp_path, monkeypatch, capsys):
     assert math.isclose(sum(following), 1.0, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("inside", [True, False])
-def test_the_mechanism_shown_is_one_file_that_obeys_the_laws(inside, tmp_path):
+@pytest.mark.parametrize(
+    "inside, laws", [(True, "not slow"), (False, "not slow"), pytest.param(False, "", marks=pytest.mark.slow)]
+)
+def test_the_mechanism_shown_is_one_file_that_obeys_the_laws(inside, laws, tmp_path):
     source = next(block for block in blocks("python") if f'@register_attention("{MECHANISM}"' in block)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "seqstruct", tmp_path / "seqstruct", ignore=ignored)
@@ -274,6 +276,6 @@ def test_the_mechanism_shown_is_one_file_that_obeys_the_laws(inside, tmp_path):
     row = f"| `{MECHANISM}` | Linear attention with one head: the memory is a sum of outer products | encoder self,"
     assert row in listed.stdout
     command = next(line for line in DOCUMENTS["docs/extending.md"].splitlines() if line.startswith("    pytest "))
-    tested = run("-m", *shlex.split(command), "-q", "-p", "no:cacheprovider")
+    tested = run("-m", *shlex.split(command), "-m", laws, "-q", "-p", "no:cacheprovider")
     assert tested.returncode == 0, tested.stdout
     assert re.search(r"^\d{2,} passed", tested.stdout.splitlines()[-1]), tested.stdout

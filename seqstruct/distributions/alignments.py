@@ -50,10 +50,7 @@ class Alignment(StructuredDistribution):
             raise ValueError(f"expected scores * T+1 S+1 3, got {tuple(scores.shape)}")
         super().__init__(scores, lengths=lengths)
         most = self.potentials[0].size(2) - (kind == "edit")
-        widths = torch.full(self.batch_shape, most, device=scores.device) if widths is None else widths
-        if widths.shape != self.batch_shape or bool(((widths < 0) | (widths > most)).any()):
-            raise ValueError(f"expected widths {tuple(self.batch_shape)} from 0 to {most}, got {widths}")
-        self.widths = widths.flatten()
+        self.widths = self._up_to("widths", widths, most)
         self.may_skip = self._flat(may_skip.expand(*self.batch_shape, most)) if kind == "ctc" else self.widths > 0
 
     @classmethod

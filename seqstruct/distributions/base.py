@@ -16,8 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from seqstruct.ops.gpu import host_may_look
 from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, refuse_what_is_no_number
 from seqstruct.ops.marginals import by_autograd
+from seqstruct.ops.masking import fails
 from seqstruct.ops.max_marginals import max_marginals
 from seqstruct.ops.semiring import (
     EntropySemiring,
@@ -70,17 +72,8 @@ class StructuredDistribution:
             raise ValueError(f"expected potentials of one batch and one floating type, got {given}")
         (self.batch_shape,) = batches
         self.potentials: Parts = tuple(self._flat(x) for x in potentials)
-        most = self.greatest_length()
         self.full = lengths is None
-        if lengths is None:
-            lengths = torch.full(self.batch_shape, most, device=potentials[0].device)
-        elif (
-            lengths.shape != self.batch_shape
-            or lengths.dtype != torch.long
-            or bool(((lengths < 0) | (lengths > most)).any())
-        ):
-            raise ValueError(f"expected lengths {tuple(self.batch_shape)} long from 0 to {most}, got {lengths}")
-        self.lengths = lengths.flatten()
+        self.lengths = self._up_to("lengths", lengths, self.greatest_length())
 
     def __repr__(self) -> str:
         shapes = zip(self.kinds, self.potentials, strict=True)
@@ -221,17 +214,29 @@ class StructuredDistribution:
         found.potentials = tuple(x.double() for x in self.potentials)
         return found
 
+    def _up_to(self, name: str, given: Tensor | None, most: int) -> Tensor:
+        """Of each row, what is given for the batch, or `most`.  Raises ValueError unless it counts up to that."""
+        if given is None:
+            return torch.full((self.batch_shape.numel(),), most, device=self.potentials[0].device)
+        fits = given.shape == self.batch_shape and given.dtype == torch.long
+        expected = f"expected {name} {tuple(self.batch_shape)} long from 0 to {most}"
+        if not fits or fails((given < 0) | (given > most), expected):
+            raise ValueError(f"{expected}, got {given}")
+        return given.flatten()
+
     def _masked(self) -> Parts:
         pairs = zip(self.potentials, self.mask(), strict=True)
         return tuple(x.double().masked_fill(~mask, -torch.inf) for x, mask in pairs)
 
     def _sums(self, potentials: Parts) -> LogSemiring:
-        """In pairs of logarithms where digits would be lost."""
+        """In pairs of logarithms where digits would be lost, or might be and the host may not look."""
+        if not host_may_look(self.lengths):
+            return ExactLogSemiring()
         great = any(bool((x.abs() > LARGEST_POTENTIAL).logical_and_(x > -torch.inf).any()) for x in potentials)
         return ExactLogSemiring() if great else LogSemiring()
 
     def _checked(self, total: Tensor) -> Tensor:
-        if not bool(total.isfinite().all()):
+        if host_may_look(total) and not bool(total.isfinite().all()):
             for name, x in zip(self.kinds, self._masked(), strict=True):
                 refuse_what_is_no_number(name, x)
         return total

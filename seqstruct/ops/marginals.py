@@ -4,7 +4,8 @@ A family of structures (paths, projective trees) has a definition, the sum over 
 of passes over its parts in scaled probability space: the first finds log-partition and marginals, the second the
 derivative of the marginals along a direction, which is both their gradient and the second one of the log-partition,
 as these matrices are symmetric.  Rows for which the range of float64 does not do in this way go through autograd over
-the definition, in pairs of logarithms: exact for any potentials, and slower.  The best structure and samples are the
+the definition, in pairs of logarithms: exact for any potentials, and slower; where the host may not look which ones
+these are, as while a CUDA graph is captured, they are NaN.  The best structure and samples are the
 gradients of the definition over other semirings.
 """
 
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.first_derivatives import first_derivatives_only
+from seqstruct.ops.gpu import host_may_look
 from seqstruct.ops.semiring import EntropySemiring, ExactLogSemiring, LogSemiring
 from seqstruct.ops.workspace import Loan
 
@@ -125,6 +127,13 @@ def by_autograd(total: Callable[..., Tensor], *potentials: Tensor) -> tuple[Tens
 def _scaled(family: Family, potentials: Parts, need_total: bool) -> tuple[FirstPass, Tensor | None]:
     """The first pass, and the rows that it does not do, R long, where marginals are 0; None if it does all."""
     done = family.first_pass(potentials, need_total)
+    if not host_may_look(done.exact):
+        outside = (~done.exact).view
+        found = [
+            x if x is None else x.masked_fill(outside(-1, *[1] * (x.dim() - 1)), torch.nan)
+            for x in (*done.marginals, done.log_partition)
+        ]
+        return done._replace(marginals=tuple(found[:-1]), log_partition=found[-1]), None
     if bool(done.exact.all()):
         return done, None
     rows = (~done.exact).nonzero().squeeze(1)
@@ -143,7 +152,7 @@ def _some(family: Family, potentials: Parts, rows: Tensor) -> tuple[Family, Part
 
 def _check(total: Tensor, family: Family, potentials: Parts) -> None:
     """Look for what is no number only where a total is not finite."""
-    if not bool(total.isfinite().all()):
+    if host_may_look(total) and not bool(total.isfinite().all()):
         family.refuse(potentials)
 
 

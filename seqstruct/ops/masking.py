@@ -16,9 +16,22 @@ def check_padding_mask(padding_mask: Tensor | None, batch: int, length: int) -> 
         raise ValueError(f"padding_mask: expected {batch} x {length}, got {' x '.join(map(str, padding_mask.shape))}")
 
 
+def host_looks(x: Tensor) -> bool:
+    """Whether the host looks at numbers of x on its way: not at those of another device, nor where PyTorch compiles."""
+    return x.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def some(mask: Tensor) -> bool:
-    """Whether any is True; where PyTorch compiles, which looks at no number, True."""
-    return torch.compiler.is_compiling() or bool(mask.any())
+    """Whether any is True; where the host does not look, True."""
+    return not host_looks(mask) or bool(mask.any())
+
+
+def fails(wrong: Tensor, expected: str) -> bool:
+    """Whether any is True, which the caller makes an error; where the host does not look PyTorch makes one, later."""
+    if host_looks(wrong):
+        return some(wrong)
+    torch._assert_async(~wrong.any(), expected)
+    return False
 
 
 def mask_of(padding_mask: Tensor | None, x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.ops.masking import check_padding_mask, some
+from seqstruct.ops.masking import check_padding_mask, fails, some
 
 NOT_TOGETHER = "padding_mask: expected padding before or after all real positions"
 
@@ -36,11 +36,8 @@ class Rows(NamedTuple):
         else:
             in_front = here.gather(1, (_positions(padding_mask) + first.unsqueeze(1)) % length)
         broken = (in_front != real).any(1)
-        if torch.compiler.is_compiling():
-            torch._assert_async(~broken.any(), NOT_TOGETHER)
-        elif bool(broken.any()):
-            row = int(broken.nonzero()[0])
-            raise ValueError(f"{NOT_TOGETHER}, not so in row {row}")
+        if fails(broken, NOT_TOGETHER):
+            raise ValueError(f"{NOT_TOGETHER}, not so in row {broken.int().argmax()}")
         return cls(real, first)
 
     def lengths(self, batch: int, length: int, device: torch.device) -> Tensor:

@@ -33,13 +33,16 @@ class Backend:
 
 
 def compiles(case: Case, backend: str, masked: bool, generator: torch.Generator, count: int = len(SIZES)) -> None:
-    """Compiled whole, once for `count` sizes, it has the values and the gradients that it has in eager mode."""
+    """Compiled whole, once for `count` sizes, it has the values and the gradients that it has in eager mode.
+
+    Where `forward` is the loop over steps by which a mechanism is defined, each length has a graph of its own.
+    """
     switched_on()  # kernels are loaded
     torch._dynamo.reset()
     attention, counting = build(case, generator), Backend(backend)
     compiled = torch.compile(attention, backend=counting, fullgraph=True, dynamic=count > 1)
-    graphs = 0
-    for sizes in SIZES[:count]:
+    unrolled, first = attention.left_to_right and type(attention).parallel is Attention.parallel, 0
+    for number, sizes in enumerate(SIZES[:count], 1):
         query, memory = inputs(case, generator, *sizes)
         length, mask = memory.size(1), None
         if masked:
@@ -50,8 +53,8 @@ def compiles(case: Case, backend: str, masked: bool, generator: torch.Generator,
         both = (gradients(result, attention, *distinct(query, memory)) for result in (found, wanted))
         for ours, eager in zip(*both, strict=True):
             torch.testing.assert_close(ours, eager, **TOLERANCE)
-        graphs = graphs or counting.graphs  # one, or another where numbers turn out to be constants
-        assert counting.graphs == graphs
+        first = first or counting.graphs  # one, or another where numbers turn out to be constants
+        assert counting.graphs == (number if unrolled else 1) * first
 
 
 @FAMILIES

@@ -10,15 +10,11 @@ from torch import Tensor
 
 from seqstruct.attention import ATTENTIONS, Site
 from seqstruct.testing.cases import build, cases, inputs
+from tests.gpu.places import WAITING
 
 if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device", allow_module_level=True)
 
-WAITING = {  # what is padding, whether lengths fit, which rows leave the range or where things meet decides there
-    "alignment_crf", "bigbird", "clustering", "constituency", "dependency", "gated_softmax", "hard_parents",
-    "linformer", "local_blocks", "lsh", "mean_pool", "nondeterministic_stack", "normalized_softmax", "segmentation",
-    "sigmoid", "simple", "soft_children", "softmax", "synthesizer",
-}  # fmt: skip
 CASES = [case for case in cases() if case.options.get("features") != 2048]  # thousands of features need float64
 
 

@@ -53,9 +53,9 @@ class AlignmentCRFAttention(AlignmentAttention):
     def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
         return self.score(query, state.key[..., :-1])
 
-    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor | None) -> Tensor:
         scores = self.scores(state, query)
-        prior = _prior_at(state.key[..., -1], state.padding, position)
+        prior = _prior_at(state.key[..., -1], state.padding, position, query.size(1))
         return masked_softmax(scores + prior, state.padding[:, None]).to(scores.dtype)
 
     def prior(self, state: AlignmentMemory, queries: int) -> Tensor:
@@ -63,9 +63,15 @@ class AlignmentCRFAttention(AlignmentAttention):
         return _prior(state.key[..., -1], state.padding, queries)
 
 
-@opaque(lambda logit, padded, position: logit.new_empty(*position.shape, logit.size(1), dtype=torch.float64))
-def _prior_at(logit: Tensor, padded: Tensor, position: Tensor) -> Tensor:
-    """B T S, the rows of `_prior` for queries at positions B T."""
+def _fake_prior(logit: Tensor, padded: Tensor, position: Tensor | None, queries: int) -> Tensor:
+    return logit.new_empty(logit.size(0), queries, logit.size(1), dtype=torch.float64)
+
+
+@opaque(_fake_prior)
+def _prior_at(logit: Tensor, padded: Tensor, position: Tensor | None, queries: int) -> Tensor:
+    """B T S, the rows of `_prior` for T queries, at positions B T where these are given."""
+    if position is None:
+        return _prior(logit, padded, queries)
     found = _prior(logit, padded, int(position.max()) + 1 if position.numel() else 1)
     return found.gather(1, position.unsqueeze(2).expand(-1, -1, found.size(2)))
 

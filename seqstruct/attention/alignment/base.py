@@ -99,8 +99,8 @@ class AlignmentAttention(Attention):
         fits = shape.value_dim == shape.embed_dim or not self.projects
         self.out_proj = nn.Identity() if fits else nn.Linear(shape.value_dim, shape.embed_dim, bias=False)
 
-    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
-        """B T S, 0 at padding: of queries B T C at positions B T."""
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor | None) -> Tensor:
+        """B T S, 0 at padding: of queries B T C at positions B T, from 0 on where they are not given."""
         return masked_softmax(self.scores(state, query), state.padding[:, None])
 
     def key_size(self) -> int:
@@ -135,11 +135,9 @@ class AlignmentAttention(Attention):
     def read(
         self, state: AlignmentMemory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
-        """Contexts for queries B T C; position: B T, counted from 0 from the first query on where it is not given."""
+        """Contexts for queries B T C; position: as `weights`."""
         if state.padding.size(1) == 0:
             return Reading(torch.zeros_like(query), query.new_zeros(len(query), 1, query.size(1), 0))
-        if position is None:
-            position = torch.arange(query.size(1), device=query.device).expand(query.shape[:2])
         weights = self.weights(state, query, position)
         context = weighted_values(weights, state.value, self.shape.dropout if self.training else 0.0)
         return Reading(self.out_proj(context), weights[:, None] if need_weights else None)

@@ -42,7 +42,9 @@ class LocalAttention(AlignmentAttention):
 class LocalMonotonicAttention(LocalAttention):
     """The window moves by one with each query."""
 
-    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor | None) -> Tensor:
+        if position is None:
+            position = torch.arange(query.size(1), device=query.device).expand(query.shape[:2])
         return self._in_window(state, query, position)
 
 
@@ -56,7 +58,7 @@ class LocalPredictiveAttention(LocalAttention):
         self.position_hidden = nn.Linear(size, size, bias=False)
         self.position_weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
 
-    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor | None) -> Tensor:
         """B T S, the Gaussian included: rows sum to less than 1."""
         hidden = self.position_hidden(query).tanh()
         share = (hidden @ self.position_weight.to(hidden.dtype)).sigmoid()  # B T

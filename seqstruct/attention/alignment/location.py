@@ -39,7 +39,7 @@ class LocationAttention(AlignmentAttention):
         """B T length, of queries alone."""
         return self.position_proj(query)
 
-    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
+    def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor | None) -> Tensor:
         index = positions(state.padding)
         unseen = state.padding | (index >= self.config.length)
         rows = index.clamp_max(self.config.length - 1)[:, None].expand(-1, query.size(1), -1)

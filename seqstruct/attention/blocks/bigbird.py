@@ -37,8 +37,9 @@ class BigBirdAttention(BlockAttention):
         self.register_buffer("draw", torch.rand(PERIOD, config.random))
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:
-        whole = min(self.config.global_blocks, query.size(2))
-        return block_sparse_attention(query, key, value, place.real, self.neighbours(place), whole)
+        asked = self.config
+        whole, most = min(asked.global_blocks, query.size(2)), 2 * asked.window + 1 + asked.global_blocks + asked.random
+        return block_sparse_attention(query, key, value, place.real, self.neighbours(place), whole, most)
 
     def neighbours(self, place: Layout) -> Tensor:
         """B J J bool: which blocks each block sees."""

@@ -26,4 +26,4 @@ class LocalBlockAttention(BlockAttention):
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, place: Layout, x: Tensor) -> Tensor:
         own = torch.eye(query.size(2), dtype=torch.bool, device=query.device).expand(query.size(0), -1, -1)
-        return block_sparse_attention(query, key, value, place.real, own)
+        return block_sparse_attention(query, key, value, place.real, own, most=1)

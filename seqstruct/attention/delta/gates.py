@@ -39,7 +39,7 @@ class StepSize(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """log a and delta, both B S H, for inputs B S C."""
-        size = _softplus(wide_layers(self.layer, x) + self.bias)
+        size = softplus(wide_layers(self.layer, x) + self.bias)
         return -self.rate.to(size.dtype).exp() * size, size
 
 
@@ -53,12 +53,12 @@ class ChannelStepSize(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """log a, B S H D, for inputs B S C."""
-        size = _softplus(wide_layers(self.layer, x) + self.bias).unflatten(-1, (len(self.rate), -1))
+        size = softplus(wide_layers(self.layer, x) + self.bias).unflatten(-1, (len(self.rate), -1))
         return -self.rate.to(size.dtype).exp().unsqueeze(-1) * size
 
 
-def _softplus(x: Tensor) -> Tensor:
-    """Compiled, the derivative of PyTorch's own is laid out in memory otherwise than the graph expects."""
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + exp(x)).  Compiled, the derivative of PyTorch's own is laid out in memory as no graph expects."""
     return -F.logsigmoid(-x) if torch.compiler.is_compiling() else F.softplus(x)
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.delta.base import DeltaAttention, Entries
+from seqstruct.attention.delta.gates import softplus
 from seqstruct.attention.delta.ssd import StateSpaceAttention
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.option import option
@@ -61,7 +61,7 @@ class LogLinearAttention(StateSpaceAttention):
 
     def _queries(self, projected: Tensor) -> Tensor:
         queries, scales = projected.split([self.shape.embed_dim, self.scale_layer.out_features], -1)
-        return torch.cat([super()._queries(queries), F.softplus(wide(self._heads(scales)))], -1)
+        return torch.cat([super()._queries(queries), softplus(wide(self._heads(scales)))], -1)
 
     def _split(self, query: Tensor) -> list[Tensor]:
         return list(query.split([query.size(-1) - self.config.levels, self.config.levels], -1))

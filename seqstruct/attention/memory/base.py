@@ -12,7 +12,7 @@ from torch import Tensor
 from seqstruct.attention.base import Cost, Inputs, Reading
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.ops.masking import clear_padding, mask_of, positions, some
+from seqstruct.ops.masking import clear_padding, fails, mask_of, positions, some
 from seqstruct.ops.memory import (
     BoundedMemory,
     anything_written,
@@ -153,7 +153,7 @@ class BoundedMemoryAttention(MultiHeadAttention):
         before = anything_written(memory).any(1, keepdim=True)  # B 1
         nothing = -math.inf if self.means else 0.0
         first = before | (control[:, :, :1] != nothing).any(-1).any(1)
-        if control.size(2) == 0 or control.device.type == "cpu" and not some(~first):
+        if control.size(2) == 0 or not some(~first):
             return first.expand(-1, control.size(2))
         return before | (control != nothing).any(-1).any(1).cummax(1).values
 
@@ -165,11 +165,8 @@ class BoundedMemoryAttention(MultiHeadAttention):
 
 def check_length(name: str, position: Tensor, length: int) -> None:
     """Raise ValueError if a position (any shape, from 0) lies at or beyond `length`."""
-    if torch.compiler.is_compiling():
-        torch._assert_async((position < length).all(), f"{name}: its memory is laid out for {length} tokens")
-        return
-    most = int(position.max()) + 1 if position.numel() else 0
-    if most > length:
+    if fails(position >= length, f"{name}: its memory is laid out for {length} tokens"):
+        most = int(position.max()) + 1
         raise ValueError(f"{name}: a sequence of {most} tokens or more; its memory is laid out for {length}")
 
 

@@ -24,6 +24,7 @@ from seqstruct.attention.memory.base import BoundedMemoryAttention, SlotState, o
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.states import select_rows
+from seqstruct.ops.masking import fails
 from seqstruct.ops.memory import BoundedMemory, anything_written, k_means
 
 
@@ -57,9 +58,7 @@ class ClusteringAttention(BoundedMemoryAttention):
         """
         if self.at_once and key.size(1):
             again = f"clustering at {self.shape.site.value}: all keys are written at once, none later"
-            if torch.compiler.is_compiling():
-                torch._assert_async(~anything_written(state.memory).any(), again)
-            elif bool(anything_written(state.memory).any()):
+            if fails(anything_written(state.memory), again):
                 raise ValueError(again)
             if key.size(1) < self.config.slots and not self.config.allow_short:
                 raise ValueError(

@@ -107,4 +107,7 @@ class LSHAttention(DotProductAttention):
 
     def _coarser(self, tokens: Tensor, most: int) -> Tensor:
         """The bits of codes for `most` tokens that so many tokens (any shape, long) have no use for."""
-        return self._halved(most) - (tokens.unsqueeze(-1) > torch.tensor(self.limits, device=tokens.device)).sum(-1)
+        unneeded = torch.zeros_like(tokens)
+        for limit in self.limits[: self._halved(most)]:
+            unneeded = unneeded + (tokens <= limit)
+        return unneeded

@@ -26,7 +26,7 @@ from seqstruct.attention.base import Reading, Shape, Site
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.chains import chain_best_path, chain_marginals
-from seqstruct.ops.masking import some
+from seqstruct.ops.masking import host_looks, some
 
 
 class Potentials(NamedTuple):
@@ -133,7 +133,7 @@ class SegmentationAttention(AlignmentAttention):
 
     def _probabilities(self, score: Tensor, padding: Tensor) -> Tensor:
         """B T S, of keys to be selected, float64."""
-        if self.pairwise is None and (torch.compiler.is_compiling() or not some(~score.isfinite() & ~padding[:, None])):
+        if self.pairwise is None and not (host_looks(score) and some(~score.isfinite() & ~padding[:, None])):
             return score.double().sigmoid().masked_fill(padding[:, None], 0.0)
         if torch.compiler.is_compiling():
             return chain_marginals(*self._potentials(score, padding)).node[..., 1].view(score.shape)

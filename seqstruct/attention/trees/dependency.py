@@ -21,6 +21,7 @@ from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.trees.arc_scorer import ArcScorer, ScorerOptions
 from seqstruct.attention.trees.base import RowTrees, TreeAttention
+from seqstruct.ops.masking import fails
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.trees import GRADIENTS, dependency_argmax, projective_best_tree, projective_log_partition
 
@@ -82,7 +83,7 @@ def word_heads(heads: Tensor, rows: Rows, root_token: bool) -> Tensor:
         found, real = found[:, 1:], real[:, 1:]
     number = torch.arange(1, found.size(1) + 1, device=found.device)
     wrong = real & ((found < 0) | (found > real.sum(1, keepdim=True)) | (found == number))
-    if bool(wrong.any()):
+    if fails(wrong, "a head that is no other word of its row"):
         row, word = wrong.nonzero()[0].tolist()
         raise ValueError(
             f"row {row}, word {word + 1} has the head {int(found[row, word])}; expected 0 or the number of another "

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import pad
 
 from seqstruct.attention.base import Site
 from seqstruct.attention.option import Options, option
@@ -40,7 +40,8 @@ class HardParentsAttention(TreeAttention):
             heads = torch.arange(n, device=key.device).expand(len(key), n)
         else:
             raise ValueError(f"{self.name} needs the heads of an external parser; this batch has none")
-        parents = pad(one_hot(heads, n + 1).to(key.dtype), (0, 0, 1, 0)).transpose(1, 2)  # B n+1 n+1
+        chosen = (heads.unsqueeze(2) == torch.arange(n + 1, device=heads.device)).to(key.dtype)  # B n n+1
+        parents = pad(chosen, (0, 0, 1, 0)).transpose(1, 2)  # B n+1 n+1
         padding_mask = self.words(rows)
         if padding_mask is not None:
             parents = parents.masked_fill(pad(padding_mask, (1, 0)).unsqueeze(1), 0.0)

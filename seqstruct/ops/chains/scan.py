@@ -43,7 +43,8 @@ def _orders(steps: int, device: torch.device) -> tuple[int, Tensor, Tensor, Tens
     """
     bits = max(1, steps.bit_length())
     P = 1 << bits
-    rev = torch.tensor([int(format(p, f"0{bits}b")[::-1], 2) for p in range(P)], device=device)
+    index = torch.arange(P, device=device)
+    rev = sum((index >> low & 1) << bits - 1 - low for low in range(bits))
     return P, rev, P - 1 - rev, rev[:steps].clone(), rev.flip(0)[:steps].clone()
 
 

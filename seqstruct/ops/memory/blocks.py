@@ -53,16 +53,19 @@ def from_blocks(x: Tensor, place: Layout) -> Tensor:
 
 @opaque(lambda query, *_: query.new_empty(query.shape))
 def block_sparse_attention(
-    query: Tensor, key: Tensor, value: Tensor, real: Tensor, neighbours: Tensor, whole: int = 0
-) -> Tensor:
+    query: Tensor, key: Tensor, value: Tensor, real: Tensor, neighbours: Tensor, whole: int = 0,
+    most: int = 0,
+) -> Tensor:  # fmt: skip
     """B H J P D: the queries of block i attend to the tokens of the blocks j with neighbours[b, i, j].
 
     query, key, value: B H J P D; real: B J P bool; neighbours: B J J bool; whole: the first so many blocks attend to
-    everything.  O(J M P^2 D) time, M the largest number of neighbours of a block beyond those.
+    everything; most: at least M, the largest number of neighbours of a block beyond those, 0 to have it counted, for
+    which the host looks.  O(J most P^2 D) time.
     """
     batch, _, count, size, _ = query.shape
-    seen = neighbours[:, whole:].sum(2)
-    most = max(1, int(seen.max())) if seen.numel() else 1
+    if not most:
+        seen = neighbours[:, whole:].sum(2)
+        most = max(1, int(seen.max())) if seen.numel() else 1
     present, ids = neighbours.to(torch.uint8).topk(min(most, count), dim=2)  # B J M
     rows = torch.arange(batch, device=query.device)[:, None, None]
     near = [x.transpose(1, 2)[rows, ids].transpose(2, 3).flatten(3, 4).flatten(0, 1) for x in (key, value)]

@@ -163,14 +163,11 @@ def windows_of_arcs(arcs: Tensor) -> list[Arcs]:
 @torch.inference_mode(False)  # what is cached may be used in training later
 def _rows_of_arcs(N: int, device: torch.device) -> Tensor:
     """Where the item of the arc (head, dependent) is among open right, open left and a row of zeros; N*N long."""
-    rows = torch.full((N, N), 2 * N * N)
-    for head in range(N):
-        for dependent in range(1, N):
-            if head < dependent:
-                rows[head, dependent] = (dependent - head - 1) * N + head
-            elif head > dependent:
-                rows[head, dependent] = N * N + (N - head + dependent) * N + head
-    return rows.flatten().to(device)
+    dependent = torch.arange(N, device=device)
+    head = dependent.unsqueeze(1)
+    right, left = (dependent - head - 1) * N + head, N * N + (N - head + dependent) * N + head
+    left = left.masked_fill((head == dependent) | (dependent == 0), 2 * N * N)
+    return torch.where(head < dependent, right, left).flatten()
 
 
 def by_arc(open_right: Tensor, open_left: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.first_derivatives import first_derivatives_only
-from seqstruct.ops.masking import check_padding_mask
+from seqstruct.ops.masking import check_padding_mask, fails
 from seqstruct.ops.trees.layout import banned_arcs
 
 
@@ -94,6 +94,6 @@ class _Simplex(torch.autograd.Function):
 
 
 def _refuse(name: str, values: Tensor, fine: Tensor) -> None:
-    if not bool(fine.all()):
+    if fails(~fine, f"{name}: expected numbers"):
         where = tuple((~fine).nonzero()[0].tolist())
         raise ValueError(f"{name}{list(where)}: expected a number, got {values[where].item()}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from seqstruct.benchmarks.timing import Audit
 from seqstruct.ops.pushdown import pushdown_stack, stack, transition_count
 from seqstruct.ops.pushdown.launches import RunsByRow
 from seqstruct.ops.pushdown.scaled import ScaledRuns
 
+LOOKS = {"aten._local_scalar_dense", "aten.equal", "aten.is_nonzero", "aten.item", "aten.masked_select", "aten.nonzero"}
 MOST = 8730 // 3  # operators, views among them, of both passes at length 80
 
 
@@ -42,3 +44,30 @@ def test_rows_out_of_range_where_the_host_may_not_look(generator, monkeypatch):
     blind = pushdown_stack(logits, pushed, bottom, states=1, symbols=2)
     assert looked.isfinite().all() and blind[0].isnan().all()
     torch.testing.assert_close(blind[1], looked[1])
+
+
+class Names(TorchDispatchMode):
+    """The operators that run within it, in order."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func.overloadpacket))
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_host_looks_once_after_all_products(generator, monkeypatch):
+    """So a device is waited for once, outside of what a CUDA graph may hold: all sums, and the whole backward pass."""
+    monkeypatch.setattr(stack, "usable", lambda *tensors: False)
+    monkeypatch.setattr(stack, "_scaled_runs", RunsByRow.apply)
+    sizes = (2, 7, transition_count(2, 3)), (2, 7, 5), (5,)
+    inputs = [torch.randn(size, generator=generator).requires_grad_() for size in sizes]
+    with Names() as forward:
+        readings = pushdown_stack(*inputs, states=2, symbols=3)
+    with Names() as backward:
+        readings.sum().backward()
+    looks = [i for i, name in enumerate(forward.names) if name in LOOKS]
+    products = [i for i, name in enumerate(forward.names) if "bmm" in name]
+    assert len(looks) == 1 and looks[0] > products[-1] and not LOOKS.intersection(backward.names)
