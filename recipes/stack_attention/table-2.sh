@@ -25,7 +25,10 @@ cell() {
     case "$corpus" in ptb) raw ptb ;; wikitext2) raw wikitext-2-raw ;; *) raw nltk ;; esac
     case "$scale" in
         smoke) minutes=0.4 disk=2 dataset="600 made-up trees, at most 2 epochs" ;;
-        small) minutes=3 disk=60 sentences=(--train-sentences 4000) part="the first 4000" limits="6 epochs, size 128" ;;
+        small)
+            minutes=3 disk=60 sentences=(--train-sentences 4000) part="the first 4000"
+            limits="at most 6 epochs, size 128, learning rate 0.002"
+            ;;
         paper) minutes=60 disk=260 part=all limits="1000 epochs, size 256" ;;
     esac
     case "$model" in Tf+Sup) minutes="$(times "$minutes" 1.3)" ;; Tf+Nd) minutes="$(times "$minutes" 1.6)" ;; esac
@@ -35,8 +38,8 @@ cell() {
         *small | *paper) dataset="$corpus (no part of the published comparison), $part training sentences, $limits" ;;
     esac
     if [[ "$corpus $scale" == "wikitext2 small" ]]; then
-        corpus+=-part dataset="the validation file of WikiText-2 (no part of the published comparison), split by articles, "
-        dataset+="$part training sentences, $limits; its test file"
+        corpus+=-part dataset="the validation file of WikiText-2 split by articles and its test file (no part of the published "
+        dataset+="comparison), $part training sentences, $limits"
     fi
     prepare "sentences-$corpus-$scale" data-prep/ptb_sentences.sh --corpus "$corpus" "${from[@]}" "${sentences[@]}"
     case "$model" in *gram) baseline "$model" --sentences; return ;; esac
