@@ -33,7 +33,7 @@ class LocationAttention(AlignmentAttention):
         return 0
 
     def prepare(self, key: Tensor) -> Tensor:
-        return key[..., :0]
+        return key.new_empty(*key.shape[:-1], 0)  # a view would keep the keys
 
     def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
         """B T length, of queries alone."""
