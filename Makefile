@@ -14,7 +14,8 @@ demo: $(STAMP)
 	$(BIN)/python -m seqstruct.plots.demo
 
 test: $(STAMP)
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) \
+	  -o tmp_path_retention_policy=failed
 
 test-settings: $(STAMP)
 	WORKERS=$(WORKERS) .ci/settings.sh

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Iterator
 
 import pytest
 import torch
@@ -25,6 +25,14 @@ def pytest_configure(config: pytest.Config) -> None:
     for message in NOISE:
         config.addinivalue_line("filterwarnings", "ignore:" + message.replace(":", r"\x3a"))
     trainings.register(config)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """What tests write need not outlive a power cut: a flush waits for all that others wrote, up to a minute."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
 
 
 @pytest.fixture(scope="session")

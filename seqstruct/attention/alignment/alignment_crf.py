@@ -82,4 +82,5 @@ def _prior(logit: Tensor, padded: Tensor, queries: int) -> Tensor:
     stop = logsigmoid(logit).masked_fill(padded, -torch.inf)
     onward = logsigmoid(-logit).masked_fill(padded, 0.0).roll(1, 1)  # past the key before
     steps = torch.stack([stop, torch.full_like(stop, -torch.inf), onward], -1)  # B S 3
-    return Alignment(steps.unsqueeze(1).expand(-1, queries, -1, -1), kind="edit").prefixes()
+    paths = Alignment(steps.unsqueeze(1).expand(-1, max(queries, 1), -1, -1), kind="edit")
+    return paths.prefixes()[:, :queries]
