@@ -14,8 +14,7 @@ demo: $(STAMP)
 	$(BIN)/python -m seqstruct.plots.demo
 
 test: $(STAMP)
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) \
-	  -o tmp_path_retention_policy=failed
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)
 
 test-settings: $(STAMP)
 	WORKERS=$(WORKERS) .ci/settings.sh

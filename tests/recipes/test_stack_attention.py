@@ -151,6 +151,7 @@ def test_the_demo_s_words_are_those_of_its_cells():
     assert set(Script(FOLDER / "demo.sh").rows("small")) == set(demo.SHOWN)
 
 
+@pytest.mark.slow
 def test_a_cut_training_goes_on_to_the_same_numbers(tmp_path):
     words = [str(FOLDER / "figure-2.sh"), "--scale", "smoke", "--row", "dyck Tf+Nd", "--seeds", "1", "--runs"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
