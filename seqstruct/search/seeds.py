@@ -7,7 +7,8 @@ DATA is a folder of `seqstruct prepare abilities`, or has such folders, as that 
 For each task the rates are tried with the first seed; the one with the best accuracy on validation at the end of
 training, of equal ones that of the least loss, is taken for the others.  What test and test_long give is read for the
 chosen rate alone.  DIR has TASK.json, all that was trained and reached, train.log, and result.json for `seqstruct
-record`.  A call that was interrupted goes on with the next training.
+record`.  A call that was interrupted goes on with the next training, on another machine too: those of other processors
+or GPUs are then counted.
 """
 
 from __future__ import annotations
@@ -22,18 +23,28 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import torch
+
 from seqstruct.bridge.quiet import quiet
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.abilities.folder import CALLED, LEVELS, WHOLE, read_meta, tasks_of
 from seqstruct.data.files import write_json
+from seqstruct.harness.provenance import processor
 from seqstruct.scoring.measurement import Measurement, write
 from seqstruct.search.trials import Train, hydra_training
 
 Trained = Mapping[str, Any]  # rate, seed, and either the statistics by subset or what broke
 
 
-def train_all(train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path) -> list[Trained]:
+def place(device: str) -> str:
+    """What trains: the name of the GPU, or of the processor."""
+    return torch.cuda.get_device_name() if device == "cuda" else processor()
+
+
+def train_all(train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path, where: str = "") -> list[Trained]:
     """All trainings on a task, and the file with them; those that it has already are not trained again.
+
+    where: what trains here, noted with each.
 
     A training that breaks (a loss that is not finite, a model that refuses) has the reason in place of numbers.  Where
     every rate breaks, there are no other seeds.
@@ -44,7 +55,7 @@ def train_all(train: Train, rates: Sequence[float], seeds: Sequence[int], path: 
         if any((one["rate"], one["seed"]) == (rate, seed) for one in found):
             return
         words = [f"optimization.lr=[{rate}]", f"common.seed={seed}", f'dataset.valid_subset="{",".join(CALLED)}"']
-        one: dict[str, Any] = {"rate": rate, "seed": seed}
+        one: dict[str, Any] = {"rate": rate, "seed": seed, "on": where}
         try:
             said = {entry.tag: entry.statistics for entry in train(words)}
             one |= {subset: {name.removeprefix(f"{subset}_"): value for name, value in said[subset].items()}
@@ -70,21 +81,24 @@ def chosen(trained: Sequence[Trained], seed: int) -> float | None:
     return min(tried)[2] if tried else None
 
 
-def measurements(task: str, axis: str, trained: Sequence[Trained], seed: int) -> list[Measurement]:
+def measurements(task: str, axis: str, trained: Sequence[Trained], seed: int, where: str = "") -> list[Measurement]:
     """What is recorded: accuracies by seed, those of whole sequences and of levels in tables of their own, the search.
 
-    seed: of the search.  Where every training broke, `TASK_broken` says how many did, its unit the reason.
+    seed: of the search.  Where every training broke, `TASK_broken` says how many did, its unit the reason.  Where some
+    were not made by what trains here, `where`, `TASK_elsewhere` says how many, its unit by what.
     """
     best = chosen(trained, seed)
     broken = [one["broke"] for one in trained if "broke" in one]
-    refused = [Measurement(f"{task}_broken", len(broken), broken[0])] if broken else []
+    remarks = [Measurement(f"{task}_broken", len(broken), broken[0])] if broken else []
+    if others := [one["on"] for one in trained if one.get("on", where) != where]:
+        remarks.append(Measurement(f"{task}_elsewhere", len(others), " and ".join(sorted(set(others)))))
     of_best = [one for one in trained if one["rate"] == best and "valid" in one]
     if best is None:
-        return refused
+        return remarks
     searched = [(one["rate"], one["valid"]["accuracy"]) for one in trained if one["seed"] == seed and "valid" in one]
     reached = max(accuracy for _, accuracy in searched)
     found = [Measurement(f"chosen_{task}_rate", best, "learning rate"),
-             Measurement(f"search_{task}", reached, "%", "learning rate", searched), *refused]  # fmt: skip
+             Measurement(f"search_{task}", reached, "%", "learning rate", searched), *remarks]  # fmt: skip
     for subset, name in CALLED.items():
         for statistic, table in (("accuracy", ""), ("sequence_accuracy", WHOLE)):
             points = [(one["seed"], one[subset][statistic]) for one in of_best]
@@ -121,6 +135,7 @@ def _run(args: argparse.Namespace) -> None:
     folders = tasks_of(args.data, args.tasks)
     args.out.mkdir(parents=True, exist_ok=True)
     device = [f"common.cpu={str(args.device == 'cpu').lower()}", "distributed_training.distributed_world_size=1"]
+    where = place(args.device)
     handler = logging.FileHandler(args.out / "train.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s | %(levelname)s | %(name)s | %(message)s"))
     found = []
@@ -130,8 +145,8 @@ def _run(args: argparse.Namespace) -> None:
             for task, folder in folders.items():
                 words = [*args.overrides, *device, f"task.data={folder}"]
                 train = hydra_training(args.config_dir, args.config_name, words, str(args.out))
-                trained = train_all(train, args.rates, args.seeds, args.out / f"{task}.json")
-                found += measurements(task, read_meta(folder)["axis"], trained, args.seeds[0])
+                trained = train_all(train, args.rates, args.seeds, args.out / f"{task}.json", where)
+                found += measurements(task, read_meta(folder)["axis"], trained, args.seeds[0], where)
         finally:
             logging.getLogger().removeHandler(handler)
             handler.close()

@@ -64,6 +64,15 @@ def test_an_interrupted_call_goes_on(tmp_path):
     assert calls == [(0.1, 1), (0.2, 1), (0.1, 2), (0.1, 2)], "the first of equal rates"
 
 
+def test_trainings_of_another_machine_are_counted(tmp_path):
+    path, train = tmp_path / "x.json", training([], lambda rate, seed: 50.0)
+    train_all(train, [0.1], [1, 2], path, "a GPU")
+    found = train_all(train, [0.1], [1, 2, 3], path, "a processor")
+    got = {m.metric: m for m in measurements("x", "depth", found, 1, "a processor")}
+    assert (got["x_elsewhere"].value, got["x_elsewhere"].unit) == (2, "a GPU")
+    assert "x_elsewhere" not in {m.metric for m in measurements("x", "depth", found[:2], 1, "a GPU")}
+
+
 def test_of_equal_accuracies_the_least_loss_counts():
     tried = [{"rate": r, "seed": 1, "valid": {"accuracy": 50.0, "loss": loss}} for r, loss in ((1, 3.0), (2, 2.0))]
     assert chosen(tried, 1) == 2 and chosen(tried, 2) is None
