@@ -24,7 +24,8 @@ def repository(tmp_path):
 @pytest.mark.parametrize("changed, dirty", [
     (None, False), ("recipes/paper/records/2.jsonl", False), ("recipes/paper/records/new.jsonl", False),
     ("README.md", False), ("recipes/R.md", False), ("seqstruct/a.py", True), ("recipes/paper/x.py", True),
-    ("seqstruct/new.py", True), ("recipes/paper/paper.json", False), ("recipes/evidence.txt", False), ("recipes/.mine.txt", False),
+    ("seqstruct/new.py", True), ("recipes/paper/paper.json", False), ("recipes/evidence.txt", False),
+    ("recipes/.mine.txt", False),
 ])  # fmt: skip
 def test_records_and_texts_do_not_make_a_tree_dirty(repository, changed, dirty):
     if changed:
