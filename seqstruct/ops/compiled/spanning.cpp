@@ -40,7 +40,11 @@ class Words {
     laplacian(weights_.get(), inverse_.get());
     const Real log_determinant = invert();
     bool exact = heads.possible;
-    for (Index i = 0; i < n_ * wide_; ++i) exact &= std::fabs(inverse_.get()[i]) <= GREATEST_INVERSE;
+    for (Index i = 0; i < n_ * wide_; i += PAD) {
+      Index within = 0;
+      for (Index j = i; j < i + PAD; ++j) within += std::fabs(inverse_.get()[j]) <= GREATEST_INVERSE;
+      exact &= within == PAD;
+    }
     return exact ? log_determinant + heads.scale : std::numeric_limits<Real>::quiet_NaN();
   }
 
@@ -57,8 +61,9 @@ class Words {
       for (Index m = 0; m < n_; ++m)
         changes.get()[h * wide_ + m] = -weights_.get()[h * wide_ + m] * along[h * (n_ + 1) + m + 1];
     laplacian(changes.get(), change.get());
-    product(wide_, wide_, n_, plain(change.get(), wide_), inverse_.get(), wide_, half.get(), wide_, false);
-    product(wide_, wide_, n_, plain(inverse_.get(), wide_), half.get(), wide_, change.get(), wide_, false);
+    const Index rows = (n_ + ROWS - 1) / ROWS * ROWS, columns = (n_ + WIDTH<Real> - 1) / WIDTH<Real> * WIDTH<Real>;
+    product(rows, columns, n_, plain(change.get(), wide_), inverse_.get(), wide_, half.get(), wide_, false);
+    product(rows, columns, n_, plain(inverse_.get(), wide_), half.get(), wide_, change.get(), wide_, false);
     each([&](Index h, Index m, Real found) {
       to[h * stride + m] = T(found + Real(marginals[h * stride + m]) * along[h * (n_ + 1) + m]);
     }, change.get());
@@ -77,31 +82,71 @@ class Words {
     if (single_root_ && n_) std::copy_n(weights, n_, to);
   }
 
-  // In place, by Gauss and Jordan with pivots from rows; the logarithm of the determinant's size.
+  // In place, by Gauss and Jordan with pivots from rows, two of them for each time that all rows are read and written;
+  // the logarithm of the determinant's size.
   Real invert() {
     LogOfProduct determinant;
     std::vector<Index> swapped(n_);
-    for (Index k = 0; k < n_; ++k) {
-      Index best = k;
-      for (Index i = k + 1; i < n_; ++i)
-        if (std::fabs(at(i)[k]) > std::fabs(at(best)[k])) best = i;
-      swapped[k] = best;
-      if (best != k) std::swap_ranges(at(k), at(k) + wide_, at(best));
-      const Real pivot = at(k)[k];
-      determinant.times(std::fabs(pivot));
-      at(k)[k] = 1;
-      scale(wide_, 1 / pivot, at(k));
-      for (Index i = 0; i < n_; ++i) {
-        if (i == k) continue;
-        const Real factor = at(i)[k];
-        at(i)[k] = 0;
-        add_scaled(wide_, -factor, at(k), at(i));
+    std::vector<Real> first(n_), second(n_);  // how much of either pivot's row the others lose
+    for (Index k = 0, l = 1; k < n_; k += 2, l += 2) {
+      for (Index i = 0; i < n_; ++i) first[i] = at(i)[k];
+      pivot(k, first, first, swapped);
+      const Real upper = 1 / first[k];
+      determinant.times(std::fabs(first[k]));
+      first[k] = 0;
+      scale(wide_, upper, at(k));
+      if (l == n_) {
+        std::fill(second.begin(), second.end(), 0);
+        lose(first, second, k, k);
+        for (Index i = 0; i < n_; ++i) at(i)[k] = -first[i] * upper;
+        at(k)[k] = upper;
+        break;
       }
+      for (Index i = 0; i < n_; ++i) second[i] = at(i)[l] - first[i] * at(k)[l];
+      pivot(l, second, first, swapped);
+      const Real lower = 1 / second[l], mixed = -first[l] * upper * lower;
+      determinant.times(std::fabs(second[l]));
+      add_scaled(wide_, -first[l], at(k), at(l));
+      scale(wide_, lower, at(l));
+      first[l] = second[l] = 0;
+      lose(first, second, k, l);
+      for (Index i = 0; i < n_; ++i) at(i)[k] = -first[i] * upper - second[i] * mixed, at(i)[l] = -second[i] * lower;
+      at(k)[k] += upper, at(l)[k] = mixed, at(l)[l] = lower;
     }
     for (Index k = n_ - 1; k >= 0; --k)
       for (Index i = 0; i < n_ && swapped[k] != k; ++i) std::swap(at(i)[k], at(i)[swapped[k]]);
     return determinant.value();
   }
+
+  // The row below with the greatest number in a column comes to row k, and what goes with rows too.
+  void pivot(Index k, std::vector<Real>& column, std::vector<Real>& other, std::vector<Index>& swapped) {
+    Index best = k;
+    for (Index i = k + 1; i < n_; ++i)
+      if (std::fabs(column[i]) > std::fabs(column[best])) best = i;
+    swapped[k] = best;
+    if (best == k) return;
+    std::swap_ranges(at(k), at(k) + wide_, at(best));
+    std::swap(column[k], column[best]);
+    if (&other != &column) std::swap(other[k], other[best]);
+  }
+
+  // Every row less so much of rows k and l as they are before.
+  void lose(const std::vector<Real>& first, const std::vector<Real>& second, Index k, Index l) {
+    constexpr int WIDE = PAD / WIDTH<Real>;
+    for (Index column = 0; column < wide_; column += PAD) {
+      Vector<Real> upper[WIDE], lower[WIDE];
+      for (int v = 0; v < WIDE; ++v) {
+        upper[v] = load(at(k) + column + v * WIDTH<Real>);
+        lower[v] = load(at(l) + column + v * WIDTH<Real>);
+      }
+      for (Index i = 0; i < n_; ++i)
+        for (int v = 0; v < WIDE; ++v) {
+          Real* to = at(i) + column + v * WIDTH<Real>;
+          store(to, load(to) - first[i] * upper[v] - second[i] * lower[v]);
+        }
+    }
+  }
+
   Real* at(Index row) { return inverse_.get() + row * wide_; }
 
   // visit(head, dependent, weight times the derivative of the log-determinant by it), from an inverse or its change.
