@@ -1,7 +1,7 @@
 """`seqstruct score`: translations (subwords, truecasing and tokens undone) and word alignments against what is right.
 
 Several systems are scored side by side; with --against each is tested against one baseline.  With --by-length the
-sentences are also scored in groups by length.
+sentences are also scored in groups by length, with --groups in groups of one's own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.subwords import KINDS
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
 from seqstruct.scoring.hypotheses import UNDO, check_targets, read_generate, to_text
-from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_length
+from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_group, score_by_length
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="greatest length of each group of sentences but the last, in words separated by spaces")
     parser.add_argument("--sources", metavar="RAW",
                         help="raw source sentences, whose lengths count (default those of the first references)")
+    parser.add_argument("--groups", metavar="FILE",
+                        help="a name for each sentence, one a line: scores by name, and the means over names KIND/...")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--record", nargs="+", metavar="FILE.json [TABLE:]NAME",
                         help="write one system's scores for `seqstruct record`, each under every NAME, in which {} is "
@@ -183,6 +185,9 @@ def _scores(
     if lengths is not None:
         groups = score_by_length(text, references, lengths, args.by_length, *common, language)
         result["by_length"] = [asdict(g) for g in groups]
+    if args.groups:
+        by_name = score_by_group(text, references, list(read_lines(args.groups)), *common, language)
+        result["by_group"] = [asdict(g) for g in by_name]
     return result
 
 
@@ -210,6 +215,9 @@ def _groups(result: dict) -> list[str]:
         lengths = f"over {g['least'] - 1}" if g["most"] is None else f"{g['least']} to {g['most']}"
         found = ", ".join(f"{s['metric']} {s['value']:.2f}" for s in g["scores"]) or "no scores"
         lines.append(f"{lengths} words, {g['sentences']} sentences: {found}")
+    for g in result.get("by_group", []):
+        size = f"{g['sentences']} sentences" if g["groups"] == 1 else f"mean of {g['groups']}"
+        lines.append(f"{g['name']}, {size}: " + ", ".join(f"{m} {v:.2f}" for m, v in g["values"].items()))
     return lines
 
 

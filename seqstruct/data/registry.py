@@ -59,6 +59,8 @@ ENTRIES = (
           "text.brown"),
     Entry("cfl", "cfl.prepare", "strings of a context-free language with true log-probabilities", GENERATED,
           "cfl_language_modeling"),
+    Entry("cogs", "cogs.prepare", "COGS: sentences and their logical forms, 21 kinds of sentences held out", GENERATED,
+          TRANSLATE),
     Entry("cr", "text_classification.folder", "reviews of customers, with or against", "for research", CLASSIFY,
           "sentences.cr"),
     Entry("enwik8", "corpora.byte_streams", "Wikipedia's XML of 2006, byte by byte", "CC BY-SA", STREAM, "text.enwik8"),

@@ -258,7 +258,8 @@ def _constant_translation(folder: Path) -> list[Measurement]:
     counts = Counter(read_lines(folder / "text" / f"train.{languages[1]}"))
     ((constant, _),) = counts.most_common(1)
     found = []
-    for split, called in VALIDATED.items():
+    gen = {"gen": "gen"} if (folder / "text" / f"gen.{languages[1]}").is_file() else {}
+    for split, called in {**VALIDATED, **gen}.items():
         lines = list(read_lines(folder / "text" / f"{split}.{languages[1]}"))
         found.append(Measurement(f"{called}_exact_match", share(lines.count(constant), len(lines)), "%"))
     return found

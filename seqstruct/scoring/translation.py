@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 METRICS = ("bleu", "chrf", "ter", "tokenized_bleu", "gleu", "exact_match")
@@ -64,6 +65,19 @@ class LengthGroup:
     most: int | None
     sentences: int
     scores: list[Score]
+
+
+@dataclass(frozen=True)
+class NamedGroup:
+    """The sentences of a name, or the mean over groups.
+
+    groups: 1, or of how many this is the mean.  values: by metric, over all sentences of a group alike.
+    """
+
+    name: str
+    groups: int
+    sentences: int
+    values: dict[str, float]
 
 
 def _metrics(names: Sequence[str], lowercase: bool, tokenize: str, language: str | None) -> dict:
@@ -150,6 +164,33 @@ def score_by_length(
         chosen = [i for i, n in enumerate(lengths) if low <= n and (high is None or n <= high)]
         parts = [hypotheses[i] for i in chosen], [[r[i] for i in chosen] for r in references]
         groups.append(LengthGroup(low, high, len(chosen), score(*parts, *settings, **named) if chosen else []))
+    return groups
+
+
+def score_by_group(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], names: Sequence[str], *settings: Any, **named: Any
+) -> list[NamedGroup]:
+    """Score the sentences of each name together, in the order in which the names appear; then, for what stands before
+    the first "/" of names, the means over its groups.
+
+    settings, named: of `score`, called once a group.  Raises ValueError as `score` does, and for as many names as there
+    are not sentences.
+    """
+    _check(hypotheses, references, "hypotheses")
+    if len(names) != len(hypotheses):
+        raise ValueError(f"groups: expected {len(hypotheses)}, as there are sentences, got {len(names)}")
+    groups, kinds = [], {}
+    for name in dict.fromkeys(names):
+        chosen = [i for i, other in enumerate(names) if other == name]
+        parts = [hypotheses[i] for i in chosen], [[r[i] for i in chosen] for r in references]
+        values = {s.metric: s.value for s in score(*parts, *settings, **named)}
+        groups.append(NamedGroup(name, 1, len(chosen), values))
+        kind, slash, _ = name.partition("/")
+        kinds.setdefault(kind, []).extend(groups[-1:] if slash else [])
+    for kind, of in kinds.items():
+        if of:
+            values = {metric: fmean(group.values[metric] for group in of) for metric in of[0].values}
+            groups.append(NamedGroup(kind, len(of), sum(group.sentences for group in of), values))
     return groups
 
 

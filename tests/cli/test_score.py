@@ -118,6 +118,17 @@ def test_scores_by_length_of_source_or_reference(folder, capsys):
     assert shown[6].startswith("over 4 words, 1 sentences: bleu ")
 
 
+def test_scores_by_name_and_their_means(folder, capsys):
+    (folder / "names").write_text("a/x\nb\na/y\n")
+    arguments = ("--hypotheses", "hyp.bpe", "--groups", "names", "--metrics", "exact_match")
+    groups = {g["name"]: g for g in scored(capsys, *arguments)["by_group"]}
+    assert list(groups) == ["a/x", "b", "a/y", "a"] and (groups["a"]["groups"], groups["a"]["sentences"]) == (2, 2)
+    right = [100.0 * (text == reference) for text, reference in zip(TEXT, REFERENCE, strict=True)]
+    assert [g["values"]["exact_match"] for g in groups.values()] == [*right, (right[0] + right[2]) / 2]
+    assert main(["score", *arguments, *UNDO]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"a, mean of 2: exact_match {(right[0] + right[2]) / 2:.2f}"
+
+
 def test_alignment_error_rate(folder, capsys):
     (folder / "gold").write_text("1-1 2p2\n1-2\n")
     (folder / "found").write_text("0-0 1-1\n1-1\n")
@@ -137,6 +148,7 @@ def test_alignment_error_rate(folder, capsys):
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--sources", "ref.en"], "--by-length"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "3"], "edges: expected ascending"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "--sources", "one"], "one: 1 lines"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--groups", "one"], "groups: expected 3"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--metrics", "tokenized_bleu"], "expected the language"),
     (["--from-generate", "-", "-", "--references", "ref.en"], "standard input can be one system only"),
 ])

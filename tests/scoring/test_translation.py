@@ -5,7 +5,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from seqstruct.data.text.subwords import moses_tokenizer
 from seqstruct.scoring.gleu import counts, sentence_gleu
-from seqstruct.scoring.translation import METRICS, compare, score, score_by_length
+from seqstruct.scoring.translation import METRICS, compare, score, score_by_group, score_by_length
 
 WORDS = "the a man dog snow street plays runs in on with red two small ball tree".split()
 
@@ -148,6 +148,19 @@ def test_scores_by_length_are_those_of_the_groups():
         expected = BLEU().corpus_score([GOOD[i] for i in chosen], [[REFERENCE[i] for i in chosen]]).score
         assert [s.value for s in group.scores] == [expected]
     assert (groups[3].sentences, groups[3].scores) == (0, [])
+
+
+def test_scores_by_group_are_those_of_its_sentences_and_means_those_of_groups():
+    names = [("k/a", "k/b", "alone")[i % 3] for i in range(41)]
+    *groups, mean = score_by_group(GOOD, [REFERENCE], names, ["bleu"])
+    assert [(g.name, g.groups) for g in groups] == [("k/a", 1), ("k/b", 1), ("alone", 1)]
+    for start, group in enumerate(groups):
+        expected = BLEU().corpus_score(GOOD[start::3], [REFERENCE[start::3]]).score
+        assert (group.sentences, group.values) == (len(GOOD[start::3]), {"bleu": expected})
+    assert (mean.name, mean.groups, mean.sentences) == ("k", 2, groups[0].sentences + groups[1].sentences)
+    assert mean.values["bleu"] == pytest.approx((groups[0].values["bleu"] + groups[1].values["bleu"]) / 2, rel=1e-12)
+    with pytest.raises(ValueError, match="groups: expected 41"):
+        score_by_group(GOOD, [REFERENCE], ["k"])
 
 
 @pytest.mark.parametrize("edges", [[], [0, 3], [3, 3], [5, 2]])
