@@ -52,7 +52,7 @@ DOUBLE, DATIVE = "agent Verb.target recipient theme.thing", 'agent Verb.target t
 
 
 @dataclass(frozen=True)
-class Case:
+class HeldOut:
     """word: as it stands in the sentences.  exposed, tested: of which kinds these are, right-hand sides of `Simple`;
     exposed is empty where the word stands by itself in training.  Structural cases have a name alone."""
 
@@ -68,28 +68,29 @@ class Case:
 
 
 CASES = (
-    Case("subj_to_obj_common", "hedgehog", SUBJECT, OBJECT),
-    Case("subj_to_obj_proper", "Lina", SUBJECT, OBJECT),
-    Case("obj_to_subj_common", "cockroach", OBJECT, SUBJECT),
-    Case("obj_to_subj_proper", "Charlie", OBJECT, SUBJECT),
-    Case("prim_to_subj_common", "shark", "", SUBJECT),
-    Case("prim_to_subj_proper", "Paula", "", SUBJECT),
-    Case("prim_to_obj_common", "shark", "", OBJECT),
-    Case("prim_to_obj_proper", "Paula", "", OBJECT),
-    Case("prim_to_inf_arg", "crawl", "", 'agent Verb.control "to" xcomp.target'),
-    Case("active_to_passive", "blessed", ACTIVE, 'theme.passive "was" Verb.target By'),
-    Case("passive_to_active", "squeezed", 'theme.passive "was" Verb.target', ACTIVE),
-    Case("obj_omitted_transitive_to_transitive", "baked", "agent Verb.target", ACTIVE),
-    Case("unacc_to_transitive", "shattered", "theme.subject Verb.target", ACTIVE),
-    Case("do_dative_to_pp_dative", "teleported", DOUBLE, DATIVE),
-    Case("pp_dative_to_do_dative", "shipped", DATIVE, DOUBLE),
-    Case("only_seen_as_transitive_subj_as_unacc_subj", "cobra", "agent.target Verb.transitive theme", INCHOATIVE),
-    Case("only_seen_as_unacc_subj_as_obj_omitted_transitive_subj", "hippo", INCHOATIVE, "agent.target Verb.optional"),
-    Case("only_seen_as_unacc_subj_as_unerg_subj", "hippo", INCHOATIVE, "agent.target Verb.unergative"),
-    Case("obj_pp_to_subj_pp"),
-    Case("pp_recursion"),
-    Case("cp_recursion"),
-)
+    HeldOut("subj_to_obj_common", "hedgehog", SUBJECT, OBJECT),
+    HeldOut("subj_to_obj_proper", "Lina", SUBJECT, OBJECT),
+    HeldOut("obj_to_subj_common", "cockroach", OBJECT, SUBJECT),
+    HeldOut("obj_to_subj_proper", "Charlie", OBJECT, SUBJECT),
+    HeldOut("prim_to_subj_common", "shark", "", SUBJECT),
+    HeldOut("prim_to_subj_proper", "Paula", "", SUBJECT),
+    HeldOut("prim_to_obj_common", "shark", "", OBJECT),
+    HeldOut("prim_to_obj_proper", "Paula", "", OBJECT),
+    HeldOut("prim_to_inf_arg", "crawl", "", 'agent Verb.control "to" xcomp.target'),
+    HeldOut("active_to_passive", "blessed", ACTIVE, 'theme.passive "was" Verb.target By'),
+    HeldOut("passive_to_active", "squeezed", 'theme.passive "was" Verb.target', ACTIVE),
+    HeldOut("obj_omitted_transitive_to_transitive", "baked", "agent Verb.target", ACTIVE),
+    HeldOut("unacc_to_transitive", "shattered", "theme.subject Verb.target", ACTIVE),
+    HeldOut("do_dative_to_pp_dative", "teleported", DOUBLE, DATIVE),
+    HeldOut("pp_dative_to_do_dative", "shipped", DATIVE, DOUBLE),
+    HeldOut("only_seen_as_transitive_subj_as_unacc_subj", "cobra", "agent.target Verb.transitive theme", INCHOATIVE),
+    HeldOut("only_seen_as_unacc_subj_as_obj_omitted_transitive_subj", "hippo", INCHOATIVE,
+            "agent.target Verb.optional"),
+    HeldOut("only_seen_as_unacc_subj_as_unerg_subj", "hippo", INCHOATIVE, "agent.target Verb.unergative"),
+    HeldOut("obj_pp_to_subj_pp"),
+    HeldOut("pp_recursion"),
+    HeldOut("cp_recursion"),
+)  # fmt: skip
 PRIMITIVES = (  # as many as are published, of the kinds that these are of
     *(primitive("1", lemma) for lemma in ("crawl", *(lemma for lemma, *_ in FORMS["unergative"]))),
     *(primitive("2", lemma) for lemma, *_ in FORMS["transitive"]),
@@ -164,7 +165,7 @@ def draw(source: Derivations, count: int, generator: random.Random, seen: set[st
                 yield found
 
 
-def sentences_of(case: Case, count: int, generator: random.Random) -> list[Pair]:
+def sentences_of(case: HeldOut, count: int, generator: random.Random) -> list[Pair]:
     """Different sentences of a case; of `DEEPER` as many of each depth, or one more of the lesser ones."""
     seen: set[str] = set()
     if case.name not in NESTED:
