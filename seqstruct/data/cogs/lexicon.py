@@ -13,7 +13,7 @@ NOUNS = {
         penguin plumber turtle captain squirrel waiter badger monk crow wizard puppy shepherd kitten carpenter swan
         drummer hamster butcher lizard scholar panda diver beetle surgeon goose jeweler moth merchant raven poet
         spider guest magpie guard heron tourist walrus miner gorilla barber dolphin priest rooster scout leopard
-        mayor hare""",
+        mayor hare rhino gecko""",
     "thing": """cake box ball book rose cookie hat drum pencil bottle lamp sandwich coin ring basket carrot letter
         muffin kite spoon candle melon blanket mug violin pancake shirt puzzle peach ladder pillow bracelet hammer
         pizza wheel lemon map brush button pumpkin mirror flute cherry rope helmet bagel trophy ticket walnut shovel

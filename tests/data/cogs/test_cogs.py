@@ -216,6 +216,7 @@ def test_the_lexicon():
     assert set(BARE.split()) <= {lemma for name in ("optional", "unergative") for lemma, *_ in FORMS[name]}
     lists = [words.split() for words in (*NOUNS.values(), NAMES, BARE)] + [[v[0] for v in vs] for vs in FORMS.values()]
     assert all(len(words) == len(set(words)) for words in lists)
+    assert [len(words) for words in lists] == [100, 100, 50, 50, 50, 100, *[20] * 8]
     lemmas = {form: {v[0] for vs in FORMS.values() for v in vs if form in v} for form in LEMMAS}
     assert all(len(each) <= 1 for each in lemmas.values())
     assert {case.word for case in CASES}.isdisjoint(chain(*lists))
