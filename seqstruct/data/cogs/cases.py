@@ -3,8 +3,9 @@
 Eighteen cases are lexical: a word stands in training once, by itself or in a sentence of one kind, and is tested in
 sentences of another.  Three are structural: modifiers of objects are tested at subjects; modifiers and sentential
 complements, one inside another no more than `DEPTH` times in training, are tested `DEEPER` times.  The cases have the
-names of the released data.  Constructions and their weights are those of the authors' grammar; its simple sentences
-stand apart here from those with a sentential complement, so that a case changes the former alone.
+names of the released data.  Constructions are those of that data, with weights of a public copy of what generated it,
+by which it has as many passives as is counted in it; simple sentences stand apart here from those with a sentential
+complement, so that a case changes the former alone.
 """
 
 from __future__ import annotations

@@ -31,10 +31,20 @@ def lstm_sequence(
     """Hidden states B T h, and hidden state and cell B h after the last step, by torch's fused pass.
 
     inputs: B T C; hidden, cell: B h, before the first step; weight_ih: 4h C; weight_hh: 4h h; bias: 4h.
+    Under autocast on a CPU that has no pass in bfloat16, where torch's fails, it is that of float32.
     """
+    if inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not _has_bfloat16():
+        given = (x.float() for x in (inputs, hidden, cell, weight_ih, weight_hh, bias))
+        with torch.autocast("cpu", enabled=False):
+            return lstm_sequence(*given)
     if not inputs.size(1):
         return inputs.new_zeros(len(inputs), 0, hidden.size(1)), hidden, cell
     parameters = [weight_ih, weight_hh, bias, torch.zeros_like(bias)]
     before, training = (hidden[None].contiguous(), cell[None].contiguous()), torch.is_grad_enabled()
     hiddens, hidden, cell = torch.lstm(inputs, before, parameters, True, 1, 0.0, training, False, True)
     return hiddens, hidden[0], cell[0]
+
+
+def _has_bfloat16() -> bool:
+    """Whether oneDNN, which torch's fused pass is by, can on this CPU; without oneDNN torch's own can."""
+    return not torch.backends.mkldnn.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.cells import lstm_sequence, lstm_step
+from seqstruct.ops.cells import lstm, lstm_sequence, lstm_step
 from tests.ops.graphs import assert_same
 
 
@@ -46,3 +46,12 @@ def test_a_sequence_is_its_steps(generator, batch, length):
     if length and batch:
         assert_same(hiddens, expected, leaves)
     assert hiddens.shape == (batch, length, 3)
+
+
+def test_where_autocast_has_no_pass_it_is_that_of_float32(generator, monkeypatch):
+    leaves = [x.detach().float() for x in leaves_of(generator, 3, 7)]
+    expected = lstm_sequence(*leaves)
+    monkeypatch.setattr(lstm, "_has_bfloat16", lambda: False)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = lstm_sequence(*leaves)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
