@@ -25,7 +25,8 @@ def test_hydra_equals_argparse(tmp_path: Path) -> None:
     write_folder(
         StringsRequest("dyck", train=40, valid=20, test_per_length=1, lengths=(5, 9), test_lengths=(5, 9), seed=1), data
     )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
+    threads = str(torch.get_num_threads())
+    environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
     done = subprocess.run(
         [
             sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", ROOT / "configs/stack_attention/cfl",
