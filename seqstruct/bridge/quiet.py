@@ -12,14 +12,14 @@ TALKATIVE = ("matplotlib", "fairseq")
 
 
 @contextmanager
-def quiet(*names: str) -> Iterator[None]:
-    """Warnings and errors alone of these loggers (by default of `TALKATIVE`; "" is the root)."""
+def quiet(*names: str, level: int = logging.WARNING) -> Iterator[None]:
+    """What is of a level, or above it, alone of these loggers (by default of `TALKATIVE`; "" is the root)."""
     loggers = [logging.getLogger(name) for name in names or TALKATIVE]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
-        logger.setLevel(logging.WARNING)
+        logger.setLevel(level)
     try:
         yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        for logger, before in zip(loggers, levels, strict=True):
+            logger.setLevel(before)

@@ -6,6 +6,7 @@ with the true distribution of the strings.  The last lines say where the drawing
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -15,11 +16,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from seqstruct.bridge.quiet import quiet
 from seqstruct.command import GOES_ON, answer, module_parser
 from seqstruct.harness.cells import interrupt_on_sigterm, run_plans
 from seqstruct.harness.paper import paper_folder, read_tables
 from seqstruct.harness.records import Record, read_folder
 from seqstruct.harness.script import Plan, Script
+from seqstruct.ops.compiled import switched_on
 
 SCRIPT = Path(__file__).resolve().parents[2] / "recipes" / "stack_attention" / "demo.sh"
 SHOWN = tuple(f"dyck {model}" for model in ("Tf", "Tf+Sup", "Tf+Nd"))
@@ -100,6 +103,12 @@ def verdict(found: Mapping[str, Record]) -> str:
     )
 
 
+def operators() -> str:
+    """Which ones the stacks run."""
+    return ("Operators: seqstruct's, compiled." if switched_on() else
+            "Operators: PyTorch's, slower; `seqstruct doctor` says what is missing.")  # fmt: skip
+
+
 def main() -> int:
     parser = module_parser("seqstruct.plots.demo", __doc__)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and models (default: 1)")
@@ -108,7 +117,7 @@ def main() -> int:
     args = parser.parse_args()
     interrupt_on_sigterm()
     out, start = args.runs / "demo", time.monotonic()
-    print(f"{CHOICES}\n", flush=True)
+    print(f"{CHOICES}\n\n{operators()}\n", flush=True)
 
     def work() -> None:
         script = Script(SCRIPT)
@@ -120,7 +129,9 @@ def main() -> int:
         found = {r.row: r for r in read if r.configuration_hash in mine and r.seed == args.seed}
         Console().print(table(found))
         print(verdict(found))
-        print("Drawings: " + ", ".join(map(str, draw(found, plans, out))))
+        with quiet(), quiet("seqstruct", level=logging.ERROR):  # what models say when built stands in their logs
+            drawn = draw(found, plans, out)
+        print("Drawings: " + ", ".join(map(str, drawn)))
         print(f"{(time.monotonic() - start) / 60:.1f} minutes.")
 
     return answer("demo", work, GOES_ON)
