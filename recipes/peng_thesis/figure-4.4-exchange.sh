@@ -9,7 +9,7 @@
 paper=peng_thesis table=figure-4.4-exchange family="efficient attention language models"
 licence="Brown: non-commercial; made-up sentences at the smoke scale: none needed"
 rows=(softmax T2R RFA)
-smoke_rows=(T2R)
+smoke_rows=(T2R) baselines=(bigram trigram 5-gram)
 
 cell() {
     disk=100 minutes=12 vocabulary=8000
@@ -24,6 +24,11 @@ cell() {
     esac
     raw nltk
     prepare brown data-prep/brown.sh "${from[@]}" --subwords bpe --vocabulary "$vocabulary"
+    if [[ "$row" == *gram ]]; then
+        seqstruct baseline "$row" "$data" --pieces --out "$out/baseline.json"
+        record "validation_perplexity[perplexity]=baseline.json:validation_perplexity"
+        return
+    fi
     shared "gpt2-$scale-seed$seed" python -m seqstruct.exchange.small_gpt2 "$data" "${small[@]}" --seed "$seed"
     case "$row" in
         softmax) plan=softmax transfer=0 ;;

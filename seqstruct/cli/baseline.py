@@ -21,6 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="made by data-prep/ or `seqstruct prepare`")
     parser.add_argument("--sentences", action="store_true", default=None,
                         help="n-grams: each line is a text of its own (default: a file is one text)")
+    parser.add_argument("--pieces", action="store_true", default=None,
+                        help="n-grams: perplexity of a subword (default: of a word)")
     parser.add_argument("--discount", type=float, metavar="D",
                         help="n-grams: what is taken off each count, 0 to 1 (default: from counts of counts)")
     parser.add_argument("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help="copy: two letters each")
@@ -37,7 +39,8 @@ def run(args: argparse.Namespace) -> None:
     from seqstruct.scoring.measurement import write
     from seqstruct.scoring.named_baselines import measure
 
-    options = {name: getattr(args, name) for name in ("sentences", "discount", "languages", "metrics", "steps")}
+    named = ("sentences", "pieces", "discount", "languages", "metrics", "steps")
+    options = {name: getattr(args, name) for name in named}
     options["splits"] = dict(entry.split("=", 1) for entry in args.splits) if args.splits else None
     found = measure(args.name, args.folder, **{name: value for name, value in options.items() if value is not None})
     if args.out:

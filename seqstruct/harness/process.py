@@ -49,12 +49,12 @@ def run_command(
     with open(log, "a", encoding="utf-8") as stream:
         stream.write(f"$ {shlex.join(words)}\n")
         stream.flush()
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            encoding="utf-8", errors="replace", env={**os.environ, **(environment or {})}, cwd=folder,
-            start_new_session=True,  # a shell's own children are ended with it
-        )
-        with _running_lock:
+        with _running_lock:  # over both, since who ends all may come in between
+            process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                encoding="utf-8", errors="replace", env={**os.environ, **(environment or {})}, cwd=folder,
+                start_new_session=True,  # a shell's own children are ended with it
+            )
             _running.add(process)
         try:
             for line in process.stdout:

@@ -82,11 +82,12 @@ def measure(name: str, folder: Path, **options: object) -> list[Measurement]:
     return BASELINES[name](Path(folder), name, **options)
 
 
-def _ngrams(folder: Path, name: str, *, sentences: bool = False, discount: float | None = None) -> list[Measurement]:
+def _ngrams(folder: Path, name: str, *, sentences: bool = False, pieces: bool = False,
+            discount: float | None = None) -> list[Measurement]:
     """Perplexity of a word, an end of line counted as one and pieces that end in "@@" not.
 
     Words that bin/ has no number for are unknown, in training too.  sentences: whether a line is a text of its own,
-    else all of a file are one.  discount: as of `KneserNey`.
+    else all of a file are one.  pieces: whether it is the perplexity of a piece instead.  discount: as of `KneserNey`.
     """
     if (folder / "valid.log_probability").is_file():
         return _string_differences(folder, ORDERS[name], discount)
@@ -104,7 +105,7 @@ def _ngrams(folder: Path, name: str, *, sentences: bool = False, discount: float
     found = []
     for split, called in {**VALIDATED, "test1": "wikitext2_test"}.items():
         if (folder / "text" / f"{split}.txt").is_file():
-            words = sum(not token.endswith("@@") for line in _lines(folder, split) for token in line)
+            words = sum(pieces or not token.endswith("@@") for line in _lines(folder, split) for token in line)
             nats = -float(model.log_probabilities(texts_of(split)).sum())
             found.append(Measurement(f"{called}_perplexity", math.exp(nats / words), "perplexity"))
     return found

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -30,7 +32,12 @@ def each(script: Script) -> str:
 @pytest.fixture(scope="module")
 def plans() -> dict[Path, dict[str, list[Plan]]]:
     """By script and scale, a plan for each row (at smoke of all, as far as there are); none at a scale there is not."""
-    return {script.path: {scale: plans_of(script, scale) for scale in SCALES} for script in SCRIPTS}
+    with ThreadPoolExecutor(4) as pool:  # shells, two a plan
+        found = pool.map(plans_of, *zip(*product(SCRIPTS, SCALES), strict=True))
+        by_script: dict[Path, dict[str, list[Plan]]] = {script.path: {} for script in SCRIPTS}
+        for (script, scale), plans in zip(product(SCRIPTS, SCALES), found, strict=True):
+            by_script[script.path][scale] = plans
+    return by_script
 
 
 def plans_of(script: Script, scale: str) -> list[Plan]:

@@ -49,6 +49,8 @@ def test_perplexity_is_of_words_over_the_dictionary_s_types(text, name, order):
     nats = -KneserNey([sum(lines, [])], order).log_probabilities([sum(test, [])]).sum()
     assert found["test_perplexity"] == pytest.approx(math.exp(nats / 4), rel=1e-12)  # "b@@ c" is one word
     assert set(found) == {"validation_perplexity", "test_perplexity"}
+    by_piece = values(measure(name, text, pieces=True))
+    assert by_piece["test_perplexity"] == pytest.approx(math.exp(nats / 5), rel=1e-12)
     nats = -KneserNey(lines, order, 0.75).log_probabilities(test).sum()
     by_sentence = values(measure(name, text, sentences=True, discount=0.75))
     assert by_sentence["test_perplexity"] == pytest.approx(math.exp(nats / 4), rel=1e-12)
