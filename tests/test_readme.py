@@ -67,6 +67,7 @@ def test_every_command_stands_in_a_document():
     (commands,) = (a.choices for a in build_parser()._actions if a.dest == "command")
     text = "\n".join(DOCUMENTS.values())
     assert {name for name in commands if f"seqstruct {name}" not in text} <= {"cell", "record"}, "which recipes call"
+    assert "`seqstruct prepare scan`" in README and "`seqstruct score-transformations`" in README
 
 
 def test_the_front_page_is_short():
