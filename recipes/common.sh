@@ -37,7 +37,13 @@ fi
 _emit() { local kind="$1"; shift; printf '%s\0' "$kind" "$#" "$@"; }
 
 # a row's name as the name of a file in configs/: lower case, all else than letters and digits "_"
-slug() { tr '[:upper:]' '[:lower:]' <<<"$1" | sed -E 's/[^a-z0-9]+/_/g; s/^_+|_+$//g'; }
+slug() {
+    local LC_ALL=C name="${1,,}"
+    name="${name//[^a-z0-9]/_}"
+    while [[ "$name" == *__* ]]; do name="${name//__/_}"; done
+    name="${name#_}"
+    printf '%s\n' "${name%_}"
+}
 
 # numbers that a run draws for itself, from its seed and a name, between two ends
 _uniform() { local hash; hash="$(sha256sum <<<"$1 $seed")"; awk "BEGIN { printf \"%.17g\", $((16#${hash:0:12})) / 2 ^ 48 }"; }
@@ -58,8 +64,9 @@ raw() {
 }
 
 prepare() {
-    local name="$1"; shift
-    data="$runs/data/$name-$(IFS=$'\x1f'; cksum <<<"$*" | cut -d ' ' -f 1)"
+    local name="$1" IFS=$'\x1f' hash; shift
+    hash="$(cksum <<<"$*")"
+    data="$runs/data/$name-${hash%% *}"
     _emit prepare "$data" "$@" --out "$data"
 }
 
