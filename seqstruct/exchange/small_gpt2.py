@@ -1,7 +1,8 @@
 """A small GPT-2 of transformers, trained on a prepared text: what attention is exchanged in where no other model is.
 
 `python -m seqstruct.exchange.small_gpt2 DATA --out DIR`: DATA is a folder of `seqstruct prepare`, whose text/train.txt
-is cut into tokens already; DIR is new, and has the model and its tokenizer for such text.
+is cut into tokens already; DIR is new, and has the model and its tokenizer for such text.  The rate of learning rises
+for a hundred updates and falls to zero in a straight line.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from seqstruct.exchange.text_blocks import batches, blocks
 from seqstruct.hf import SeqstructTokenizer
 from seqstruct.hf.exchanged import tune
 
+WARMUP = 100  # updates
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
 
 
@@ -36,10 +38,13 @@ def train(args: argparse.Namespace) -> None:
         config = GPT2Config(
             vocab_size=len(SYMBOLS) + len(words), n_positions=args.positions, n_embd=args.embed_dim,
             n_layer=args.layers, n_head=args.heads, bos_token_id=2, eos_token_id=2, pad_token_id=1,
-            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+            resid_pdrop=args.dropout, embd_pdrop=args.dropout, attn_pdrop=0.0,
         )  # fmt: skip
         model = GPT2LMHeadModel(config)
-        losses = tune(model, batches(text, args.batch_size, args.updates, args.seed), args.rate)
+        losses = tune(
+            model, batches(text, args.batch_size, args.updates, args.seed), args.rate,
+            lambda done: min((done + 1) / WARMUP, 1 - done / args.updates),
+        )  # fmt: skip
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     print(f"{args.out}: trained on {text.numel()} tokens, {args.updates} updates, last loss {float(losses[-1]):.3f}")
@@ -55,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         ("batch-size", 8, "blocks of an update"), ("updates", 800, "updates"), ("seed", 1, "of all that is drawn"),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{what} (default: {default})")
-    parser.add_argument("--rate", type=float, default=2e-3, metavar="R", help="of learning (default: 0.002)")
+    parser.add_argument("--rate", type=float, default=4e-3, metavar="R", help="of learning (default: 0.004)")
+    parser.add_argument("--dropout", type=float, default=0.1, metavar="P", help="of what layers add (default: 0.1)")
     return run_module(parser, argv, train)
 
 

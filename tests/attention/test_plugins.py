@@ -54,7 +54,6 @@ class ForeignMean(Attention):
         output = self.out(self.config.scale * weights @ state.value)
         return Reading(output, weights.unsqueeze(1) if need_weights else None)
 '''
-WAYS = ["an installed package", "a file"]
 
 
 def install(folder: Path, source: str = SOURCE) -> None:
@@ -66,13 +65,16 @@ def install(folder: Path, source: str = SOURCE) -> None:
     (info / "entry_points.txt").write_text("[seqstruct.attention]\nmean = foreign\n")
 
 
-def environment(way: str, folder: Path) -> dict[str, str]:
-    """The variables under which processes find the mechanism, which is written into the folder."""
-    if way == "a file":
-        (folder / "foreign_mean.py").write_text(SOURCE)
-        return {"PYTHONPATH": str(ROOT), VARIABLE: str(folder / "foreign_mean.py")}
-    install(folder)
-    return {"PYTHONPATH": f"{ROOT}{os.pathsep}{folder}", VARIABLE: ""}
+def environments(folder: Path) -> dict[str, dict[str, str]]:
+    """By way, the variables under which processes find the mechanism, which is written into the folder for each."""
+    apart = folder / "apart"
+    apart.mkdir()
+    install(apart)
+    (folder / "foreign_mean.py").write_text(SOURCE)
+    return {
+        "an installed package": {"PYTHONPATH": f"{ROOT}{os.pathsep}{apart}", VARIABLE: ""},
+        "a file": {"PYTHONPATH": str(ROOT), VARIABLE: str(folder / "foreign_mean.py")},
+    }
 
 
 def run(found: dict[str, str], *words: object) -> str:
@@ -84,36 +86,37 @@ def run(found: dict[str, str], *words: object) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_command_knows_it(way: str, tmp_path: Path) -> None:
-    found = environment(way, tmp_path)
+def test_every_command_knows_it(tmp_path: Path) -> None:
+    """Each in turn by the other way: trained from a file, translated by a package, and so on."""
+    package, file = environments(tmp_path).values()
     write_copy_corpus(tmp_path, sentences=6)
     binarize(tmp_path, tmp_path / "bin")
     fairseq = tmp_path / "bin", "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--max-tokens", 200
     plan = "foreign_mean(scale=2)"
     run(
-        found, "fairseq_cli.train", *fairseq, "--arch", "structured_transformer", "--encoder-layers", 1,
+        file, "fairseq_cli.train", *fairseq, "--arch", "structured_transformer", "--encoder-layers", 1,
         "--decoder-layers", 1, "--encoder-embed-dim", 8, "--decoder-embed-dim", 8, "--encoder-ffn-embed-dim", 8,
         "--decoder-ffn-embed-dim", 8, "--encoder-attention-heads", 2, "--decoder-attention-heads", 2,
         "--optimizer", "adam", "--max-update", 1, "--save-dir", tmp_path, "--encoder-self-attention", plan,
         "--decoder-self-attention", plan, "--cross-attention", plan,
     )  # fmt: skip
     checkpoint = tmp_path / "checkpoint_last.pt"
-    said = run(found, "fairseq_cli.generate", *fairseq, "--path", checkpoint, "--gen-subset", "test", "--beam", 2)
+    said = run(package, "fairseq_cli.generate", *fairseq, "--path", checkpoint, "--gen-subset", "test", "--beam", 2)
     assert len(re.findall(r"^H-\d+\t", said, re.MULTILINE)) == 6
-    listed = run(found, "seqstruct", "list")
+    listed = run(file, "seqstruct", "list")
+    assert run(package, "seqstruct", "list") == listed
     assert "  foreign_mean: A mean of all keys: nothing is looked for\n" in listed
     assert "      scale=1.0  what the mean is multiplied by; above 0\n" in listed
-    assert run(found, "seqstruct", "inspect", checkpoint).count("0 foreign_mean(scale=2)") == 3
+    assert run(file, "seqstruct", "inspect", checkpoint).count("0 foreign_mean(scale=2)") == 3
     picture = tmp_path / "attention.png"
-    run(found, "seqstruct", "plot", "attention", checkpoint, "ein haus", "--target", "haus ein", "--out", picture)
+    run(package, "seqstruct", "plot", "attention", checkpoint, "ein haus", "--target", "haus ein", "--out", picture)
     assert picture.stat().st_size > 0
 
 
 def test_the_laws_are_held_against_it(tmp_path: Path) -> None:
     laws = ["pytest", "-p", "seqstruct.testing", "--pyargs", "seqstruct.testing", "-q", "-p", "no:cacheprovider"]
     chosen = ["--rootdir", tmp_path, "--attention", "foreign_mean(scale=2)", "-k", "padding or adapter"]
-    said = run(environment(WAYS[0], tmp_path), *laws, *chosen)
+    said = run(environments(tmp_path)["an installed package"], *laws, *chosen)
     assert re.search(r"^\d{2,} passed", said, re.MULTILINE), said
 
 

@@ -6,7 +6,7 @@ first fit each exchanged layer, on the inputs that it has in the softmax model, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -110,14 +110,22 @@ def transfer(
     return torch.stack(found) if found else torch.zeros(0, len(layers))
 
 
-def tune(model: PreTrainedModel, batches: Iterable[Mapping[str, Tensor]], rate: float = 3e-4) -> Tensor:
-    """Train all parameters by the model's own loss, one update of AdamW a batch, which has labels; the losses."""
+def tune(
+    model: PreTrainedModel, batches: Iterable[Mapping[str, Tensor]], rate: float = 3e-4,
+    schedule: Callable[[int], float] = lambda done: 1.0,
+) -> Tensor:  # fmt: skip
+    """Train all parameters by the model's own loss, one update of AdamW a batch, which has labels; the losses.
+
+    schedule: what the rate is multiplied by after so many updates.
+    """
     optimizer = torch.optim.AdamW(model.parameters(), rate)
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
     training, found = model.training, []
     model.train()
     for batch in batches:
         loss = model(**batch, **_uncached(model)).loss
         _update(optimizer, loss)
+        rates.step()
         found.append(loss.detach())
     model.train(training)
     return torch.stack(found) if found else torch.zeros(0)
