@@ -14,7 +14,7 @@ demo: $(STAMP)
 	$(BIN)/python -m seqstruct.plots.demo
 
 test: $(STAMP)
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS)
+	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist worksteal
 
 test-settings: $(STAMP)
 	WORKERS=$(WORKERS) .ci/settings.sh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -39,8 +40,13 @@ def _composed(folder: Path, name: str, chosen: Mapping[str, str], group: str = "
 
 
 def _read(path: Path) -> Any:
+    return _parsed(path.read_text(encoding="utf-8"))
+
+
+@functools.cache  # a few hundred small files, each read for dozens of cells
+def _parsed(text: str) -> Any:
     # the loader in C, where PyYAML has it, takes a tenth of the time
-    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def read_config(root: Path, words: Sequence[str]) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import seqstruct
+from tests.models.front_door import fairseq
 
 _TRAIN = """
 from seqstruct.bridge.patches.compat import prepare_fairseq
@@ -28,11 +29,8 @@ def data(tmp_path_factory):
     for split, lines in (("train", 13), ("valid", 5)):
         words = torch.randint(7, (lines, 7), generator=generator).tolist()
         (folder / split).write_text("".join(" ".join(f"{split}{w}" for w in line) + "\n" for line in words))
-    subprocess.run(
-        [sys.executable, "-m", "fairseq_cli.preprocess", "--only-source", "--trainpref", folder / "train",
-         "--validpref", folder / "valid", "--destdir", folder / "bin", "--workers", "1"],
-        check=True, capture_output=True,
-    )
+    fairseq("preprocess", "--only-source", "--trainpref", folder / "train", "--validpref", folder / "valid",
+            "--destdir", folder / "bin", "--workers", "1")
     return folder / "bin"
 
 
