@@ -105,9 +105,9 @@ def transfer(
             teacher(**_inputs(batch), **_uncached(teacher))
         errors = torch.stack([_error(student.mechanism, *seen[i]) for i, student in zip(layers, students, strict=True)])
         _update(optimizer, errors.sum())
-        found.append(errors.detach())
+        found.append(errors.tolist())
     exchanged.train(training)
-    return torch.stack(found) if found else torch.zeros(0, len(layers))
+    return torch.tensor(found).view(-1, len(layers))
 
 
 def tune(
@@ -126,9 +126,9 @@ def tune(
         loss = model(**batch, **_uncached(model)).loss
         _update(optimizer, loss)
         rates.step()
-        found.append(loss.detach())
+        found.append(loss.item())  # a small tensor kept between large ones would hold their memory
     model.train(training)
-    return torch.stack(found) if found else torch.zeros(0)
+    return torch.tensor(found)
 
 
 def _update(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
