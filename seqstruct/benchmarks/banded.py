@@ -52,9 +52,6 @@ class BandedMatrix:
         beside = torch.stack([around[:, j : j + n, j] for j in range(lu + 1 + ld)], 2)
         return BandedMatrix((own.unsqueeze(2) + beside).logsumexp(3), lu, ld, self.fill)
 
-    def _places(self, count: int) -> Tensor:
-        return torch.arange(count, device=self.data.device)
-
     def _moved(self, t: int, dim: int) -> Tensor:
         if t == 0:
             return self.data

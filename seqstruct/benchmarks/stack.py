@@ -11,7 +11,7 @@ many torch operators it calls, views among them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -22,7 +22,7 @@ from seqstruct.attention.registry import get_attention, make_config
 from seqstruct.benchmarks.stack_decoding import decoding_table
 from seqstruct.benchmarks.stack_models import training_steps
 from seqstruct.benchmarks.stack_peers import peer_layers
-from seqstruct.benchmarks.timing import Contestant, Place, Timing, audit, heading, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, audit, heading, measure, table
 
 MODEL, HEADS, BATCH, UNIT_LENGTH, VOCABULARY = 32, 4, 10, 80, 5
 UNIT = "plain Transformer step, length 80"
@@ -54,8 +54,10 @@ def run(
     place = Place.of(device, dtype)
     peers, note = peer_layers(MODEL)
     tables = {
-        "layers": lambda: layers_table(lengths or [40, 80, 160], repeats, place, peers),
-        "steps": lambda: steps_table(lengths or [UNIT_LENGTH], repeats, place),
+        "layers": lambda: "Layers\n" + beside_the_unit(
+            "layer", lengths or [40, 80, 160], repeats, place, lambda length: layers(length, place, peers)),
+        "steps": lambda: "Training steps: forward, backward, clipping, Adam\n" + beside_the_unit(
+            "model", lengths or [UNIT_LENGTH], repeats, place, lambda length: training_steps(length, BATCH, place)),
         "decoding": lambda: decoding_table(LAYERS, MODEL, HEADS, lengths or DECODING, min(repeats, FEW), place),
         "growth": lambda: growth_table(lengths or GROWTH, repeats, place),
     }
@@ -63,41 +65,31 @@ def run(
     return "\n\n".join([title, *(make() for name, make in tables.items() if not sections or name in sections)])
 
 
-def layers_table(lengths: Sequence[int], repeats: int, place: Place, peers: dict[str, nn.Module]) -> str:
-    """Each layer at each length, in turn with the unit."""
+def layers(length: int, place: Place, peers: dict[str, nn.Module]) -> dict[str, Contestant]:
+    """Ours and the peers'."""
+    ours = {label: layer(*choice, length, place) for label, choice in LAYERS.items()}
+    return ours | {label: _contestant(peer, length, place) for label, peer in peers.items()}
+
+
+HEADER = ["length", "forward ms", "forward+backward ms", "forward / u", "forward+backward / u", "peak MB", "operators"]
+
+
+def beside_the_unit(
+    what: str, lengths: Sequence[int], repeats: int, place: Place, make: Callable[[int], dict[str, Contestant]]
+) -> str:
+    """The table of what `make` gives for each length, in turn with the unit; what: the first heading."""
     rows = []
     for length in lengths:
-        contestants = {name: plain_step(place, dropout) for name, dropout in UNITS.items()}
-        contestants |= {label: layer(*choice, length, place) for label, choice in LAYERS.items()}
-        contestants |= {label: _contestant(peer, length, place) for label, peer in peers.items()}
+        contestants = {name: plain_step(place, dropout) for name, dropout in UNITS.items()} | make(length)
         timings = measure(contestants, repeats)
-        rows += [[name, *cells] for name, cells in _rows(timings, contestants, length)]
-    return "Layers\n" + table(["layer", "length", *HEADER], rows)
-
-
-def steps_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
-    """Whole training steps of the models of appendix D, in turn with the unit."""
-    rows = []
-    for length in lengths:
-        contestants = {name: plain_step(place, dropout) for name, dropout in UNITS.items()}
-        contestants |= training_steps(length, BATCH, place)
-        timings = measure(contestants, repeats)
-        rows += [[name, *cells] for name, cells in _rows(timings, contestants, length)]
-    return "Training steps: forward, backward, clipping, Adam\n" + table(["model", "length", *HEADER], rows)
-
-
-HEADER = ["forward ms", "forward+backward ms", "forward / u", "forward+backward / u", "peak MB", "operators"]
-
-
-def _rows(timings: dict[str, Timing], contestants: dict[str, Contestant], length: int) -> list[tuple[str, list[str]]]:
-    unit, rows = timings[UNIT].both, []
-    for name, timing in timings.items():
-        found = audit(contestants[name])
-        times = f"{timing.forward:.2f}", f"{timing.both:.2f}"
-        ratios = f"{timing.forward / unit:.2f}", f"{timing.both / unit:.2f}"
-        size = str(UNIT_LENGTH if name in UNITS else length)
-        rows.append((name, [size, *times, *ratios, f"{found.peak:.1f}", str(found.operators)]))
-    return rows
+        unit = timings[UNIT].both
+        for name, timing in timings.items():
+            found = audit(contestants[name])
+            times = f"{timing.forward:.2f}", f"{timing.both:.2f}"
+            ratios = f"{timing.forward / unit:.2f}", f"{timing.both / unit:.2f}"
+            size = str(UNIT_LENGTH if name in UNITS else length)
+            rows.append([name, size, *times, *ratios, f"{found.peak:.1f}", str(found.operators)])
+    return table([what, *HEADER], rows)
 
 
 def growth_table(lengths: Sequence[int], repeats: int, place: Place) -> str:

@@ -39,18 +39,14 @@ def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place:
             for part, quantity in enumerate(("time", "memory"))
         }
     else:
-        measured_decoders = decoders(lengths, repeats, kind == "conditional", place)
+        conditional, longest = kind == "conditional", max(lengths)
+        measured_decoders = decoders(lengths, repeats, conditional, place)
         curves = {"greedy": measured_decoders.greedy, "beam": measured_decoders.beam}
-        if full:
-            seconds = full_runs(max(lengths), kind == "conditional", place)
+        for name in (*PLANS, LIMIT) if full else ():
+            seconds[name] = full_run(model_of(name, conditional, longest, place), longest, BATCH, place)
     pairs = {quantity: {name: list(points.items()) for name, points in by_name.items()}
              for quantity, by_name in curves.items()}  # fmt: skip
     return {**pairs, "full": seconds, "machine": f"{place}; {machine()}"}
-
-
-def full_runs(length: int, conditional: bool, place: Place) -> dict[str, float]:
-    return {name: full_run(model_of(name, conditional, length, place), length, BATCH, place)
-            for name in (*PLANS, LIMIT)}  # fmt: skip
 
 
 def _run(args: argparse.Namespace) -> None:

@@ -31,8 +31,7 @@ def _changes(args: argparse.Namespace) -> list[Measurement]:
     graphs = [name for name, kind in kinds.items() if kind == "graphs"]
     if not graphs or (args.corpus or graphs[0]) not in graphs:
         raise ValueError(f"{args.data}: expected a corpus of graphs, got {args.corpus or ', '.join(kinds)}")
-    found = compare_trees(args.data, args.corpus or graphs[0], args.split, args.before, args.after)
-    return [Measurement(*figure) for figure in found]
+    return compare_trees(args.data, args.corpus or graphs[0], args.split, args.before, args.after)
 
 
 if __name__ == "__main__":

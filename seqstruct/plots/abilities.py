@@ -64,8 +64,7 @@ def _panel(axes: Axes, chart: Chart, rows: Sequence[str], beyond: bool) -> objec
         if start < len(TASKS):
             axes.axvline(start - 0.5, color="white", linewidth=3)
     axes.set_title(f"sequences {PANELS[beyond]}", fontsize=11, pad=40)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
     return image
 
 

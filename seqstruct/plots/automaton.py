@@ -148,8 +148,7 @@ def _trellis(axes: Axes, automaton: Wfsa, path: Path, words: Sequence[str]) -> N
     axes.set_yticks(range(Q), [f"$q_{{{state}}}$" for state in range(Q)])
     axes.set_ylim(Q - 0.5, -0.7)
     axes.set_xlim(-0.3, T + 0.3)
-    for side in ("top", "right", "left", "bottom"):
-        axes.spines[side].set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from seqstruct.bridge.logs import parse_lines
 from seqstruct.harness.records import Record, latest
+from seqstruct.plots.figures import one_panel
 
 Curves = Mapping[str, Mapping[int, float]]  # name in the legend -> length -> value
 
@@ -22,8 +23,7 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
     logs: path by the name in the legend.  metric: as fairseq logs it, without "valid_" ("loss", "difference").
     Raises ValueError if a log has no such statistic, OSError if it is missing.
     """
-    figure = Figure(figsize=(6.4, 4.0))
-    axes = figure.subplots()
+    figure, axes = one_panel("epoch", f"validation {metric.replace('_', ' ')}")
     for name, path in logs.items():
         entries = parse_lines(path.read_text(encoding="utf-8").splitlines())
         points = {
@@ -33,10 +33,7 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
             known = sorted({key[6:] for e in entries for key in e.statistics if key.startswith("valid_")})
             raise ValueError(f"{path}: no validation statistic {metric!r}; there are: {', '.join(known) or 'none'}")
         axes.plot(list(points), list(points.values()), marker="o", markersize=2.5, label=name)
-    axes.set_xlabel("epoch")
-    axes.set_ylabel(f"validation {metric.replace('_', ' ')}")
     axes.legend(fontsize="small")
-    axes.grid(alpha=0.3)
     return figure
 
 
@@ -47,8 +44,7 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
     metric: difference, cross_entropy or lower_bound.
     Raises ValueError if a log has no such statistic by length, OSError if it is missing.
     """
-    figure = Figure(figsize=(6.4, 4.0))
-    axes = figure.subplots()
+    figure, axes = one_panel("string length", f"{metric.replace('_', ' ')} (nats per symbol)")
     for name, path in logs.items():
         points: dict[int, float] = {}
         for entry in parse_lines(path.read_text(encoding="utf-8").splitlines()):
@@ -61,10 +57,7 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
                              "--log-format json logs it")  # fmt: skip
         axes.plot(sorted(points), [points[length] for length in sorted(points)], marker="o", markersize=2.5, label=name)
     axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.set_xlabel("string length")
-    axes.set_ylabel(f"{metric.replace('_', ' ')} (nats per symbol)")
     axes.legend(fontsize="small")
-    axes.grid(alpha=0.3)
     return figure
 
 
@@ -78,11 +71,8 @@ def length_curves(
     Raises ValueError if none of that name is split up, or if several are, or of several units or axes.
     """
     split, (metric, unit, axis) = _split_up(records, selection, metric)
-    figure = Figure(figsize=(6.4, 4.0))
-    axes = figure.subplots()
+    figure, axes = one_panel(axis, f"{metric.replace('_', ' ')} ({unit})")
     _draw_lengths(axes, split, metric, {row: row for row in dict.fromkeys(r.row for r in split)})
-    axes.set_xlabel(axis)
-    axes.set_ylabel(f"{metric.replace('_', ' ')} ({unit})")
     axes.set_title(title)
     axes.legend(fontsize="small")
     return figure

@@ -95,5 +95,4 @@ def _panel(
     axis.set_xticks(range(1, len(words) + 1), words, rotation=30, ha="right")
     axis.set_yticks([])
     axis.set_title(name, loc="left", fontsize=9)
-    for side in ("top", "left", "right"):
-        axis.spines[side].set_visible(False)
+    axis.spines[["top", "left", "right"]].set_visible(False)

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from seqstruct.harness.records import Record, latest
 from seqstruct.plots.curves import log_panels, values_of
+from seqstruct.plots.figures import one_panel
 
 FIGURES = ("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1")
 AXES = {
@@ -41,8 +42,7 @@ def series(records: Sequence[Record], metric: str) -> dict[str, dict[float, floa
 
 
 def transfer(records: Sequence[Record], title: str) -> Figure:
-    figure = Figure(figsize=(6.4, 4.0))
-    axes = figure.subplots()
+    figure, axes = one_panel("updates", "training loss, bits")
     for row, points in series(records, "training_loss").items():
         axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=row)
     softmax = [
@@ -50,9 +50,6 @@ def transfer(records: Sequence[Record], title: str) -> Figure:
     ]
     if softmax:
         axes.axhline(fmean(softmax), color="black", linestyle="--", linewidth=1.0, label="softmax, trained")
-    axes.set_xlabel("updates")
-    axes.set_ylabel("training loss, bits")
     axes.set_title(title, fontsize="medium")
     axes.legend(fontsize="small")
-    axes.grid(alpha=0.3)
     return figure

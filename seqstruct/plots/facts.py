@@ -91,8 +91,7 @@ def draw(question: Question, chosen: Chosen) -> Figure:
     axes.set_xticks(range(K), [f"$z_{k}$" for k in range(1, K + 1)])
     axes.set_ylim(n - 0.4, -0.6)
     axes.set_xlim(-0.3, K - 0.7)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
     axes.tick_params(length=0)
     numbers = question.numbers[-n:]
     support = [str(numbers.index(s) + 1) if s in numbers else "lost" for s in question.support]

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from seqstruct.bridge.quiet import quiet
 from seqstruct.data.files import atomic_write
 
 FORMATS = (".png", ".pdf", ".svg")
+
+
+def one_panel(x: str, y: str) -> tuple[Figure, Axes]:
+    """A figure of one drawing, with what its axes are called and a grid."""
+    figure = Figure(figsize=(6.4, 4.0))
+    axes = figure.subplots()
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(alpha=0.3)
+    return figure, axes
 
 
 def save(figure: Figure, path: str | Path) -> None:

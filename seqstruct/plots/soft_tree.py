@@ -52,7 +52,7 @@ def shares(gates: Sequence[Any]) -> tuple[list[list[float]], list[list[float]]]:
     return through, made
 
 
-def soft_tree(words: Sequence[str], gates: Sequence[Any], title: str = "") -> Figure:
+def soft_tree(words: Sequence[str], gates: Sequence[Any]) -> Figure:
     """Nodes as large as what they make themselves, edges as dark as what passes along them, the top node uppermost."""
     through, made = shares(gates)
     figure = Figure(figsize=(min(16.0, 2.0 + 0.6 * len(words)), min(10.0, 1.5 + 0.4 * len(words))))
@@ -69,7 +69,5 @@ def soft_tree(words: Sequence[str], gates: Sequence[Any], title: str = "") -> Fi
     axes.scatter(x, y, s=sizes, zorder=2)
     axes.set_xticks(range(len(words)), words, rotation=45, ha="right")
     axes.set_ylabel("level")
-    axes.set_title(title)
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -25,7 +25,7 @@ def stacks_of(run: Any) -> list[list[tuple[int, int]]]:
     return found
 
 
-def stack_runs(views: Sequence[LayerView], title: str = "") -> Figure:
+def stack_runs(views: Sequence[LayerView]) -> Figure:
     """The most probable run of each nondeterministic stack: a column of cells for each step, the bottom lowest.
 
     A cell's colour is its stack symbol, its text the input whose vector it holds; under each column stand the input,
@@ -61,6 +61,4 @@ def stack_runs(views: Sequence[LayerView], title: str = "") -> Figure:
         handles = [axes.bar(0, 0, color=f"C{symbol}", alpha=0.55) for symbol in symbols]
         names = [f"symbol {symbol}" for symbol in symbols]
         axes.legend(handles, names, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    if title:
-        figure.suptitle(title, fontsize="medium")
     return figure

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from seqstruct.scoring.dependency import attachment_counts, f1, graph_counts, kinds_of_change, share
+from seqstruct.scoring.measurement import Measurement
 from seqstruct.scoring.trained import load_model
 
 BATCH = 32
@@ -42,8 +43,8 @@ def predictions(
 
 def compare_trees(
     data: str | os.PathLike, corpus: str, split: str, pipeline: str | os.PathLike, other: str | os.PathLike
-) -> list[tuple[str, float, str]]:
-    """Name, value and unit of each figure: sentences with the SAME intermediate tree in both systems and with a
+) -> list[Measurement]:
+    """Of sentences with the SAME intermediate tree in both systems and with a
     DIFFerent one, in each group the attachment score and labeled F1 of both, and the kinds of change.
 
     corpus: of graphs.  pipeline, other: checkpoints.  Attachment is left out where the sentences have no tree.
@@ -60,14 +61,14 @@ def compare_trees(
         changes = {name: changes.get(name, 0) + count for name, count in counted.items()}
     found = []
     for group, members in groups.items():
-        found.append((f"{group}_sentences", float(len(members)), "sentences"))
+        found.append(Measurement(f"{group}_sentences", float(len(members)), "sentences"))
         for system, outputs in (("pipeline", before), ("joint", after)):
             scores = _scores([outputs[i] for i in members])
-            found += [(f"{group}_{system}_{name}", value, "%") for name, value in scores]
+            found += [Measurement(f"{group}_{system}_{name}", value, "%") for name, value in scores]
     whole = max(changes.get("changes", 0), 1)
-    found.append(("changes", float(changes.get("changes", 0)), "words"))
+    found.append(Measurement("changes", float(changes.get("changes", 0)), "words"))
     for kind in ("to_head", "to_dependent", "from_dependent", "other"):
-        found.append((f"changes_{kind}", share(changes.get(kind, 0), whole), "%"))
+        found.append(Measurement(f"changes_{kind}", share(changes.get(kind, 0), whole), "%"))
     return found
 
 

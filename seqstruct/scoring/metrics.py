@@ -31,22 +31,31 @@ class TokenizedBLEU(BLEU):
         return tokens.lower() if self.lowercase else tokens
 
 
-class ExactMatchSignature(Signature):
-    """Case beside what every signature has."""
+class CaseSignature(Signature):
+    """Case, and the tokeniser where there is one, beside what every signature has."""
 
     def __init__(self, args: dict):
         super().__init__(args)
         self.info["case"] = "lc" if args["lowercase"] else "mixed"
+        if "tokenizer_signature" in args:
+            self.info["tok"] = args["tokenizer_signature"]
 
 
-class ExactMatch(Metric):
-    """Share of the lines that are a reference word by word, times 100; spaces between words do not count."""
+class _OfCounts(Metric):
+    """The corpus's statistics are the sums of its segments'."""
 
-    _SIGNATURE_TYPE = ExactMatchSignature
+    _SIGNATURE_TYPE = CaseSignature
 
     def __init__(self, lowercase: bool = False):
         super().__init__()
         self.lowercase = lowercase
+
+    def _aggregate_and_compute(self, stats: Sequence[Sequence[int]]) -> Score:
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
+
+
+class ExactMatch(_OfCounts):
+    """Share of the lines that are a reference word by word, times 100; spaces between words do not count."""
 
     def _preprocess_segment(self, sent: str) -> str:
         return " ".join((sent.lower() if self.lowercase else sent).split())
@@ -60,29 +69,15 @@ class ExactMatch(Metric):
     def _compute_score_from_stats(self, stats: Sequence[int]) -> Score:
         return Score("exact match", 100 * stats[0] / stats[1])
 
-    def _aggregate_and_compute(self, stats: Sequence[Sequence[int]]) -> Score:
-        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])
 
-
-class GLEUSignature(Signature):
-    """Case and tokeniser beside what every signature has."""
-
-    def __init__(self, args: dict):
-        super().__init__(args)
-        self.info.update({"case": "lc" if args["lowercase"] else "mixed", "tok": args["tokenizer_signature"]})
-
-
-class CorpusGLEU(Metric):
+class CorpusGLEU(_OfCounts):
     """Corpus GLEU times 100; of several references, the one with the greatest GLEU counts for its sentence.
 
     tokenize: sacreBLEU's name of a tokeniser.
     """
 
-    _SIGNATURE_TYPE = GLEUSignature
-
     def __init__(self, lowercase: bool = False, tokenize: str = "13a"):
-        super().__init__()
-        self.lowercase = lowercase
+        super().__init__(lowercase)
         self.tokenizer = BLEU(tokenize=tokenize).tokenizer
         self.tokenizer_signature = self.tokenizer.signature()
 
@@ -99,6 +94,3 @@ class CorpusGLEU(Metric):
 
     def _compute_score_from_stats(self, stats: Sequence[int]) -> Score:
         return Score("GLEU", 100 * stats[0] / stats[1] if stats[1] else 100.0)
-
-    def _aggregate_and_compute(self, stats: Sequence[Sequence[int]]) -> Score:
-        return self._compute_score_from_stats([sum(column) for column in zip(*stats, strict=True)])

@@ -60,14 +60,6 @@ VALIDATED = {"valid": "validation", "test": "test"}
 Labelled = list[tuple[Hashable, Hashable]]
 
 
-def name_of(row: str) -> str:
-    """The baseline that a row's name ends in.  Raises ValueError if there is none."""
-    for name in BASELINES:
-        if row == name or row.endswith(f" {name}"):
-            return name
-    raise ValueError(f"expected a row that ends in one of {', '.join(BASELINES)}, got {row!r}")
-
-
 def measure(name: str, folder: Path, **options: object) -> list[Measurement]:
     """The numbers of a baseline.  options: of the function that makes it, below.
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.attention import Site
+from seqstruct.attention import Attention, Site
 from seqstruct.attention.states import select_rows
 from seqstruct.bridge.adapter import AttentionAdapter, reorder_state
 from seqstruct.testing.cases import (
@@ -41,9 +41,8 @@ def test_parallel_equals_step_by_step(case: Case, length: int, generator: torch.
     parallel = output(attention, query, memory)
     stepped = stepwise(attention, query, memory, memory)[0].output
     torch.testing.assert_close(parallel, stepped, **TOLERANCE)
-    expected = gradients(stepped, attention, *distinct(query, memory))
-    for found, wanted in zip(gradients(parallel, attention, *distinct(query, memory)), expected, strict=True):
-        torch.testing.assert_close(found, wanted, **TOLERANCE)
+    found, wanted = (gradients(result, attention, *distinct(query, memory)) for result in (parallel, stepped))
+    torch.testing.assert_close(found, wanted, **TOLERANCE)
 
 
 @STREAMING
@@ -70,10 +69,8 @@ def test_split_anywhere_and_resume(case: Case, cuts: tuple[int, int], generator:
         result = attention.read(state, query).output
     torch.testing.assert_close(result, whole, **TOLERANCE)
     leaves = distinct(query, memory)
-    for found, wanted in zip(
-        gradients(result, attention, *leaves), gradients(whole, attention, *leaves), strict=True
-    ):
-        torch.testing.assert_close(found, wanted, **TOLERANCE)
+    found, wanted = gradients(result, attention, *leaves), gradients(whole, attention, *leaves)
+    torch.testing.assert_close(found, wanted, **TOLERANCE)
 
 
 @STREAMING
@@ -82,11 +79,8 @@ def test_steps_without_gradients_are_the_same(case: Case, generator: torch.Gener
     attention = build(case, generator)
     query, memory = inputs(case, generator)
     with torch.no_grad():
-        torch.testing.assert_close(
-            stepwise(attention, query, memory, memory)[0].output,
-            output(attention, query, memory),
-            **TOLERANCE,
-        )
+        stepped = stepwise(attention, query, memory, memory)[0].output
+        torch.testing.assert_close(stepped, output(attention, query, memory), **TOLERANCE)
 
 
 @ALL
@@ -104,6 +98,17 @@ def test_the_future_is_invisible(case: Case, generator: torch.Generator) -> None
     assert (before[:, 4:] - after[:, 4:]).abs().amax((0, 2)).min() > 1e-9
 
 
+def each_row_is_as_if_alone(
+    attention: Attention, query: Tensor, memory: Tensor, lengths: list[int], mask: Tensor, result: Tensor
+) -> None:
+    """Of the results over padded memories; lengths: of these without padding."""
+    for row, length in enumerate(lengths):
+        own = memory[row : row + 1, :length]
+        alone = output(attention, own if query is memory else query[row : row + 1], own)
+        real = result[row : row + 1][:, ~mask[row]] if query is memory else result[row : row + 1]
+        torch.testing.assert_close(real, alone, **TOLERANCE)
+
+
 @ALL
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("by_step", [False, True])
@@ -117,11 +122,7 @@ def test_padding_is_invisible(case: Case, side: str, by_step: bool, generator: t
     queries = filled if query is memory else query
     form = stepwise if by_step else type(attention).forward
     result = form(attention, queries, filled, filled, mask)[0].output
-    for row, length in enumerate(lengths):
-        own = memory[row : row + 1, :length]
-        alone = output(attention, own if query is memory else query[row : row + 1], own)
-        real = result[row : row + 1][:, ~mask[row]] if query is memory else result[row : row + 1]
-        torch.testing.assert_close(real, alone, **TOLERANCE)
+    each_row_is_as_if_alone(attention, query, memory, lengths, mask, result)
 
 
 @ALL
@@ -216,8 +217,7 @@ def test_one_step_selects_writes_and_reads(
         given = None if order is None else rows
         reading, state = attention.step(written(), now, fresh, fresh, mask, order=given)
         found = reading.output, attention.read(state, 2 * now).output
-    for ours, theirs in zip(found, wanted, strict=True):
-        torch.testing.assert_close(ours, theirs, **TOLERANCE)
+    torch.testing.assert_close(found, wanted, **TOLERANCE)
 
 
 @STREAMING

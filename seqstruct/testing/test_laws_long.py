@@ -22,6 +22,7 @@ from seqstruct.testing.cases import (
     padded,
     stepwise,
 )
+from seqstruct.testing.test_laws import each_row_is_as_if_alone
 
 ALL, STREAMING = pytest.mark.law(long=True), pytest.mark.law(streaming=True, long=True)
 BATCH, CUT = 2, 40
@@ -45,9 +46,8 @@ def test_parallel_equals_step_by_step(case: Case, generator: torch.Generator) ->
     forms = type(attention).forward, stepwise
     results = [form(attention, query, memory, memory)[0].output for form in forms]
     torch.testing.assert_close(*results, **TOLERANCE)
-    both = [gradients(result, attention, *distinct(query, memory)) for result in results]
-    for found, wanted in zip(*both, strict=True):
-        torch.testing.assert_close(found, wanted, **TOLERANCE)
+    both = (gradients(result, attention, *distinct(query, memory)) for result in results)
+    torch.testing.assert_close(*both, **TOLERANCE)
 
 
 @STREAMING
@@ -90,8 +90,4 @@ def test_padding_is_invisible(case: Case, side: str, generator: torch.Generator)
     filled, mask = padded(memory, lengths, side, LONG, generator)
     with torch.no_grad():
         result = output(attention, filled if query is memory else query, filled, mask)
-        for row, length in enumerate(lengths):
-            own = memory[row : row + 1, :length]
-            alone = output(attention, own if query is memory else query[row : row + 1], own)
-            real = result[row : row + 1][:, ~mask[row]] if query is memory else result[row : row + 1]
-            torch.testing.assert_close(real, alone, **TOLERANCE)
+        each_row_is_as_if_alone(attention, query, memory, lengths, mask, result)

@@ -28,7 +28,7 @@ def test_a_node_that_only_hands_on_its_left():
 
 
 def test_the_drawing_has_a_word_for_each_leaf():
-    figure = soft_tree(["a", "b", "c", "</s>"], gates(4), "title")
+    figure = soft_tree(["a", "b", "c", "</s>"], gates(4))
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c", "</s>"]
     assert len(axes.collections[0].get_offsets()) == 10

@@ -28,7 +28,7 @@ def test_groups_and_changes_add_up(tmp_path, capsys):
     data = tmp_path / "data"
     write_folder({"trees": corpus("trees"), "dm": corpus("graphs", 2)}, data)
     one, other = (trained(data, tmp_path / str(seed), seed) for seed in (1, 2))
-    found = {name: value for name, value, _ in compare_trees(data, "dm", "valid", one, other)}
+    found = {m.metric: m.value for m in compare_trees(data, "dm", "valid", one, other)}
     assert found["same_sentences"] + found["diff_sentences"] == 7
     before, after = (predictions(path, data, "dm", "valid") for path in (one, other))
     changed = sum(int((a["heads"] != b["heads"]).sum()) for a, b in zip(before, after, strict=True))
