@@ -70,7 +70,7 @@ def _read(path: str) -> Iterable[list[Token]]:
         yield from (list(sentence.tokens) for sentence in read_conllu(path))
     else:
         for words in sentences_of(read_lines(path), path):
-            yield [Token(word, "_", "_", "_", None, "_") for word in words]
+            yield [Token(word, "_", "_", "_", None) for word in words]
 
 
 def _retagged(tokens: list[Token], tag: Callable[[Sequence[str]], list[str]], column: str) -> list[Token]:

@@ -52,10 +52,10 @@ def check_file(folder: str | os.PathLike, meta: Mapping[str, Any], name: str) ->
     return path
 
 
-def check_split(folder: str | os.PathLike, split: str) -> None:
+def check_split(folder: str | os.PathLike, split: str, splits: Sequence[str] = SPLITS) -> None:
     """Raise ValueError unless there is such a split."""
-    if split not in SPLITS:
-        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    if split not in splits:
+        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(splits)}")
 
 
 def check_counts(

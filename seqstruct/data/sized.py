@@ -14,8 +14,7 @@ class SizedDataset(FairseqDataset):
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def num_tokens(self, index: int) -> int:
-        return int(self.sizes[index])
-
     def size(self, index: int) -> int:
         return int(self.sizes[index])
+
+    num_tokens = size

@@ -34,7 +34,8 @@ def make_records(
     sizes = [logs.parameters(lines) for lines in texts]
     ran = trained or [step for step in steps if names and step["kind"] == "step"]
     common = {
-        "paper": paper, "row": row, "seed": seed, "scale": scale, "dataset": dataset_of(dataset, data),
+        "paper": paper, "row": row, "seed": seed, "scale": scale,
+        "dataset": "; ".join(filter(None, (dataset, about(data) if data else ""))),
         "configuration_hash": configuration, "data_checksums": checksums(data), "command": command,
         "parameters": sizes[-1] if own or len(sizes) == 1 else sum(filter(None, sizes)) or None, "seconds": seconds,
         "peak_memory": max((int(step["peak_memory"]) for step in ran), default=0),
@@ -44,12 +45,6 @@ def make_records(
     for m in measurements:
         tables.setdefault(m.table or table, {})[m.metric] = m.entry()
     return [Record(table=name, metrics=metrics, **common) for name, metrics in tables.items()]
-
-
-def dataset_of(said: str, data: Path | None) -> str:
-    """What the recipe says of its data, and the name and the licence that data of one's own was given."""
-    own = about(data) if data is not None else ""
-    return "; ".join(filter(None, (said, own)))
 
 
 def checksums(data: Path | None) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 NONE = "-"  # stands in a file where nothing is asked for; no symbol of a task
@@ -24,11 +24,18 @@ class Tagged(NamedTuple):
 class Ability(ABC):
     """A task: its fields are its options, checked when it is made.
 
-    axis: what levels count.  clue_name: what `clues` tell, "" where the task has none.
+    axis: what levels count.  clue_name: what `clues` tell, "" where the task has none.  limits: least
+    and greatest of options that are numbers.
     """
 
     axis: ClassVar[str]
     clue_name: ClassVar[str] = ""
+    limits: ClassVar[Mapping[str, tuple[int, int]]] = {}
+
+    def __post_init__(self) -> None:
+        for name, (least, most) in self.limits.items():
+            found = getattr(self, name)
+            expect(least <= found <= most, name, f"{least} to {most}", found)
 
     @abstractmethod
     def symbols(self) -> list[str]:

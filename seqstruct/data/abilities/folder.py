@@ -20,7 +20,7 @@ from seqstruct.data.abilities.ability import NONE, Ability, Tagged, expect
 from seqstruct.data.abilities.rules import rules_of, shares
 from seqstruct.data.abilities.tasks import make
 from seqstruct.data.arguments import at_least
-from seqstruct.data.checked import META, check_file, write_meta
+from seqstruct.data.checked import META, check_file, check_split, write_meta
 from seqstruct.data.checked import read_meta as read_checked
 from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text.aligned import read_lines
@@ -123,8 +123,7 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
     Raises ValueError if the split does not exist, its file is missing or altered, or a line is not of three columns
     of one length of which the second asks for something.
     """
-    if split not in SPLITS:
-        raise ValueError(f"{Path(folder)} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    check_split(folder, split, SPLITS)
     path = check_file(folder, meta, f"{split}.txt")
     found = []
     for number, line in enumerate(read_lines(path), 1):

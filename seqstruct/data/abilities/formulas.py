@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from seqstruct.data.abilities.ability import Ability, Tagged, check_lengths, expect
+from seqstruct.data.abilities.ability import Ability, Tagged, check_lengths
 from seqstruct.data.listops.formulas import END, LIMITS, OPERATORS, SYMBOLS, FormulaOptions, draw, operate
 
 
@@ -23,10 +23,7 @@ class ListOps(Ability):
     max_args: int = 5
     axis: ClassVar[str] = "height"
     clue_name: ClassVar[str] = "operator"
-
-    def __post_init__(self) -> None:
-        expect(2 <= self.depth <= LIMITS["max_depth"], "depth", f"2 to {LIMITS['max_depth']}", self.depth)
-        expect(2 <= self.max_args <= LIMITS["max_args"], "max_args", f"2 to {LIMITS['max_args']}", self.max_args)
+    limits = {"depth": (2, LIMITS["max_depth"]), "max_args": (2, LIMITS["max_args"])}
 
     def symbols(self) -> list[str]:
         """Digits, operators and the closing bracket."""

@@ -30,10 +30,7 @@ class Dyck(Ability):
     kinds: int = 4
     depth: int = 8
     axis: ClassVar[str] = "depth"
-
-    def __post_init__(self) -> None:
-        expect(1 <= self.kinds <= 100, "kinds", "1 to 100", self.kinds)
-        expect(1 <= self.depth <= 1000, "depth", "1 to 1000", self.depth)
+    limits = {"kinds": (1, 100), "depth": (1, 1000)}
 
     def symbols(self) -> list[str]:
         """Opening and closing brackets, and the end."""
@@ -74,10 +71,7 @@ class Undo(Ability):
     depth: int = 8
     axis: ClassVar[str] = "undone"
     clue_name: ClassVar[str] = "last writing"
-
-    def __post_init__(self) -> None:
-        expect(2 <= self.values <= 100, "values", "2 to 100", self.values)
-        expect(1 <= self.depth <= 1000, "depth", "1 to 1000", self.depth)
+    limits = {"values": (2, 100), "depth": (1, 1000)}
 
     def symbols(self) -> list[str]:
         """Writings, what is ignored, the two commands, and what a register holds."""

@@ -29,9 +29,7 @@ class Counting(Ability):
 
     modulus: int = 5
     axis: ClassVar[str] = "position"
-
-    def __post_init__(self) -> None:
-        expect(2 <= self.modulus <= 100, "modulus", "2 to 100", self.modulus)
+    limits = {"modulus": (2, 100)}
 
     def symbols(self) -> list[str]:
         """Zero and one, and what a count may be."""

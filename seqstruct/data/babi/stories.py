@@ -48,7 +48,7 @@ class Question:
 
     facts: the words of each fact, the oldest first; numbers: the facts' line numbers within the story.  question: its
     words.  answer: one token, whatever stands there ("n,w").  support: numbers of the supporting facts, in the file's
-    order.  story: counted from 0 within the file.  line: of the question in its file, counted from 1.
+    order.  line: of the question in its file, counted from 1.
     """
 
     facts: tuple[tuple[str, ...], ...]
@@ -56,7 +56,6 @@ class Question:
     question: tuple[str, ...]
     answer: str
     support: tuple[int, ...]
-    story: int
     line: int
 
     def remembered(self, memory: int) -> Sequence[tuple[str, ...]]:
@@ -83,14 +82,14 @@ def read_questions(path: str | os.PathLike) -> list[Question]:
     questions: list[Question] = []
     facts: list[tuple[str, ...]] = []
     numbers: list[int] = []
-    previous, story = 0, -1
+    previous = 0
     for line, text in enumerate(read_lines(path), 1):
         number, _, rest = text.partition(" ")
         if not number.isascii() or not number.isdigit() or not rest.strip():
             raise ValueError(f"{path}: line {line}: expected a number and a sentence, got {text!r}")
         if int(number) == 1:
-            facts, numbers, story = [], [], story + 1
-        elif int(number) != previous + 1 or story < 0:
+            facts, numbers = [], []
+        elif int(number) != previous + 1:
             raise ValueError(f"{path}: line {line}: expected the number {previous + 1} or 1, got {number}")
         previous = int(number)
         if "\t" not in rest:
@@ -103,7 +102,7 @@ def read_questions(path: str | os.PathLike) -> list[Question]:
         strange = [n for n in support if n not in numbers]
         if strange:
             raise ValueError(f"{path}: line {line}: supporting fact {strange[0]} is no fact before the question")
-        questions.append(Question(tuple(facts), tuple(numbers), words_of(sentence), answer, support, story, line))
+        questions.append(Question(tuple(facts), tuple(numbers), words_of(sentence), answer, support, line))
     if not questions:
         raise ValueError(f"{path}: expected questions, found none")
     return questions

@@ -59,14 +59,10 @@ def prefix_log_probabilities(
     of = _read_prefixes if not grammar.longer_firsts.any() else _Paths(grammar, free)
     found: list[np.ndarray] = [np.empty(0)] * len(strings)
     for rows, tokens in batches(grammar, strings):
-        for rows_of, part in zip(_parts(rows), tokens.split(SMALL_BATCH), strict=True):
-            for row, values in zip(rows_of, of(grammar, part, free, chance).numpy(), strict=True):
-                found[row] = values
+        each = (values for part in tokens.split(SMALL_BATCH) for values in of(grammar, part, free, chance).numpy())
+        for row, values in zip(rows, each, strict=True):
+            found[row] = values
     return found
-
-
-def _parts(rows: list[int]) -> list[list[int]]:
-    return [rows[start : start + SMALL_BATCH] for start in range(0, len(rows), SMALL_BATCH)]
 
 
 def _completions(free: Tensor, chance: Tensor, at: int) -> Tensor:

@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import atomic_write
+from seqstruct.data.parsing.sentence import crossing_arc, tree_of
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.models.sentences.decomposable_attention import DecomposableAttentionConfig, DecomposableAttentionModel
 from seqstruct.tasks.nli import NLIConfig, NLITask
@@ -30,18 +31,12 @@ class Parsed(NamedTuple):
     heads: Tensor
 
 
-def is_projective(heads: Sequence[int]) -> bool:
-    """Whether no two arcs cross, the root standing in front; heads count from 1."""
-    arcs = [tuple(sorted(arc)) for arc in enumerate(heads, 1)]
-    return not any(a < c < b < d for a, b in arcs for c, d in arcs)
-
-
 def read_treebank(path: str, vocabulary: dict[str, int], lowercase: bool, longest: int) -> list[Parsed]:
     """The projective trees of a CoNLL-U file of at most so many words.  Raises ValueError if there is none."""
     unknown = len(vocabulary) + 1
     found = []
     for sentence in read_conllu(path):
-        if len(sentence.tokens) <= longest and is_projective(sentence.heads):
+        if len(sentence.tokens) <= longest and crossing_arc(tree_of(sentence).heads) is None:
             words = [token.form.lower() if lowercase else token.form for token in sentence.tokens]
             tokens = torch.tensor([vocabulary.get(word, unknown) for word in words])
             found.append(Parsed(tokens, torch.tensor(sentence.heads)))

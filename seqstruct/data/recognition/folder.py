@@ -12,12 +12,11 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from random import Random
 from typing import Any
 
 from seqstruct.data.arguments import add_intervals, add_numbers, at_least
-from seqstruct.data.checked import check_file, write_meta
+from seqstruct.data.checked import check_file, check_split, write_meta
 from seqstruct.data.checked import read_meta as read_checked
 from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.recognition.examples import LabelledString, draw_examples
@@ -66,15 +65,9 @@ def write_folder(request: RecognitionRequest, folder: str | os.PathLike) -> dict
         return write_meta(beside, asdict(request))
 
 
-_read_meta = partial(
-    read_checked, command="flare", keys=("language", "lengths", "long_lengths", "test_lengths"),
-    dictionaries=(DICTIONARY,),
-)  # fmt: skip
-
-
 def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
     """The contents of meta.json.  Raises ValueError as `checked.read_meta`, and on a language that there is not."""
-    meta = _read_meta(folder)
+    meta = read_checked(folder, "flare", ("language", "lengths", "long_lengths", "test_lengths"), (DICTIONARY,))
     find_language(meta["language"])
     return meta
 
@@ -85,8 +78,7 @@ def read_split(folder: str | os.PathLike, split: str, meta: Mapping[str, Any]) -
     Raises ValueError if there is no such split, the file is missing or altered, or a line has no label or a symbol that
     is not of the language, naming file and line.
     """
-    if split not in SPLITS:
-        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    check_split(folder, split, SPLITS)
     path, terminals = check_file(folder, meta, f"{split}.txt"), find_language(meta["language"]).terminals
     found = []
     for line_number, line in enumerate(read_lines(path), 1):

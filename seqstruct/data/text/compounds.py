@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 LINKS = ("s", "es")  # the linking elements of the paper, for German
 
@@ -19,24 +19,17 @@ class CompoundSplitter:
     """Cuts words of one language.
 
     counts: of the words in training.  least_length: letters that a part has at least, its linking element apart, 1 or
-    more.  least_count: how often a part must occur by itself.  links: linking elements, "" never needs naming.
+    more.  least_count: how often a part must occur by itself.
     Raises ValueError if a limit is below 1.
     """
 
-    def __init__(
-        self,
-        counts: Mapping[str, int],
-        least_length: int = 3,
-        least_count: int = 2,
-        links: Sequence[str] = LINKS,
-    ):
+    def __init__(self, counts: Mapping[str, int], least_length: int = 3, least_count: int = 2):
         if least_length < 1 or least_count < 1:
             raise ValueError(f"least_length, least_count: expected 1 or more, got {least_length} and {least_count}")
         self.counts: Counter[str] = Counter()
         for word, count in counts.items():
             self.counts[word.lower()] += count
         self.least_length, self.least_count = least_length, least_count
-        self.links = tuple(links)
         self.longest = max(map(len, self.counts), default=0)
 
     def __call__(self, word: str) -> list[str]:
@@ -72,6 +65,6 @@ class CompoundSplitter:
         """How often a part occurs by itself, with or, unless it is the last, without a linking element; 0 if rarely."""
         stems = [part]
         if not last:
-            stems += [part.removesuffix(link) for link in self.links if part.endswith(link)]
+            stems += [part.removesuffix(link) for link in LINKS if part.endswith(link)]
         counts = [self.counts[stem] for stem in stems if self.least_length <= len(stem) <= self.longest]
         return max((c for c in counts if c >= self.least_count), default=0)

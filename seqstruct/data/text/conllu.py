@@ -25,7 +25,6 @@ class Token:
     upos: str
     xpos: str
     head: int | None
-    deprel: str
     deps: tuple[tuple[int, str], ...] = ()
 
 
@@ -110,7 +109,7 @@ def _sentence(block: list[tuple[int, list[str]]], name: str, label: str) -> Pars
         if head == position:
             raise ValueError(f"{where}: word {position} is its own head")
         unlooped = (pair for pair in deps if pair[0] != position)
-        tokens.append(Token(*fields[1:5], head, fields[7], tuple(dict.fromkeys(unlooped))))
+        tokens.append(Token(*fields[1:5], head, tuple(dict.fromkeys(unlooped))))
     first = block[0][0]
     return ParsedSentence(tuple(tokens), label or f"{name}, line {first}", first)
 

@@ -14,6 +14,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
@@ -197,13 +198,8 @@ def fold(tree: Tree, of_word: Callable[[Tree], T], of_children: Callable[[Tree, 
 
 def leaves(tree: Tree) -> list[Tree]:
     """The words from left to right, as trees: `label` is the part of speech, `word` the word."""
-    found, pending = [], [tree]
-    while pending:
-        node = pending.pop()
-        if node.children:
-            pending.extend(reversed(node.children))
-        else:
-            found.append(node)
+    found: list[Tree] = []
+    fold(tree, found.append, lambda *_: None)
     return found
 
 
@@ -211,27 +207,21 @@ def words(tree: Tree) -> list[str]:
     return [leaf.word or "" for leaf in leaves(tree)]
 
 
-def labeled_spans(tree: Tree) -> list[tuple[str, Span]]:
-    """Label and span of each constituent, words apart, children before parents."""
-    found: list[tuple[str, Span]] = []
-    position = iter(range(len(leaves(tree))))
+def spans(tree: Tree) -> set[Span]:
+    """The spans of all constituents of two words or more, the whole sentence's among them; of equal ones one stays."""
+    found: set[Span] = set()
+    position = count()
 
     def of_word(_: Tree) -> Span:
         here = next(position)
         return here, here
 
-    def of_children(node: Tree, children: list[Span]) -> Span:
-        span = children[0][0], children[-1][1]
-        found.append((node.label, span))
-        return span
+    def of_children(_: Tree, children: list[Span]) -> Span:
+        found.add((children[0][0], children[-1][1]))
+        return children[0][0], children[-1][1]
 
     fold(tree, of_word, of_children)
-    return found
-
-
-def spans(tree: Tree) -> set[Span]:
-    """The spans of all constituents of two words or more, the whole sentence's among them; of equal ones one stays."""
-    return {span for _, span in labeled_spans(tree) if span[0] < span[1]}
+    return {span for span in found if span[0] < span[1]}
 
 
 def keep_leaves(tree: Tree, keep: Callable[[Tree], bool]) -> Tree | None:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.data.arguments import add_numbers, at_least
-from seqstruct.data.checked import META, check_file
+from seqstruct.data.checked import META, check_file, check_split
 from seqstruct.data.checked import read_meta as read_checked
 from seqstruct.data.files import new_folder, sha256, write_json, write_text
 from seqstruct.data.text.aligned import read_lines
@@ -148,8 +148,7 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
 
 def read_split(folder: str | os.PathLike, split: str, meta: dict[str, Any]) -> list[Pair]:
     """The pairs of a split.  Raises ValueError if there is no such split, or a file is missing or altered."""
-    if split not in SPLITS:
-        raise ValueError(f"{folder} has no split {split!r}; there are: {', '.join(SPLITS)}")
+    check_split(folder, split, SPLITS)
     sides = [read_lines(check_file(folder, meta, f"text/{split}.{side}")) for side in SIDES]
     return [Pair(source.split(), target.split()) for source, target in zip(*sides, strict=True)]
 

@@ -12,7 +12,7 @@ import pytest
 from seqstruct.cli import main
 from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import CORPORA, read_corpus, read_meta, read_split, write_pairs
-from seqstruct.data.nli.parser_pretraining import is_projective, read_treebank
+from seqstruct.data.nli.parser_pretraining import read_treebank
 from seqstruct.data.nli.read import SentencePair, read_rte, read_snli, words_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -156,9 +156,7 @@ def test_a_folder_that_was_altered_is_refused(tmp_path, line, message):
     assert message in str(caught.value)
 
 
-def test_projectivity_and_treebanks(tmp_path):
-    assert is_projective([2, 0, 2]) and is_projective([0]) and is_projective([0, 0, 2])
-    assert not is_projective([3, 0, 2, 0, 1])
+def test_projective_trees_of_a_treebank(tmp_path):
     path = tmp_path / "trees.conllu"
     path.write_text(conllu([[("A", 2), ("zebra", 0)], [("a", 3), ("b", 4), ("c", 0), ("d", 0)]]), encoding="utf-8")
     (only,) = read_treebank(str(path), {"a": 1, "b": 2, "c": 3, "d": 4}, lowercase=True, longest=9)

@@ -10,7 +10,6 @@ from seqstruct.data.text.trees import (
     bracketed,
     collapse_unary,
     drawn,
-    labeled_spans,
     leaves,
     parse_trees,
     read_tree_files,
@@ -65,7 +64,6 @@ def test_spans_are_those_of_two_words_or_more():
     tree = remove_punctuation(remove_empty(next(parse_trees(TEXT.split("\n")))))
     assert spans(tree) == {(0, 5), (0, 4), (0, 1), (2, 4)}
     assert spans(only(SMALL)) == {(0, 2), (0, 1)}
-    assert labeled_spans(only(SMALL)) == [("NP", (0, 1)), ("VP", (2, 2)), ("S", (0, 2))]
 
 
 def test_unary_chains_collapse_to_the_upper_label():
