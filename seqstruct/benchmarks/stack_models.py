@@ -13,11 +13,7 @@ from torch import Tensor, nn
 from seqstruct.benchmarks.timing import Contestant, Place
 from seqstruct.models.language_models import stack_lstm_lm
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel
-from seqstruct.models.transformer.lm import (
-    StructuredTransformerLanguageModel,
-    StructuredTransformerLanguageModelConfig,
-    structured_transformer_lm_cfl,
-)
+from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel, StructuredTransformerLanguageModelConfig
 
 SYMBOLS = "()[]"  # of the Dyck language
 DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
@@ -55,7 +51,7 @@ def _transformer(task: SimpleNamespace, embed_dim: int, plan: str, length: int) 
         add_bos_token=True, tokens_per_sample=length, max_target_positions=length, tpu=False
     )
     preset = argparse.Namespace(decoder_embed_dim=embed_dim, **dict.fromkeys(DROPOUTS, 0.0))
-    structured_transformer_lm_cfl(preset)
+    ARCH_CONFIG_REGISTRY["structured_transformer_lm_cfl"](preset)
     for name, value in {**vars(preset), "decoder_self_attention": plan}.items():
         setattr(config, name, value)
     return StructuredTransformerLanguageModel.build_model(config, task)

@@ -1,6 +1,5 @@
 """Label-smoothed cross-entropy plus the penalties of the model's attention mechanisms."""
 
-from dataclasses import dataclass
 from typing import Any, Dict, List, Tuple
 
 from fairseq.criterions import register_criterion
@@ -14,12 +13,7 @@ from torch import Tensor
 from seqstruct.bridge.adapter import attention_penalty
 
 
-@dataclass
-class StructuredCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionConfig):
-    """Options of fairseq's label-smoothed cross-entropy."""
-
-
-@register_criterion("structured_cross_entropy", dataclass=StructuredCrossEntropyConfig)
+@register_criterion("structured_cross_entropy", dataclass=LabelSmoothedCrossEntropyCriterionConfig)
 class StructuredCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     """fairseq's label-smoothed cross-entropy; in training, the attention penalties count once for each update.
 

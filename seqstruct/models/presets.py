@@ -14,14 +14,17 @@ PLAN_HELP = (
 
 
 def set_default(cfg: Any, **values: Any) -> None:
-    """Give a parsed namespace the values of a preset where the command line gave none."""
-    for name, value in values.items():
+    """Give a parsed namespace the values of a preset where the command line gave none.
+
+    A function makes its value of the namespace, once all others are there.
+    """
+    for name, value in sorted(values.items(), key=lambda item: callable(item[1])):
         if getattr(cfg, name, None) is None:
-            setattr(cfg, name, value)
+            setattr(cfg, name, value(cfg) if callable(value) else value)
 
 
 def preset(model: str, name: str, text: str, **values: Any) -> None:
-    """Register values of a model's options under a name; text: what `seqstruct list` says of it."""
+    """Register values of a model's options, as of `set_default`; text: what `seqstruct list` says of them."""
 
     def apply(cfg: Any) -> None:
         set_default(cfg, **values)
@@ -35,21 +38,14 @@ def both_sides(**values: Any) -> Dict[str, Any]:
     return {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in values.items()}
 
 
-def set_modern(cfg: Any, *sides: str, embed_dim: int, heads: int, layers: int) -> None:
+def modern(*sides: str, embed_dim: int, heads: int, layers: int) -> Dict[str, Any]:
     """Layers of today on the sides ("encoder", "decoder") of a model, as in Qwen3: normed before, by roots of mean
     squares, with rotary positions, queries and keys normed, SwiGLU of 8/3 model sizes (to a multiple of 64), no biases,
     and half as many heads of keys and values as of queries.
     """
+    values = dict(rotary="all", qk_norm=True, no_biases=True, rms_norm=True, swiglu=True, no_scale_embedding=True)
     for side in sides:
-        size = getattr(cfg, f"{side}_embed_dim", None) or embed_dim
-        sizes = dict(
-            embed_dim=size,
-            ffn_embed_dim=-(-8 * size // (3 * 64)) * 64,
-            layers=layers,
-            attention_heads=heads,
-            kv_heads=heads // 2,
-        )
-        set_default(cfg, **{f"{side}_{name}": value for name, value in sizes.items()})
-    set_default(
-        cfg, rotary="all", qk_norm=True, no_biases=True, rms_norm=True, swiglu=True, no_scale_embedding=True
-    )  # fmt: skip
+        sizes = dict(embed_dim=embed_dim, layers=layers, attention_heads=heads, kv_heads=heads // 2)
+        values |= {f"{side}_{name}": value for name, value in sizes.items()}
+        values[f"{side}_ffn_embed_dim"] = lambda cfg, side=side: -(-8 * getattr(cfg, f"{side}_embed_dim") // 192) * 64
+    return values

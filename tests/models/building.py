@@ -7,11 +7,11 @@ import types
 from typing import Any
 
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from seqstruct.models.transformer.lm import (
     StructuredTransformerLanguageModel,
     StructuredTransformerLanguageModelConfig,
-    structured_transformer_lm_cfl,
 )
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 
@@ -72,7 +72,7 @@ def language_model(kind: str, dictionary: Dictionary, states: int) -> Structured
     namespace = argparse.Namespace(decoder_self_attention=PLANS[kind].format(states=states))
     if kind == "Tf_Nd":
         namespace.decoder_embed_dim = 28
-    structured_transformer_lm_cfl(namespace)
+    ARCH_CONFIG_REGISTRY["structured_transformer_lm_cfl"](namespace)
     return StructuredTransformerLanguageModel.build_model(
         language_model_config(**vars(namespace)), task_of(dictionary)
     )

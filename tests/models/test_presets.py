@@ -23,6 +23,12 @@ def test_what_is_given_stays() -> None:
     assert vars(given) == {"layers": 3, "size": 7, "off": False, "new": 1}
 
 
+def test_functions_see_what_is_given_and_what_is_set() -> None:
+    given = argparse.Namespace(size=7)
+    set_default(given, inner=lambda cfg: cfg.size * cfg.layers, size=5, layers=2)
+    assert vars(given) == {"size": 7, "layers": 2, "inner": 14}
+
+
 def test_both_sides() -> None:
     assert both_sides(layers=2) == {"encoder_layers": 2, "decoder_layers": 2}
 

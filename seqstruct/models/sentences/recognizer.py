@@ -16,7 +16,6 @@ gates of an LSTM start open (`layers.rational`); input and output embeddings of 
 there is a language modeling loss or not.
 """
 
-from dataclasses import dataclass
 from typing import Any, Optional, Tuple
 
 import torch
@@ -72,12 +71,7 @@ class RecognizerHeads:
         return logits, self.decoder.output_layer(features), following
 
 
-@dataclass
-class TransformerRecognizerConfig(StructuredTransformerLanguageModelConfig):
-    """Options of `structured_transformer_lm`."""
-
-
-@register_model("transformer_recognizer", dataclass=TransformerRecognizerConfig)
+@register_model("transformer_recognizer", dataclass=StructuredTransformerLanguageModelConfig)
 class TransformerRecognizer(RecognizerHeads, StructuredTransformerLanguageModel):
     """A causal transformer with any attention that says whether a string is a member of a language."""
 
@@ -86,12 +80,7 @@ class TransformerRecognizer(RecognizerHeads, StructuredTransformerLanguageModel)
         return self.decoder.output_embed_dim
 
 
-@dataclass
-class RecurrentRecognizerConfig(RecurrentLanguageModelConfig):
-    """Options of `recurrent_lm`."""
-
-
-@register_model("recurrent_recognizer", dataclass=RecurrentRecognizerConfig)
+@register_model("recurrent_recognizer", dataclass=RecurrentLanguageModelConfig)
 class RecurrentRecognizer(RecognizerHeads, RecurrentLanguageModel):
     """Layers of RNNs, LSTMs or rational recurrences that say whether a string is a member of a language."""
 
@@ -100,12 +89,7 @@ class RecurrentRecognizer(RecognizerHeads, RecurrentLanguageModel):
         return self.decoder.embed_tokens.embedding_dim
 
 
-@dataclass
-class StackLSTMRecognizerConfig(StackLSTMLanguageModelConfig):
-    """Options of `stack_lstm_lm`."""
-
-
-@register_model("stack_lstm_recognizer", dataclass=StackLSTMRecognizerConfig)
+@register_model("stack_lstm_recognizer", dataclass=StackLSTMLanguageModelConfig)
 class StackLSTMRecognizer(RecognizerHeads, StackLSTMLanguageModel):
     """An LSTM, alone or with a stack, that says whether a string is a member of a language."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
+from fairseq.models import FairseqLanguageModel, register_model
 from fairseq.models.transformer import Embedding
 from fairseq.models.transformer_lm import TransformerLanguageModelConfig
 from fairseq.modules import AdaptiveInput
@@ -12,7 +12,7 @@ from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.options import flag
 from seqstruct.bridge.transformer import StructuredDecoder, nested_config
 from seqstruct.layers.vocabulary import TerminalEmbedding
-from seqstruct.models.presets import set_default, set_modern
+from seqstruct.models.presets import modern, preset
 from seqstruct.models.transformer.base import DecoderOptions, LayerOptions, StructuredModel
 
 
@@ -80,98 +80,41 @@ def _check(cfg: Any) -> None:
         raise ValueError("--compact-vocabulary has tables of its own: neither shared nor adaptive ones")
 
 
-def _stack_attention(cfg: Any, embed_dim: int, inner: int, heads: int, bound: float, **values: Any) -> None:
-    """What the language models of Stack Attention share; inner: size of feed-forward layers, in model sizes."""
-    embed_dim = getattr(cfg, "decoder_embed_dim", None) or embed_dim
-    set_default(
-        cfg,
-        decoder_embed_dim=embed_dim,
-        decoder_ffn_embed_dim=inner * embed_dim,
-        decoder_layers=5,
-        decoder_attention_heads=heads,
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation_dropout=0.1,
-        interleaved_positions=True,
-        initialization="uniform",
-        initialization_bound=bound,
-        **values,
-    )
+STACK_ATTENTION = dict(
+    decoder_layers=5, dropout=0.1, attention_dropout=0.1, activation_dropout=0.1, interleaved_positions=True,
+    initialization="uniform",
+)  # fmt: skip
+# Baevski & Auli's (2019) adaptive input and softmax, tied
+WIKITEXT103 = dict(
+    decoder_ffn_embed_dim=lambda cfg: 4 * cfg.decoder_embed_dim, adaptive_input=True,
+    adaptive_input_cutoff="20000,60000", adaptive_softmax_cutoff="20000,60000", tie_adaptive_weights=True,
+)  # fmt: skip
+# what tables A.2 and B.1 leave to Baevski & Auli (2019): fairseq's transformer_lm_baevski_wiki103
+BAEVSKI_AULI = WIKITEXT103 | dict(
+    decoder_embed_dim=1024, decoder_attention_heads=8, dropout=0.3, attention_dropout=0.1, activation_dropout=0.1,
+    adaptive_softmax_dropout=0.2, tie_adaptive_proj=True, no_decoder_final_norm=True,
+)  # fmt: skip
 
-
-@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_cfl")
-def structured_transformer_lm_cfl(cfg: Any) -> None:
-    """Stack Attention, appendix D: 5 layers of size 32 (28 with a nondeterministic stack), 4 heads, dropout 0.1."""
-    _stack_attention(cfg, embed_dim=32, inner=2, heads=4, bound=0.1, compact_vocabulary=True)
-
-
-@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_ptb")
-def structured_transformer_lm_ptb(cfg: Any) -> None:
-    """Stack Attention, section 7 and appendix F: 5 layers of size 256, inner size 1024, 8 heads, tied embeddings."""
-    _stack_attention(cfg, embed_dim=256, inner=4, heads=8, bound=0.01, share_decoder_input_output_embed=True)
-
-
-@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_modern")
-def structured_transformer_lm_modern(cfg: Any) -> None:
-    """A decoder of today: 6 layers of size 512, 8 heads, 4 of keys and values, rotary positions, RMS norms, SwiGLU."""
-    set_modern(cfg, "decoder", embed_dim=512, heads=8, layers=6)
-    set_default(cfg, share_decoder_input_output_embed=True)
-
-
-def _wikitext103(cfg: Any, layers: int, heads: int, embed_dim: int, dropout: float, **values: Any) -> None:
-    """What the language models of Peng (2022) share: Baevski & Auli's (2019) adaptive input and softmax, tied."""
-    embed_dim = getattr(cfg, "decoder_embed_dim", None) or embed_dim
-    set_default(
-        cfg,
-        decoder_layers=layers,
-        decoder_attention_heads=heads,
-        decoder_embed_dim=embed_dim,
-        decoder_ffn_embed_dim=4 * embed_dim,
-        dropout=dropout,
-        adaptive_input=True,
-        adaptive_input_cutoff="20000,60000",
-        adaptive_softmax_cutoff="20000,60000",
-        tie_adaptive_weights=True,
-        **values,
-    )
-
-
-@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_small")
-def structured_transformer_lm_wikitext103_small(cfg: Any) -> None:
-    """Peng 2022, table A.2, small: 6 layers of size 512, 8 heads, dropout 0.05 (of 0.05 and 0.1); sinusoids."""
-    _wikitext103(cfg, layers=6, heads=8, embed_dim=512, dropout=0.05)
-
-
-@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_big")
-def structured_transformer_lm_wikitext103_big(cfg: Any) -> None:
-    """Peng 2022, table A.2, big: 16 layers of size 1024, 16 heads, dropout 0.2 (of 0.2, 0.25 and 0.3)."""
-    _wikitext103(cfg, layers=16, heads=16, embed_dim=1024, dropout=0.2)
-
-
-def _baevski_auli(cfg: Any, layers: int, **values: Any) -> None:
-    """What tables A.2 and B.1 leave to Baevski & Auli (2019): fairseq's transformer_lm_baevski_wiki103."""
-    _wikitext103(
-        cfg,
-        layers=layers,
-        heads=8,
-        embed_dim=1024,
-        dropout=0.3,
-        attention_dropout=0.1,
-        activation_dropout=0.1,
-        adaptive_softmax_dropout=0.2,
-        tie_adaptive_proj=True,
-        no_decoder_final_norm=True,
-        **values,
-    )
-
-
-@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_16_layers")
-def structured_transformer_lm_wikitext103_16_layers(cfg: Any) -> None:
-    """Peng 2022, table B.1, after Baevski & Auli (2019): 16 layers of size 1024, 8 heads, dropout 0.3."""
-    _baevski_auli(cfg, layers=16)
-
-
-@register_model_architecture("structured_transformer_lm", "structured_transformer_lm_wikitext103_32_layers")
-def structured_transformer_lm_wikitext103_32_layers(cfg: Any) -> None:
-    """Peng 2022, table B.1, after Kasai et al. (2021): 32 layers, a fifth of them left out of each training pass."""
-    _baevski_auli(cfg, layers=32, decoder_layerdrop=0.2)
+preset("structured_transformer_lm", "structured_transformer_lm_cfl",
+       "Stack Attention, appendix D: 5 layers of size 32 (28 with a nondeterministic stack), 4 heads, dropout 0.1.",
+       decoder_embed_dim=32, decoder_ffn_embed_dim=lambda cfg: 2 * cfg.decoder_embed_dim, decoder_attention_heads=4,
+       initialization_bound=0.1, compact_vocabulary=True, **STACK_ATTENTION)
+preset("structured_transformer_lm", "structured_transformer_lm_ptb",
+       "Stack Attention, section 7 and appendix F: 5 layers of size 256, inner size 1024, 8 heads, tied embeddings.",
+       decoder_embed_dim=256, decoder_ffn_embed_dim=lambda cfg: 4 * cfg.decoder_embed_dim, decoder_attention_heads=8,
+       initialization_bound=0.01, share_decoder_input_output_embed=True, **STACK_ATTENTION)
+preset("structured_transformer_lm", "structured_transformer_lm_modern",
+       "A decoder of today: 6 layers of size 512, 8 heads, 4 of keys and values, rotary positions, RMS norms, SwiGLU.",
+       share_decoder_input_output_embed=True, **modern("decoder", embed_dim=512, heads=8, layers=6))
+preset("structured_transformer_lm", "structured_transformer_lm_wikitext103_small",
+       "Peng 2022, table A.2, small: 6 layers of size 512, 8 heads, dropout 0.05 (of 0.05 and 0.1); sinusoids.",
+       decoder_layers=6, decoder_attention_heads=8, decoder_embed_dim=512, dropout=0.05, **WIKITEXT103)
+preset("structured_transformer_lm", "structured_transformer_lm_wikitext103_big",
+       "Peng 2022, table A.2, big: 16 layers of size 1024, 16 heads, dropout 0.2 (of 0.2, 0.25 and 0.3).",
+       decoder_layers=16, decoder_attention_heads=16, decoder_embed_dim=1024, dropout=0.2, **WIKITEXT103)
+preset("structured_transformer_lm", "structured_transformer_lm_wikitext103_16_layers",
+       "Peng 2022, table B.1, after Baevski & Auli (2019): 16 layers of size 1024, 8 heads, dropout 0.3.",
+       decoder_layers=16, **BAEVSKI_AULI)
+preset("structured_transformer_lm", "structured_transformer_lm_wikitext103_32_layers",
+       "Peng 2022, table B.1, after Kasai et al. (2021): 32 layers, a fifth of them left out of each training pass.",
+       decoder_layers=32, decoder_layerdrop=0.2, **BAEVSKI_AULI)

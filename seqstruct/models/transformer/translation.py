@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from fairseq.models import register_model, register_model_architecture
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerModelBase
 
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.options import flag
 from seqstruct.bridge.transformer import StructuredDecoder, StructuredEncoder, nested_config
-from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, preset, set_default, set_modern
+from seqstruct.models.presets import ACTIVATIONS, PLAN_HELP, both_sides, modern, preset
 from seqstruct.models.transformer.base import DecoderOptions, EncoderOptions, StructuredModel
 
 
@@ -73,25 +73,14 @@ preset("structured_transformer", "structured_transformer_small",
        "A model for corpora of Multi30k's size: 3 + 3 layers of size 256, 4 heads, pre-norm, all embeddings tied.",
        **both_sides(embed_dim=256, ffn_embed_dim=1024, layers=3, attention_heads=4, normalize_before=True), dropout=0.3,
        share_all_embeddings=True)
-
-
-def _modern(cfg: Any, embed_dim: int, heads: int, layers: int, **values: Any) -> None:
-    set_modern(cfg, "encoder", "decoder", embed_dim=embed_dim, heads=heads, layers=layers)
-    set_default(cfg, **both_sides(normalize_before=True), share_all_embeddings=True, **values)
-
-
-@register_model_architecture("structured_transformer", "structured_transformer_modern")
-def structured_transformer_modern(cfg: Any) -> None:
-    """Layers of today: 6 + 6 of size 512, 8 heads, 4 of keys and values, rotary, RMS norms, SwiGLU, all tied."""
-    _modern(cfg, embed_dim=512, heads=8, layers=6)
-
-
-@register_model_architecture("structured_transformer", "structured_transformer_modern_small")
-def structured_transformer_modern_small(cfg: Any) -> None:
-    """The same at the size of `structured_transformer_small`: 3 + 3 layers of size 256, 4 heads, dropout 0.3."""
-    _modern(cfg, embed_dim=256, heads=4, layers=3, dropout=0.3)
-
-
+preset("structured_transformer", "structured_transformer_modern",
+       "Layers of today: 6 + 6 of size 512, 8 heads, 4 of keys and values, rotary, RMS norms, SwiGLU, all tied.",
+       **modern("encoder", "decoder", embed_dim=512, heads=8, layers=6), **both_sides(normalize_before=True),
+       share_all_embeddings=True)
+preset("structured_transformer", "structured_transformer_modern_small",
+       "The same at the size of `structured_transformer_small`: 3 + 3 layers of size 256, 4 heads, dropout 0.3.",
+       **modern("encoder", "decoder", embed_dim=256, heads=4, layers=3), **both_sides(normalize_before=True),
+       share_all_embeddings=True, dropout=0.3)
 preset("structured_transformer", "structured_transformer_iwslt_de_en",
        "fairseq's IWSLT'14 size: 6 + 6 layers of size 512, inner size 1024, 4 heads.",
        **both_sides(ffn_embed_dim=1024, attention_heads=4))
@@ -105,19 +94,9 @@ preset("structured_transformer", "structured_transformer_abc_documents",
        "Peng 2022, Table B.2, IWSLT14 documents: inner size 1024, dropout 0.3, 128 slots across and 64 causal.",
        **both_sides(ffn_embed_dim=1024), dropout=0.3, cross_attention="abc_mlp(slots=128)",
        decoder_self_attention="abc_mlp(slots=64)", share_all_embeddings=True)
-
-
-@register_model_architecture("structured_transformer", "structured_transformer_stack_europarl")
-def structured_transformer_stack_europarl(cfg: Any) -> None:
-    """Stack Attention, section 8 and appendix G: 5 + 5 layers, 8 heads, inner size 4d, everything tied (d 160)."""
-    embed_dim = getattr(cfg, "decoder_embed_dim", None) or 160
-    set_default(
-        cfg,
-        **both_sides(embed_dim=embed_dim, ffn_embed_dim=4 * embed_dim, layers=5, normalize_before=True),
-        attention_dropout=0.1,
-        activation_dropout=0.1,
-        share_all_embeddings=True,
-        interleaved_positions=True,
-        initialization="uniform",
-        initialization_bound=0.01,
-    )
+preset("structured_transformer", "structured_transformer_stack_europarl",
+       "Stack Attention, section 8 and appendix G: 5 + 5 layers, 8 heads, inner size 4d, everything tied (d 160).",
+       **both_sides(ffn_embed_dim=lambda cfg: 4 * cfg.decoder_embed_dim, layers=5, normalize_before=True),
+       decoder_embed_dim=160, encoder_embed_dim=lambda cfg: cfg.decoder_embed_dim, attention_dropout=0.1,
+       activation_dropout=0.1, share_all_embeddings=True, interleaved_positions=True, initialization="uniform",
+       initialization_bound=0.01)

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import nn
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from seqstruct.models.transformer.lm import structured_transformer_lm_modern
-from seqstruct.models.transformer.translation import structured_transformer_modern
 from tests.models.building import dictionary_of, language_model_config, small_language_model, small_translation_model
 from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
 
@@ -146,10 +145,10 @@ def test_mistakes_are_told_in_a_sentence(options: dict, sentence: str) -> None:
 
 def test_presets_follow_the_given_size() -> None:
     given = argparse.Namespace(decoder_embed_dim=96)
-    structured_transformer_lm_modern(given)
+    ARCH_CONFIG_REGISTRY["structured_transformer_lm_modern"](given)
     assert (given.decoder_ffn_embed_dim, given.decoder_kv_heads, given.rotary) == (256, 4, "all")
     both = argparse.Namespace(rotary="hybrid", encoder_kv_heads=1)
-    structured_transformer_modern(both)
+    ARCH_CONFIG_REGISTRY["structured_transformer_modern"](both)
     assert (both.encoder_kv_heads, both.decoder_kv_heads, both.rotary) == (1, 4, "hybrid")
     assert both.encoder_ffn_embed_dim == both.decoder_ffn_embed_dim == 1408
 
