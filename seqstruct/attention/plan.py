@@ -10,7 +10,7 @@ literal keywords; `*` and a count repeats it; `+` joins layers from the lowest u
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from torch import nn
@@ -37,6 +37,18 @@ class Choice:
         if tied is not None:
             attention.tied = tied
         return ConvolvedAttention(attention) if shape.slot.short_conv else attention
+
+    def seated(self, shape: Shape, shared: dict[tuple[Site, Choice], nn.Module | None]) -> Attention:
+        """The module of one of a stack's layers; a mechanism that does not rotate gets no rotary positions.
+
+        shared: what the layers so far of one site and choice share, to which this one's is added.
+        """
+        mechanism = get_attention(self.name)
+        if not mechanism.rotates:
+            shape = replace(shape, slot=replace(shape.slot, rotary_base=None))
+        if (shape.site, self) not in shared:
+            shared[shape.site, self] = mechanism.shared(self.config, shape)
+        return self.build(shape, shared[shape.site, self])
 
     def __str__(self) -> str:
         chosen = [(field, getattr(self.config, field.name)) for field in fields(self.config)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, repeat
 from typing import Any
 
@@ -13,7 +13,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from seqstruct.attention import AttentionPlan, Choice, Shape, Site, get_attention
+from seqstruct.attention import AttentionPlan, Choice, Shape, Site
 from seqstruct.bridge.adapter import AttentionAdapter
 from seqstruct.bridge.slots import norm_by_root
 from seqstruct.layers.feed_forward import swiglu
@@ -29,16 +29,8 @@ class PlannedLayer:
     shared: dict[tuple[Site, Choice], nn.Module | None]
 
     def build(self, site: Site, shape: Shape) -> AttentionAdapter:
-        """The adapter that stands at a site; what layers of one site and Config share is made once.
-
-        A mechanism that does not rotate gets no rotary positions.
-        """
-        choice = self.plan.at(site)[self.layer]
-        if not get_attention(choice.name).rotates:
-            shape = replace(shape, slot=replace(shape.slot, rotary_base=None))
-        if (site, choice) not in self.shared:
-            self.shared[site, choice] = get_attention(choice.name).shared(choice.config, shape)
-        return AttentionAdapter(choice.build(shape, self.shared[site, choice]), self.layer)
+        """The adapter that stands at a site."""
+        return AttentionAdapter(self.plan.at(site)[self.layer].seated(shape, self.shared), self.layer)
 
 
 def planned_layers(plan: AttentionPlan) -> Iterator[PlannedLayer]:

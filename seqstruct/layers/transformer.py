@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Attention, Reading, Shape, Site
 from seqstruct.attention.linear import Linear
 from seqstruct.attention.plan import Choice
-from seqstruct.attention.registry import get_attention
 from seqstruct.attention.slot import USUAL, Slot
 from seqstruct.attention.states import select_rows
 from seqstruct.layers.feed_forward import swiglu
@@ -75,20 +74,9 @@ def norm_of(size: int, by_root: bool) -> nn.Module:
 
 
 def attentions(choices: Iterable[Choice], shape: Shape) -> list[Seat]:
-    """The attention of each layer; what layers of one choice share is made once.
-
-    A mechanism that does not rotate gets no rotary positions.
-    """
-    shared: dict[Choice, nn.Module | None] = {}
-    seats = []
-    for choice in choices:
-        mechanism, own = get_attention(choice.name), shape
-        if not mechanism.rotates:
-            own = replace(shape, slot=replace(shape.slot, rotary_base=None))
-        if choice not in shared:
-            shared[choice] = mechanism.shared(choice.config, own)
-        seats.append(Seat(choice.build(own, shared[choice])))
-    return seats
+    """The attention of each layer."""
+    shared: dict[tuple[Site, Choice], nn.Module | None] = {}
+    return [Seat(choice.seated(shape, shared)) for choice in choices]
 
 
 class Seat(nn.Module):

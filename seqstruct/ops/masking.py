@@ -61,10 +61,9 @@ def causal_mask(queries: int, keys: int, device: torch.device | None = None) -> 
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
-def left_to_right_visible(padding_mask: Tensor | None, queries: int, keys: int, device: torch.device) -> Tensor:
-    """B T S bool (B is 1 without a padding mask): key s is real and not in the future of query t."""
-    visible = causal_mask(queries, keys, device)[None]
-    return visible if padding_mask is None else visible & ~padding_mask[:, None]
+def left_to_right_visible(padding_mask: Tensor, queries: int) -> Tensor:
+    """B T S bool: key s is real and not in the future of query t, of the last T."""
+    return causal_mask(queries, padding_mask.size(1), padding_mask.device)[None] & ~padding_mask[:, None]
 
 
 def positions(padding_mask: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ class CFLLanguageModelingTask(FolderTask):
     def __init__(self, cfg: CFLLanguageModelingConfig):
         super().__init__(cfg)
         self.meta = meta = read_meta(cfg.data)
-        self.dictionary = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
+        self.dictionary = self.target = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
         self.language = language_of(cfg.data, meta)
         ranges = meta["lengths"], meta["test_lengths"]
         self.lengths = sorted({length for low, high in ranges for length in self.language.valid_lengths(low, high)})
@@ -80,11 +80,6 @@ class CFLLanguageModelingTask(FolderTask):
                 "--tokens-per-sample sets them, and --skip-invalid-size-inputs-valid-test leaves such strings out"
             )
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """Terminals in the order of their ids, after the special symbols."""
-        return self.dictionary
 
     def eval_lm_dataloader(
         self, dataset: CFLDataset, batch_size: Optional[int] = None, context_window: int = 0, **options: Any

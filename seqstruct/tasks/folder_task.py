@@ -14,6 +14,7 @@ class FolderTask(FairseqTask):
 
     needs: ClassVar[str]
     dictionary: Optional[Dictionary] = None
+    target: Optional[Dictionary] = None
 
     def __init__(self, cfg: Any):
         """Raises ValueError if no folder is given; tasks do if it is another's, altered, or options do not fit."""
@@ -29,3 +30,8 @@ class FolderTask(FairseqTask):
     def source_dictionary(self) -> Optional[Dictionary]:
         """Of the words, with the special symbols before them; None if they are in none of fairseq's."""
         return self.dictionary
+
+    @property
+    def target_dictionary(self) -> Optional[Dictionary]:
+        """Of targets that are symbols; None where they are none of a dictionary's."""
+        return self.target

@@ -40,14 +40,9 @@ class RecognitionTask(FolderTask):
     def __init__(self, cfg: RecognitionConfig):
         super().__init__(cfg)
         self.meta = read_meta(cfg.data)
-        self.dictionary = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
+        self.dictionary = self.target = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
         self.language = find_language(self.meta["language"])
         self.longest = max(self.meta[name][1] for name in ("lengths", "long_lengths", "test_lengths"))
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """Symbols in the order of their ids, after the special ones."""
-        return self.dictionary
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split: train, valid, valid_long or test, and what trivial rules of training have right there.

@@ -34,12 +34,7 @@ class SymbolTaggingTask(FolderTask):
         super().__init__(cfg)
         self.meta = read_meta(cfg.data)
         self.rule = best_rule(self.meta)
-        self.dictionary = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
-
-    @property
-    def target_dictionary(self) -> Dictionary:
-        """That of what is read: targets are symbols of it."""
-        return self.dictionary
+        self.dictionary = self.target = Dictionary.load(str(Path(cfg.data) / DICTIONARY))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read a split: train, valid, test or test_long.  Raises ValueError if its file is missing or altered."""

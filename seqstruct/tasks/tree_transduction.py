@@ -57,10 +57,6 @@ class TreeTransductionTask(FolderTask):
     def max_positions(self) -> Tuple[int, int]:
         return self.cfg.max_source_positions, self.cfg.max_target_positions
 
-    @property
-    def target_dictionary(self) -> Dictionary:
-        return self.target
-
     def build_dataset_for_inference(
         self, src_tokens: List[Tensor], src_lengths: List[int], constraints: Any = None
     ) -> LanguagePairDataset:

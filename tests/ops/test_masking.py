@@ -33,9 +33,8 @@ def test_started_from_the_first_real_token_on() -> None:
 
 
 def test_visible_is_real_and_not_in_the_future() -> None:
-    visible = left_to_right_visible(MASK, 5, 5, MASK.device)
+    visible = left_to_right_visible(MASK, 5)
     assert visible[0].int().tolist() == [[0] * 5, [0] * 5, [0, 0, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 1, 1, 1]]
-    assert left_to_right_visible(None, 3, 3, MASK.device).shape == (1, 3, 3)
 
 
 def test_a_mask_that_does_not_fit_is_refused() -> None:

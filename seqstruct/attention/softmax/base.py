@@ -108,7 +108,7 @@ class DotProductAttention(MultiHeadAttention):
         key, value, padding, _ = self._held(state)
         used = padding.size(1)
         if causal:
-            visible = left_to_right_visible(padding, query.size(1), used, query.device)[:, None]
+            visible = left_to_right_visible(padding, query.size(1))[:, None]
         else:
             visible = ~padding[:, None, None] if used and some(padding) else None
         return self._attend(query, key, value, visible, False, need_weights, padding)
@@ -120,7 +120,7 @@ class DotProductAttention(MultiHeadAttention):
         causal, visible = self.shape.causal, None
         if padding_mask is not None and some(padding_mask):
             if causal:
-                visible = left_to_right_visible(padding_mask, query.size(1), keys.size(2), keys.device)[:, None]
+                visible = left_to_right_visible(padding_mask, query.size(1))[:, None]
             else:
                 visible = ~padding_mask[:, None, None]
             causal = False

@@ -55,7 +55,22 @@ def _take(x: Tensor, order: Tensor) -> Tensor:
     return x.gather(1, order[..., None].expand(-1, -1, x.size(2)))
 
 
-class RecurrentEncoder(FairseqEncoder):
+class SourceEncoder(FairseqEncoder):
+    """Embeddings of the source, and what fairseq asks of an encoder; a subclass gives an `EncoderOutput`."""
+
+    def __init__(self, dictionary: Any, embed_dim: int, max_positions: int):
+        super().__init__(dictionary)
+        self.positions = max_positions
+        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+
+    def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
+        return reorder_state(encoder_out, new_order)
+
+    def max_positions(self) -> int:
+        return self.positions
+
+
+class RecurrentEncoder(SourceEncoder):
     """Layers from the lowest up, each left to right or, side by side, in both directions."""
 
     def __init__(
@@ -79,14 +94,12 @@ class RecurrentEncoder(FairseqEncoder):
         from the last to the first.  dropout: probability, on the input of each layer.  clipping: of cells and outputs.
         Raises ValueError on a size that does not fit.
         """
-        super().__init__(dictionary)
+        super().__init__(dictionary, embed_dim, max_positions)
         if layers < 1:
             raise ValueError(f"expected 1 or more encoder layers, got {layers}")
         if directions not in DIRECTIONS:
             raise ValueError(f"encoder directions: expected one of {', '.join(DIRECTIONS)}, got {directions!r}")
-        self.reverse, self.residual_from, self.dropout = reverse, residual_from, dropout
-        self.positions, self.clipping = max_positions, clipping
-        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+        self.reverse, self.residual_from, self.dropout, self.clipping = reverse, residual_from, dropout, clipping
         self.forward_layers, self.backward_layers = nn.ModuleList(), nn.ModuleDict()
         size = embed_dim
         for layer in range(layers):
@@ -125,9 +138,3 @@ class RecurrentEncoder(FairseqEncoder):
         if self.backward_layers:
             state = CellState(state.hidden[:, :0], state.cell[:, :0])
         return EncoderOutput(_take(x, order.argsort(1)), padding_mask, summary, state)
-
-    def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
-        return reorder_state(encoder_out, new_order)
-
-    def max_positions(self) -> int:
-        return self.positions

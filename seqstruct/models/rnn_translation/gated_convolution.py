@@ -6,26 +6,23 @@ fairseq's types are read at run time: no postponed annotations here.
 from typing import Any, List, Optional, Tuple
 
 import torch
-from fairseq.models import FairseqEncoder
 from torch import Tensor, nn
 from torch.nn.functional import dropout
 
-from seqstruct.bridge.adapter import reorder_state
 from seqstruct.layers.recurrent import CellState
-from seqstruct.models.rnn_translation.encoder import EncoderOutput, reading_order
+from seqstruct.models.rnn_translation.encoder import EncoderOutput, SourceEncoder, reading_order
 from seqstruct.ops.cells import gated_convolution
 
 
-class GatedConvolutionEncoder(FairseqEncoder):
+class GatedConvolutionEncoder(SourceEncoder):
     """A pyramid over each sentence; its top is the summary, and the one row of the memory."""
 
     def __init__(
         self, dictionary: Any, *, embed_dim: int, hidden_size: int, dropout: float = 0.0, max_positions: int = 1024
     ):
         """hidden_size: of the nodes.  dropout: probability, on the embeddings."""
-        super().__init__(dictionary)
-        self.dropout, self.positions = dropout, max_positions
-        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+        super().__init__(dictionary, embed_dim, max_positions)
+        self.dropout = dropout
         self.leaves = nn.Linear(embed_dim, hidden_size, bias=False)
         bound = hidden_size**-0.5
         self.weight = nn.Parameter(torch.empty(2 * hidden_size + 6, hidden_size).uniform_(-bound, bound))
@@ -56,9 +53,3 @@ class GatedConvolutionEncoder(FairseqEncoder):
         ordered = tokens.gather(1, reading_order(padding_mask, reverse=False))
         embedded = dropout(self.embed_tokens(ordered), self.dropout, self.training)
         return gated_convolution(self.leaves(embedded), self.weight, self.bias)
-
-    def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
-        return reorder_state(encoder_out, new_order)
-
-    def max_positions(self) -> int:
-        return self.positions

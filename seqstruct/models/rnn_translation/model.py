@@ -90,7 +90,8 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
     def build_model(cls, cfg: Any, task: Any) -> "RecurrentTranslationModel":
         """From the flat configuration and a translation task; ValueError on options that do not go together."""
         attention = parse_attention(cfg.cross_attention)
-        clipping = cls.build_clipping(cfg)
+        clips = cfg.cell_clip or cfg.cell_clip_final or cfg.cell_clip_updates
+        clipping = Clipping(cfg.cell_clip, cfg.cell_clip_final, cfg.cell_clip_updates) if clips else None
         encoder = cls.build_encoder(cfg, task.source_dictionary, clipping)
         decoder = RecurrentDecoder(
             task.target_dictionary,
@@ -121,13 +122,6 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         else:
             initialize_orthogonal(model, cfg.initialization_bound)
         return model
-
-    @classmethod
-    def build_clipping(cls, cfg: Any) -> Optional[Clipping]:
-        """One for encoder and decoder; None without.  Raises ValueError on bounds that do not go together."""
-        if not cfg.cell_clip and not cfg.cell_clip_final and not cfg.cell_clip_updates:
-            return None
-        return Clipping(cfg.cell_clip, cfg.cell_clip_final, cfg.cell_clip_updates)
 
     @classmethod
     def build_encoder(cls, cfg: Any, dictionary: Any, clipping: Optional[Clipping] = None) -> FairseqEncoder:

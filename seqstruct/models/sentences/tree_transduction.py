@@ -9,23 +9,18 @@ from typing import Any, Optional
 
 import torch
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import (
-    FairseqEncoder,
-    FairseqEncoderDecoderModel,
-    register_model,
-)
+from fairseq.models import FairseqEncoderDecoderModel, register_model
 from torch import Tensor, nn
 
 from seqstruct.attention import Choice, Shape, Site, parse_choices
-from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory
-from seqstruct.bridge.adapter import reorder_state
+from seqstruct.attention.alignment.base import AlignmentAttention, DotScore
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.options import flag
 from seqstruct.bridge.passes import current_pass
 from seqstruct.layers.recurrent import CellState
 from seqstruct.models.presets import PLAN_HELP, preset
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
-from seqstruct.models.rnn_translation.encoder import EncoderOutput
+from seqstruct.models.rnn_translation.encoder import EncoderOutput, SourceEncoder
 from seqstruct.models.rnn_translation.output import AttentionalOutput
 
 STRUCTURED = "dependency(hidden_size=50, root_token=True)"
@@ -57,26 +52,19 @@ class BilinearAttention(AlignmentAttention):
     def __init__(self, shape: Shape):
         """shape: embed_dim is C and key_dim M."""
         super().__init__(self.Config(), shape)
+        self.score = DotScore(shape.embed_dim, shape.embed_dim)
         self.key_layer = nn.Linear(shape.key_dim, shape.embed_dim, bias=False)
-
-    def key_size(self) -> int:
-        return self.shape.embed_dim
 
     def prepare(self, key: Tensor) -> Tensor:
         return self.key_layer(key)
 
-    def scores(self, state: AlignmentMemory, query: Tensor) -> Tensor:
-        return query @ state.key.transpose(1, 2)
 
-
-class EmbeddingEncoder(FairseqEncoder):
+class EmbeddingEncoder(SourceEncoder):
     """Embeddings of the symbols, beside what a mechanism reads for each."""
 
     def __init__(self, dictionary: Any, embed_dim: int, attention: Optional[Choice], max_positions: int):
         """attention: a mechanism of the encoder self site, or None."""
-        super().__init__(dictionary)
-        self.positions = max_positions
-        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
+        super().__init__(dictionary, embed_dim, max_positions)
         self.attention = None if attention is None else attention.build(Shape.of(Site.ENCODER_SELF, embed_dim))
         self.memory_size = embed_dim if attention is None else 2 * embed_dim
 
@@ -90,12 +78,6 @@ class EmbeddingEncoder(FairseqEncoder):
             memory = torch.cat([memory, reading.output], 2)
         nothing = memory.new_zeros(len(memory), 0)
         return EncoderOutput(memory, padding_mask, nothing, CellState(nothing, nothing))
-
-    def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
-        return reorder_state(encoder_out, new_order)
-
-    def max_positions(self) -> int:
-        return self.positions
 
 
 class TreeDecoder(RecurrentDecoder):

@@ -14,17 +14,3 @@ from seqstruct.ops.cells.gru import gru_step
 from seqstruct.ops.cells.lstm import lstm_sequence, lstm_step
 from seqstruct.ops.cells.ordered_neurons import cumax, distance_gates, gated_attention, ordered_lstm, ordered_step
 from seqstruct.ops.cells.stack_lstm import StackTape, stack_lstm
-
-__all__ = [
-    "StackTape",
-    "cumax",
-    "distance_gates",
-    "gated_attention",
-    "gated_convolution",
-    "gru_step",
-    "lstm_sequence",
-    "lstm_step",
-    "ordered_lstm",
-    "ordered_step",
-    "stack_lstm",
-]

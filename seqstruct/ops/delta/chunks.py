@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.ops.delta.channels import Levels, after, levels, products, sums
+from seqstruct.ops.delta.channels import Levels, after, levels, products
 from seqstruct.ops.gpu import takes
 
 CHUNK = 32  # rows at most; a power of two
@@ -74,14 +74,6 @@ def decayed_products(query: Tensor, key: Tensor, decays: Decays | None) -> Tenso
     if decays.pair is not None:
         return query @ key.mT * decays.pair
     return products(query, key, decays.gates, decays.factors)
-
-
-def decayed_sums(weights: Tensor, value: Tensor, decays: Decays) -> Tensor:
-    """... R K: the sum over s <= t of weights[t, s] value_s, each channel decayed from s to t.
-
-    weights: ... R R; value: ... R K; decays of channels.
-    """
-    return sums(weights, value, decays.gates, decays.factors)
 
 
 def pass_on(

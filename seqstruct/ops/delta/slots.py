@@ -9,14 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from seqstruct.ops.delta.chunks import (
-    channel_decays,
-    chunk_tokens,
-    decayed_products,
-    decayed_sums,
-    in_chunks,
-    pass_on,
-)
+from seqstruct.ops.delta.channels import sums
+from seqstruct.ops.delta.chunks import channel_decays, chunk_tokens, decayed_products, in_chunks, pass_on
 from seqstruct.ops.opaque import opaque
 
 LOWEST = -1e30  # the score of a slot that is left out
@@ -55,7 +49,7 @@ def gated_slots(
         decays = channel_decays(in_chunks(log_decay, rows))
         before, memory, _ = pass_on(memory, control * decays.end, both, None, decays.whole)
         keys, values = before.split(sizes, -1)
-        scores = decayed_sums(query @ key.mT, control, decays) + decays.begin * (query @ keys.mT)
+        scores = sums(query @ key.mT, control, decays.gates, decays.factors) + decays.begin * (query @ keys.mT)
     if blank is not None:
         scores = scores.masked_fill(in_chunks(blank, rows), LOWEST)
     weights = scores.softmax(-1)

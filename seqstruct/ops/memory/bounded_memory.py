@@ -25,7 +25,8 @@ from seqstruct.ops.compiled import usable
 from seqstruct.ops.delta import gated_slots
 from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.gpu import takes, takes_step
-from seqstruct.ops.memory.compiled_bounded_memory import compiled_bounded_memory, fits_step, write_and_read
+from seqstruct.ops.memory.compiled_bounded_memory import compiled_bounded_memory, write_and_read
+from seqstruct.ops.memory.compiled_linear_attention import fits_step
 from seqstruct.ops.opaque import opaque
 
 CHUNK = 32
@@ -108,7 +109,7 @@ def step(
 
         output, *memory = step_bounded(state, order, *given, means, empty_slots)
         return output, BoundedMemory(*memory)
-    if fits_step(*given, *state):
+    if fits_step(None, *given, *state):
         output, *memory = write_and_read(state, order, *given, means, empty_slots)
         return output, BoundedMemory(*memory)
     if order is not None:
@@ -352,7 +353,6 @@ class _CausalBoundedMemory(torch.autograd.Function):
                 d_key_memory *= factors[chunk].unsqueeze(2)
                 d_total = d_total * factors[chunk]
         return d_query, d_key, d_value, d_control, d_key_memory, d_value_memory, d_total, None, None, None
-
 
 
 def _alpha(control: Tensor, level: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqstruct.ops.compiled import Operator, usable
+from seqstruct.ops.compiled import Operator
 from seqstruct.ops.first_derivatives import first_derivatives_only
 
 SPAN = 256  # steps between two memories that are stored; as in the source
@@ -68,12 +68,6 @@ def _fake_step(key: Tensor, value: Tensor, *_: Any) -> Tensor:
 ATTEND = Operator("bounded_memory", _fake, _setup, _backward)
 ATTEND_BACKWARD = Operator("bounded_memory_backward", _fake_backward)
 STEP = Operator("bounded_memory_step", _fake_step)
-
-
-def fits_step(*tensors: Tensor) -> bool:
-    """Whether one query and one key, B H 1 D, are left to `write_and_read`: without a gradient to record."""
-    recorded = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-    return tensors[0].size(2) == 1 and not recorded and usable(*tensors)
 
 
 def write_and_read(

@@ -8,5 +8,3 @@
 """
 
 from seqstruct.ops.stratification.stack import StratificationStack, empty_stack, stratification_stack
-
-__all__ = ["StratificationStack", "empty_stack", "stratification_stack"]
