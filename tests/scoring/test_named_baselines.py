@@ -19,7 +19,7 @@ from seqstruct.data.text_classification.folder import Labelled, write_sentences
 from seqstruct.data.tree_transduction.folder import FormulasRequest as Formulas
 from seqstruct.data.tree_transduction.folder import write_folder as write_formulas
 from seqstruct.scoring.baselines import KneserNey
-from seqstruct.scoring.named_baselines import BASELINES, measure, name_of
+from seqstruct.scoring.named_baselines import measure
 from seqstruct.scoring.translation import score
 
 
@@ -162,13 +162,6 @@ def test_neighbours_as_heads(tmp_path):
     assert after["test_labeled_f1"] == after["test_unlabeled_f1"] == pytest.approx(100 / 3)
     assert before["test_graph_sentences_uas"] == pytest.approx(200 / 3) and before["test_trees_uas"] == 0.0
     assert after["test_graph_sentences_uas"] == 0.0 and after["test_trees_uas"] == 100.0
-
-
-def test_a_row_says_its_baseline():
-    assert [name_of(name) for name in BASELINES] == list(BASELINES)
-    assert name_of("task 2 random answer") == "random answer" and name_of("dyck 5-gram") == "5-gram"
-    with pytest.raises(ValueError, match="a row that ends in one of bigram"):
-        name_of("dyck Tf")
 
 
 def test_the_command_prints_what_is_measured_and_errors_are_one_sentence(text, tmp_path, capsys):
