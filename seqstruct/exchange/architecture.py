@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from seqstruct.attention.option import default_of
 from seqstruct.hf import (
     SeqstructConfig,
     SeqstructForCausalLM,
@@ -103,13 +104,8 @@ def options_of(config: SeqstructConfig) -> dict[str, Any]:
 
 
 def _defaults(options: type) -> dict[str, Any]:
-    found = {}
-    for field in fields(options):
-        value = field.default_factory() if field.default is MISSING and field.default_factory is not MISSING else (
-            field.default)  # fmt: skip
-        if value is not MISSING and not str(value).startswith("${"):
-            found[field.name] = _plain(value)
-    return found
+    found = {field.name: default_of(field) for field in fields(options)}
+    return {name: _plain(x) for name, x in found.items() if x is not MISSING and not str(x).startswith("${")}
 
 
 def _plain(value: Any) -> Any:

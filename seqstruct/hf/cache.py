@@ -70,3 +70,23 @@ class SeqstructCache(Cache):
         raise TypeError("SeqstructCache holds States of attention, not keys and values")
 
     is_compileable = is_initialized = is_croppable = False
+
+
+class Cached:
+    """What models with such a cache share; it stands before transformers' own class among the bases."""
+
+    _is_stateful = True  # what was written to a memory is not taken back
+
+    def _cache(self, given: Any, wanted: bool | None) -> SeqstructCache | None:
+        """The cache to go on with: the given one, a new one if one is wanted, or None.
+
+        Raises ValueError if another kind of cache is given.
+        """
+        if given is not None and not isinstance(given, SeqstructCache):
+            raise ValueError(f"past_key_values: expected a SeqstructCache or None, got {type(given).__name__}")
+        wanted = self.config.use_cache and not self.training if wanted is None else wanted
+        return SeqstructCache(self.config.num_hidden_layers) if given is None and wanted else given
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False  # the first pass makes a SeqstructCache

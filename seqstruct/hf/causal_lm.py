@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
@@ -20,12 +20,6 @@ class SeqstructForCausalLM(SeqstructPreTrainedModel, GenerationMixin):
         super().__init__(config)
         self.decoder = build_decoder(config)
         self.finish()
-
-    def get_input_embeddings(self) -> nn.Module:
-        return self.decoder.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.decoder.embed_tokens = value
 
     def forward(
         self,

@@ -25,12 +25,6 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         self.head = nn.ModuleList(nn.Linear(*pair) for pair in zip(ends, ends[1:], strict=False))
         self.finish()
 
-    def get_input_embeddings(self) -> nn.Module:
-        return self.encoder.embed_tokens
-
-    def set_input_embeddings(self, value: nn.Module) -> None:
-        self.encoder.embed_tokens = value
-
     def forward(
         self,
         input_ids: Tensor,

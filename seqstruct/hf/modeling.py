@@ -10,7 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from seqstruct.attention import Attention, Choice, Site
-from seqstruct.hf.cache import SeqstructCache
+from seqstruct.hf.cache import Cached, SeqstructCache
 from seqstruct.hf.configuration import SeqstructConfig
 from seqstruct.layers.transformer import (
     Decoder,
@@ -108,14 +108,13 @@ def draw_lacking(module: nn.Module) -> None:
             tensor.copy_(drawn[name])
 
 
-class SeqstructPreTrainedModel(PreTrainedModel):
+class SeqstructPreTrainedModel(Cached, PreTrainedModel):
     """Base of the models."""
 
     config_class = SeqstructConfig
     base_model_prefix = ""
     supports_gradient_checkpointing = True
     _no_split_modules = ["EncoderLayer", "DecoderLayer"]
-    _is_stateful = True  # what was written to a memory is not taken back
 
     def finish(self) -> None:
         """Once all modules are there: find what is tied."""
@@ -152,6 +151,17 @@ class SeqstructPreTrainedModel(PreTrainedModel):
         """How layers are called."""
         return self._gradient_checkpointing_func if self.gradient_checkpointing and self.training else plainly
 
+    @property
+    def _first(self) -> Encoder | Decoder:
+        """The stack that reads the input."""
+        return self.encoder if hasattr(self, "encoder") else self.decoder
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self._first.embed_tokens
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        self._first.embed_tokens = value
+
     def get_output_embeddings(self) -> nn.Module | None:
         """The output layer, None where it is no table."""
         layer = self.decoder.output_projection if hasattr(self, "decoder") else None
@@ -181,20 +191,6 @@ class SeqstructPreTrainedModel(PreTrainedModel):
         """B T N for features B T C, capped if they are to be."""
         logits, cap = self.decoder.output_projection(features), self.config.logit_soft_cap
         return logits if cap is None else cap * (logits / cap).tanh()
-
-    def _cache(self, given: Any, wanted: bool | None) -> SeqstructCache | None:
-        """The cache to go on with: the given one, a new one if one is wanted, or None.
-
-        Raises ValueError if another kind of cache is given.
-        """
-        if given is not None and not isinstance(given, SeqstructCache):
-            raise ValueError(f"past_key_values: expected a SeqstructCache or None, got {type(given).__name__}")
-        wanted = self.config.use_cache and not self.training if wanted is None else wanted
-        return SeqstructCache(self.config.decoder_layers) if given is None and wanted else given
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False  # the first pass makes a SeqstructCache
 
 
 def _own_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:

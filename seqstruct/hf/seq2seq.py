@@ -85,13 +85,9 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
             processors.append(EndInTime(generation_config.max_length, end))
         return processors
 
-    def get_input_embeddings(self) -> nn.Module:
-        """The table of the source's tokens."""
-        return self.encoder.embed_tokens
-
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Put another table of the source's tokens in its place."""
-        self.encoder.embed_tokens = value
+        super().set_input_embeddings(value)
         if self.config.share_all_embeddings:
             self.decoder.embed_tokens = value
 

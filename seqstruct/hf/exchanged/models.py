@@ -14,7 +14,7 @@ from transformers import BertForMaskedLM, GPT2LMHeadModel, LlamaForCausalLM
 
 from seqstruct.attention import Attention, Shape, Slot, get_attention
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.hf.cache import SeqstructCache
+from seqstruct.hf.cache import Cached, SeqstructCache
 from seqstruct.hf.exchanged.configuration import (
     ExchangedBertConfig,
     ExchangedConfig,
@@ -47,16 +47,20 @@ class ExchangedAttention(nn.Module):
         return self.dropout(reading.output), None
 
 
-class ExchangedModel:
+class ExchangedModel(Cached):
     """What the models share; it stands before transformers' own class among the bases.
 
     Their attention is made from `config.plan`, and starts from its own initial values; weights of a trained model are
     taken over by `swap_attention`.  Sequences packed into one row are not told apart.
+    layers_at: where a model, this or transformers' own, has its layers; attention_at: a layer its attention;
+    projections_at: transformers' own layer those of queries, keys, values and output.
     """
 
     attention_dropout: ClassVar[str]
     output_dropout: ClassVar[str | None] = None
-    _is_stateful = True  # what was written to a memory is not taken back
+    layers_at: ClassVar[str]
+    attention_at: ClassVar[str]
+    projections_at: ClassVar[tuple[str, ...]]
 
     def __init__(self, config: ExchangedConfig):
         super().__init__(config)
@@ -82,20 +86,19 @@ class ExchangedModel:
     def slot_of(config: ExchangedConfig) -> Slot:
         """Options of the slots, and refusals."""
 
-    @staticmethod
-    @abstractmethod
-    def blocks(model: nn.Module) -> nn.ModuleList:
-        """The layers of a model, this or transformers' own."""
+    @classmethod
+    def blocks(cls, model: nn.Module) -> nn.ModuleList:
+        """The layers of a model."""
+        return model.get_submodule(cls.layers_at)
 
-    @staticmethod
-    @abstractmethod
-    def put(block: nn.Module, attention: ExchangedAttention) -> None:
+    def put(self, block: nn.Module, attention: ExchangedAttention) -> None:
         """Put it in the place of a block's own attention."""
+        block.set_submodule(self.attention_at, attention)
 
-    @staticmethod
-    @abstractmethod
-    def projections(block: nn.Module) -> list[tuple[Tensor, Tensor | None]]:
-        """Weights out x in and biases of queries, keys, values and output in a block of transformers' own."""
+    @classmethod
+    def projections(cls, block: nn.Module) -> list[tuple[Tensor, Tensor | None]]:
+        """Weights out x in and biases in a block of transformers' own."""
+        return [(layer.weight, layer.bias) for layer in map(block.get_submodule, cls.projections_at)]
 
     @property
     def attentions(self) -> list[ExchangedAttention]:
@@ -110,10 +113,6 @@ class ExchangedModel:
                 for tensor in (*module.parameters(), *module.buffers()):
                     tensor._is_hf_initialized = True
         super().initialize_weights()
-
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False  # the first pass makes a SeqstructCache
 
 
 class ExchangedDecoder(ExchangedModel):
@@ -137,12 +136,7 @@ class ExchangedDecoder(ExchangedModel):
         """
         given = input_ids if inputs_embeds is None else inputs_embeds
         padding_mask = _padding(attention_mask, given, options, self.config)
-        cache = past_key_values
-        if cache is not None and not isinstance(cache, SeqstructCache):
-            raise ValueError(f"past_key_values: expected a SeqstructCache or None, got {type(cache).__name__}")
-        wanted = self.config.use_cache and not self.training if use_cache is None else use_cache
-        if cache is None and wanted:
-            cache = SeqstructCache(self.config.num_hidden_layers)
+        cache = self._cache(past_key_values, use_cache)
         output = super().forward(
             input_ids=input_ids, position_ids=position_ids, past_key_values=cache, inputs_embeds=inputs_embeds,
             labels=labels, use_cache=cache is not None, logits_to_keep=logits_to_keep, padding_mask=padding_mask,
@@ -158,20 +152,13 @@ class ExchangedGPT2LMHeadModel(ExchangedDecoder, GPT2LMHeadModel):
 
     config_class = ExchangedGPT2Config
     attention_dropout, output_dropout = "attn_pdrop", "resid_pdrop"
+    layers_at, attention_at = "transformer.h", "attn"
 
     @staticmethod
     def slot_of(config: ExchangedConfig) -> Slot:
         odd = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False, "add_cross_attention": False}
         _refuse(config, odd)
         return Slot()
-
-    @staticmethod
-    def blocks(model: nn.Module) -> nn.ModuleList:
-        return model.transformer.h
-
-    @staticmethod
-    def put(block: nn.Module, attention: ExchangedAttention) -> None:
-        block.attn = attention
 
     @staticmethod
     def projections(block: nn.Module) -> list[tuple[Tensor, Tensor | None]]:
@@ -185,6 +172,8 @@ class ExchangedLlamaForCausalLM(ExchangedDecoder, LlamaForCausalLM):
 
     config_class = ExchangedLlamaConfig
     attention_dropout = "attention_dropout"
+    layers_at, attention_at = "model.layers", "self_attn"
+    projections_at = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj")
 
     @staticmethod
     def slot_of(config: ExchangedConfig) -> Slot:
@@ -195,44 +184,23 @@ class ExchangedLlamaForCausalLM(ExchangedDecoder, LlamaForCausalLM):
             raise ValueError(f"rope_parameters: expected rope_type 'default', all of a head turned, got {rotary}")
         return Slot(kv_heads=config.num_key_value_heads, biases=config.attention_bias, rotary_base=rotary["rope_theta"])
 
-    @staticmethod
-    def blocks(model: nn.Module) -> nn.ModuleList:
-        return model.model.layers
-
-    @staticmethod
-    def put(block: nn.Module, attention: ExchangedAttention) -> None:
-        block.self_attn = attention
-
-    @staticmethod
-    def projections(block: nn.Module) -> list[tuple[Tensor, Tensor | None]]:
-        own = block.self_attn
-        return [(layer.weight, layer.bias) for layer in (own.q_proj, own.k_proj, own.v_proj, own.o_proj)]
-
 
 class ExchangedBertForMaskedLM(ExchangedModel, BertForMaskedLM):
     """BERT with the head that fills in masked tokens."""
 
     config_class = ExchangedBertConfig
     attention_dropout = "attention_probs_dropout_prob"
+    layers_at, attention_at = "bert.encoder.layer", "attention.self"
+    projections_at = ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense")
 
     @staticmethod
     def slot_of(config: ExchangedConfig) -> Slot:
         _refuse(config, {"is_decoder": False, "add_cross_attention": False})
         return Slot()
 
-    @staticmethod
-    def blocks(model: nn.Module) -> nn.ModuleList:
-        return model.bert.encoder.layer
-
-    @staticmethod
-    def put(block: nn.Module, attention: ExchangedAttention) -> None:
-        block.attention.self = attention
+    def put(self, block: nn.Module, attention: ExchangedAttention) -> None:
+        super().put(block, attention)
         block.attention.output.dense = nn.Identity()  # the mechanism's own output projection is it
-
-    @staticmethod
-    def projections(block: nn.Module) -> list[tuple[Tensor, Tensor | None]]:
-        own, output = block.attention.self, block.attention.output.dense
-        return [(layer.weight, layer.bias) for layer in (own.query, own.key, own.value, output)]
 
     def forward(
         self,
