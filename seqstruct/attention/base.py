@@ -191,9 +191,7 @@ class Attention(nn.Module):
         """
         raise TypeError(f"{self.name} needs the whole sequence at once and has no step form")
 
-    def read(
-        self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
-    ) -> Reading:
+    def read(self, state: Any, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False) -> Reading:
         """Read for queries B T C, all from the same memory.
 
         position: B T long, the number of real tokens before each query, or None if unknown.
@@ -285,9 +283,7 @@ class Attention(nn.Module):
             if x.shape != wanted:
                 raise ValueError(f"{self.name}: expected {what} {wanted}, got {tuple(x.shape)}")
 
-    def cleared(
-        self, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None, *asked: Any
-    ) -> Inputs:
+    def cleared(self, query: Tensor, key: Tensor, value: Tensor, padding_mask: Tensor | None, *asked: Any) -> Inputs:
         """Keys and values zero at padding and, where they are the same tokens, queries finite."""
         if padding_mask is not None:
             key, value = clear_padding(padding_mask, key, value)

@@ -17,9 +17,7 @@ EPOCH = re.compile(r"checkpoint(\d+)\.pt")
 UPDATE = re.compile(r"checkpoint_\d+_(\d+)\.pt")
 
 
-def average_checkpoints(
-    paths: Sequence[str | os.PathLike], out: str | os.PathLike, *, running: bool = False
-) -> None:
+def average_checkpoints(paths: Sequence[str | os.PathLike], out: str | os.PathLike, *, running: bool = False) -> None:
     """Write the last checkpoint of `paths` to `out` with the mean of all their floating-point parameters and buffers.
 
     What is no floating-point number, such as counters, is the last one's; so are configuration and optimizer.

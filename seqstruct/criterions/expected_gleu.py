@@ -145,9 +145,7 @@ class ExpectedGleu(SummedCriterion):
 
 
 @torch.no_grad()
-def draw(
-    model: Any, net_input: Dict[str, Any], uniforms: List[np.ndarray], eos: int, pad: int
-) -> List[List[Tensor]]:
+def draw(model: Any, net_input: Dict[str, Any], uniforms: List[np.ndarray], eos: int, pad: int) -> List[List[Tensor]]:
     """Translations drawn from the model, m of each sentence; each ends in eos or has as many symbols as it may.
 
     uniforms: of each sentence m L numbers in [0, 1), one for each symbol of its at most L.  pad is never drawn.  The

@@ -294,9 +294,7 @@ class StructuredDistribution:
             found = found + (terms.flatten(-rank).sum(-1) if rank else terms)
         return found
 
-    def _beside(
-        self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]
-    ) -> tuple[Tensor, Tensor]:
+    def _beside(self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]) -> tuple[Tensor, Tensor]:
         """`_expected` and the other's log-partition, and this one's; 0 where this one has no structure."""
         p, q = self._in_double(), other._in_double()
         found, own, others = p._expected(q, term), p._log_partition(), q._log_partition()

@@ -104,9 +104,7 @@ class SeqstructTokenizer(PreTrainedTokenizer):
         symbols = self.symbols["target"]
         return symbols[index] if index < len(symbols) else self.unk_token
 
-    def _decode(
-        self, token_ids: int | list[int], skip_special_tokens: bool = False, *_: Any, **__: Any
-    ) -> str:
+    def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, *_: Any, **__: Any) -> str:
         """What is unknown is shown, as fairseq does."""
         left_out = {self.bos_token_id, self.pad_token_id, self.eos_token_id} if skip_special_tokens else set()
         ids = [token_ids] if isinstance(token_ids, int) else token_ids

@@ -95,9 +95,7 @@ class TransformerBlock(nn.Module):
         across = () if self.cross is None else self.cross.initial_state(batch_size, memory, memory_padding_mask)
         return BlockState(self.mixer.initial_state(batch_size), across)
 
-    def step(
-        self, x: Tensor, state: BlockState, padding_mask: Tensor | None = None
-    ) -> tuple[Tensor, BlockState]:
+    def step(self, x: Tensor, state: BlockState, padding_mask: Tensor | None = None) -> tuple[Tensor, BlockState]:
         """The next tokens, B T C of one or more, from a state: B T C, and the state after them."""
         after: list[Any] = [*state]
 

@@ -96,9 +96,7 @@ class Mixer(nn.Module):
         device = next(self.parameters(), torch.empty(0)).device if memory is None else memory.device
         return MixerState(state, torch.zeros(batch_size, dtype=torch.long, device=device))
 
-    def step(
-        self, x: Tensor, state: MixerState, padding_mask: Tensor | None = None
-    ) -> tuple[Tensor, MixerState]:
+    def step(self, x: Tensor, state: MixerState, padding_mask: Tensor | None = None) -> tuple[Tensor, MixerState]:
         """Go on from a state by the next tokens, B T C, of which one or more come at once: what they read, B T C, and
         the state after them; the old state is consumed.
 

@@ -32,9 +32,7 @@ class RRNN(nn.Module):
         super().__init__()
         if automaton == LSTM:
             raise ValueError(f"automaton: expected one of {', '.join(PATTERNS)}, got {LSTM!r}; torch.nn.LSTM is one")
-        self.stack = stack_of(
-            automaton, num_layers, input_size, hidden_size, output_gate=output_gate, dropout=dropout
-        )
+        self.stack = stack_of(automaton, num_layers, input_size, hidden_size, output_gate=output_gate, dropout=dropout)
 
     def initial_state(self, batch_size: int) -> tuple[Tensor, ...]:
         """Of each layer, before the first token."""

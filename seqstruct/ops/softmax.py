@@ -30,9 +30,7 @@ def masked_softmax(scores: Tensor, padding: Tensor | None) -> Tensor:
     return scores.masked_fill(padding, torch.finfo(scores.dtype).min).softmax(-1).masked_fill(padding, 0.0)
 
 
-def softmax_weights(
-    query: Tensor, key: Tensor, visible: Tensor | None = None, factor: Tensor | None = None
-) -> Tensor:
+def softmax_weights(query: Tensor, key: Tensor, visible: Tensor | None = None, factor: Tensor | None = None) -> Tensor:
     """B H T S, float32 at least: softmax over keys of the scaled products; rows that see nothing are zero.
 
     factor: B H T S, of the products, or None.

@@ -1,13 +1,13 @@
 """Monotone alignment as attention: a query's key is the last of an alignment of all queries so far (Kim et al. 2017).
 
 As structured attention (section 3) with the alignments a_0 <= a_1 <= ... <= a_t of queries with keys as structures,
-scanned as Raffel et al. (2017, section 2.2) do: from the key of the query before on, each key is stopped at, or passed,
+scanned as Raffel et al. (2017, section 2.2) do: from the key of the query before on, each key is stopped at or passed,
 
     p(a_0 .. a_t | query t) ~ prod_{t' < t} [ pass .. pass stop_{a_t'} ]  pass .. pass exp(score(query t, key a_t))
     stop_s = sigmoid(w . key_s + b),  pass_s = 1 - stop_s
 
-scanned as Raffel et al. (2017, section 2.2) do: from the key of the query before on, each key is stopped at or passed,
-of the memory, the query and its position, and the step form is the parallel form; the softmax of `luong` has
+The chances to stop depend on keys alone, and of scores only the query's own count: a reading is a function of the
+memory, the query and its position, and the step form is the parallel form; the softmax of `luong` has
 alignments of the keys as its prior.  The sums over alignments are prefixes of `seqstruct.distributions.Alignment`.
 O(T S C) time, O(S C) state, and O((t + S) S) more for the alignments of the queries up to t, which every step of
 decoding takes anew.

@@ -183,9 +183,7 @@ class DotProductAttention(MultiHeadAttention):
             return state
         order = (torch.arange(cells, device=state.length.device) + state.length.unsqueeze(1)) % cells
         free = order >= state.length.unsqueeze(1)  # B L
-        key, value = (
-            reordered(x, order).masked_fill(free[:, None, :, None], 0.0) for x in (state.key, state.value)
-        )
+        key, value = (reordered(x, order).masked_fill(free[:, None, :, None], 0.0) for x in (state.key, state.value))
         return Cache(key, value, state.padding.gather(1, order) | free, state.length)
 
     @staticmethod

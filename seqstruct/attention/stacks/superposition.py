@@ -51,9 +51,7 @@ class SuperpositionStackAttention(Attention):
 
     def initial_state(self, batch_size: int) -> State:
         like = self.pushed_layer.weight
-        return self.State(
-            like.new_zeros(batch_size, 0, self.config.size), no_op(like).repeat(batch_size, 1, 1)
-        )
+        return self.State(like.new_zeros(batch_size, 0, self.config.size), no_op(like).repeat(batch_size, 1, 1))
 
     def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
         if key.size(1) == 0:

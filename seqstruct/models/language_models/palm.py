@@ -85,9 +85,7 @@ class SpanAttention(nn.Module):
         gate = self.gate_layer(both).sigmoid()
         return torch.lerp(hidden, self.combine_layer(both).tanh(), gate), scores, there
 
-    def spans(
-        self, hidden: Tensor, context: Tensor, padding_mask: Tensor, max_span: int
-    ) -> Tuple[Tensor, Tensor]:
+    def spans(self, hidden: Tensor, context: Tensor, padding_mask: Tensor, max_span: int) -> Tuple[Tensor, Tensor]:
         """Representations B T m 2d of the spans that end before each step, and which of them there are, B T m."""
         words = torch.cat([context, hidden], 1)[:, :-1]
         first = context.size(1) - 1

@@ -125,9 +125,7 @@ class JointParser(BaseFairseqModel):
         sizes = (cfg.word_dim, cfg.lemma_dim, cfg.tag_dim)
 
         def encoder(hidden_size: int, layers: int, given: tuple = sizes) -> TokenEncoder:
-            return TokenEncoder(
-                entries, given, padding, hidden_size=hidden_size, layers=layers, dropout=cfg.dropout
-            )
+            return TokenEncoder(entries, given, padding, hidden_size=hidden_size, layers=layers, dropout=cfg.dropout)
 
         self.tree_encoder = self.tree_arcs = self.shared_encoder = self.classifier = None
         if self.intermediate == "tree" or "trees" in kinds.values():
@@ -203,9 +201,7 @@ class JointParser(BaseFairseqModel):
         arcs = self.tree_arcs(self.tree_encoder(tokens, padding_mask)).squeeze(-1)
         if not decode:
             return Trees(arcs, None)
-        parts = dependency_argmax(
-            arcs, word_mask(padding_mask), gradient=self.gradient, step_size=self.step_size
-        )
+        parts = dependency_argmax(arcs, word_mask(padding_mask), gradient=self.gradient, step_size=self.step_size)
         return Trees(arcs, parts)
 
     def parse_graphs(self, tokens: Tensor, padding_mask: Tensor, *, name: str) -> Graphs:

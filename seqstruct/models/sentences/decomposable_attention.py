@@ -156,9 +156,7 @@ class DecomposableAttentionModel(BaseFairseqModel):
         except Exception as error:  # torch raises many kinds for a damaged file
             raise ValueError(f"pretrained_parser: {path}: not a parser of this model: {error}") from None
 
-    def forward(
-        self, premise: Tensor, hypothesis: Tensor, heads: Optional[Tuple[Tensor, Tensor]] = None
-    ) -> Tensor:
+    def forward(self, premise: Tensor, hypothesis: Tensor, heads: Optional[Tuple[Tensor, Tensor]] = None) -> Tensor:
         """Logits B L; premise B T and hypothesis B S word ids, 0 = padding; heads as in CoNLL-U or None."""
         given = (None, None) if heads is None else heads
         x, y = (self._sentences(*pair) for pair in zip((premise, hypothesis), given, strict=True))

@@ -249,9 +249,6 @@ class MemoryNetworkModel(BaseFairseqModel):
         return chain_best_path(net_output.unary, net_output.edge).states.view(S, B, -1)
 
 
-preset("memory_network", "memn2n", "MemN2N: a softmax over the facts at each step alone.",
-       inference="memn2n")
-preset("memory_network", "memory_binary_crf", "The chain CRF with pairwise potentials.",
-       inference="binary_crf")
-preset("memory_network", "memory_unary_crf", "The CRF without pairwise potentials.",
-       inference="unary_crf")
+preset("memory_network", "memn2n", "MemN2N: a softmax over the facts at each step alone.", inference="memn2n")
+preset("memory_network", "memory_binary_crf", "The chain CRF with pairwise potentials.", inference="binary_crf")
+preset("memory_network", "memory_unary_crf", "The CRF without pairwise potentials.", inference="unary_crf")

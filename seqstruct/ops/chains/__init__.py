@@ -107,9 +107,7 @@ def chain_sample(
     return states.unflatten(0, (count, unary.size(0)))
 
 
-def chain_total_of(
-    unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None, *, semiring: LogSemiring
-) -> Tensor:
+def chain_total_of(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = None, *, semiring: LogSemiring) -> Tensor:
     """What a semiring says of all paths (`chains.naive`), B, from potentials in float64; differentiable as it is."""
     paths, *potentials = _aligned(unary, edge, padding_mask)
     return paths.total(tuple(potentials), semiring)
@@ -188,9 +186,7 @@ def _masked(node: Tensor | None, edge: Tensor, real: Tensor | None) -> tuple[Ten
     return node, edge.masked_fill(~real[:, 1:, None, None], 0.0)
 
 
-def _path(
-    unary: Tensor, edge: Tensor, padding_mask: Tensor | None, semiring: LogSemiring
-) -> tuple[Tensor, Tensor]:
+def _path(unary: Tensor, edge: Tensor, padding_mask: Tensor | None, semiring: LogSemiring) -> tuple[Tensor, Tensor]:
     """The path that the gradient of a semiring's total points out, B N, and that total, B."""
     paths, *potentials = _aligned(unary, edge, padding_mask)
     indicators, total = structure(paths, semiring, *potentials)

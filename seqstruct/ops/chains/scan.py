@@ -226,9 +226,7 @@ def _batch_first(step: Tensor) -> tuple[Tensor, Tensor]:
     return nodes.permute(2, 1, 0), step.permute(3, 2, 0, 1)
 
 
-def scan_tangent(
-    kept: KeptOfScan, loan: Loan[ScanSpace], unary: Tensor | None, edge: Tensor
-) -> tuple[Tensor, Tensor]:
+def scan_tangent(kept: KeptOfScan, loan: Loan[ScanSpace], unary: Tensor | None, edge: Tensor) -> tuple[Tensor, Tensor]:
     """Derivatives of the marginals, B N C and B N-1 C C, in a direction of the log potentials; None for 0."""
     _, step, alpha, beta, inverse = kept
     tree, tangent = loan.space.values, loan.space.tangent

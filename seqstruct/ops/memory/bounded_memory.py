@@ -198,9 +198,7 @@ def _in_chunks(
     query: Tensor, key: Tensor, value: Tensor, control: Tensor, key_memory: Tensor, value_memory: Tensor, total: Tensor,
     level: Tensor, means: bool, empty: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    return _CausalBoundedMemory.apply(
-        query, key, value, control, key_memory, value_memory, total, level, means, empty
-    )
+    return _CausalBoundedMemory.apply(query, key, value, control, key_memory, value_memory, total, level, means, empty)
 
 
 def _bounds(control: Tensor, level: Tensor, means: bool) -> tuple[list[tuple[int, int]], list[Tensor]]:

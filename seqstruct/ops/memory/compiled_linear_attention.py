@@ -27,9 +27,7 @@ def compiled_linear_attention(
     return ATTEND.call(*inputs, *kind_of(features), float(floor), recorded)[:4]
 
 
-def _fake(
-    query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, *others: Any
-) -> tuple[Tensor, ...]:
+def _fake(query: Tensor, key: Tensor, value: Tensor, memory: Tensor, total: Tensor, *others: Any) -> tuple[Tensor, ...]:
     groups, steps = query.shape[:2]
     stored = -(-steps // SPAN) if others[-1] else 0
     return (

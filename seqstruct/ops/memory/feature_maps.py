@@ -220,9 +220,7 @@ class GaussianMap(ProjectedMap):
     ) -> Tensor:
         sine, cosine = features.chunk(2, -1)
         d_sine, d_cosine = d.chunk(2, -1)
-        return self.projected_backward(
-            (d_sine * cosine).addcmul_(d_cosine, sine, value=-1), saved, gradients[0], rows
-        )
+        return self.projected_backward((d_sine * cosine).addcmul_(d_cosine, sine, value=-1), saved, gradients[0], rows)
 
 
 class ReluMap(ProjectedMap):

@@ -118,9 +118,7 @@ def write(
     return Memory(memory, total.add_(key.sum(-2)), level)
 
 
-def read(
-    state: Memory, query: Tensor, features: FeatureMap | None = None, floor: float = 0.0
-) -> tuple[Tensor, Tensor]:
+def read(state: Memory, query: Tensor, features: FeatureMap | None = None, floor: float = 0.0) -> tuple[Tensor, Tensor]:
     """Output B H T E and denominator B H T for queries B H T N (features) or B H T D (vectors), in O(T N E) time.
 
     The denominator is the estimate before `floor`.

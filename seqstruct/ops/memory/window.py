@@ -16,9 +16,7 @@ LEAST_BLOCK = 32
 
 
 @opaque(lambda query, *_: query.new_empty(query.shape))
-def window_attention(
-    query: Tensor, key: Tensor, value: Tensor, window: int, dilation: int, there: Tensor
-) -> Tensor:
+def window_attention(query: Tensor, key: Tensor, value: Tensor, window: int, dilation: int, there: Tensor) -> Tensor:
     """B H T D: query t attends to the cells t, t + dilation, ..., t + (window - 1) dilation.
 
     query: B H T D; key, value: B H R+T D, R = (window - 1) dilation: with R cells before the first query's own the

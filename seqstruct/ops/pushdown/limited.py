@@ -134,9 +134,7 @@ def _positive(total: Tensor) -> Tensor:
 def _where(same: Tensor, state: LimitedState, after: LimitedState) -> LimitedState:
     """The state in rows where `same` (B bool), with elements of weight 0 up to the number of the other's."""
     more = after.vectors.size(1) - state.vectors.size(1)
-    kept = LimitedState(
-        pad(state.inner, (0, 0, 0, 0, 0, more, 0, more)), *(pad(x, (0, 0, 0, more)) for x in state[1:])
-    )
+    kept = LimitedState(pad(state.inner, (0, 0, 0, 0, 0, more, 0, more)), *(pad(x, (0, 0, 0, more)) for x in state[1:]))
     return LimitedState(
         *(torch.where(same.view(-1, *[1] * (x.dim() - 1)), x, y) for x, y in zip(kept, after, strict=True))
     )

@@ -136,9 +136,7 @@ class _Trees(NamedTuple):
         return arcs, lengths, scale
 
 
-def _tree(
-    arcs: Tensor, padding_mask: Tensor | None, single_root: bool, semiring: LogSemiring
-) -> tuple[Tensor, Tensor]:
+def _tree(arcs: Tensor, padding_mask: Tensor | None, single_root: bool, semiring: LogSemiring) -> tuple[Tensor, Tensor]:
     """The tree that the gradient of a semiring's total points out, heads B n, and that total, B."""
     rows, scores = aligned_arcs(arcs, padding_mask)
     indicators, found = structure(_Trees(rows, single_root), semiring, scores)

@@ -90,9 +90,7 @@ def left_branching(length: int) -> list[Split]:
 
 def random_branching(length: int, generator: torch.Generator) -> list[Split]:
     """Every split uniform over the places of its span."""
-    return split_top_down(
-        length, lambda first, last: int(torch.randint(first + 1, last + 1, (), generator=generator))
-    )
+    return split_top_down(length, lambda first, last: int(torch.randint(first + 1, last + 1, (), generator=generator)))
 
 
 def split_spans(splits: Iterable[Split]) -> set[tuple[int, int]]:
