@@ -23,20 +23,8 @@ class Default(NamedTuple):
     value: Any
 
 
-class Revision(NamedTuple):
-    """What of a mechanism at a site was otherwise before a version."""
-
-    before: tuple[int, ...]
-    mechanism: str
-    option: str
-    what: str
-
-
 DEFAULTS = (Default((0, 2), "rfa", "floor", 0.0),)
-ONE_SIDED = "looked left alone and looks both ways now, so that the model needs fine-tuning"
-REVISIONS = tuple(
-    Revision((0, 2), name, "encoder_self_attention", ONE_SIDED) for name in ("sliding_window", "dilated_window")
-)
+ONE_SIDED = ("sliding_window", "dilated_window")  # looked left alone in encoders before 0.2
 
 
 def keep_meaning(state: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:
@@ -60,10 +48,9 @@ def keep_meaning(state: Mapping[str, Any], given: Collection[str] = ()) -> list[
         if plan != model[option]:
             changes.append(f"its {option} is {plan}, which a run that goes on from it has to say")
             model[option] = plan
-        changes += [
-            f"{name} in its {option} {what}" for before, name, site, what in REVISIONS
-            if site == option and version < before and re.search(rf"\b{name}\b", plan)
-        ]
+        if version < (0, 2) and option == "encoder_self_attention":
+            now = f"in its {option} looked left alone and looks both ways now, so that the model needs fine-tuning"
+            changes += [f"{name} {now}" for name in ONE_SIDED if re.search(rf"\b{name}\b", plan)]
     return changes
 
 
