@@ -11,16 +11,15 @@ Deviations: as of `nondeterministic_stack`; weights that float64 cannot hold bes
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
-import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Cost, Inputs, Reading, Site
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.stacks.nondeterministic import NondeterministicStackAttention
-from seqstruct.ops.masking import clear_padding, started
+from seqstruct.ops.masking import clear_padding
 from seqstruct.ops.pushdown import LimitedState, limited_initial, limited_reading, limited_steps
 
 
@@ -37,48 +36,20 @@ class LimitedNondeterministicStackAttention(NondeterministicStackAttention):
         window: int = option(32, least=1)  # D, for how many steps an element can be read and uncovered
         sigmoid: bool = False  # whether pushed vectors pass through the logistic function (eq. 17), not exp
 
-    class State(NamedTuple):
-        """automaton: the tables; begun: B bool, whether a real token was written; logits: B 1 A, of the last step."""
+    _reading = staticmethod(limited_reading)
 
-        automaton: LimitedState
-        begun: Tensor
-        logits: Tensor
+    def _begin(self, bottom: Tensor, batch_size: int) -> LimitedState:
+        return limited_initial(bottom, batch_size, **self.sizes)
 
-    def initial_state(self, batch_size: int) -> State:
-        automaton = limited_initial(self.bottom.sigmoid().double(), batch_size, **self.sizes)
-        begun = torch.zeros(batch_size, dtype=torch.bool, device=self.bottom.device)
-        return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, self.transition_layer.out_features))
-
-    def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
+    def write(self, state: Any, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Any:
         """One step of the automaton for each of S inputs."""
         return self._pass(*clear_padding(padding_mask, key, value), padding_mask, state)[2]
 
-    def read(
-        self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
-    ) -> Reading:
-        """The reading after the last step, the same for all T queries; extra as in `parallel`."""
-        return self._shown(limited_reading(state.automaton), state, query.size(1), need_weights)
-
-    def parallel(self, inputs: Inputs, state: State | None) -> tuple[Reading, State]:
+    def parallel(self, inputs: Inputs, state: Any) -> tuple[Reading, Any]:
         """Step after step; extra, if weights are needed: actions, as of `nondeterministic_stack`."""
-        state = self.initial_state(len(inputs.key)) if state is None else state
-        output, logits, state = self._pass(inputs.key, inputs.value, inputs.padding_mask, state)
-        return Reading(output, None, {"actions": self._actions(logits)} if inputs.need_weights else {}), state
+        return super().parallel(inputs, self.initial_state(len(inputs.key)) if state is None else state)
 
-    def _pass(
-        self, key: Tensor, value: Tensor, padding_mask: Tensor | None, state: State
-    ) -> tuple[Tensor, Tensor, State]:
-        """Outputs B S C, zero before the first real token, log-weights B S A, and the state after."""
-        logits, pushed = self._transitions(key, value, padding_mask)
-        readings, automaton = limited_steps(
-            state.automaton, logits, pushed, padding_mask, window=self.config.window, **self.sizes
-        )
-        output = self._output(readings, logits.dtype)
-        begun = state.begun
-        if padding_mask is not None:
-            ever = begun.unsqueeze(1) | started(padding_mask)
-            output = output.masked_fill(~ever.unsqueeze(-1), 0.0)
-        if key.size(1):
-            begun = torch.ones_like(begun) if padding_mask is None else ever[:, -1]
-            state = self.State(automaton, begun, logits[:, -1:])
-        return output, logits, state
+    def _runs(
+        self, state: Any, logits: Tensor, pushed: Tensor, padding_mask: Tensor | None
+    ) -> tuple[Tensor, LimitedState]:
+        return limited_steps(state.automaton, logits, pushed, padding_mask, window=self.config.window, **self.sizes)

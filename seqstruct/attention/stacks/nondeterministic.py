@@ -23,6 +23,7 @@ from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import clear_padding, started
 from seqstruct.ops.pushdown import (
+    LimitedState,
     PushdownState,
     pad_pushdown_logits,
     pushdown_initial,
@@ -54,7 +55,7 @@ class NondeterministicStackAttention(Attention):
     class State(NamedTuple):
         """automaton: the tables; begun: B bool, whether a real token was written; logits: B 1 A, of the last step."""
 
-        automaton: PushdownState
+        automaton: PushdownState | LimitedState
         begun: Tensor
         logits: Tensor
 
@@ -71,8 +72,7 @@ class NondeterministicStackAttention(Attention):
 
     def initial_state(self, batch_size: int) -> State:
         """The bottom element alone, in state 0."""
-        bottom = self.bottom.sigmoid().double()
-        automaton = pushdown_initial(bottom, batch_size, max_length=self.config.max_length, **self.sizes)
+        automaton = self._begin(self.bottom.sigmoid().double(), batch_size)
         begun = torch.zeros(batch_size, dtype=torch.bool, device=self.bottom.device)
         return self.State(automaton, begun, self.bottom.new_zeros(batch_size, 1, self.transition_layer.out_features))
 
@@ -91,7 +91,7 @@ class NondeterministicStackAttention(Attention):
         self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
     ) -> Reading:
         """The reading after the last step, the same for all T queries; extra as in `parallel`."""
-        return self._shown(pushdown_reading(state.automaton), state, query.size(1), need_weights)
+        return self._shown(self._reading(state.automaton), state, query.size(1), need_weights)
 
     def parallel(self, inputs: Inputs, state: State | None) -> tuple[Reading, State | None]:
         """All steps in one operator; step by step from a given state, unless it is recorded.
@@ -99,23 +99,37 @@ class NondeterministicStackAttention(Attention):
         extra, if weights are needed: actions B T 3, shares of push, pop and replace in the mean transition weight of a
         step (a softmax over all its transitions), whatever the automaton's state.
         """
-        padding_mask = inputs.padding_mask
-        logits, pushed = self._transitions(inputs.key, inputs.value, padding_mask)
-        if state is None:
-            readings = pushdown_stack(logits, pushed, self.bottom.sigmoid(), **self.sizes)
-            begun = pushed.new_zeros(len(pushed), dtype=torch.bool)
-        else:
-            readings, automaton = pushdown_steps(state.automaton, logits, pushed, **self.sizes)
-            begun = state.begun
+        output, logits, state = self._pass(inputs.key, inputs.value, inputs.padding_mask, state)
+        return Reading(output, None, {"actions": self._actions(logits)} if inputs.need_weights else {}), state
+
+    def _pass(
+        self, key: Tensor, value: Tensor, padding_mask: Tensor | None, state: State | None
+    ) -> tuple[Tensor, Tensor, State | None]:
+        """Outputs B S C, zero before the first real token, log-weights B S A, and the state after, if one is given."""
+        logits, pushed = self._transitions(key, value, padding_mask)
+        readings, automaton = self._runs(state, logits, pushed, padding_mask)
         output = self._output(readings, logits.dtype)
+        begun = pushed.new_zeros(len(pushed), dtype=torch.bool) if state is None else state.begun
         if padding_mask is not None:
             ever = begun.unsqueeze(1) | started(padding_mask)
             output = output.masked_fill(~ever.unsqueeze(-1), 0.0)
-        extra = {"actions": self._actions(logits)} if inputs.need_weights else {}
-        if state is not None and logits.size(1):
+        if state is not None and key.size(1):
             begun = torch.ones_like(begun) if padding_mask is None else ever[:, -1]
             state = self.State(automaton, begun, logits[:, -1:])
-        return Reading(output, None, extra), state
+        return output, logits, state
+
+    _reading = staticmethod(pushdown_reading)
+
+    def _begin(self, bottom: Tensor, batch_size: int) -> PushdownState:
+        return pushdown_initial(bottom, batch_size, max_length=self.config.max_length, **self.sizes)
+
+    def _runs(
+        self, state: State | None, logits: Tensor, pushed: Tensor, padding_mask: Tensor | None
+    ) -> tuple[Tensor, PushdownState | None]:
+        """Readings B S (Q S m), and the automaton after, if a state is given."""
+        if state is None:
+            return pushdown_stack(logits, pushed, self.bottom.sigmoid(), **self.sizes), None
+        return pushdown_steps(state.automaton, logits, pushed, **self.sizes)
 
     def _transitions(self, key: Tensor, value: Tensor, padding_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Log-weights B S A and pushed vectors B S m, float64; a padded step keeps every configuration."""
