@@ -69,9 +69,6 @@ def cases(length: int, place: Place) -> dict[str, Case]:
     projection, gate = leaf(5, HEADS, FREQUENCIES, DIM), leaf(6, BATCH, HEADS, length)
     leaves = [query, key, value]
 
-    def softmax() -> Tensor:
-        return F.scaled_dot_product_attention(query, key, value, is_causal=True)
-
     def linear() -> Tensor:
         state = empty_memory(BATCH, HEADS, DIM, DIM, query)
         return causal_linear_attention(state, query, key, value, None, EluMap())[0]
@@ -88,7 +85,7 @@ def cases(length: int, place: Place) -> dict[str, Case]:
         return causal_bounded_memory(state, query, key, value, control, True)[0]
 
     return {
-        UNIT: (softmax, leaves),
+        UNIT: (lambda: F.scaled_dot_product_attention(query, key, value, is_causal=True), leaves),
         "linear": (linear, leaves),
         f"rfa, {FREQUENCIES} frequencies": (lambda: random_features(False), [*leaves, projection]),
         f"rfa gated, {FREQUENCIES} frequencies": (lambda: random_features(True), [*leaves, projection, gate]),

@@ -13,7 +13,7 @@ reserved.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -49,13 +49,10 @@ def run(
         if sections and section not in sections:
             continue
         if section == "step":
-            times, sizes = _steps(lengths, repeats, place)
-            panels: dict[str, Curves] = {"step ms": times, "state MB": sizes}
+            base, panels = CACHE, _steps(lengths, repeats, place)
         else:
-            found = decoders(lengths, repeats, section == "conditional", place)
-            panels = {"step ms": found.greedy, "beam step ms": found.beam, "state MB": found.used,
-                      "reserved MB": found.reserved}  # fmt: skip
-        tables.append(f"{section}\n" + _table(panels, CACHE if section == "step" else "softmax"))
+            base, panels = "softmax", decoders(lengths, repeats, section == "conditional", place)
+        tables.append(f"{section}\n" + _table(panels, base))
         if plot:
             name = plot if sections and len(sections) == 1 else _named(plot, section)
             save(log_panels(list(panels.items()), f"Decoding, {section}, batch {BATCH}"), name)
@@ -85,7 +82,7 @@ def _named(plot: str, section: str) -> str:
 
 
 @torch.no_grad()
-def _steps(lengths: Sequence[int], repeats: int, place: Place) -> tuple[dict, dict]:
+def _steps(lengths: Sequence[int], repeats: int, place: Place) -> dict[str, Curves]:
     times: dict[str, dict[int, float]] = {}
     sizes: dict[str, dict[int, float]] = {}
     for length in lengths:
@@ -99,7 +96,7 @@ def _steps(lengths: Sequence[int], repeats: int, place: Place) -> tuple[dict, di
         for name, (_, size) in steps.items():
             times.setdefault(name, {})[length] = found[name]
             sizes.setdefault(name, {})[length] = size
-    return times, sizes
+    return {"step ms": times, "state MB": sizes}
 
 
 Step = tuple[Callable[[], Tensor], float]
@@ -139,31 +136,21 @@ def bounded(slots: int, place: Place) -> Step:
     return step, megabytes(state)
 
 
-class Decoding(NamedTuple):
-    """By decoder and length: milliseconds of a greedy step, and of one in a beam search; megabytes of all states."""
-
-    greedy: dict[str, dict[int, float]]
-    beam: dict[str, dict[int, float]]
-    used: dict[str, dict[int, float]]
-    reserved: dict[str, dict[int, float]]
-
-
 @torch.no_grad()
-def decoders(lengths: Sequence[int], repeats: int, conditional: bool, place: Place) -> Decoding:
+def decoders(lengths: Sequence[int], repeats: int, conditional: bool, place: Place) -> dict[str, Curves]:
+    """By quantity, decoder and length: milliseconds of a greedy step and of one in beam search; megabytes of states."""
     models = {name: model_of(name, conditional, max(lengths), place) for name in (*PLANS, LIMIT)}
-    done = Decoding({}, {}, {}, {})
+    greedy, beam, used, reserved = ({name: {} for name in models} for _ in range(4))
     for length in lengths:
-        for times, reorder in ((done.greedy, False), (done.beam, True)):
+        for times, reorder in ((greedy, False), (beam, True)):
             prefixes = {name: Prefix(model, length, BATCH, place, reorder) for name, model in models.items()}
             found = turns({name: prefix.step for name, prefix in prefixes.items()}, repeats, place=place)
             for name, milliseconds in found.items():
-                times.setdefault(name, {})[length] = milliseconds
+                times[name][length] = milliseconds
             del prefixes
         for name, model in models.items():
-            used, reserved = _megabytes_after_a_step(model, length, place)
-            done.used.setdefault(name, {})[length] = used
-            done.reserved.setdefault(name, {})[length] = reserved
-    return done
+            used[name][length], reserved[name][length] = _megabytes_after_a_step(model, length, place)
+    return {"step ms": greedy, "beam step ms": beam, "state MB": used, "reserved MB": reserved}
 
 
 @torch.no_grad()

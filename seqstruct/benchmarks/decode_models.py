@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
-from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Reading, Site
 from seqstruct.attention.multi_head import MultiHeadAttention
-from seqstruct.benchmarks.timing import Place
+from seqstruct.benchmarks.timing import Place, made_up_task
 from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.data.text.byte_symbols import SPECIAL
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 
 LAYERS, MODEL, HEADS, FEED_FORWARD, WORDS = 6, 512, 8, 2048, 32000
@@ -54,9 +53,6 @@ class Idle(MultiHeadAttention):
 
 def decoder(plans: tuple[str, str], conditional: bool, length: int, place: Place) -> nn.Module:
     """A decoder in evaluation mode; plans: of cross and of causal attention."""
-    dictionary = Dictionary()
-    for word in range(WORDS - len(dictionary)):
-        dictionary.add_symbol(str(word))
     config = StructuredTransformerModelConfig(
         encoder_layers=1,
         encoder_embed_dim=MODEL,
@@ -71,7 +67,7 @@ def decoder(plans: tuple[str, str], conditional: bool, length: int, place: Place
         share_decoder_input_output_embed=True,
     )
     torch.manual_seed(1)
-    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    task = made_up_task(map(str, range(WORDS - SPECIAL)))
     built = StructuredTransformerModel.build_model(config, task).decoder.to(place.device).eval()
     if not conditional:
         for layer in built.layers:

@@ -46,20 +46,11 @@ def delta_cases(leaves: list[Tensor], place: Place) -> dict[str, Case]:
     keys, values, strengths = leaf(16, 2 * length, dim), leaf(17, 2 * length, dim), leaf(18, 2 * length)
     fixed = torch.log1p(-(2.0 ** (-5 - torch.arange(heads, device=place.device))))[:, None].expand(batch, -1, length)
 
-    def delta() -> Tensor:
-        return gated_delta_rule(unit_norm(query), unit_norm(key), value, None, strength.sigmoid())[0]
-
-    def gated_delta() -> Tensor:
-        return gated_delta_rule(unit_norm(query), unit_norm(key), value, F.logsigmoid(gate), strength.sigmoid())[0]
+    def of_units(decay: Callable[[], Tensor | None]) -> Callable[[], Tensor]:
+        return lambda: gated_delta_rule(unit_norm(query), unit_norm(key), value, decay(), strength.sigmoid())[0]
 
     def delta_product() -> Tensor:
         return gated_delta_rule(unit_norm(query), unit_norm(keys), values, None, strengths.sigmoid(), steps=2)[0]
-
-    def kda() -> Tensor:
-        return gated_delta_rule(unit_norm(query), unit_norm(key), value, F.logsigmoid(channels), strength.sigmoid())[0]
-
-    def gla() -> Tensor:
-        return gated_delta_rule(query, key, value, F.logsigmoid(channels) / 16)[0]
 
     def ssd() -> Tensor:
         size = F.softplus(gate)
@@ -81,11 +72,11 @@ def delta_cases(leaves: list[Tensor], place: Place) -> dict[str, Case]:
         return log_linear(state, query, F.softplus(scales), key * size.unsqueeze(-1), value, -size, real)[0]
 
     found = {
-        "delta": (delta, [*leaves, strength]),
-        "gated_delta": (gated_delta, [*leaves, strength, gate]),
+        "delta": (of_units(lambda: None), [*leaves, strength]),
+        "gated_delta": (of_units(lambda: F.logsigmoid(gate)), [*leaves, strength, gate]),
         "delta_product, 2 steps": (delta_product, [query, keys, values, strengths]),
-        "kda": (kda, [*leaves, strength, channels]),
-        "gla": (gla, [*leaves, channels]),
+        "kda": (of_units(lambda: F.logsigmoid(channels)), [*leaves, strength, channels]),
+        "gla": (lambda: gated_delta_rule(query, key, value, F.logsigmoid(channels) / 16)[0], [*leaves, channels]),
         "retention": (lambda: gated_delta_rule(query, key, value, fixed)[0], leaves),
         "ssd": (ssd, [*leaves, gate]),
         "mlstm": (mlstm, [*leaves, gate, strength]),

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
-from seqstruct.benchmarks.timing import Audit, Contestant, Place, heading, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, audit, heading, measure, table
 
 BATCH, MODEL, HEADS, FEED_FORWARD = 16, 768, 12, 3072
 BASE = "softmax"
@@ -52,7 +52,7 @@ def encoding(length: int, repeats: int, place: Place) -> dict[str, tuple[float, 
     """By name, milliseconds of a pass and megabytes that it adds at most."""
     contestants = {name: _contestant(layer, length, place) for name, layer in layers(length).items()}
     timings = measure(contestants, repeats, place=place)
-    return {name: (timings[name].forward, _peak(contestant)) for name, contestant in contestants.items()}
+    return {name: (timings[name].forward, audit(contestant).peak) for name, contestant in contestants.items()}
 
 
 def layers(length: int) -> dict[str, Layer]:
@@ -71,9 +71,3 @@ def _contestant(layer: Layer, length: int, place: Place) -> Contestant:
         return layer(x)
 
     return Contestant(forward, lambda _: None)
-
-
-def _peak(contestant: Contestant) -> float:
-    with Audit() as found:
-        contestant.forward()
-    return found.peak

@@ -9,15 +9,13 @@ most that one step's new tensors take; both take turns.  It wants a machine that
 from __future__ import annotations
 
 import argparse
-import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 
-from seqstruct.benchmarks.timing import Contestant, Place, audit, measure
+from seqstruct.benchmarks.timing import Contestant, Place, audit, made_up_task, measure
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.listops.formulas import SYMBOLS
 from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
@@ -66,13 +64,11 @@ def settings_of(folder: Path, name: str, overrides: Sequence[str], lengths: Sequ
 def training_step(settings: Mapping[str, Any], length: int, batch: int, place: Place) -> Contestant:
     """A step on `batch` random texts of so many tokens."""
     config = StructuredClassifierConfig(**{name: value for name, value in settings.items() if name != "_name"})
-    dictionary = Dictionary()
-    for symbol in SYMBOLS:
-        dictionary.add_symbol(symbol)
-    task = types.SimpleNamespace(source_dictionary=dictionary, labels=list(range(10)), pairs=False)
+    task = made_up_task(SYMBOLS)
+    task.labels, task.pairs = list(range(10)), False
     built = StructuredClassifier.build_model(config, task).to(place.device)
     generator = torch.Generator().manual_seed(1)
-    texts = torch.randint(4, len(dictionary), (batch, length), generator=generator).to(place.device)
+    texts = torch.randint(4, len(task.source_dictionary), (batch, length), generator=generator).to(place.device)
     lengths = torch.full((batch,), length, device=place.device)
     target = torch.randint(10, (batch,), generator=generator).to(place.device)
     return place.training_step(built, lambda: torch.nn.functional.cross_entropy(built(texts, lengths), target))

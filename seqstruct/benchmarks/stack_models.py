@@ -6,11 +6,10 @@ import argparse
 from types import SimpleNamespace
 
 import torch
-from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor, nn
 
-from seqstruct.benchmarks.timing import Contestant, Place
+from seqstruct.benchmarks.timing import Contestant, Place, made_up_task
 from seqstruct.models.language_models import stack_lstm_lm
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel
 from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel, StructuredTransformerLanguageModelConfig
@@ -33,14 +32,12 @@ STACKS = {
 
 def training_steps(length: int, batch: int, place: Place) -> dict[str, Contestant]:
     """By the name of the model; the loss is the cross-entropy of random strings."""
-    dictionary = Dictionary()
-    for symbol in SYMBOLS:
-        dictionary.add_symbol(symbol)
+    task = made_up_task(SYMBOLS)
+    dictionary = task.source_dictionary
     tokens = torch.randint(
         dictionary.nspecial, len(dictionary), (batch, length), generator=torch.Generator().manual_seed(1)
     )
     given = torch.cat([torch.full((batch, 1), dictionary.bos()), tokens[:, :-1]], 1)
-    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
     models = {name: _transformer(task, *choice, length) for name, choice in PLANS.items()}
     models |= {name: _lstm(task, *choice) for name, choice in STACKS.items()}
     return {name: _step(model, given, tokens, place) for name, model in models.items()}

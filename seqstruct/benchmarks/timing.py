@@ -6,8 +6,9 @@ import os
 import platform
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
@@ -86,6 +87,16 @@ def turns(
 def draw(seed: int, *shape: int, device: torch.device | str = "cpu") -> Tensor:
     """A leaf of normal numbers, the same on every device."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(device).requires_grad_()
+
+
+def made_up_task(symbols: Iterable[str]) -> SimpleNamespace:
+    """What models take of a task: fairseq's dictionary of these symbols, in their order, on both sides."""
+    from fairseq.data import Dictionary
+
+    dictionary = Dictionary()
+    for symbol in symbols:
+        dictionary.add_symbol(symbol)
+    return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
 
 
 def megabytes(state: Any) -> float:

@@ -40,8 +40,8 @@ def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place:
         }
     else:
         conditional, longest = kind == "conditional", max(lengths)
-        measured_decoders = decoders(lengths, repeats, conditional, place)
-        curves = {"greedy": measured_decoders.greedy, "beam": measured_decoders.beam}
+        found = decoders(lengths, repeats, conditional, place)
+        curves = {"greedy": found["step ms"], "beam": found["beam step ms"]}
         for name in (*PLANS, LIMIT) if full else ():
             seconds[name] = full_run(model_of(name, conditional, longest, place), longest, BATCH, place)
     pairs = {quantity: {name: list(points.items()) for name, points in by_name.items()}

@@ -14,8 +14,9 @@ from fairseq.tasks import register_task
 
 from seqstruct.bridge.options import flag
 from seqstruct.data.arguments import at_least
-from seqstruct.data.babi.dataset import StackedQuestions, read_encoded
+from seqstruct.data.babi.dataset import StackedQuestions, encode
 from seqstruct.data.babi.folder import VOCABULARY
+from seqstruct.data.babi.stories import read_questions
 from seqstruct.data.files import existing
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.tasks.folder_task import FolderTask
@@ -51,7 +52,7 @@ class BabiQATask(FolderTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read train, valid or test.  Raises ValueError naming file and line for what the vocabulary does not have."""
         path = existing(Path(self.cfg.data) / f"{split}.txt")
-        questions = read_encoded(path, self.vocabulary, self.cfg.memory)
+        questions = encode(read_questions(path), self.vocabulary, self.cfg.memory, path)
         self.datasets[split] = StackedQuestions(questions, self.seeds, shuffle=split == "train")
 
     def optimizer_step(self, optimizer: Any, model: Any, update_num: int) -> None:

@@ -120,11 +120,6 @@ class Case(NamedTuple):
         return (DIM, HEADS) if self.slot == Slot() else (8, 4)
 
 
-def both_ways(options: dict[str, Any]) -> bool:
-    """Whether a sequence is read from both ends, which is for encoders and has no step form."""
-    return options.get("bidirectional", False)
-
-
 def cases(
     plans: Sequence[str] = (),
     *,
@@ -160,8 +155,9 @@ def cases(
         Case(name, options, site)
         for name, given in sorted(asked, key=lambda item: item[0])
         for options in ([given] if given else table.get(name, [{}]))
-        for site in (Site.ENCODER_SELF,) * both_ways(options) or sorted(get_attention(name).sites)
-        if (get_attention(name).streaming and not both_ways(options)) or not streaming
+        for both_ways in [options.get("bidirectional", False)]  # which is for encoders and has no step form
+        for site in (Site.ENCODER_SELF,) * both_ways or sorted(get_attention(name).sites)
+        if (get_attention(name).streaming and not both_ways) or not streaming
         if site is not Site.ENCODER_SELF or not decoder
     ]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from seqstruct.data.babi.stories import Question, read_questions
+from seqstruct.data.babi.stories import Question
 from seqstruct.data.sized import SizedDataset
 
 
@@ -58,16 +58,11 @@ def encode(
     support = [[place if place >= 0 else -2 for place in q.support_from_newest(memory)] for q in questions]
     return EncodedQuestions(
         sentences=_padded([[vocabulary[word] for word in sentence] for sentence in table]),
-        facts=_padded([[table[fact] for fact in q.remembered(memory)] for q in questions]),
+        facts=_padded([[table[fact] for fact in q.facts[::-1][:memory]] for q in questions]),
         question=np.array([table[q.question] for q in questions]),
         answer=np.array([vocabulary[q.answer] for q in questions]),
         support=_padded(support),
     )
-
-
-def read_encoded(path: str | os.PathLike, vocabulary: Mapping[str, int], memory: int) -> EncodedQuestions:
-    """A file's questions.  Raises ValueError as `read_questions` and `encode` do."""
-    return encode(read_questions(path), vocabulary, memory, path)
 
 
 class StackedQuestions(SizedDataset):

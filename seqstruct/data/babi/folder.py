@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from seqstruct.data.babi.stories import Question, file_name, find_task, read_questions, vocabulary_of
+from seqstruct.data.babi.stories import Question, file_name, read_questions, vocabulary_of
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import new_folder, write_text
+from seqstruct.data.files import existing, new_folder, write_text
 from seqstruct.data.text.aligned import read_lines
 
 VOCABULARY = "vocabulary.txt"
@@ -85,7 +85,7 @@ def write_folder(
     checked: whether the files must be the published ones, by their checksum.
     Raises ValueError for what `read_questions` refuses, a missing or altered file, or if `out` holds files already.
     """
-    official = {split: find_task(source, task, split) for split in ("train", "test")}
+    official = {split: existing(Path(source) / file_name(task, split)) for split in ("train", "test")}
     if checked:
         found = hashlib.sha256(b"".join(path.read_bytes() for path in official.values())).hexdigest()
         if found != SHA256[task]:

@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
-from seqstruct.data.files import existing
 from seqstruct.data.text.aligned import read_lines
 
 TASKS = {
@@ -58,12 +56,8 @@ class Question:
     support: tuple[int, ...]
     line: int
 
-    def remembered(self, memory: int) -> Sequence[tuple[str, ...]]:
-        """The last `memory` facts, the newest first."""
-        return self.facts[::-1][:memory]
-
     def support_from_newest(self, memory: int) -> tuple[int, ...]:
-        """The supporting facts as places in `remembered`; -1 for a fact that the memory has lost."""
+        """Supporting facts as places in a memory of the last facts, the newest first; -1 for one that it has lost."""
         places = {number: place for place, number in enumerate(self.numbers[::-1][:memory])}
         return tuple(places.get(number, -1) for number in self.support)
 
@@ -126,16 +120,8 @@ def vocabulary_of(questions: Iterable[Question]) -> list[str]:
     return sorted(words)
 
 
-def find_task(folder: str | os.PathLike, task: int, split: str) -> Path:
-    """The official file of a task (1 to 20) and split (train or test) in a folder.
-
-    Raises ValueError if the number is no task, or naming the file that is missing.
-    """
-    return existing(Path(folder) / file_name(task, split))
-
-
 def file_name(task: int, split: str) -> str:
-    """As `find_task` finds it.  Raises ValueError if the number is no task."""
+    """The official file of a task (1 to 20) and split (train or test).  Raises ValueError if the number is no task."""
     if task not in TASKS:
         raise ValueError(f"expected a task from 1 to {len(TASKS)}, got {task}")
     return f"qa{task}_{TASKS[task]}_{split}.txt"

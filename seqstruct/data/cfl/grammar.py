@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqstruct.data.cfl.totals import closure, total_weights
+from seqstruct.data.cfl.totals import closure, grown, total_weights
 
 GRAMMAR_FORMS = ("published", "as-written")
 
@@ -133,11 +133,8 @@ def _without_empty(grammar: Grammar, empty: Mapping[str, float]) -> dict[tuple[s
 
 def _not_only_empty(grammar: Grammar) -> set[str]:
     """The symbols that derive strings beside the empty one."""
-    found, more = set(), set(grammar.terminals)
-    while more:
-        found |= more
-        more = {rule.left for rule in grammar.rules if not found.isdisjoint(rule.right)} - found
-    return found
+    rules = grammar.rules
+    return grown(set(grammar.terminals), lambda found: {r.left for r in rules if not found.isdisjoint(r.right)})
 
 
 def _binarised(
@@ -182,8 +179,4 @@ def _binarised(
 
 def reachable(start: str, rules: Iterable[tuple[str, tuple[str, ...]]]) -> set[str]:
     """The symbols of all sentential forms; rules: left- and right-hand sides."""
-    found, more = set(), {start}
-    while more:
-        found |= more
-        more = {symbol for left, right in rules if left in found for symbol in right} - found
-    return found
+    return grown({start}, lambda found: {symbol for left, right in rules if left in found for symbol in right})

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
 from seqstruct.data.cfl.grammar import BinaryGrammar
 
 
-class ForwardWeights(NamedTuple):
-    """Of strings of one length N, after each symbol, up to a factor whose logarithm is log_scale, B x (N + 1).
+def read(grammar: BinaryGrammar, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of strings of one length N, after each symbol, up to a factor whose logarithm comes last, B x (N + 1): weight
+    of what was read by the nonterminal that is to go on, B x (N + 1) x size, and where the string ends, B x (N + 1).
 
-    pending: B x (N + 1) x size, weight of what was read by the nonterminal that is to go on; ended: B x (N + 1), weight
-    where the string ends there.
+    tokens: B x N long, terminal ids.  O(B N R) time for R rules with each terminal.
     """
-
-    pending: Tensor
-    ended: Tensor
-    log_scale: Tensor
-
-
-def read(grammar: BinaryGrammar, tokens: Tensor) -> ForwardWeights:
-    """tokens: B x N long, terminal ids.  O(B N R) time for R rules with each terminal."""
     batch, length = tokens.shape
     size = grammar.size
     emit = torch.zeros(len(grammar.terminals), size, dtype=torch.float64)
@@ -43,7 +33,7 @@ def read(grammar: BinaryGrammar, tokens: Tensor) -> ForwardWeights:
         top = torch.where(top > 0, top, 1.0)
         pending[:, t + 1], ended[:, t + 1] = following / top[:, None], ending / top
         log_scale[:, t + 1] = log_scale[:, t] + top.log()
-    return ForwardWeights(pending, ended, log_scale)
+    return pending, ended, log_scale
 
 
 def linear_log_weights(grammar: BinaryGrammar, tokens: Tensor) -> Tensor:

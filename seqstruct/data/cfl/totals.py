@@ -10,7 +10,7 @@ decimals, if one is that near, stands for the limit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -27,14 +27,16 @@ class InfiniteWeights(ValueError):
         self.names = tuple(names)
 
 
+def grown(found: set[str], step: Callable[[set[str]], set[str]]) -> set[str]:
+    """The least set that has these members and whatever a step makes of it."""
+    while more := step(found) - found:
+        found |= more
+    return found
+
+
 def productive(rules: Rules, known: Iterable[str]) -> set[str]:
     """The symbols that derive strings of `known` symbols, these included; the empty string is one."""
-    found, more = set(known), True
-    while more:
-        here = {left for left, right, _ in rules if left not in found and found.issuperset(right)}
-        more = bool(here)
-        found |= here
-    return found
+    return grown(set(known), lambda found: {left for left, right, _ in rules if found.issuperset(right)})
 
 
 def total_weights(rules: Rules, terminals: Collection[str], each: float) -> dict[str, float]:

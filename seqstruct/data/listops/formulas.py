@@ -68,25 +68,6 @@ def operate(operator: str, values: Sequence[int]) -> int:
     return OPERATIONS[operator](values)
 
 
-def evaluate(tokens: Sequence[str]) -> int:
-    """The value of a formula.  Raises ValueError naming the token, counted from 1, where it is none."""
-    stack: list[tuple[str, list[int]]] = [("", [])]
-    for number, token in enumerate(tokens, 1):
-        if token in OPERATORS:
-            stack.append((token, []))
-        elif token in DIGITS:
-            stack[-1][1].append(int(token))
-        elif token == END and len(stack) > 1 and stack[-1][1]:
-            operator, values = stack.pop()
-            stack[-1][1].append(operate(operator, values))
-        else:
-            raise ValueError(f"token {number} of the formula: expected none such as {token!r} there")
-    if len(stack) > 1 or len(stack[0][1]) != 1:
-        values = len(stack[0][1])
-        raise ValueError(f"expected one whole formula, got {len(stack) - 1} open brackets and {values} values")
-    return stack[0][1][0]
-
-
 def draw(options: FormulaOptions, generator: random.Random) -> tuple[list[str], int] | None:
     """One formula, of whatever length, and its value; None if it grew beyond the greatest length."""
     tokens: list[str] = []

@@ -18,11 +18,6 @@ def counting(lines: int) -> dict[str, list[str]]:
     return {"train": train, "valid": train[:100], "test": train[100:200]}
 
 
-def brown(folder: Path) -> None:
-    """Counting in circles, 300 lines."""
-    write_brown(folder, counting(300))
-
-
 def write_brown(folder: Path, texts: Mapping[str, Sequence[str]]) -> None:
     """brown.zip with 20 documents; they are dealt out one by one, so the last two are held out."""
     train = texts["train"]
@@ -30,6 +25,9 @@ def write_brown(folder: Path, texts: Mapping[str, Sequence[str]]) -> None:
     with atomic_write(folder / "brown.zip", "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
         for number, lines in enumerate([*parts, texts["valid"], texts["test"]], 1):
             archive.writestr(zipfile.ZipInfo(f"brown/ca{number:02}"), "".join(f"{line}\n" for line in lines))
+
+
+brown = partial(write_brown, texts=counting(300))
 
 
 def _counting(name: str, folder: Path) -> None:

@@ -47,14 +47,8 @@ def write_pairs(folder: Path, names: dict[str, str]) -> None:
             write_text(folder / f"{name}.{language}", (pair[side] for pair in pairs))
 
 
-def multi30k(folder: Path) -> None:
-    """German and English alone: 400 pairs to train, 40 to validate, 20 to test."""
-    write_pairs(folder, {"train": "train", "valid": "val", "test": "test_2016_flickr"})
-
-
-def europarl(folder: Path) -> None:
-    """The same under the names of Europarl and the news."""
-    write_pairs(folder, {"train": "europarl-v7.de-en", "valid": "newstest2016", "test": "newstest2017"})
+multi30k = partial(write_pairs, names={"train": "train", "valid": "val", "test": "test_2016_flickr"})
+europarl = partial(write_pairs, names={"train": "europarl-v7.de-en", "valid": "newstest2016", "test": "newstest2017"})
 
 
 def phrase_table(folder: Path) -> None:

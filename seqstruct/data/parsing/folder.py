@@ -72,29 +72,25 @@ def write_folder(
     if not corpora:
         raise ValueError("expected one corpus or more, got none")
     kept = {name: _kept(name, corpus, options) for name, corpus in corpora.items()}
-    with new_folder(folder) as made:
-        return _write(kept, made, options)
-
-
-def _write(kept: Mapping[str, tuple[Annotated, dict[str, int]]], folder: Path, options: ParsingOptions) -> dict:
     described = {}
-    for name, (corpus, left_out) in kept.items():
-        files = {}
-        for split, sentences in corpus.splits.items():
-            path = folder / name / f"{split}.jsonl"
-            filled = ({field: value for field, value in asdict(sentence).items() if value not in (None, ())}
-                      for sentence in sentences)  # fmt: skip
-            write_text(path, (json.dumps(sentence, ensure_ascii=False) for sentence in filled))
-            files[split] = {"sentences": len(sentences), "sha256": sha256(path)}
-        described[name] = {"kind": corpus.kind, "files": files, "left_out": left_out, **_labels(corpus)}
-    for field in FIELDS:
-        counts: Counter[str] = Counter()
-        for corpus, _ in kept.values():
-            for sentence in corpus.splits["train"]:
-                counts.update(getattr(sentence, field))
-        _write_dictionary(folder / f"dict.{field}.txt", counts, 1 if field == "tags" else options.min_count)
-    meta = {"version": 1, "options": asdict(options), "corpora": described}
-    write_json(folder / META, meta, ensure_ascii=False)
+    with new_folder(folder) as made:
+        for name, (corpus, left_out) in kept.items():
+            files = {}
+            for split, sentences in corpus.splits.items():
+                path = made / name / f"{split}.jsonl"
+                filled = ({field: value for field, value in asdict(sentence).items() if value not in (None, ())}
+                          for sentence in sentences)  # fmt: skip
+                write_text(path, (json.dumps(sentence, ensure_ascii=False) for sentence in filled))
+                files[split] = {"sentences": len(sentences), "sha256": sha256(path)}
+            described[name] = {"kind": corpus.kind, "files": files, "left_out": left_out, **_labels(corpus)}
+        for field in FIELDS:
+            entries = (
+                entry_of(entry) for corpus, _ in kept.values() for sentence in corpus.splits["train"]
+                for entry in getattr(sentence, field)
+            )  # fmt: skip
+            _write_dictionary(made / f"dict.{field}.txt", Counter(entries), 1 if field == "tags" else options.min_count)
+        meta = {"version": 1, "options": asdict(options), "corpora": described}
+        write_json(made / META, meta, ensure_ascii=False)
     return meta
 
 
@@ -148,11 +144,8 @@ def _labels(corpus: Annotated) -> dict[str, list[str]]:
 
 
 def _write_dictionary(path: Path, counts: Counter[str], min_count: int) -> None:
-    """Entries and counts as fairseq reads them, the most frequent first; spaces inside an entry become "_"."""
-    merged: Counter[str] = Counter()
-    for entry, count in counts.items():
-        merged[entry_of(entry)] += count
-    ordered = sorted(merged.items(), key=lambda pair: (-pair[1], pair[0]))
+    """Entries and counts as fairseq reads them, the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     write_text(path, (f"{entry} {count}" for entry, count in ordered if count >= min_count))
 
 

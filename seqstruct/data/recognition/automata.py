@@ -26,15 +26,6 @@ class Automaton:
     arcs: tuple[Mapping[str, int], ...]
     accepting: frozenset[int]
 
-    def accepts(self, string: str) -> bool:
-        """Whether the run of the string ends in an accepting state."""
-        state: int | None = 0
-        for symbol in string:
-            state = self.arcs[state].get(symbol)
-            if state is None:
-                return False
-        return state in self.accepting
-
     def has_length(self, length: int) -> bool:
         """Whether a string of this length is accepted."""
         return length >= 0 and self._left(length)[0] > 0

@@ -91,7 +91,7 @@ def draw_pair(rule: Transformation, gen: bool, generator: random.Random) -> Pair
     change = gen or generator.random() < 0.5
     while True:
         pair = rule.pair(rule.sample(generator), change)
-        if rule.tells(pair) if gen else rule.fits_both(pair):
+        if rule.tells(pair) if gen else rule.by_linear_rule(pair.source) == pair.target:
             return pair
 
 

@@ -155,10 +155,6 @@ class Transformation:
         """The target of a source where sentences are rewritten by the linear rule."""
         return self.linear(source[:-2]) if source[-1] == self.change else list(source[:-1])
 
-    def fits_both(self, pair: Pair) -> bool:
-        """Whether the rules agree."""
-        return self.by_linear_rule(pair.source) == pair.target
-
 
 TRANSFORMATIONS: Mapping[str, Transformation] = {
     "question-formation": Transformation(

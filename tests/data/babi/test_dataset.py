@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.data.babi.dataset import StackedQuestions, encode, read_encoded
+from seqstruct.data.babi.dataset import StackedQuestions, encode
 from seqstruct.data.babi.stories import read_questions, vocabulary_of
 from tests.data.babi.stories_text import OTHER, STORY
 
@@ -40,13 +40,13 @@ def test_ids_lead_back_to_the_words(path):
 def test_what_the_vocabulary_does_not_have_is_refused_with_file_and_line(path):
     words = vocabulary(path)
     with pytest.raises(ValueError, match=r"stories.txt: line 5: the answer 'n,w' is not in the vocabulary"):
-        read_encoded(path, {w: i for w, i in words.items() if w != "n,w"}, 25)
+        encode(read_questions(path), {w: i for w, i in words.items() if w != "n,w"}, 25, path)
     with pytest.raises(ValueError, match=r"stories.txt: in or before line 5: the word 'milk' is not"):
-        read_encoded(path, {w: i for w, i in words.items() if w != "milk"}, 25)
+        encode(read_questions(path), {w: i for w, i in words.items() if w != "milk"}, 25, path)
 
 
 def test_a_seed_sees_the_same_batches_alone_and_beside_others(path):
-    questions = read_encoded(path, vocabulary(path), 25)
+    questions = encode(read_questions(path), vocabulary(path), 25, path)
     together = StackedQuestions(questions, [3, 4, 9], shuffle=True)
     for place, seed in enumerate([3, 4, 9]):
         alone = StackedQuestions(questions, [seed], shuffle=True)
@@ -65,7 +65,7 @@ def test_a_seed_sees_the_same_batches_alone_and_beside_others(path):
 
 
 def test_evaluation_keeps_the_order_of_the_file(path):
-    questions = read_encoded(path, vocabulary(path), 25)
+    questions = encode(read_questions(path), vocabulary(path), 25, path)
     batch = StackedQuestions(questions, [1, 2], shuffle=False).collater([0, 1, 2])
     assert batch["id"].tolist() == [[0, 1, 2]] * 2
     assert batch["net_input"]["facts"].shape == (2, 3, 3)

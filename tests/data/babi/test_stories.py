@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from seqstruct.data.babi.stories import TASKS, find_task, read_questions, vocabulary_of, words_of
+from seqstruct.data.babi.folder import write_folder
+from seqstruct.data.babi.stories import TASKS, file_name, read_questions, vocabulary_of, words_of
 from tests.data.babi.stories_text import OTHER, STORY
 
 
@@ -27,7 +28,6 @@ def test_questions_facts_and_supports(tmp_path):
 def test_a_fact_that_the_memory_has_lost_has_no_place(tmp_path):
     second = read_questions(written(tmp_path, STORY))[1]
     assert second.support_from_newest(25) == (0, 1)
-    assert second.remembered(2) == (second.facts[2], second.facts[1])
     assert second.support_from_newest(1) == (0, -1)
 
 
@@ -60,15 +60,16 @@ def test_refuses_with_file_and_line(tmp_path, text, message):
 
 def test_tasks_are_found_by_number(tmp_path):
     with pytest.raises(ValueError, match="expected a task from 1 to 20, got 21"):
-        find_task(tmp_path, 21, "train")
-    with pytest.raises(ValueError, match="qa2_two-supporting-facts_test.txt: no such file"):
-        find_task(tmp_path, 2, "test")
+        file_name(21, "train")
+    with pytest.raises(ValueError, match="qa2_two-supporting-facts_train.txt: no such file"):
+        write_folder(tmp_path, 2, tmp_path / "out")
 
 
 def test_all_official_files_are_read(reference):
     for task in TASKS:
         for split in ("train", "test"):
-            questions = read_questions(find_task(reference / "data" / "babi", task, split))
+            questions = read_questions(reference / "data" / "babi" / file_name(task, split))
             assert len(questions) == 1000
-    lost = [-1 in q.support_from_newest(25) for q in read_questions(find_task(reference / "data" / "babi", 3, "test"))]
+    questions = read_questions(reference / "data" / "babi" / file_name(3, "test"))
+    lost = [-1 in q.support_from_newest(25) for q in questions]
     assert sum(lost) == 7
