@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,10 +20,11 @@ from fairseq.models.lstm import LSTMModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from seqstruct.benchmarks.timing import Contestant, Place, heading, measure, table, turns
+from seqstruct.benchmarks.timing import Contestant, Place, heading, made_up_task, measure, table, turns
 from seqstruct.benchmarks.translation_peers import joeynmt_loss, joeynmt_model, joeynmt_search, matrix_products
 from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
 from seqstruct.bridge.patches.compat import prepare_fairseq
+from seqstruct.data.text.byte_symbols import SPECIAL
 from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 
 SIZE, LAYERS, BATCH, VOCABULARY, BEAM = 256, 2, 64, 5000, 5
@@ -50,8 +52,8 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
     """
     place = Place.of(device, "float32")
     prepare_fairseq()
-    dictionary = made_up_dictionary()
-    models = {FAIRSEQ: fairseq_model(dictionary)} | {name: own_model(dictionary, **o) for name, o in MODELS.items()}
+    task = made_up_task(f"w{number}" for number in range(VOCABULARY - SPECIAL))
+    models = {FAIRSEQ: fairseq_model(task)} | {name: own_model(task, **o) for name, o in MODELS.items()}
     joeynmt = joeynmt_model(SIZE, LAYERS, VOCABULARY)
     for model in filter(None, (*models.values(), joeynmt)):
         model.to(place.device)
@@ -60,14 +62,15 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
         source, target = (sentences(seed, length).to(place.device) for seed in (1, 2))
         contestants = {name: training(model, source, target) for name, model in models.items()}
         if joeynmt is not None:
-            contestants[JOEYNMT] = joeynmt_training(joeynmt, source, target)
+            loss = partial(joeynmt_loss, joeynmt.train(), source, target)
+            contestants[JOEYNMT] = Contestant(loss, partial(_backward, joeynmt))
         for name, feeding in PRODUCTS.items():
             contestants[name] = matrix_products(BATCH, length, SIZE, LAYERS, VOCABULARY, feeding, place.device)
         for name, timing in (timings := measure(contestants, repeats, place=place)).items():
             speed = timings[FAIRSEQ].both / timing.both
             steps.append([name, str(length), f"{timing.forward:.0f}", f"{timing.both:.0f}", f"{speed:.2f}",
                           f"{timing.kept:.0f}"])
-        times = decoding(models, joeynmt, dictionary, source, repeats, place)
+        times = decoding(models, joeynmt, task.target_dictionary, source, repeats, place)
         for name, milliseconds in times.items():
             searches.append([name, str(length), f"{milliseconds:.0f}", f"{times[FAIRSEQ] / milliseconds:.2f}"])
     title = f"Recurrent translation, size {SIZE}, {LAYERS} layers, batch {BATCH}"
@@ -77,13 +80,6 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
     return head + table(header, steps) + f"\n\nBeam {BEAM}, as long as the source\n" + table(decode, searches)
 
 
-def made_up_dictionary() -> Dictionary:
-    dictionary = Dictionary()
-    for number in range(VOCABULARY - len(dictionary)):
-        dictionary.add_symbol(f"w{number}")
-    return dictionary
-
-
 def sentences(seed: int, length: int) -> Tensor:
     """Tokens B T, the last one of each the end of the sentence."""
     tokens = torch.randint(4, VOCABULARY, (BATCH, length), generator=torch.Generator().manual_seed(seed))
@@ -91,13 +87,13 @@ def sentences(seed: int, length: int) -> Tensor:
     return tokens
 
 
-def own_model(dictionary: Dictionary, **options: Any) -> RecurrentTranslationModel:
+def own_model(task: Any, **options: Any) -> RecurrentTranslationModel:
     sizes = {"embed_dim": SIZE, "hidden_size": SIZE, "encoder_layers": LAYERS, "decoder_layers": LAYERS}
     config = RecurrentTranslationConfig(**{**sizes, "dropout": 0.0, **options})
-    return RecurrentTranslationModel.build_model(config, _task(dictionary))
+    return RecurrentTranslationModel.build_model(config, task)
 
 
-def fairseq_model(dictionary: Dictionary) -> LSTMModel:
+def fairseq_model(task: Any) -> LSTMModel:
     sizes = {f"{side}_{name}": SIZE for side in ("encoder", "decoder") for name in ("embed_dim", "hidden_size")}
     options = Namespace(
         **sizes, encoder_layers=LAYERS, decoder_layers=LAYERS, decoder_out_embed_dim=SIZE, dropout=0.0,
@@ -105,11 +101,7 @@ def fairseq_model(dictionary: Dictionary) -> LSTMModel:
         max_source_positions=1024, max_target_positions=1024,
     )  # fmt: skip
     base_architecture(options)
-    return LSTMModel.build_model(options, _task(dictionary))
-
-
-def _task(dictionary: Dictionary) -> Namespace:
-    return Namespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    return LSTMModel.build_model(options, task)
 
 
 def training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
@@ -122,12 +114,7 @@ def training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
         logits = model(source, lengths, previous)[0]
         return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
-    return Contestant(forward, lambda loss: _backward(model, loss))
-
-
-def joeynmt_training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
-    model.train()
-    return Contestant(lambda: joeynmt_loss(model, source, target), lambda loss: _backward(model, loss))
+    return Contestant(forward, partial(_backward, model))
 
 
 def _backward(model: nn.Module, loss: Tensor) -> None:

@@ -57,8 +57,7 @@ def read_config(root: Path, words: Sequence[str]) -> dict[str, Any] | None:
     folder = root / words[words.index("--config-dir") + 1]
     if "--settings" in words:  # of a search
         files.append(root / words[words.index("--settings") + 1])
-    contents = {str(path.relative_to(folder)): _read(path) for path in files}
-    return {"files": contents}
+    return {"files": {str(path.relative_to(folder)): _read(path) for path in files}}
 
 
 def composer(folder: str | os.PathLike, name: str) -> Callable[[Sequence[str]], Any]:

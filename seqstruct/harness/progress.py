@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -13,13 +11,10 @@ from rich.progress import Progress as Bars
 
 
 class Progress:
-    """Progress of all runs of a command, to be used in a `with` statement.
+    """Progress of all runs of a command on standard error, to be used in a `with` statement."""
 
-    stream: where it is written, standard error by default.
-    """
-
-    def __init__(self, stream: IO[str] | None = None):
-        self._console = Console(file=sys.stderr if stream is None else stream, soft_wrap=True)
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, soft_wrap=True)
         self.live = self._console.is_terminal
         self._lock = threading.Lock()
         self._bars = Bars(

@@ -52,18 +52,16 @@ def _git(repository: Path, *words: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 and here else None
 
 
-def machine(threads: int | None) -> dict[str, str]:
+def machine() -> dict[str, str]:
     """Processor, instruction set, threads, libraries of matrix products, and kernels: what may change a number.
 
-    threads: of the processes of a run, None for the default.  Two runs of one command, seed and commit give the same
+    Two runs of one command, seed and commit give the same
     number to the last bit where these agree; elsewhere sums are made in another order.
     """
-    if threads is None:
-        threads = torch.get_num_threads()
     found = {
         "processor": processor(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "threads": str(threads),
+        "threads": str(torch.get_num_threads()),
         "blas": _libraries(torch.__config__.show()),
         "kernels": "compiled" if switched_on() else "pytorch",
         "linear": choice(),

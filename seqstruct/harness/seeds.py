@@ -6,7 +6,6 @@ their mean, and the mean accuracy of facts of the half of the seeds that is best
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,15 +51,12 @@ def measure(lines: Sequence[str], answers_alone: bool = False) -> list[Measureme
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = module_parser("seqstruct.harness.seeds", __doc__)
-    parser.add_argument("log", metavar="LOG", help="of fairseq-validate, with --log-format json")
+    parser.add_argument("log", metavar="LOG", type=Path, help="of fairseq-validate, with --log-format json")
     parser.add_argument("--answers-alone", action="store_true", help="nothing of facts")
     parser.add_argument("--out", required=True, metavar="FILE", help="JSON, for `seqstruct record`")
-    return run_module(parser, argv, _run)
-
-
-def _run(args: argparse.Namespace) -> None:
-    lines = Path(args.log).read_text(encoding="utf-8").splitlines()
-    write(args.out, measure(lines, args.answers_alone))
+    return run_module(parser, argv, lambda args: write(
+        args.out, measure(args.log.read_text(encoding="utf-8").splitlines(), args.answers_alone)
+    ))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -38,13 +38,11 @@ class Classifying(TextModel):
         return isinstance(self.task, NLITask) or self.task.pairs
 
     def classify(self, texts: Any, *, batch_size: int = BATCH) -> Any:
-        """The likeliest label of each text or pair."""
         logits, alone = self._logits(texts, batch_size)
         found = [self.labels[index] for index in logits.argmax(1).tolist()]
         return found[0] if alone else found
 
     def score(self, texts: Any, translations: None = None, *, batch_size: int = BATCH) -> Any:
-        """The log-probability of each label, by name, for each text or pair."""
         if translations is not None:
             raise ValueError("a classifier scores texts, and takes no translations")
         logits, alone = self._logits(texts, batch_size)

@@ -28,7 +28,6 @@ class Generating(TextModel):
     def generate(
         self, prefix: Text = "", beam: int = 1, *, batch_size: int = BATCH, seed: int = 1, **options: Any
     ) -> Any:
-        """Each prefix and how it goes on."""
         texts, alone = as_list(prefix)
         prefixes = [self._of(text, f"prefix {number}", empty=True) for number, text in enumerate(texts, 1)]
         found = best(self, prefixes, beam, batch_size, seed, options)

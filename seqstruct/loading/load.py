@@ -62,7 +62,11 @@ def load(
     Raises FileNotFoundError without such a file; ValueError if it is no whole checkpoint, its task or model is not
     known, a piece is missing (what was looked for and where), or the device is none of this machine.
     """
-    path, device = _checked(Path(path)), _device(device)
+    path = Path(path)
+    if path.is_dir():
+        found = [f", such as {file.name} in it" for file in sorted(path.glob("*.pt"))[:1]]
+        raise ValueError(f"{path} is a folder: expected a checkpoint{''.join(found)}")
+    device = _device(device)
     state = mapped(path) or load_checkpoint(path)
     configuration = _sections(path, state)
     task_options = configuration["task"]
@@ -128,13 +132,6 @@ def _places(path: Path, trained: str | None) -> list[Path]:
         return [beside]
     first = Path(str(trained).split(os.pathsep)[0])
     return [beside, first, *([] if first.is_absolute() else [folder / first for folder in beside.parents])]
-
-
-def _checked(path: Path) -> Path:
-    if path.is_dir():
-        found = [f", such as {file.name} in it" for file in sorted(path.glob("*.pt"))[:1]]
-        raise ValueError(f"{path} is a folder: expected a checkpoint{''.join(found)}")
-    return path
 
 
 def _device(name: str | torch.device) -> torch.device:

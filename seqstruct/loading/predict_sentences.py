@@ -25,7 +25,6 @@ class PredictingSentences(Classifying):
 
     @property
     def labels(self) -> list[str]:
-        """The labels by name, in the order of the logits."""
         dictionary = self.task.label_dictionary
         return [dictionary[dictionary.nspecial + number] for number in range(self.task.cfg.num_classes)]
 

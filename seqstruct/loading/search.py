@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
 from typing import Any
 
 import torch
@@ -29,12 +28,7 @@ def build_generator(loaded: TextModel, beam: int, options: dict[str, Any]) -> An
         raise ValueError(f"expected options of {', '.join(OPTIONS)}, got {unknown[0]!r}")
     if beam < 1:
         raise ValueError(f"beam: expected 1 or more, got {beam}")
-    defaults = {
-        each.name: each.default_factory() if each.default is MISSING else each.default
-        for each in fields(GenerationConfig)
-        if each.default is not MISSING or each.default_factory is not MISSING
-    }
-    arguments = argparse.Namespace(**{**defaults, "beam": beam, "nbest": 1, **options})
+    arguments = argparse.Namespace(**{**vars(GenerationConfig()), "beam": beam, "nbest": 1, **options})
     try:
         return loaded.task.build_generator([loaded.model], arguments)
     except AssertionError as error:

@@ -29,7 +29,6 @@ class Translating(TextModel):
     def translate(
         self, sentences: Text, beam: int = 5, *, batch_size: int = BATCH, seed: int = 1, **options: Any
     ) -> Any:
-        """The best translation of each sentence."""
         texts, alone = as_list(sentences)
         sources = [
             self._ids(self.source.encode(text), self.task.source_dictionary, self._scorer.limits[0], f"sentence {n}")
@@ -40,7 +39,6 @@ class Translating(TextModel):
         return translations[0] if alone else translations
 
     def score(self, texts: Text, translations: Text | None = None, *, batch_size: int = BATCH) -> Any:
-        """log P(translation | sentence) in nats."""
         (sources, alone), (targets, _) = as_list(texts), as_list([] if translations is None else translations)
         if translations is None or len(sources) != len(targets):
             got = "none" if translations is None else str(len(targets))

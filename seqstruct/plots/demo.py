@@ -103,12 +103,6 @@ def verdict(found: Mapping[str, Record]) -> str:
     )
 
 
-def operators() -> str:
-    """Which ones the stacks run."""
-    return ("Operators: seqstruct's, compiled." if switched_on() else
-            "Operators: PyTorch's, slower; `seqstruct doctor` says what is missing.")  # fmt: skip
-
-
 def main() -> int:
     parser = module_parser("seqstruct.plots.demo", __doc__)
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of data and models (default: 1)")
@@ -117,7 +111,8 @@ def main() -> int:
     args = parser.parse_args()
     interrupt_on_sigterm()
     out, start = args.runs / "demo", time.monotonic()
-    print(f"{CHOICES}\n\n{operators()}\n", flush=True)
+    kind = "seqstruct's, compiled." if switched_on() else "PyTorch's, slower; `seqstruct doctor` says what is missing."
+    print(f"{CHOICES}\n\nOperators: {kind}\n", flush=True)
 
     def work() -> None:
         script = Script(SCRIPT)

@@ -11,7 +11,6 @@ from seqstruct.harness.records import Record, latest
 from seqstruct.plots.curves import log_panels, values_of
 from seqstruct.plots.figures import one_panel
 
-FIGURES = ("figure-4.2", "figure-4.3", "figure-4.4", "figure-5.1")
 AXES = {
     "decoding_speed": "tokens per second", "beam_decoding_speed": "tokens per second, beam search",
     "state_memory": "state, MB",
@@ -19,7 +18,7 @@ AXES = {
 
 
 def draw(name: str, records: Sequence[Record]) -> Figure:
-    """One of `FIGURES`, from its records in the order of their rows.
+    """One of these figures, from its records in the order of their rows.
 
     Decoding: tokens per second, greedily and in beam search, and megabytes of state by length; a panel without records
     is left out.  Figure 4.4: training loss by update, and the softmax model's as a dashed line.  All are means over

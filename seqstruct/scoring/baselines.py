@@ -1,11 +1,4 @@
-"""What is reached without a model: figures of the data alone, beside which those of a model have to stand.
-
-n-grams          interpolated Kneser-Ney language models (`KneserNey`)
-labels           the most frequent one, of all or given something of the text (`most_frequent_accuracy`); one at random
-sequences        the most frequent one, symbol by symbol (`most_frequent_sequence`)
-heads            the neighbouring word's (`neighbour_heads`)
-choices          K of n things at random (`random_choice`)
-"""
+"""What is reached without a model: figures of the data alone, beside which those of a model have to stand."""
 
 from __future__ import annotations
 
@@ -75,11 +68,6 @@ class KneserNey:
                 shorter = np.zeros(len(keys[n - 1]), dtype=np.int64)
                 shorter[numbers[n]] = numbers[n - 1]
                 counts = np.bincount(shorter[counts > 0], minlength=contexts)
-
-    @property
-    def vocabulary(self) -> list[str]:
-        """What may be predicted, `UNKNOWN` first."""
-        return list(self._numbers)
 
     def log_probabilities(self, texts: Iterable[Iterable[str]]) -> np.ndarray:
         """Of every token of the texts, in order; nats."""

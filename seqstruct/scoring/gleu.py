@@ -20,20 +20,15 @@ def ngrams(tokens: Sequence[Hashable], order: int = ORDER) -> Counter:
     return Counter(tokens[i : i + n] for n in range(1, order + 1) for i in range(len(tokens) - n + 1))
 
 
-def counts(hypothesis: Sequence[Hashable], reference: Sequence[Hashable], order: int = ORDER) -> tuple[int, int]:
-    """N-grams that match, and n-grams of the side that has more of them.
+def sentence_gleu(hypothesis: Sequence[Hashable], reference: Sequence[Hashable], order: int = ORDER) -> float:
+    """GLEU of one sentence, 0 to 1: n-grams that match, over those of the side that has more of them.
 
-    An n-gram matches as often as it occurs on both sides.  The quotient is GLEU: with the hypothesis's own number of
-    n-grams below it would be precision, with the reference's recall, and the larger divisor gives the lesser.
+    An n-gram matches as often as it occurs on both sides.  With the number of the hypothesis below it would be
+    precision, with the reference's recall, and the larger divisor gives the lesser.  Two empty sentences are equal: 1.
     Cost: linear in both lengths.  Raises ValueError if the order is under 1.
     """
     if order < 1:
         raise ValueError(f"order: expected 1 or more, got {order}")
     ours, theirs = ngrams(hypothesis, order), ngrams(reference, order)
-    return (ours & theirs).total(), max(ours.total(), theirs.total())
-
-
-def sentence_gleu(hypothesis: Sequence[Hashable], reference: Sequence[Hashable], order: int = ORDER) -> float:
-    """GLEU of one sentence, 0 to 1.  Two empty sentences are equal: 1."""
-    matches, longest = counts(hypothesis, reference, order)
-    return matches / longest if longest else 1.0
+    longest = max(ours.total(), theirs.total())
+    return (ours & theirs).total() / longest if longest else 1.0

@@ -1,19 +1,5 @@
 """Baselines of a prepared folder, by name: what the data alone give, as the numbers of a recipe's row.
 
-    bigram, trigram, 5-gram       interpolated Kneser-Ney, of text/SPLIT.txt or of strings of a context-free language
-    majority, first token         the most frequent class in training, of all or given the text's first token
-    copy                          the source as its own translation; a formula's prefix form as its infix form
-    linear rule                   of questions and tenses (`scoring.transformations`, as majority and copy of them)
-    constant                      one infix form for all formulas, symbol by symbol the most frequent one in training;
-                                  or one translation for all sentences, the most frequent one (share of exact matches)
-    random answer                 one of training's answers, and facts, at random: what is to be expected
-    most frequent answer          in training; facts at random
-    simple rule, trivial rule     one baseline by two names: the most frequent target in training given a little of what
-                                  was read.  Of strings to recognise the best on length, first or last symbol, or on
-                                  nothing (`seqstruct.data.recognition.trivial`), of a task of abilities the one best on
-                                  validation (`seqstruct.data.abilities.rules`)
-    previous word, next word      is each word's head, and the only one in a graph, with the most frequent label of such
-
 The folders are those that the scripts of data-prep/ and `seqstruct prepare` make.
 """
 
@@ -131,7 +117,8 @@ def _string_differences(folder: Path, order: int, discount: float | None) -> lis
 
 
 def _classes(folder: Path, name: str) -> list[Measurement]:
-    """Accuracy in percent; classes of texts, of pairs (nli), of the corpus "classes", or of fairseq's label/."""
+    """Accuracy in percent of the most frequent class, of all or given the text's first token; classes of texts, of
+    pairs (nli), of the corpus "classes", or of fairseq's label/."""
     if is_folder(folder):
         return measure_transformation(folder, name)
     read = read_labels(folder)
@@ -169,8 +156,9 @@ def _binarised_labels(folder: Path, split: str) -> Labelled:
 
 
 def _simple_rule(folder: Path, name: str) -> list[Measurement]:
-    """Accuracy in percent: of strings to recognise that of the rule that is best on each split; of abilities by
-    task, and of whole sequences in a table of their own.
+    """Accuracy in percent of the most frequent target in training given a little of what was read: of strings to
+    recognise by the rule that is best on each split (`recognition.trivial`); of abilities by the one best on
+    validation (`abilities.rules`), by task, and of whole sequences in a table of their own.
     """
     if not (folder / f"{recognition.SPLITS[2]}.txt").is_file():
         return _abilities(folder)
@@ -182,7 +170,8 @@ def _simple_rule(folder: Path, name: str) -> list[Measurement]:
 
 
 def _answers(folder: Path, name: str, *, steps: int = 1, memory: int = 25) -> list[Measurement]:
-    """Accuracy of answers, and of exact facts where there are as many as steps, in percent; bAbI.
+    """Accuracy of answers, one of training's at random or the most frequent, and of exact facts at random where there
+    are as many as steps, in percent; bAbI.
 
     steps: facts that are chosen.  memory: the last facts, out of which they are.
     """
@@ -229,7 +218,8 @@ def _copy(folder: Path, name: str, *, languages: Sequence[str] = (), metrics: Se
 
 
 def _constant(folder: Path, name: str) -> list[Measurement]:
-    """Mean share of the target before the first failure, in percent: of the test set for each depth and over depths.
+    """Of one infix form for all formulas, symbol by symbol the most frequent in training, or the prefix form: mean
+    share of the target before the first failure, in percent, of the test set for each depth and over depths.
 
     Of translations see `_constant_translation`.
     """
@@ -259,7 +249,8 @@ def _constant_translation(folder: Path) -> list[Measurement]:
 
 
 def _neighbours(folder: Path, name: str, *, splits: Mapping[str, str] = VALIDATED) -> list[Measurement]:
-    """Labeled and unlabeled F1 of the graphs; attachment in test sentences with a graph and in trees; in percent.
+    """A neighbour is each word's head, and the only one in a graph, with the most frequent label of such: labeled and
+    unlabeled F1 of the graphs; attachment in test sentences with a graph and in trees; in percent.
 
     splits: with how their metrics begin; where they are given, the graphs alone.
     """

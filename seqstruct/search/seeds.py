@@ -36,11 +36,6 @@ from seqstruct.search.trials import Train, hydra_training
 Trained = Mapping[str, Any]  # rate, seed, and either the statistics by subset or what broke
 
 
-def place(device: str) -> str:
-    """What trains: the name of the GPU, or of the processor."""
-    return torch.cuda.get_device_name() if device == "cuda" else processor()
-
-
 def train_all(train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path, where: str = "") -> list[Trained]:
     """All trainings on a task, and the file with them; those that it has already are not trained again.
 
@@ -135,7 +130,7 @@ def _run(args: argparse.Namespace) -> None:
     folders = tasks_of(args.data, args.tasks)
     args.out.mkdir(parents=True, exist_ok=True)
     device = [f"common.cpu={str(args.device == 'cpu').lower()}", "distributed_training.distributed_world_size=1"]
-    where = place(args.device)
+    where = torch.cuda.get_device_name() if args.device == "cuda" else processor()  # what trains
     handler = logging.FileHandler(args.out / "train.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s | %(levelname)s | %(name)s | %(message)s"))
     found = []
