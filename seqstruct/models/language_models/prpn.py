@@ -95,22 +95,24 @@ class ReadingLayer(GatedLayer):
 class PRPNStack(nn.Module):
     """The three networks, from word vectors to what the output layer reads."""
 
-    def __init__(self, cfg: Any, rates: Regularization):
-        """cfg: a `PRPNConfig`.  Raises ValueError on numbers out of range."""
+    def __init__(
+        self, embed_dim: int, hidden_size: int, layers: int, *, slots: int, lookback: int,
+        inverse_temperature: float, hidden_dropout: float, weight_dropout: float,
+    ):
+        """Raises ValueError on numbers out of range."""
         super().__init__()
-        self.slots, self.lookback, self.inverse_temperature = cfg.memory_slots, cfg.lookback, cfg.inverse_temperature
-        for name, least in (("memory_slots", 1), ("lookback", 0)):
-            if getattr(cfg, name) < least:
-                raise ValueError(f"{name}: expected {least} or more, got {getattr(cfg, name)}")
-        if self.inverse_temperature <= 0:
-            raise ValueError(f"inverse_temperature: expected a positive number, got {self.inverse_temperature}")
-        self.embed_dim, self.hidden_size = embed_dim, hidden_size = cfg.decoder_embed_dim, cfg.hidden_size
-        self.hidden_dropout = rates.hidden
-        self.convolution = nn.Conv1d(embed_dim, hidden_size, self.lookback + 1)
+        for name, value, least in (("memory_slots", slots, 1), ("lookback", lookback, 0)):
+            if value < least:
+                raise ValueError(f"{name}: expected {least} or more, got {value}")
+        if inverse_temperature <= 0:
+            raise ValueError(f"inverse_temperature: expected a positive number, got {inverse_temperature}")
+        self.embed_dim, self.hidden_size = embed_dim, hidden_size
+        self.slots, self.lookback, self.inverse_temperature = slots, lookback, inverse_temperature
+        self.hidden_dropout = hidden_dropout
+        self.convolution = nn.Conv1d(embed_dim, hidden_size, lookback + 1)
         self.distance_layer = nn.Linear(hidden_size, 1)
         self.layers = nn.ModuleList(
-            ReadingLayer(hidden_size if layer else embed_dim, hidden_size, rates.weight)
-            for layer in range(cfg.decoder_layers)
+            ReadingLayer(hidden_size if layer else embed_dim, hidden_size, weight_dropout) for layer in range(layers)
         )
         self.next_distance_layer = nn.Linear(hidden_size, 1)
         self.key_layer = nn.Linear(hidden_size, hidden_size)
@@ -177,4 +179,9 @@ class PRPN(AWDLSTMLanguageModel):
 
     @staticmethod
     def build_decoder(cfg: Any, dictionary: Any, rates: Regularization, sizes: list) -> DistanceDecoder:
-        return DistanceDecoder(dictionary, PRPNStack(cfg, rates), cfg.decoder_embed_dim, rates)
+        rnn = PRPNStack(
+            cfg.decoder_embed_dim, cfg.hidden_size, len(sizes), slots=cfg.memory_slots,
+            lookback=cfg.lookback, inverse_temperature=cfg.inverse_temperature, hidden_dropout=rates.hidden,
+            weight_dropout=rates.weight,
+        )
+        return DistanceDecoder(dictionary, rnn, cfg.decoder_embed_dim, rates)

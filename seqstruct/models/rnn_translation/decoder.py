@@ -20,7 +20,7 @@ from seqstruct.bridge.passes import current_pass
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.recurrent import CellState, RecurrentLayer, Step, joined, separated
 from seqstruct.models.rnn_translation.clipping import Clipping
-from seqstruct.models.rnn_translation.encoder import EncoderOutput, SourceEncoder
+from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.output import make_output
 
 INITIAL_STATES = ("copy", "projected", "zero")
@@ -63,52 +63,78 @@ class RecurrentDecoder(StatefulDecoder):
     """Layers of LSTMs or GRUs, an attention, and the layer of the vocabulary."""
 
     def __init__(
-        self, cfg: Any, dictionary: Any, encoder: SourceEncoder, attention: Optional[Choice] = None,
+        self,
+        dictionary: Any,
+        *,
+        embed_dim: int,
+        cell: str,
+        hidden_size: int,
+        layers: int,
+        memory_size: int,
+        summary_size: int,
+        state_size: int,
+        attention: Optional[Choice],
+        query: str = "current",
+        attention_heads: int = 1,
+        input_feeding: bool = False,
+        source_summary: bool = False,
+        initial_state: str = "copy",
+        output: str = "attentional",
+        maxout_size: int = 500,
+        residual_from: int = 0,
+        dropout: float = 0.0,
+        max_positions: int = 1024,
         clipping: Optional[Clipping] = None,
-    ):  # fmt: skip
-        """cfg: a `RecurrentTranslationConfig`.  attention: the mechanism, None for none.
+        logit_clip: float = 0.0,
+    ):
+        """memory_size, summary_size, state_size: of the encoder's output.  attention: the mechanism, None for none.
 
-        clipping: of cells and of what layers hand on.  Raises ValueError where these do not go together.
+        query: "current" or "previous".  input_feeding: the last step's features enter the lowest layer.
+        source_summary: the encoder's summary, through a layer with tanh, enters every step and the output.
+        initial_state: the encoder's last states ("copy"), a layer with tanh of the summary ("projected"), "zero".
+        residual_from: the first layer, from 2, whose input is added to its output; 0 for none.
+        clipping: of cells and of what layers hand on.  logit_clip: greatest absolute logit, 0 for any.
+        Raises ValueError where these do not go together.
         """
         super().__init__(dictionary)
-        layers, hidden_size = cfg.decoder_layers, cfg.hidden_size
-        self.query, self.initial_state = cfg.attention_query, cfg.initial_state
-        self.input_feeding, self.residual_from, self.dropout = cfg.input_feeding, cfg.residual_from, cfg.dropout
-        self.positions, self.clipping, self.logit_clip = cfg.max_target_positions, clipping, cfg.logit_clip
         if layers < 1:
             raise ValueError(f"expected 1 or more decoder layers, got {layers}")
-        if self.query not in QUERIES or self.initial_state not in INITIAL_STATES:
+        if query not in QUERIES or initial_state not in INITIAL_STATES:
             raise ValueError(f"expected a query among {QUERIES} and an initial state among {INITIAL_STATES}")
-        if self.initial_state == "copy" and encoder.state_size != layers * hidden_size:
+        if initial_state == "copy" and state_size != layers * hidden_size:
             raise ValueError(
                 "the initial state 'copy' needs an encoder of one direction and as many layers as the decoder has"
             )
-        if self.residual_from == 1:
+        if residual_from == 1:
             raise ValueError("residual connections of a decoder begin at layer 2 or above")
-        if self.input_feeding and self.query == "previous":
+        if input_feeding and query == "previous":
             raise ValueError("input feeding goes with the query 'current'; with 'previous' the context is fed")
-        if self.logit_clip < 0:
-            raise ValueError(f"logit_clip: expected 0 or more, got {self.logit_clip}")
-        self.embed_tokens = nn.Embedding(len(dictionary), cfg.embed_dim, padding_idx=dictionary.pad())
+        self.query, self.input_feeding, self.initial_state = query, input_feeding, initial_state
+        if logit_clip < 0:
+            raise ValueError(f"logit_clip: expected 0 or more, got {logit_clip}")
+        self.residual_from, self.dropout, self.positions = residual_from, dropout, max_positions
+        self.clipping, self.logit_clip = clipping, logit_clip
+        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
         self.attention = None
         if attention is not None:
-            shape = Shape.of(Site.CROSS, hidden_size, cfg.attention_heads, memory_dim=encoder.memory_size)
+            shape = Shape.of(Site.CROSS, hidden_size, attention_heads, memory_dim=memory_size)
             self.attention = attention.build(shape)
             if not self.attention.streaming:
                 raise ValueError(f"cross attention: {attention.name} needs all queries at once and cannot decode")
-        elif self.input_feeding or self.query == "previous":
+        elif input_feeding or query == "previous":
             raise ValueError("input feeding and the query 'previous' need an attention")
         context = hidden_size if attention is not None else 0
-        constant = hidden_size if cfg.source_summary else 0
-        self.summary = nn.Linear(encoder.summary_size, hidden_size) if cfg.source_summary else None
-        self.output = make_output(cfg.output, hidden_size, context + constant, cfg.embed_dim, cfg.maxout_size)
-        above = context if self.query == "previous" else 0
-        late = self.output.size if self.input_feeding else above
-        sizes = [cfg.embed_dim + constant + late] + [hidden_size + above] * (layers - 1)
-        self.layers = nn.ModuleList(RecurrentLayer(cfg.cell, size, hidden_size, clipping=clipping) for size in sizes)
-        self.late = [late] + [hidden_size if self.input_feeding else 0] * (layers - 1)  # known a step before alone
-        projected = self.initial_state == "projected"
-        self.initial = nn.Linear(constant or encoder.summary_size, layers * hidden_size) if projected else None
+        self.summary = nn.Linear(summary_size, hidden_size) if source_summary else None
+        if source_summary:
+            summary_size = hidden_size
+        constant = hidden_size if source_summary else 0
+        self.output = make_output(output, hidden_size, context + constant, embed_dim, maxout_size)
+        late = self.output.size if input_feeding else context if query == "previous" else 0
+        above = context if query == "previous" else 0
+        sizes = [embed_dim + constant + late] + [hidden_size + above] * (layers - 1)
+        self.layers = nn.ModuleList(RecurrentLayer(cell, size, hidden_size, clipping=clipping) for size in sizes)
+        self.late = [late] + [hidden_size if input_feeding else 0] * (layers - 1)  # inputs that a step before decides
+        self.initial = nn.Linear(summary_size, layers * hidden_size) if initial_state == "projected" else None
         self.output_projection = nn.Linear(self.output.size, len(dictionary))
 
     def extract_features(

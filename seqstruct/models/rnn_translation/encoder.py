@@ -58,11 +58,10 @@ def _take(x: Tensor, order: Tensor) -> Tensor:
 class SourceEncoder(FairseqEncoder):
     """Embeddings of the source, and what fairseq asks of an encoder; a subclass gives an `EncoderOutput`."""
 
-    def __init__(self, cfg: Any, dictionary: Any):
-        """cfg: a `RecurrentTranslationConfig`."""
+    def __init__(self, dictionary: Any, embed_dim: int, max_positions: int):
         super().__init__(dictionary)
-        self.positions, self.dropout = cfg.max_source_positions, cfg.dropout
-        self.embed_tokens = nn.Embedding(len(dictionary), cfg.embed_dim, padding_idx=dictionary.pad())
+        self.positions = max_positions
+        self.embed_tokens = nn.Embedding(len(dictionary), embed_dim, padding_idx=dictionary.pad())
 
     def reorder_encoder_out(self, encoder_out: EncoderOutput, new_order: Tensor) -> EncoderOutput:
         return reorder_state(encoder_out, new_order)
@@ -74,24 +73,42 @@ class SourceEncoder(FairseqEncoder):
 class RecurrentEncoder(SourceEncoder):
     """Layers from the lowest up, each left to right or, side by side, in both directions."""
 
-    def __init__(self, cfg: Any, dictionary: Any, clipping: Optional[Clipping] = None):
-        """clipping: of cells and outputs.  Raises ValueError on a size that does not fit."""
-        super().__init__(cfg, dictionary)
-        layers, directions, hidden_size = cfg.encoder_layers, cfg.encoder_directions, cfg.hidden_size
+    def __init__(
+        self,
+        dictionary: Any,
+        *,
+        embed_dim: int,
+        cell: str,
+        hidden_size: int,
+        layers: int,
+        directions: str = "forward",
+        residual_from: int = 0,
+        reverse: bool = False,
+        dropout: float = 0.0,
+        max_positions: int = 1024,
+        clipping: Optional[Clipping] = None,
+    ):
+        """hidden_size: of each direction.  directions: "forward", or both in the "first" layer or in "all".
+
+        residual_from: the first layer, from 1, whose input is added to its output; 0 for none.  reverse: read the words
+        from the last to the first.  dropout: probability, on the input of each layer.  clipping: of cells and outputs.
+        Raises ValueError on a size that does not fit.
+        """
+        super().__init__(dictionary, embed_dim, max_positions)
         if layers < 1:
             raise ValueError(f"expected 1 or more encoder layers, got {layers}")
         if directions not in DIRECTIONS:
             raise ValueError(f"encoder directions: expected one of {', '.join(DIRECTIONS)}, got {directions!r}")
-        self.reverse, self.residual_from, self.clipping = cfg.reverse_source, cfg.residual_from, clipping
+        self.reverse, self.residual_from, self.dropout, self.clipping = reverse, residual_from, dropout, clipping
         self.forward_layers, self.backward_layers = nn.ModuleList(), nn.ModuleDict()
-        size = cfg.embed_dim
+        size = embed_dim
         for layer in range(layers):
-            self.forward_layers.append(RecurrentLayer(cfg.cell, size, hidden_size, clipping=clipping))
+            self.forward_layers.append(RecurrentLayer(cell, size, hidden_size, clipping=clipping))
             both = directions == "all" or (directions == "first" and layer == 0)
             if both:
-                self.backward_layers[str(layer)] = RecurrentLayer(cfg.cell, size, hidden_size, clipping=clipping)
+                self.backward_layers[str(layer)] = RecurrentLayer(cell, size, hidden_size, clipping=clipping)
             before, size = size, hidden_size * (2 if both else 1)
-            if cfg.residual_from and layer + 1 >= cfg.residual_from and before != size:
+            if residual_from and layer + 1 >= residual_from and before != size:
                 raise ValueError(f"encoder layer {layer + 1}: no residual connection from size {before} to size {size}")
         self.memory_size, self.summary_size = size, hidden_size
         self.state_size = 0 if self.backward_layers else layers * hidden_size

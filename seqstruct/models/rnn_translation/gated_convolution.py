@@ -17,10 +17,13 @@ from seqstruct.ops.cells import gated_convolution
 class GatedConvolutionEncoder(SourceEncoder):
     """A pyramid over each sentence; its top is the summary, and the one row of the memory."""
 
-    def __init__(self, cfg: Any, dictionary: Any):
-        super().__init__(cfg, dictionary)
-        hidden_size = cfg.hidden_size
-        self.leaves = nn.Linear(cfg.embed_dim, hidden_size, bias=False)
+    def __init__(
+        self, dictionary: Any, *, embed_dim: int, hidden_size: int, dropout: float = 0.0, max_positions: int = 1024
+    ):
+        """hidden_size: of the nodes.  dropout: probability, on the embeddings."""
+        super().__init__(dictionary, embed_dim, max_positions)
+        self.dropout = dropout
+        self.leaves = nn.Linear(embed_dim, hidden_size, bias=False)
         bound = hidden_size**-0.5
         self.weight = nn.Parameter(torch.empty(2 * hidden_size + 6, hidden_size).uniform_(-bound, bound))
         self.bias = nn.Parameter(torch.zeros(hidden_size))

@@ -93,7 +93,30 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         clips = cfg.cell_clip or cfg.cell_clip_final or cfg.cell_clip_updates
         clipping = Clipping(cfg.cell_clip, cfg.cell_clip_final, cfg.cell_clip_updates) if clips else None
         encoder = cls.build_encoder(cfg, task.source_dictionary, clipping)
-        model = cls(encoder, RecurrentDecoder(cfg, task.target_dictionary, encoder, attention, clipping))
+        decoder = RecurrentDecoder(
+            task.target_dictionary,
+            embed_dim=cfg.embed_dim,
+            cell=cfg.cell,
+            hidden_size=cfg.hidden_size,
+            layers=cfg.decoder_layers,
+            memory_size=encoder.memory_size,
+            summary_size=encoder.summary_size,
+            state_size=encoder.state_size,
+            attention=attention,
+            query=cfg.attention_query,
+            attention_heads=cfg.attention_heads,
+            input_feeding=cfg.input_feeding,
+            source_summary=cfg.source_summary,
+            initial_state=cfg.initial_state,
+            output=cfg.output,
+            maxout_size=cfg.maxout_size,
+            residual_from=cfg.residual_from,
+            dropout=cfg.dropout,
+            max_positions=cfg.max_target_positions,
+            clipping=clipping,
+            logit_clip=cfg.logit_clip,
+        )
+        model = cls(encoder, decoder)
         if cfg.initialization == "uniform":
             initialize_uniform(model, cfg.initialization_bound)
         else:
@@ -102,9 +125,24 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
 
     @classmethod
     def build_encoder(cls, cfg: Any, dictionary: Any, clipping: Optional[Clipping] = None) -> FairseqEncoder:
+        common = dict(
+            embed_dim=cfg.embed_dim,
+            hidden_size=cfg.hidden_size,
+            dropout=cfg.dropout,
+            max_positions=cfg.max_source_positions,
+        )
         if cfg.encoder == "gated_convolution":
-            return GatedConvolutionEncoder(cfg, dictionary)
-        return RecurrentEncoder(cfg, dictionary, clipping)
+            return GatedConvolutionEncoder(dictionary, **common)
+        return RecurrentEncoder(
+            dictionary,
+            **common,
+            cell=cfg.cell,
+            layers=cfg.encoder_layers,
+            directions=cfg.encoder_directions,
+            residual_from=cfg.residual_from,
+            reverse=cfg.reverse_source,
+            clipping=clipping,
+        )
 
     def upgrade_state_dict_named(self, state_dict: dict, name: str) -> None:
         """Take over checkpoints with another attention: its parameters of the same name and shape, and all else.

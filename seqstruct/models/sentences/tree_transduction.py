@@ -21,7 +21,6 @@ from seqstruct.layers.recurrent import CellState
 from seqstruct.models.presets import PLAN_HELP, preset
 from seqstruct.models.rnn_translation.decoder import RecurrentDecoder
 from seqstruct.models.rnn_translation.encoder import EncoderOutput, SourceEncoder
-from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig
 from seqstruct.models.rnn_translation.output import AttentionalOutput
 
 STRUCTURED = "dependency(hidden_size=50, root_token=True)"
@@ -63,11 +62,11 @@ class BilinearAttention(AlignmentAttention):
 class EmbeddingEncoder(SourceEncoder):
     """Embeddings of the symbols, beside what a mechanism reads for each."""
 
-    def __init__(self, cfg: Any, dictionary: Any, attention: Optional[Choice]):
+    def __init__(self, dictionary: Any, embed_dim: int, attention: Optional[Choice], max_positions: int):
         """attention: a mechanism of the encoder self site, or None."""
-        super().__init__(cfg, dictionary)
-        self.attention = None if attention is None else attention.build(Shape.of(Site.ENCODER_SELF, cfg.embed_dim))
-        self.memory_size = cfg.embed_dim if attention is None else 2 * cfg.embed_dim
+        super().__init__(dictionary, embed_dim, max_positions)
+        self.attention = None if attention is None else attention.build(Shape.of(Site.ENCODER_SELF, embed_dim))
+        self.memory_size = embed_dim if attention is None else 2 * embed_dim
 
     def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_: Any) -> EncoderOutput:
         """Encode tokens B S, padded on either side; `src_lengths` is not needed."""
@@ -84,10 +83,15 @@ class EmbeddingEncoder(SourceEncoder):
 class TreeDecoder(RecurrentDecoder):
     """One LSTM layer that starts from zeros, and bilinear attention over a memory of any size."""
 
-    def __init__(self, cfg: Any, dictionary: Any, encoder: EmbeddingEncoder):
-        super().__init__(cfg, dictionary, encoder)
-        self.attention = BilinearAttention(Shape.of(Site.CROSS, cfg.hidden_size, memory_dim=encoder.memory_size))
-        self.output = AttentionalOutput(cfg.hidden_size, encoder.memory_size)
+    def __init__(self, dictionary: Any, hidden_size: int, memory_size: int, dropout: float, max_positions: int):
+        """memory_size: M, of the encoder's output."""
+        super().__init__(
+            dictionary, embed_dim=hidden_size, cell="lstm", hidden_size=hidden_size, layers=1, memory_size=memory_size,
+            summary_size=0, state_size=0, attention=None, initial_state="zero", dropout=dropout,
+            max_positions=max_positions,
+        )  # fmt: skip
+        self.attention = BilinearAttention(Shape.of(Site.CROSS, hidden_size, memory_dim=memory_size))
+        self.output = AttentionalOutput(hidden_size, memory_size)
 
 
 @register_model("tree_transduction", dataclass=TreeTransductionModelConfig)
@@ -99,13 +103,11 @@ class TreeTransductionModel(FairseqEncoderDecoderModel):
         """From the flat configuration and a task with two dictionaries; ValueError on a plan that does not fit."""
         plan = cfg.encoder_self_attention.strip()
         attention = None if plan == "none" else parse_choices(plan, 1, Site.ENCODER_SELF)[0]
-        options = RecurrentTranslationConfig(
-            embed_dim=cfg.hidden_size, hidden_size=cfg.hidden_size, decoder_layers=1, initial_state="zero",
-            dropout=cfg.dropout, max_source_positions=cfg.max_source_positions,
-            max_target_positions=cfg.max_target_positions,
-        )  # fmt: skip
-        encoder = EmbeddingEncoder(options, task.source_dictionary, attention)
-        model = cls(encoder, TreeDecoder(options, task.target_dictionary, encoder))
+        encoder = EmbeddingEncoder(task.source_dictionary, cfg.hidden_size, attention, cfg.max_source_positions)
+        decoder = TreeDecoder(
+            task.target_dictionary, cfg.hidden_size, encoder.memory_size, cfg.dropout, cfg.max_target_positions
+        )
+        model = cls(encoder, decoder)
         initialize_uniform(model, cfg.initialization_bound)
         return model
 
