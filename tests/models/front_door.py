@@ -27,6 +27,7 @@ def fairseq(command: str, *options: object) -> str:
     logging.getLogger().addHandler(handler)
     level = logging.getLogger().level
     logging.getLogger().setLevel(logging.INFO)
+    own, before = logging.getLogger(module.__name__), list(logging.getLogger(module.__name__).handlers)
     try:
         with mock.patch.object(sys, "argv", [f"fairseq-{command}", *map(str, options)]):
             with contextlib.redirect_stdout(printed):
@@ -34,6 +35,9 @@ def fairseq(command: str, *options: object) -> str:
     finally:
         logging.getLogger().removeHandler(handler)
         logging.getLogger().setLevel(level)
+        for left in [handler for handler in own.handlers if handler not in before]:  # of a file beside the data
+            own.removeHandler(left)
+            left.close()
     return printed.getvalue()
 
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from seqstruct.attention import Site, parse_choices
 from seqstruct.data.text.binarise import preprocess
@@ -47,7 +48,7 @@ def composed(*overrides: str) -> dict[str, Any]:
 def test_presets_are_the_models_of_the_configs(size: str) -> None:
     preset = argparse.Namespace(decoder_self_attention="softmax")
     name = f"{size[7:]}_layers" if size.startswith("layers") else size
-    getattr(models, f"structured_transformer_lm_wikitext103_{name}")(preset)
+    ARCH_CONFIG_REGISTRY[f"structured_transformer_lm_wikitext103_{name}"](preset)
     config = composed("row=base", "scale=paper", f"size={size}")
     assert config["model"] == {"_name": "structured_transformer_lm", **vars(preset)}
     published = (286000, 0.1, [1.0], 16000) if size.startswith("layers") else (150000, 0.25, [0.00025], 6000)
@@ -85,7 +86,7 @@ def test_presets_have_the_parameters_of_the_thesis_or_nearly(name: str, stated: 
     for number in range(267_744 - len(dictionary)):
         dictionary.add_symbol(str(number))
     preset = argparse.Namespace(decoder_self_attention="softmax")
-    getattr(models, f"structured_transformer_lm_wikitext103_{name}")(preset)
+    ARCH_CONFIG_REGISTRY[f"structured_transformer_lm_wikitext103_{name}"](preset)
     with torch.device("meta"):
         config = language_model_config(**vars(preset))
         model = models.StructuredTransformerLanguageModel.build_model(config, task_of(dictionary))
