@@ -64,7 +64,10 @@ def sentence(error: BaseException) -> str | None:
 
 
 def _is_meant(error: BaseException) -> bool:
-    """Whether an error says by itself what the user may change: one of the system, or of a `raise` in fairseq."""
+    """Whether an error says by itself what the user may change: one of the system, or of a `raise` in fairseq.
+
+    An assertion of fairseq's compiled code ends in the line that called it.
+    """
     if isinstance(error, (OSError, OmegaConfBaseException, KeyboardInterrupt)):
         return True
     last = error.__traceback__
@@ -72,7 +75,8 @@ def _is_meant(error: BaseException) -> bool:
         last = last.tb_next
     if last is None or not last.tb_frame.f_code.co_filename.startswith(FAIRSEQ):
         return False
-    return last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"] and bool(str(error))
+    raised = last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+    return bool(str(error)) and (raised or isinstance(error, AssertionError))
 
 
 def own_error(error: BaseException | None) -> BaseException | None:
