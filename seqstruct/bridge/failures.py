@@ -66,17 +66,18 @@ def sentence(error: BaseException) -> str | None:
 def _is_meant(error: BaseException) -> bool:
     """Whether an error says by itself what the user may change: one of the system, or of a `raise` in fairseq.
 
-    An assertion of fairseq's compiled code ends in the line that called it.
+    Its compiled code, whose assertions are such too, has file names from its root.
     """
     if isinstance(error, (OSError, OmegaConfBaseException, KeyboardInterrupt)):
         return True
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
-    if last is None or not last.tb_frame.f_code.co_filename.startswith(FAIRSEQ):
+    if last is None or not last.tb_frame.f_code.co_filename.startswith((*FAIRSEQ, "fairseq/")):
         return False
-    raised = last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
-    return bool(str(error)) and (raised or isinstance(error, AssertionError))
+    if last.tb_frame.f_code.co_filename.endswith(".pyx"):
+        return isinstance(error, AssertionError) and bool(str(error))
+    return last.tb_frame.f_code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"] and bool(str(error))
 
 
 def own_error(error: BaseException | None) -> BaseException | None:
