@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, Generator, Iterator
 
 import pytest
 import torch
@@ -26,13 +26,17 @@ def pytest_configure(config: pytest.Config) -> None:
     for message in NOISE:
         config.addinivalue_line("filterwarnings", "ignore:" + message.replace(":", r"\x3a"))
     trainings.register(config)
-    gc.disable()
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
     """What was imported and collected stays to the end: it is not looked through again and again."""
-    gc.freeze()
-    gc.enable()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -163,3 +163,19 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
         other(tokens, attention_mask=torch.ones(3, 1, 13, 13))
     with pytest.raises(ValueError, match="other attention than softmax"):
         transfer(gpt2, other, [])
+
+
+@pytest.mark.training
+def test_the_rate_follows_the_schedule() -> None:
+    model = model_of("gpt2", resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
+    tokens = torch.arange(14).view(2, 7)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    batches = [{"input_ids": tokens, "labels": tokens}] * 3
+    losses = tune(model, batches, 1e-2, lambda done: float(done == 2))
+    assert losses.shape == (3,) and losses[0] == losses[1] == losses[2], "the last update alone counts"
+    changed = [name for name, value in model.state_dict().items() if not torch.equal(value, before[name])]
+    assert "transformer.h.0.mlp.c_fc.weight" in changed
+    again = {name: value.clone() for name, value in model.state_dict().items()}
+    tune(model, batches, 1e-2, lambda done: 0.0)
+    assert all(torch.equal(value, again[name]) for name, value in model.state_dict().items())
+    assert tune(model, []).shape == (0,)
