@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{what} (default: {default})")
     for name, rate, what in (("transfer-rate", 1e-3, "of attention transfer"), ("rate", 5e-4, "of tuning")):
-        parser.add_argument(f"--{name}", type=float, default=rate, metavar="R", help=f"learning rate {what} ({rate})")
+        parser.add_argument(f"--{name}", type=float, default=rate, metavar="R",
+                            help=f"learning rate {what}, which falls to zero (default: {rate})")  # fmt: skip
     parser.add_argument("--record", metavar="FILE", help="what was measured, as JSON, for `seqstruct record`")
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from seqstruct.data.files import new_folder
 from seqstruct.exchange.text_blocks import STEPS, batches, blocks, milliseconds, perplexity
-from seqstruct.hf.exchanged import losses_at_swap, swap_attention, transfer, tune
+from seqstruct.hf.exchanged import falling, losses_at_swap, swap_attention, transfer, tune
 from seqstruct.hf.exchanged.swap import EXCHANGED
 from seqstruct.scoring.measurement import Measurement
 
@@ -115,11 +115,13 @@ def recovered(perplexities: Sequence[Measurement]) -> list[Measurement]:
 def _fit(model: Any, made: Any, text: Tensor, fitting: Fitting, seed: int, measure: Any) -> None:
     size = fitting.batch_size
     if fitting.transfer:
-        transfer(model, made, batches(text, size, fitting.transfer, seed, labels=False), fitting.transfer_rate)
+        drawn = batches(text, size, fitting.transfer, seed, labels=False)
+        transfer(model, made, drawn, fitting.transfer_rate, falling(fitting.transfer))
         if made.can_generate():
             measure("validation_perplexity_transferred", made)
     if fitting.tune:
-        tune(made, batches(text, size, fitting.tune, seed + 1), fitting.rate)
+        drawn = batches(text, size, fitting.tune, seed + 1)
+        tune(made, drawn, fitting.rate, falling(fitting.tune, fitting.tune // 10))
         measure("validation_perplexity", made)
 
 

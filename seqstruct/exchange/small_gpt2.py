@@ -18,7 +18,7 @@ from seqstruct.data.files import new_folder
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.exchange.text_blocks import batches, blocks
 from seqstruct.hf import SeqstructTokenizer
-from seqstruct.hf.exchanged import tune
+from seqstruct.hf.exchanged import falling, tune
 
 WARMUP = 100  # updates
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
@@ -41,10 +41,8 @@ def train(args: argparse.Namespace) -> None:
             resid_pdrop=args.dropout, embd_pdrop=args.dropout, attn_pdrop=0.0,
         )  # fmt: skip
         model = GPT2LMHeadModel(config)
-        losses = tune(
-            model, batches(text, args.batch_size, args.updates, args.seed), args.rate,
-            lambda done: min((done + 1) / WARMUP, 1 - done / args.updates),
-        )  # fmt: skip
+        drawn = batches(text, args.batch_size, args.updates, args.seed)
+        losses = tune(model, drawn, args.rate, falling(args.updates, WARMUP))
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     print(f"{args.out}: trained on {text.numel()} tokens, {args.updates} updates, last loss {float(losses[-1]):.3f}")

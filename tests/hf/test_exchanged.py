@@ -20,7 +20,7 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from seqstruct.hf.exchanged import losses_at_swap, swap_attention, transfer, tune
+from seqstruct.hf.exchanged import falling, losses_at_swap, swap_attention, transfer, tune
 
 PLANS = ("t2r(features=9)", "softmax + rfa(features=16)", "retention*2", "linear + sliding_window(slots=3)")
 
@@ -179,3 +179,12 @@ def test_the_rate_follows_the_schedule() -> None:
     tune(model, batches, 1e-2, lambda done: 0.0)
     assert all(torch.equal(value, again[name]) for name, value in model.state_dict().items())
     assert tune(model, []).shape == (0,)
+    other = swap_attention(model, "t2r(features=3)")
+    errors = transfer(model, other, batches, 1e-2, lambda done: float(done == 1))
+    assert torch.equal(errors[0], errors[1]) and (errors[2] < errors[1]).all(), "the second update alone counts"
+
+
+def test_a_rate_rises_and_falls() -> None:
+    assert [falling(5, 2)(done) for done in range(6)] == pytest.approx([0.5, 0.8, 0.6, 0.4, 0.2, 0.0])
+    assert falling(4)(0) == 1.0 and falling(4)(1) == 0.75
+    assert falling(0)(0) == 1.0, "the schedule of no update is asked once, before the first"

@@ -17,7 +17,7 @@ with without_broken_audio():
         ExchangedGPT2LMHeadModel,
         ExchangedLlamaForCausalLM,
     )
-from seqstruct.hf.exchanged.swap import losses_at_swap, swap_attention, transfer, tune
+from seqstruct.hf.exchanged.swap import falling, losses_at_swap, swap_attention, transfer, tune
 
 for _model, _auto in (
     (ExchangedGPT2LMHeadModel, AutoModelForCausalLM),
@@ -31,6 +31,7 @@ __all__ = [
     "ExchangedBertForMaskedLM",
     "ExchangedGPT2LMHeadModel",
     "ExchangedLlamaForCausalLM",
+    "falling",
     "losses_at_swap",
     "swap_attention",
     "transfer",

@@ -77,13 +77,20 @@ def losses_at_swap(model: ExchangedModel) -> list[str]:
     return found
 
 
+def falling(updates: int, warmup: int = 0) -> Callable[[int], float]:
+    """A schedule: the rate rises over the first `warmup` of so many updates, and falls to zero in a straight line."""
+    return lambda done: min((done + 1) / max(warmup, 1), max(1 - done / max(updates, 1), 0.0))
+
+
 def transfer(
-    model: PreTrainedModel, exchanged: Any, batches: Iterable[Mapping[str, Tensor]], rate: float = 1e-3
-) -> Tensor:
+    model: PreTrainedModel, exchanged: Any, batches: Iterable[Mapping[str, Tensor]], rate: float = 1e-3,
+    schedule: Callable[[int], float] = lambda done: 1.0,
+) -> Tensor:  # fmt: skip
     """Fit each exchanged layer to what softmax gives for the same inputs, in the old model; other layers stay.
 
     batches: arguments of the models, one update each by Adam; where attention_mask is 0 nothing is fitted.  Only the
-    mechanisms' parameters change.  Updates x layers comes back: squared errors by the square of what is to be fitted.
+    mechanisms' parameters change.  schedule: what the rate is multiplied by after so many updates.
+    Updates x layers comes back: squared errors by the square of what is to be fitted.
     Raises ValueError if all layers are softmax's.
     """
     layers = [i for i, choice in enumerate(exchanged.config.choices()) if choice.name != "softmax"]
@@ -98,13 +105,14 @@ def transfer(
         attention.register_forward_hook(keep, with_kwargs=True)
     students = [exchanged.attentions[i] for i in layers]
     optimizer = torch.optim.Adam([p for student in students for p in student.parameters()], rate)
+    rates = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
     found, training = [], exchanged.training
     exchanged.train()
     for batch in batches:
         with torch.no_grad():
             teacher(**_inputs(batch), **_uncached(teacher))
         errors = torch.stack([_error(student.mechanism, *seen[i]) for i, student in zip(layers, students, strict=True)])
-        _update(optimizer, errors.sum())
+        _update(optimizer, rates, errors.sum())
         found.append(errors.tolist())
     exchanged.train(training)
     return torch.tensor(found).view(-1, len(layers))
@@ -116,7 +124,7 @@ def tune(
 ) -> Tensor:  # fmt: skip
     """Train all parameters by the model's own loss, one update of AdamW a batch, which has labels; the losses.
 
-    schedule: what the rate is multiplied by after so many updates.
+    schedule: as for `transfer`.
     """
     optimizer = torch.optim.AdamW(model.parameters(), rate)
     rates = torch.optim.lr_scheduler.LambdaLR(optimizer, schedule)
@@ -124,18 +132,18 @@ def tune(
     model.train()
     for batch in batches:
         loss = model(**batch, **_uncached(model)).loss
-        _update(optimizer, loss)
-        rates.step()
+        _update(optimizer, rates, loss)
         found.append(loss.item())  # a small tensor kept between large ones would hold their memory
     model.train(training)
     return torch.tensor(found)
 
 
-def _update(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+def _update(optimizer: torch.optim.Optimizer, rates: torch.optim.lr_scheduler.LRScheduler, loss: Tensor) -> None:
     optimizer.zero_grad()
     loss.backward()
     nn.utils.clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], 1.0)
     optimizer.step()
+    rates.step()
 
 
 def _error(mechanism: Attention, hidden: Tensor, padding_mask: Tensor | None, aim: Tensor) -> Tensor:
