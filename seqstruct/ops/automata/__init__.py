@@ -3,24 +3,16 @@
 Axis letters: B batch, T positions, Q states, V symbols, d features; `*` leading axes of a family of automata.
 
     wfsa, forward, best_path        an automaton over a semiring; sums over all its paths, * T+1 Q; the best one
-    pattern_automaton, ...          those behind rational recurrences and networks that are such (`families`)
+    pattern_automaton, ...          those behind rational recurrences, and which networks are such (`families`)
     rational_recurrence             hidden states B T d of all steps from `projected` B T K d
     rational_step                   one of them, as `naive` has it
     forward_spans, backward_spans   what a recurrence makes of every span of a sequence
 """
 
 from seqstruct.ops.automata.families import (
-    GateWeights,
     affine_automaton,
-    elman_automaton,
     interpolated_automaton,
     pattern_automaton,
-    qrnn_automaton,
-    rcnn_automaton,
-    scrn_automaton,
-    sru_automaton,
-    t_gru_automaton,
-    t_lstm_automaton,
     window_automaton,
 )
 from seqstruct.ops.automata.naive import rational_step

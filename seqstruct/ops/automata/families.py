@@ -1,21 +1,27 @@
 """The automata behind rational recurrences (Peng 2022, sections 6.2 to 6.5, Table 6.1, appendices E.1 to E.3).
 
 Each function gives a family of automata, one for each feature of the network; `wfsa.forward` gives the states of the
-recurrence it names, as the scores of the prefixes.  Axis letters: V symbols, C size of a word vector, d features, `*`
-any leading axes.  Weights are as the semiring wants them; networks are in the real semiring.
+recurrence it names, as the scores of the prefixes.  Axis letters: V symbols, d features, `*` any leading axes.  Weights
+are as the semiring wants them; networks are in the real semiring.
 
-    automaton                                  recurrence
-    pattern_automaton, 1 input (B)             SRU, SCRN, T-RNN; RRNN(B), and in max-plus; eq. 6.5c, 6.21c
-    pattern_automaton, n inputs (C: 2)         RCNN of n-grams, RRNN(C); eq. 6.14
-    interpolated_automaton (F)                 RRNN(F); eq. 6.19
-    window_automaton                           QRNN of window 2, T-LSTM, T-GRU; appendix E.1
-    affine_automaton                           ISAN, the linear Elman network; eq. 6.16
+    automaton                       recurrence                                 inputs             decays
+    pattern_automaton, 1 input (B)  SRU, T-RNN; RRNN(B), eq. 6.5c              (1 - f) W x        f
+                                    SCRN                                       (1 - alpha) W x    alpha
+                                    RRNN(B) in max-plus, eq. 6.21c             z                  log f
+    pattern_automaton, n (C: 2)     RCNN of n-grams, RRNN(C), eq. 6.14         (1 - l) W_j x      l, alpha too
+    interpolated_automaton (F)      RRNN(F), eq. 6.19                          (1 - f_j) z_j      f_j
+    window_automaton, appendix E.1  QRNN of window 2                           (1 - f) tanh(z)    f
+                                    T-LSTM                                     i W x              f
+                                    T-GRU                                      tanh(o) W x        f
+    affine_automaton, eq. 6.16      ISAN; the linear Elman network, with one matrix for all symbols (corollary 16)
+
+alpha is a number; f, i and l are sigmoids of the word, and those of a window, as z and o there, of two words.  With a
+gate that reads the state a recurrence is not rational (section 6.4.3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -100,64 +106,6 @@ def affine_automaton(matrices: Tensor, offsets: Tensor, initial: Tensor | None =
     return wfsa(2 * d, arcs, initial=starts, final={j: chosen[j] for j in range(d)}, semiring=RealSemiring())
 
 
-class GateWeights(NamedTuple):
-    """What a gate or an input reads: weight d C of the word vector, bias d, previous d C of the word vector before.
-
-    state: d d, of the state before.  No rational recurrence has it.
-    """
-
-    weight: Tensor
-    bias: Tensor | None = None
-    previous: Tensor | None = None
-    state: Tensor | None = None
-
-
-def sru_automaton(vectors: Tensor, candidate: GateWeights, forget: GateWeights) -> Wfsa:
-    """Simple recurrent unit in its first version, and T-RNN: c_t = f c_{t-1} + (1 - f) W x_t.  vectors: V C."""
-    gates = _of_symbol("SRU", vectors, forget).sigmoid()
-    inputs = (1 - gates) * _of_symbol("SRU", vectors, candidate)
-    return pattern_automaton([inputs], [gates], RealSemiring())
-
-
-def scrn_automaton(vectors: Tensor, candidate: GateWeights, alpha: float) -> Wfsa:
-    """Context units of the structurally constrained network: c_t = alpha c_{t-1} + (1 - alpha) W x_t."""
-    return pattern_automaton([(1 - alpha) * _of_symbol("SCRN", vectors, candidate)], [alpha], RealSemiring())
-
-
-def rcnn_automaton(vectors: Tensor, candidates: Sequence[GateWeights], decay: GateWeights | float) -> Wfsa:
-    """Recurrent convolution over n-grams: cj_t = l cj_{t-1} + c(j-1)_{t-1} (1 - l) W_j x_t, l a constant or a gate.
-
-    Raises ValueError where the gate reads the state (proposition 14 does not hold then, section 6.4.3).
-    """
-    gates = decay if isinstance(decay, float) else _of_symbol("RCNN", vectors, decay).sigmoid()
-    inputs = [(1 - gates) * _of_symbol("RCNN", vectors, candidate) for candidate in candidates]
-    return pattern_automaton(inputs, [gates] * len(inputs), RealSemiring())
-
-
-def qrnn_automaton(vectors: Tensor, candidate: GateWeights, forget: GateWeights) -> Wfsa:
-    """Quasi-recurrent network of window 2: c_t = f c_{t-1} + (1 - f) tanh(z), gate and z of two words."""
-    gates = _of_pair("QRNN", vectors, forget).sigmoid()
-    return window_automaton((1 - gates) * _of_pair("QRNN", vectors, candidate).tanh(), gates, RealSemiring())
-
-
-def t_lstm_automaton(vectors: Tensor, candidate: GateWeights, enter: GateWeights, forget: GateWeights) -> Wfsa:
-    """Strongly typed LSTM: c_t = f c_{t-1} + i W x_t, gates of two words."""
-    inputs = _of_pair("T-LSTM", vectors, enter).sigmoid() * _of_pair("T-LSTM", vectors, candidate)
-    return window_automaton(inputs, _of_pair("T-LSTM", vectors, forget).sigmoid(), RealSemiring())
-
-
-def t_gru_automaton(vectors: Tensor, candidate: GateWeights, output: GateWeights, forget: GateWeights) -> Wfsa:
-    """Strongly typed GRU: c_t = f c_{t-1} + tanh(o) W x_t, f a sigmoid, both of two words."""
-    inputs = _of_pair("T-GRU", vectors, output).tanh() * _of_pair("T-GRU", vectors, candidate)
-    return window_automaton(inputs, _of_pair("T-GRU", vectors, forget).sigmoid(), RealSemiring())
-
-
-def elman_automaton(vectors: Tensor, recurrent: Tensor, candidate: GateWeights, initial: Tensor | None = None) -> Wfsa:
-    """Elman network without a nonlinearity: c_t = W_c c_{t-1} + W x_t + b (corollary 16).  recurrent: d d."""
-    offsets = _of_symbol("Elman", vectors, candidate).T
-    return affine_automaton(recurrent.expand(len(vectors), -1, -1), offsets, initial)
-
-
 def _pattern(inputs: Sequence[Tensor], decays: Sequence[Weight]) -> list[Arc]:
     if len(inputs) != len(decays) or not inputs:
         raise ValueError(f"expected as many inputs as decays, 1 or more, got {len(inputs)} and {len(decays)}")
@@ -167,28 +115,3 @@ def _pattern(inputs: Sequence[Tensor], decays: Sequence[Weight]) -> list[Arc]:
 
 def _one(semiring: LogSemiring, like: Tensor) -> Tensor:
     return semiring.one((), like)[0]
-
-
-def _of_symbol(model: str, vectors: Tensor, gate: GateWeights) -> Tensor:
-    """d V."""
-    _refuse_state(model, gate)
-    if gate.previous is not None:
-        raise ValueError(f"{model}: expected gates of one word, got one of two")
-    found = gate.weight @ vectors.T
-    return found if gate.bias is None else found + gate.bias.unsqueeze(-1)
-
-
-def _of_pair(model: str, vectors: Tensor, gate: GateWeights) -> Tensor:
-    """d V V, [a, b] of word b after a."""
-    _refuse_state(model, gate)
-    found = (gate.weight @ vectors.T).unsqueeze(-2)
-    if gate.previous is not None:
-        found = found + (gate.previous @ vectors.T).unsqueeze(-1)
-    if gate.bias is not None:
-        found = found + gate.bias[:, None, None]
-    return found.expand(-1, len(vectors), -1)
-
-
-def _refuse_state(model: str, gate: GateWeights) -> None:
-    if gate.state is not None:
-        raise ValueError(f"{model}: a gate that reads the state makes a recurrence that is not rational; no automaton")

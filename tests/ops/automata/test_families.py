@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from seqstruct.ops.automata import (
-    GateWeights,
     affine_automaton,
     best_path,
-    elman_automaton,
     forward,
     interpolated_automaton,
     pattern_automaton,
-    qrnn_automaton,
     rational_recurrence,
-    rcnn_automaton,
-    scrn_automaton,
-    sru_automaton,
-    t_gru_automaton,
-    t_lstm_automaton,
     window_automaton,
 )
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, RealSemiring
 
 B, T, V, C, D = 2, 7, 3, 5, 4
 REAL = RealSemiring()
+
+
+class Gate(NamedTuple):
+    """weight: D C of a word, bias: D, previous: D C of the word before, or None."""
+
+    weight: torch.Tensor
+    bias: torch.Tensor
+    previous: torch.Tensor | None
 
 
 @pytest.fixture()
@@ -36,7 +38,7 @@ def draw(generator):
 
 @pytest.fixture()
 def gate(draw):
-    return lambda previous=False: GateWeights(draw(D, C), draw(D), draw(D, C) if previous else None)
+    return lambda previous=False: Gate(draw(D, C), draw(D), draw(D, C) if previous else None)
 
 
 @pytest.fixture()
@@ -47,6 +49,16 @@ def symbols(generator):
 def read(gate, now, earlier=None):
     found = now @ gate.weight.T + gate.bias
     return found if earlier is None else found + earlier @ gate.previous.T
+
+
+def by_symbol(gate, vectors):
+    """D V."""
+    return read(gate, vectors).T
+
+
+def by_pair(gate, vectors):
+    """D V V, [a, b] of word b after a."""
+    return read(gate, vectors, vectors.unsqueeze(1)).movedim(-1, 0)
 
 
 def loop(step, words, initial=None):
@@ -100,12 +112,13 @@ def test_rational_recurrences(draw, automaton):
 def test_sru_and_t_rnn(draw, gate, symbols):
     vectors, z, f = draw(V, C), gate(), gate()
     expected = loop(lambda c, x: read(f, x).sigmoid() * c + (1 - read(f, x).sigmoid()) * read(z, x), vectors[symbols])
-    assert_derived(sru_automaton(vectors, z, f), symbols, expected)
+    decays = by_symbol(f, vectors).sigmoid()
+    assert_derived(pattern_automaton([(1 - decays) * by_symbol(z, vectors)], [decays], REAL), symbols, expected)
 
 
 def test_scrn(draw, gate, symbols):
     vectors, z = draw(V, C), gate()
-    assert_derived(scrn_automaton(vectors, z, 0.95), symbols,
+    assert_derived(pattern_automaton([0.05 * by_symbol(z, vectors)], [0.95], REAL), symbols,
                    loop(lambda c, x: 0.95 * c + 0.05 * read(z, x), vectors[symbols]))
 
 
@@ -125,21 +138,24 @@ def test_rcnn(draw, gate, symbols, order, constant):
     for x in vectors[symbols].unbind(1):
         states = step(states, x)
         expected.append(states[-1])
-    assert_derived(rcnn_automaton(vectors, candidates, decay), symbols, torch.stack(expected, 1))
+    weight = decay if constant else by_symbol(decay, vectors).sigmoid()
+    inputs = [(1 - weight) * by_symbol(w, vectors) for w in candidates]
+    assert_derived(pattern_automaton(inputs, [weight] * order, REAL), symbols, torch.stack(expected, 1))
 
 
 def test_window_of_two_words(draw, gate, symbols):
     vectors, z, i, f, plain = draw(V, C), gate(True), gate(True), gate(True), gate()
-    words = vectors[symbols]
-    steps = {
-        qrnn_automaton(vectors, z, f): lambda c, a, x: torch.lerp(read(z, x, a).tanh(), c, read(f, x, a).sigmoid()),
-        t_lstm_automaton(vectors, plain, i, f):
-            lambda c, a, x: read(f, x, a).sigmoid() * c + read(i, x, a).sigmoid() * read(plain, x),
-        t_gru_automaton(vectors, plain, i, f):
-            lambda c, a, x: read(f, x, a).sigmoid() * c + read(i, x, a).tanh() * read(plain, x),
-    }
-    for automaton, step in steps.items():
-        expected = loop_of_pairs(step, words)
+    words, decays, of_word = vectors[symbols], by_pair(f, vectors).sigmoid(), by_symbol(plain, vectors).unsqueeze(1)
+    networks = [
+        ((1 - decays) * by_pair(z, vectors).tanh(),  # QRNN, T-LSTM, T-GRU
+         lambda c, a, x: torch.lerp(read(z, x, a).tanh(), c, read(f, x, a).sigmoid())),
+        (by_pair(i, vectors).sigmoid() * of_word,
+         lambda c, a, x: read(f, x, a).sigmoid() * c + read(i, x, a).sigmoid() * read(plain, x)),
+        (by_pair(i, vectors).tanh() * of_word,
+         lambda c, a, x: read(f, x, a).sigmoid() * c + read(i, x, a).tanh() * read(plain, x)),
+    ]
+    for inputs, step in networks:
+        automaton, expected = window_automaton(inputs, decays, REAL), loop_of_pairs(step, words)
         torch.testing.assert_close(forward(automaton, symbols).scores[..., 1:].movedim(0, -1), expected,
                                    rtol=0, atol=1e-12)
 
@@ -153,20 +169,8 @@ def test_isan_and_linear_elman(draw, gate, symbols, carried):
     assert_derived(affine_automaton(matrices, offsets, initial), symbols, torch.stack(states, 1))
     vectors, z, recurrent = draw(V, C), gate(), draw(D, D)
     expected = loop(lambda c, x: c @ recurrent.T + read(z, x), vectors[symbols], initial)
-    assert_derived(elman_automaton(vectors, recurrent, z, initial), symbols, expected)
-
-
-def test_a_gate_that_reads_the_state_is_refused(draw, gate):
-    vectors, reading = draw(V, C), GateWeights(draw(D, C), draw(D), None, draw(D, D))
-    for model, build in {
-        "RCNN": lambda: rcnn_automaton(vectors, [gate(), gate()], reading),
-        "SRU": lambda: sru_automaton(vectors, gate(), reading),
-        "QRNN": lambda: qrnn_automaton(vectors, gate(), reading),
-    }.items():
-        with pytest.raises(ValueError, match=f"{model}: a gate that reads the state .* not rational"):
-            build()
-    with pytest.raises(ValueError, match="SRU: expected gates of one word, got one of two"):
-        sru_automaton(vectors, gate(), gate(True))
+    automaton = affine_automaton(recurrent.expand(V, -1, -1), read(z, vectors), initial)
+    assert_derived(automaton, symbols, expected)
 
 
 def test_rank_tells_what_no_automaton_scores():
