@@ -12,10 +12,10 @@ rows=(softmax T2R RFA)
 smoke_rows=(T2R) baselines=(bigram trigram 5-gram)
 
 cell() {
-    disk=100 minutes=20 vocabulary=8000
-    small=(--updates 4800) transfer=150 fitting=(--tune 150 --decode 2048 --texts 32)
+    disk=100 minutes=25 vocabulary=8000
+    small=(--updates 4800) transfer=1200 fitting=(--tune 600 --decode 2048 --texts 32)
     dataset="Brown corpus (no part of the published comparison), 51752 training sentences, 8000 subwords of them; 4800 "
-    dataset+="updates of 2048 tokens, then 150 of attention transfer and 150 of all parameters"
+    dataset+="updates of 2048 tokens, then 1200 of attention transfer and 600 of all parameters"
     case "$scale" in
         smoke) dataset="300 made-up sentences; 10 updates, then 3 and 3" minutes=1 disk=10 vocabulary=500
                small=(--updates 10 --embed-dim 16 --layers 2 --heads 2 --length 64 --positions 256)
