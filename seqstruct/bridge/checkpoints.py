@@ -68,6 +68,20 @@ def check_entries(path: str | Path, state: Any) -> None:
             raise ValueError(f"{path}: not a fairseq checkpoint: its entry {name!r} is {type(state[name]).__name__}")
 
 
+def configuration_of(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The options of a checkpoint by section, none where it has none; before there were sections, task and model had
+    all of them."""
+    if state.get("cfg"):
+        return {name: _options(section) for name, section in state["cfg"].items()}
+    old = _options(state.get("args"))
+    return {name: {**old, "_name": old.get(kind)} for name, kind in (("task", "task"), ("model", "arch")) if old}
+
+
+def _options(section: Any) -> dict[str, Any]:
+    """A section as a dictionary: stock parts of fairseq leave a Namespace."""
+    return {} if section is None else dict(section) if isinstance(section, Mapping) else vars(section)
+
+
 def place_of(tensor: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
     """What two names of one tensor, as tied embeddings have, share: address, shape and strides."""
     return tensor.data_ptr() or id(tensor), tuple(tensor.shape), tensor.stride()

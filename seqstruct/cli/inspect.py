@@ -59,11 +59,6 @@ def count_parameters(model: Mapping[str, Any]) -> dict[str, int]:
     return {part: counts[part] for part in ORDER if part in counts}
 
 
-def options_of(section: Any) -> dict[str, Any]:
-    """A section of a configuration as a dictionary: stock parts of fairseq leave a Namespace."""
-    return dict(section) if isinstance(section, Mapping) else vars(section) if section is not None else {}
-
-
 def layers_of(model: Mapping[str, Any], side: str, module: str) -> int:
     """How many layers of a side hold an attention of this name; 1 where a recurrent model has one beside its layers."""
     pattern = re.compile(rf"^{side}\.layers\.(\d+)\.{module}\.")
@@ -118,7 +113,7 @@ def ranges(names: Iterable[str]) -> list[str]:
 
 def data_lines(task: Mapping[str, Any], model: Mapping[str, Any]) -> list[str]:
     """Task, data folder, languages, and the rows of the embedding tables."""
-    lines = [f"task {task.get('_name') or task.get('task') or 'unknown'}"]
+    lines = [f"task {task.get('_name') or 'unknown'}"]
     if task.get("data"):
         lines.append(f"data {task['data']}")
     if task.get("source_lang"):
@@ -146,14 +141,14 @@ def training_lines(state: Mapping[str, Any], configuration: Mapping[str, Any]) -
         epoch, done = iterator["epoch"], iterator.get("iterations_in_epoch", 0)
         lines.append(f"{whole(done)} batches into epoch {whole(epoch)}" if done else f"epoch {whole(epoch)} is next")
     if extra.get("best") is not None:
-        metric = options_of(configuration.get("checkpoint")).get("best_checkpoint_metric", "loss")
+        metric = configuration.get("checkpoint", {}).get("best_checkpoint_metric", "loss")
         lines.append(f"best {metric} {float(extra['best']):.4g}")
     for name in ("criterion", "optimizer", "lr_scheduler"):
-        chosen = options_of(configuration.get(name)).get("_name")
+        chosen = configuration.get(name, {}).get("_name")
         if chosen:
             lines.append(f"{name.replace('_', ' ')} {chosen}")
-    if "seed" in options_of(configuration.get("common")):
-        lines.append(f"seed {options_of(configuration['common'])['seed']}")
+    if "seed" in configuration.get("common", {}):
+        lines.append(f"seed {configuration['common']['seed']}")
     return lines
 
 
@@ -180,12 +175,10 @@ def sections_of(state: Mapping[str, Any]) -> dict[str, list[str]]:
     """The lines of each section.  Raises ValueError where entries contradict each other, whatever else where they are
     not fairseq's.
     """
-    model = state["model"]
-    configuration = options_of(state.get("cfg"))
-    if not configuration:
-        old = options_of(state.get("args"))
-        configuration = {"model": old, "task": old}
-    options = options_of(configuration.get("model"))
+    from seqstruct.bridge.checkpoints import configuration_of
+
+    model, configuration = state["model"], configuration_of(state)
+    options = configuration.get("model", {})
     counts = count_parameters(model)
     kinds = sorted({str(t.dtype).removeprefix("torch.") for t in model.values() if t.is_floating_point()})
     return {
@@ -193,7 +186,7 @@ def sections_of(state: Mapping[str, Any]) -> dict[str, list[str]]:
         "plan": [*plan_lines(model, options), *slot_lines(options)] or ["no transformer layers"],
         "parameters": [f"{sum(counts.values()):,} in all, {', '.join(kinds)}"]
         + [f"{part:24} {count:>14,}" for part, count in counts.items()],
-        "data": data_lines(options_of(configuration.get("task")), model),
+        "data": data_lines(configuration.get("task", {}), model),
         "training": training_lines(state, configuration) or ["not in this checkpoint"],
         "versions": version_lines(state),
     }

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import seqstruct
 from seqstruct.attention import Site
-from seqstruct.data.text.pipeline import DESCRIPTIONS, TextPipeline
+from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.hf import SeqstructConfig
 
 TAGS = {"structured_transformer": "translation", "structured_transformer_lm": "text-generation",
@@ -31,16 +30,14 @@ print(model.config.id2label[int(label)])""",
 
 @dataclass(frozen=True)
 class ExportedRun:
-    """What a card tells of a run.  configuration: the checkpoint's, by section.  folder: the prepared data, None where
-    it is not known.  pipelines: of source and target.  scores: texts that commands printed, by file.  licence: of the
-    data.  updates: how many were made.  difference: of logits, between fairseq's model and this one.
-    shipped: whether the code is in the folder.
+    """What a card tells of a run.  configuration: the checkpoint's, by section.  pipelines: of source and target.
+    scores: texts that commands printed, by file.  licence: of the data.  updates: how many were made.
+    difference: of logits, between fairseq's model and this one.  shipped: whether the code is in the folder.
     """
 
     name: str
     config: SeqstructConfig
     configuration: Mapping[str, Any]
-    folder: Path | None
     pipelines: Sequence[TextPipeline]
     scores: Mapping[str, str]
     licence: str
@@ -51,7 +48,8 @@ class ExportedRun:
 
 def card(run: ExportedRun) -> str:
     """The text of README.md."""
-    config, described = run.config, _description(run.folder)
+    config, path = run.config, run.pipelines[0].description
+    described = {} if path is None else json.loads(path.read_text(encoding="utf-8"))
     licence = run.licence or str(described.get("licence") or "not stated")
     parts = [
         f"---\nlibrary_name: transformers\npipeline_tag: {TAGS[config.arch]}\ntags: [seqstruct]\n---\n",
@@ -139,10 +137,3 @@ def _limits(run: ExportedRun) -> str:
                       "two scores are equal up to rounding.")  # fmt: skip
     limits.append("A memory of attention is not put back to an earlier token: no assisted generation.")
     return "## Limits\n\n" + "\n".join(f"- {limit}" for limit in limits) + "\n"
-
-
-def _description(folder: Path | None) -> dict[str, Any]:
-    for name in DESCRIPTIONS if folder is not None else ():
-        if (folder / name).is_file():
-            return json.loads((folder / name).read_text(encoding="utf-8"))
-    return {}

@@ -13,7 +13,7 @@ from transformers import GenerationConfig
 
 import seqstruct
 from seqstruct.attention import get_attention
-from seqstruct.bridge.checkpoints import load_checkpoint
+from seqstruct.bridge.checkpoints import configuration_of, load_checkpoint
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.exchange.architecture import config_of, converted, difference
@@ -46,7 +46,7 @@ def export(
     """
     loaded = load(checkpoint, data, tokenized=tokenized)
     state = load_checkpoint(checkpoint)
-    configuration = state.get("cfg") or {"model": vars(state["args"]), "task": vars(state["args"])}
+    configuration = configuration_of(state)
     config = config_of(loaded.model, loaded.task, configuration["model"])
     model = converted(loaded.model, config)
     apart = difference(loaded.model, model)
@@ -54,11 +54,10 @@ def export(
         raise ValueError(f"{checkpoint}: logits differ by {apart:g} from fairseq's, expected {TOLERANCE} at most")
     config.architectures = [type(model).__name__]
     code = _code(config, type(model))
-    described = loaded.source.description
     history = state.get("optimizer_history") or [{}]
     run = ExportedRun(
-        Path(out).name, config, configuration, None if described is None else described.parent,
-        (loaded.source, loaded.target), {Path(p).name: Path(p).read_text(encoding="utf-8") for p in scores}, licence,
+        Path(out).name, config, configuration, (loaded.source, loaded.target),
+        {Path(p).name: Path(p).read_text(encoding="utf-8") for p in scores}, licence,
         history[-1].get("num_updates"), apart, bool(code),
     )  # fmt: skip
     with new_folder(out) as folder:

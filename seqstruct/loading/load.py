@@ -9,7 +9,6 @@ in the folder of its training: a relative one from the working directory and fro
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from typing import Any
 
 import torch
 
-from seqstruct.bridge.checkpoints import load_checkpoint, mapped
+from seqstruct.bridge.checkpoints import configuration_of, load_checkpoint, mapped
 from seqstruct.bridge.quiet import quiet
 from seqstruct.data.checked import META
 from seqstruct.data.nli.folder import META as PAIRS_META
@@ -150,23 +149,15 @@ def _sections(path: Path, state: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     from fairseq.tasks import TASK_REGISTRY
 
     register()
-    if state.get("cfg") is not None:
-        found = {name: dict(_plain(state["cfg"].get(name))) for name in ("task", "model")}
-    elif state.get("args") is not None:
-        old = vars(state["args"])
-        found = {"task": {**old, "_name": old.get("task")}, "model": {**old, "_name": old.get("arch")}}
-    else:
+    found = configuration_of(state)
+    if not found:
         raise ValueError(f"{path}: not a checkpoint of fairseq-train: it has no configuration, cfg or args")
     for name, known in (("task", TASK_REGISTRY), ("model", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY})):
-        if found[name].get("_name") not in known:
-            raise ValueError(f"{path}: the {name} {found[name].get('_name')!r} is not known to fairseq; where a plugin "
+        chosen = found.get(name, {}).get("_name")
+        if chosen not in known:
+            raise ValueError(f"{path}: the {name} {chosen!r} is not known to fairseq; where a plugin "
                              "registers it, import that first")
     return found
-
-
-def _plain(section: Any) -> Mapping[str, Any]:
-    """A section as a mapping: stock parts of fairseq leave a Namespace."""
-    return vars(section) if isinstance(section, argparse.Namespace) else section or {}
 
 
 def _chosen(task: Mapping[str, Any], languages: tuple[str, ...]) -> dict[str, Any]:
