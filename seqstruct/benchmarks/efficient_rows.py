@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -77,15 +78,14 @@ def _speeds(content: Mapping[str, Any], name: str) -> list[Measurement]:
 
 def memory(row: str, lengths: Sequence[int]) -> list[Measurement]:
     """Of a decoder's states in each figure that has it.  Nothing is timed: the same on every machine."""
-    counted: dict[str, list[dict[int, tuple[float, float]]]] = {}
+    @cache
+    def counted(kind: str) -> list[dict[int, tuple[float, float]]]:
+        place = Place.of("cpu", "float32")
+        return [states(DECODERS[name], lengths, kind == "conditional", place) for name in (row, "softmax")]
+
     found = []
-    for figure, (kind, rows) in FIGURES.items():
-        if row not in rows:
-            continue
-        if kind not in counted:
-            place = Place.of("cpu", "float32")
-            counted[kind] = [states(DECODERS[name], lengths, kind == "conditional", place) for name in (row, "softmax")]
-        own, base = counted[kind]
+    for figure, kind in ((figure, kind) for figure, (kind, rows) in FIGURES.items() if row in rows):
+        own, base = counted(kind)
         used, reserved = ([(length, pair[part]) for length, pair in own.items()] for part in range(2))
         share = 100 * used[-1][1] / base[lengths[-1]][0]
         found += [

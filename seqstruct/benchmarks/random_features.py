@@ -41,7 +41,8 @@ def variance(z: float, draws: int, generator: torch.Generator) -> float:
     step = torch.randn(DIM, generator=generator, dtype=torch.float64)
     both = torch.stack([x, x + z * step / step.norm()])
     found = []
-    for count in _batches(draws, 500):
+    for part in torch.arange(draws).split(500):
+        count = len(part)
         features = gaussian_features(
             both.expand(1, count, 2, DIM),
             torch.randn(count, FREQUENCIES, DIM, generator=generator, dtype=torch.float64),
@@ -75,10 +76,6 @@ def _estimate(query: Tensor, key: Tensor, value: Tensor, normed: bool, sigma: fl
     plan = schedule(state.level, log_scale, None)
     made = made if plan is None else made * plan.weight.unsqueeze(-1)
     return linear_attention.read(linear_attention.write(state, made, value, plan), features(query)[0])[0]
-
-
-def _batches(total: int, most: int) -> list[int]:
-    return [min(most, total - start) for start in range(0, total, most)]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

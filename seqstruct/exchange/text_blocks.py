@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-import statistics
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
+
+from seqstruct.benchmarks.timing import turns
 
 STEPS = 16  # of decoding that are timed
 
@@ -52,14 +53,8 @@ def perplexity(model: Any, text: Tensor, size: int) -> float:
 @torch.no_grad()
 def milliseconds(models: dict[str, Any], length: int, size: int) -> dict[str, float]:
     """The median time of a decoding step after so many tokens, for `size` texts at once; models take turns."""
-    caches, taken = {}, {name: [] for name in models}
+    steps, tokens = {}, torch.zeros(size, length, dtype=torch.long)
     for name, model in models.items():
-        model.eval()
-        tokens = torch.zeros(size, length, dtype=torch.long)
-        caches[name] = model(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
-    for _ in range(STEPS):
-        for name, model in models.items():
-            start = time.perf_counter()
-            model(input_ids=tokens[:, :1], past_key_values=caches[name], use_cache=True)
-            taken[name].append(1000 * (time.perf_counter() - start))
-    return {name: statistics.median(times) for name, times in taken.items()}
+        cache = model.eval()(input_ids=tokens, use_cache=True, logits_to_keep=1).past_key_values
+        steps[name] = partial(model, input_ids=tokens[:, :1], past_key_values=cache, use_cache=True)
+    return turns(steps, STEPS, warm_up=0)

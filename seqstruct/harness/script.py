@@ -13,7 +13,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -155,7 +155,6 @@ class Script:
     """A recipe: recipes/<paper>/<name>.sh.  Raises ValueError, when it is read, if it does not say what it has to."""
 
     path: Path
-    _said: dict[str, list[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def root(self) -> Path:

@@ -10,7 +10,7 @@ set, for each depth of the test set and over its depths, for `seqstruct record`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from statistics import fmean
 
@@ -23,14 +23,8 @@ from seqstruct.scoring.measurement import Measurement, write
 
 def share_before_failure(hypothesis: Sequence[str], reference: Sequence[str]) -> float:
     """Share in [0, 1] of the reference's symbols, its end counted as one, that come before the first wrong one."""
-    right = 0
-    for own, wanted in zip(hypothesis, reference, strict=False):
-        if own != wanted:
-            break
-        right += 1
-    if right == len(hypothesis) == len(reference):
-        right += 1
-    return right / (len(reference) + 1)
+    pairs = zip([*hypothesis, None], [*reference, None], strict=False)  # None is the end
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)) / (len(reference) + 1)
 
 
 def shares_by_depth(formulas: Formulas, hypotheses: Iterable[Sequence[str]]) -> dict[int, list[float]]:
