@@ -115,12 +115,12 @@ def recovered(perplexities: Sequence[Measurement]) -> list[Measurement]:
 def _fit(model: Any, made: Any, text: Tensor, fitting: Fitting, seed: int, measure: Any) -> None:
     size = fitting.batch_size
     if fitting.transfer:
-        drawn = batches(text, size, fitting.transfer, seed, labels=False)
+        drawn = batches(text, size, fitting.transfer, seed, "attention transfer", labels=False)
         transfer(model, made, drawn, fitting.transfer_rate, falling(fitting.transfer))
         if made.can_generate():
             measure("validation_perplexity_transferred", made)
     if fitting.tune:
-        drawn = batches(text, size, fitting.tune, seed + 1)
+        drawn = batches(text, size, fitting.tune, seed + 1, "tuning")
         tune(made, drawn, fitting.rate, falling(fitting.tune, fitting.tune // 10))
         measure("validation_perplexity", made)
 

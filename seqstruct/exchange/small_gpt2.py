@@ -41,7 +41,7 @@ def train(args: argparse.Namespace) -> None:
             resid_pdrop=args.dropout, embd_pdrop=args.dropout, attn_pdrop=0.0,
         )  # fmt: skip
         model = GPT2LMHeadModel(config)
-        drawn = batches(text, args.batch_size, args.updates, args.seed)
+        drawn = batches(text, args.batch_size, args.updates, args.seed, "training")
         losses = tune(model, drawn, args.rate, falling(args.updates, WARMUP))
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)

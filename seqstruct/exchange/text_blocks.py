@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from rich.console import Console
+from rich.progress import track
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
@@ -29,10 +31,16 @@ def blocks(tokenizer: PreTrainedTokenizerBase, path: str | Path, length: int) ->
     return ids[: len(ids) // length * length].view(-1, length)
 
 
-def batches(text: Tensor, size: int, updates: int, seed: int, labels: bool = True) -> Iterator[dict[str, Tensor]]:
-    """So many batches of blocks, each epoch in an order of its own, as arguments of a model."""
+def batches(
+    text: Tensor, size: int, updates: int, seed: int, what: str, labels: bool = True
+) -> Iterator[dict[str, Tensor]]:
+    """So many batches of blocks, each epoch in an order of its own, as arguments of a model.
+
+    what: said beside a bar of those used so far, which a terminal shows.
+    """
     generator, order = torch.Generator().manual_seed(seed), torch.zeros(0, dtype=torch.long)
-    for _ in range(updates):
+    console = Console(stderr=True)
+    for _ in track(range(updates), what, console=console, transient=True, disable=not console.is_terminal):
         while len(order) < size:
             order = torch.cat([order, torch.randperm(len(text), generator=generator)])
         chosen, order = text[order[:size]], order[size:]

@@ -104,7 +104,7 @@ def test_blocks_and_batches_take_each_token_in_turn(data: Path, gpt2: Path) -> N
     tokenizer = SeqstructTokenizer(str(gpt2 / "vocab.source.txt"))
     text = blocks(tokenizer, data / "text" / "train.txt", 7)
     assert text[0].tolist()[:5] == [4, 2, 5, 6, 2] and text.shape[1] == 7
-    chosen = torch.cat([batch["input_ids"] for batch in batches(text, 3, 2 * len(text) // 3, 1)])
+    chosen = torch.cat([batch["input_ids"] for batch in batches(text, 3, 2 * len(text) // 3, 1, "read")])
     first = {tuple(row) for row in chosen[: len(text)].tolist()}
     assert first == {tuple(row) for row in text.tolist()}
 
