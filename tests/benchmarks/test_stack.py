@@ -9,10 +9,19 @@ import pytest
 import torch
 from torch import nn
 
-from seqstruct.benchmarks import stack_models, stack_peers
-from seqstruct.benchmarks.stack import GROWING, LAYERS, UNITS, layer, run
-from seqstruct.benchmarks.stack_models import PLANS, STACKS, training_steps
-from seqstruct.benchmarks.stack_peers import PACKAGES, peer_layers
+from seqstruct.benchmarks import stack
+from seqstruct.benchmarks.stack import (
+    GROWING,
+    LAYERS,
+    PACKAGES,
+    PLANS,
+    STACKS,
+    UNITS,
+    layer,
+    peer_layers,
+    run,
+    training_steps,
+)
 from seqstruct.benchmarks.timing import Contestant, Place, audit, kept, measure, table
 from seqstruct.cli import main
 
@@ -38,8 +47,8 @@ def test_every_section_has_its_rows(capsys):
 
 def test_nothing_that_is_timed_beside_the_unit_has_dropout(monkeypatch):
     built = []
-    monkeypatch.setattr(stack_models, "_step", lambda model, *_: built.append(model))
-    training_steps(4, 2, Place.of("cpu", "float32"))
+    monkeypatch.setattr(stack, "_step", lambda model, *_: built.append(model))
+    training_steps(4, Place.of("cpu", "float32"))
     modules = [module for model in built for module in model.modules()]
     rates = [module.p for module in modules if hasattr(module, "p")]
     rates += [module.mechanism.shape.dropout for module in modules if hasattr(module, "mechanism")]
@@ -90,8 +99,8 @@ def test_the_authors_layers_take_part_where_importable(monkeypatch):
             return super().forward(inputs)
 
     with monkeypatch.context() as absent:
-        absent.setattr(stack_peers, "PACKAGES", ("no.such.package",))
-        found, note = peer_layers(4)
+        absent.setattr(stack, "PACKAGES", ("no.such.package",))
+        found, note = peer_layers()
         assert not found and "neither no.such.package can be imported: --peer FOLDER says where" in note
     modules = {PACKAGES[0]: {}, f"{PACKAGES[0]}.superposition": {"SuperpositionStackAttention": Peer},
                f"{PACKAGES[0]}.nondeterministic": {"NondeterministicStackAttention": Peer},
@@ -102,7 +111,7 @@ def test_the_authors_layers_take_part_where_importable(monkeypatch):
         module = types.ModuleType(name)
         vars(module).update(values)
         monkeypatch.setitem(sys.modules, name, module)
-    peers, note = peer_layers(4)
+    peers, note = peer_layers()
     assert len(peers) == 3 and PACKAGES[0] in note
     assert run([3], 1, ["layers"]).count(PACKAGES[0]) == 4
 
@@ -112,8 +121,10 @@ def test_operators_do_not_grow_with_batch_or_states(monkeypatch):
     counts = {label: audit(layer(*choice, length=20)).operators for label, choice in LAYERS.items()}
     assert counts["nondeterministic Q=2 S=3 m=5"] == counts["nondeterministic Q=3 S=3 m=5"]
     place = Place.of("cpu", "float32")
-    steps = [{name: audit(step).operators for name, step in training_steps(20, batch, place).items()}
-             for batch in (2, 5)]  # fmt: skip
+    steps = []
+    for batch in (2, 5):
+        monkeypatch.setattr(stack, "BATCH", batch)
+        steps.append({name: audit(step).operators for name, step in training_steps(20, place).items()})
     assert steps[0] == steps[1]
     assert steps[0]["LSTM+Nd Q=2"] == steps[0]["LSTM+Nd Q=3"]
 
