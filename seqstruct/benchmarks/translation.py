@@ -5,6 +5,8 @@ is forward, loss and backward.  fairseq's model always feeds its features in; ou
 searched by the plugin's generator, fairseq's by its own.  Rows with sigmoid and segmentation attention show what these
 cost beside simple attention (Kim et al. 2017, section 5).
 JoeyNMT's rows are there where the package is; rows of matrix products alone say how fast a step could be at best.
+JoeyNMT 2.3 reads sources in both directions, or fails; half the size in each gives its decoder a memory of the same
+size.  It has input feeding always, and starts every layer of the decoder from one state.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -21,7 +24,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
 from seqstruct.benchmarks.timing import Contestant, Place, heading, made_up_task, measure, table, turns
-from seqstruct.benchmarks.translation_peers import joeynmt_loss, joeynmt_model, joeynmt_search, matrix_products
 from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
 from seqstruct.bridge.patches.compat import prepare_fairseq
 from seqstruct.data.text.byte_symbols import SPECIAL
@@ -54,23 +56,18 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
     prepare_fairseq()
     task = made_up_task(f"w{number}" for number in range(VOCABULARY - SPECIAL))
     models = {FAIRSEQ: fairseq_model(task)} | {name: own_model(task, **o) for name, o in MODELS.items()}
-    joeynmt = joeynmt_model(SIZE, LAYERS, VOCABULARY)
-    for model in filter(None, (*models.values(), joeynmt)):
-        model.to(place.device)
+    models = {name: model.to(place.device) for name, model in {**models, **joeynmt_model()}.items()}
     steps, searches = [], []
     for length in lengths:
         source, target = (sentences(seed, length).to(place.device) for seed in (1, 2))
-        contestants = {name: training(model, source, target) for name, model in models.items()}
-        if joeynmt is not None:
-            loss = partial(joeynmt_loss, joeynmt.train(), source, target)
-            contestants[JOEYNMT] = Contestant(loss, partial(_backward, joeynmt))
+        contestants = {name: training(name, model, source, target) for name, model in models.items()}
         for name, feeding in PRODUCTS.items():
-            contestants[name] = matrix_products(BATCH, length, SIZE, LAYERS, VOCABULARY, feeding, place.device)
+            contestants[name] = matrix_products(length, feeding, place.device)
         for name, timing in (timings := measure(contestants, repeats, place=place)).items():
             speed = timings[FAIRSEQ].both / timing.both
             steps.append([name, str(length), f"{timing.forward:.0f}", f"{timing.both:.0f}", f"{speed:.2f}",
                           f"{timing.kept:.0f}"])
-        times = decoding(models, joeynmt, task.target_dictionary, source, repeats, place)
+        times = decoding(models, task.target_dictionary, source, repeats, place)
         for name, milliseconds in times.items():
             searches.append([name, str(length), f"{milliseconds:.0f}", f"{times[FAIRSEQ] / milliseconds:.2f}"])
     title = f"Recurrent translation, size {SIZE}, {LAYERS} layers, batch {BATCH}"
@@ -104,39 +101,121 @@ def fairseq_model(task: Any) -> LSTMModel:
     return LSTMModel.build_model(options, task)
 
 
-def training(model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
-    """A step on one batch; fairseq's encoder wants the lengths."""
+def training(name: str, model: nn.Module, source: Tensor, target: Tensor) -> Contestant:
+    """A step on one batch without padding, B S and B T; fairseq's encoder wants the lengths."""
     model.train()
     previous = torch.cat([target[:, -1:], target[:, :-1]], 1)
     lengths = torch.full((len(source),), source.size(1), device=source.device)
 
     def forward() -> Tensor:
-        logits = model(source, lengths, previous)[0]
+        logits = joeynmt_logits(model, source, previous) if name == JOEYNMT else model(source, lengths, previous)[0]
         return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
 
-    return Contestant(forward, partial(_backward, model))
+    def backward(loss: Tensor) -> None:
+        model.zero_grad(set_to_none=True)
+        loss.backward()
 
-
-def _backward(model: nn.Module, loss: Tensor) -> None:
-    model.zero_grad(set_to_none=True)
-    loss.backward()
+    return Contestant(forward, backward)
 
 
 def decoding(
-    models: dict[str, nn.Module], joeynmt: nn.Module | None, dictionary: Dictionary, source: Tensor, repeats: int,
-    place: Place,
+    models: dict[str, nn.Module], dictionary: Dictionary, source: Tensor, repeats: int, place: Place
 ) -> dict[str, float]:
     """Milliseconds of a beam search over one batch, medians; every search runs to the source's length."""
     searches: dict[str, Callable[[], Any]] = {}
     for name, model in models.items():
         model.eval()
+        if name == JOEYNMT:
+            searches[name] = partial(joeynmt_search, model, source)
+            continue
         length = source.size(1)
         kind = SequenceGenerator if name == FAIRSEQ else BeamSearchGenerator
         generator = kind([model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length - 1)
         lengths = torch.full((len(source),), length, device=source.device)
         sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
         searches[name] = lambda generator=generator, sample=sample: generator.generate([], sample)
-    if joeynmt is not None:
-        joeynmt.eval()
-        searches[JOEYNMT] = lambda: joeynmt_search(joeynmt, source, BEAM)
     return turns(searches, repeats, warm_up=1, place=place)
+
+
+def joeynmt_model() -> dict[str, nn.Module]:
+    """JoeyNMT's recurrent model without dropout by its name, nothing where the package is not installed.
+
+    Entries 0 to 3 of its vocabularies are the special symbols of its own, 2 begins and 3 ends a sentence.
+    """
+    try:
+        from joeynmt.model import build_model
+        from joeynmt.vocabulary import Vocabulary
+    except ImportError:
+        return {}
+    symbols = {"unk": 0, "pad": 1, "bos": 2, "eos": 3}
+    special = SimpleNamespace(
+        **{f"{name}_token": f"<{name}>" for name in symbols}, **{f"{name}_id": i for name, i in symbols.items()},
+        sep_token=None, lang_tags=[],
+    )  # fmt: skip
+    words = Vocabulary([f"w{number}" for number in range(VOCABULARY - len(symbols))], special)
+    common = {"type": "recurrent", "rnn_type": "lstm", "embeddings": {"embedding_dim": SIZE}, "num_layers": LAYERS,
+              "dropout": 0.0}  # fmt: skip
+    options = {
+        "encoder": {**common, "hidden_size": SIZE // 2, "bidirectional": True},
+        "decoder": {**common, "hidden_size": SIZE, "attention": "luong", "input_feeding": True, "init_hidden": "last",
+                    "hidden_dropout": 0.0},
+    }  # fmt: skip
+    return {JOEYNMT: build_model(options, words, words)}
+
+
+def joeynmt_logits(model: nn.Module, source: Tensor, previous: Tensor) -> Tensor:
+    """B T N of sources B S and the targets' tokens before B T."""
+    return model.decoder(model.trg_embed(previous), *_joeynmt_encoding(model, source), previous.size(1))[0]
+
+
+def joeynmt_search(model: nn.Module, source: Tensor) -> None:
+    """Its beam search, as long as the source for every sentence."""
+    from joeynmt.search import beam_search
+
+    length = source.size(1)
+    with torch.no_grad():
+        memory, last, mask = _joeynmt_encoding(model, source)
+        beam_search(
+            model=model, beam_size=BEAM, encoder_output=memory, encoder_hidden=last, src_mask=mask,
+            max_output_length=length, min_output_length=length - 1, alpha=-1,
+        )  # fmt: skip
+
+
+def _joeynmt_encoding(model: nn.Module, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    mask = torch.ones(len(source), 1, source.size(1), dtype=torch.bool, device=source.device)
+    lengths = torch.full((len(source),), source.size(1), device=source.device)
+    memory, last = model.encoder(model.src_embed(source), lengths, mask)
+    return memory, last, mask
+
+
+def matrix_products(length: int, feeding: bool, device: torch.device) -> Contestant:
+    """The matrix products of a step of Luong's model (score `general`) with nothing between them: a bound on its speed.
+
+    What can be one product over all steps is one: all gradients of weights, the inputs of layers, and, without input
+    feeding, the attention's layers.  The attention's products with single sentences are left out.
+    """
+    layers, joined = LAYERS * [(SIZE, 4 * SIZE)], [(2 * SIZE, SIZE)]
+    whole = [*layers, (SIZE, SIZE), (SIZE, VOCABULARY)] + (layers[:1] if feeding else layers + joined)
+    steps = layers + (LAYERS * [(2 * SIZE, 4 * SIZE)] + joined if feeding else layers)
+    rows = BATCH * length
+    operands = {n: torch.ones(rows, n, device=device) for pair in whole + steps for n in pair}
+    weights = {pair: torch.ones(pair, device=device) for pair in whole + steps}
+    parts = [slice(start, start + BATCH) for start in range(0, rows, BATCH)]
+
+    def forward() -> Tensor:
+        products = [operands[n] @ weights[n, m] for n, m in whole]
+        for part in parts:
+            for n, m in steps:
+                operands[n][part] @ weights[n, m]
+        return products[0]
+
+    def backward(_: Tensor) -> None:
+        for n, m in whole:
+            operands[m] @ weights[n, m].t()
+        for part in parts:
+            for n, m in steps:
+                operands[m][part] @ weights[n, m].t()
+        for n, m in whole + steps:
+            operands[n].t() @ operands[m]
+
+    return Contestant(forward, backward)
