@@ -12,24 +12,40 @@ reserved.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from seqstruct.attention.base import Reading, Site
+from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.softmax.base import Cache
-from seqstruct.benchmarks.decode_models import PLANS, Prefix, decoder, limit
-from seqstruct.benchmarks.timing import Place, draw, heading, megabytes, table, turns
+from seqstruct.benchmarks.timing import Place, draw, heading, made_up_task, megabytes, table, turns
+from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.data.text.byte_symbols import SPECIAL
+from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 from seqstruct.ops.memory import EluMap, FeatureMap, GaussianMap, bounded_memory, linear_attention
 from seqstruct.plots.curves import Curves, log_panels
 from seqstruct.plots.figures import save
 
 BATCH, HEADS, DIM = 16, 8, 64
+LAYERS, MODEL, FEED_FORWARD, WORDS = 6, 512, 2048, 32000
 CACHE = "softmax, preallocated cache"
 LIMIT = "no attention"
 SECTIONS = ("step", "unconditional", "conditional")
+PLANS = {  # cross and causal attention, of the sizes of figures 4.2 and 5.1
+    "softmax": ("softmax", "softmax"),
+    "linear": ("linear", "linear"),
+    "rfa, 256 and 128 features": ("rfa(features=256)", "rfa(features=128)"),
+    "rfa arccos, 128 and 64 features": (
+        "rfa(features=128, kernel='arccos')", "rfa(features=64, kernel='arccos')"
+    ),
+    "t2r, 32 and 4 features": ("t2r(features=32)", "t2r(features=4)"),
+    "abc_mlp, 32 and 8 slots": ("abc_mlp(slots=32)", "abc_mlp(slots=8)"),
+}
 
 
 def run(
@@ -143,7 +159,7 @@ def decoders(lengths: Sequence[int], repeats: int, conditional: bool, place: Pla
     greedy, beam, used, reserved = ({name: {} for name in models} for _ in range(4))
     for length in lengths:
         for times, reorder in ((greedy, False), (beam, True)):
-            prefixes = {name: Prefix(model, length, BATCH, place, reorder) for name, model in models.items()}
+            prefixes = {name: Prefix(model, length, place, reorder) for name, model in models.items()}
             found = turns({name: prefix.step for name, prefix in prefixes.items()}, repeats, place=place)
             for name, milliseconds in found.items():
                 times[name][length] = milliseconds
@@ -161,13 +177,14 @@ def states(name: str, lengths: Sequence[int], conditional: bool, place: Place) -
 
 
 def model_of(name: str, conditional: bool, length: int, place: Place) -> nn.Module:
-    if name == LIMIT:
-        return limit(decoder(("linear", "linear"), conditional, length, place))
-    return decoder(PLANS[name], conditional, length, place)
+    built = decoder(PLANS["linear" if name == LIMIT else name], conditional, length, place)
+    for adapter in _adapters(built) if name == LIMIT else ():
+        adapter.mechanism = Idle(Idle.Config(), adapter.mechanism.shape).to(place.device)
+    return built.eval()
 
 
 def _megabytes_after_a_step(model: nn.Module, length: int, place: Place) -> tuple[float, float]:
-    prefix = Prefix(model, length, BATCH, place)
+    prefix = Prefix(model, length, place)
     prefix.step()
     found = prefix.states()
     return sum(used_megabytes(state) for state in found), megabytes(found)
@@ -187,3 +204,100 @@ def _vectors(place: Place) -> tuple[Tensor, ...]:
 
 def _draw(place: Place, *shape: int) -> Tensor:
     return draw(1, *shape, device=place.device).detach()
+
+
+class Idle(MultiHeadAttention):
+    """Projections with nothing between them: what attention costs when writing and reading cost nothing."""
+
+    sites = frozenset(Site)
+
+    class State(NamedTuple):
+        """last: B C."""
+
+        last: Tensor
+
+    def initial_state(self, batch_size: int) -> State:
+        return self.State(self.k_proj.weight.new_zeros(batch_size, self.shape.embed_dim))
+
+    def write(self, state: State, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> State:
+        self.k_proj(key)
+        return self.State(self.v_proj(value)[:, -1])
+
+    def read(
+        self, state: State, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
+    ) -> Reading:
+        return Reading(self.out_proj(self.q_proj(query)))
+
+
+def decoder(plans: tuple[str, str], conditional: bool, length: int, place: Place) -> nn.Module:
+    """plans: of cross and of causal attention."""
+    config = StructuredTransformerModelConfig(
+        encoder_layers=1,
+        encoder_embed_dim=MODEL,
+        decoder_layers=LAYERS,
+        decoder_embed_dim=MODEL,
+        decoder_attention_heads=HEADS,
+        decoder_ffn_embed_dim=FEED_FORWARD,
+        cross_attention=plans[0],
+        decoder_self_attention=plans[1],
+        max_source_positions=length + 8,
+        max_target_positions=length + 8,
+        share_decoder_input_output_embed=True,
+    )
+    torch.manual_seed(1)
+    task = made_up_task(map(str, range(WORDS - SPECIAL)))
+    built = StructuredTransformerModel.build_model(config, task).decoder.to(place.device)
+    if not conditional:
+        for layer in built.layers:
+            layer.encoder_attn = None
+    return built
+
+
+def _adapters(built: nn.Module) -> list[AttentionAdapter]:
+    return [module for module in built.modules() if isinstance(module, AttentionAdapter)]
+
+
+class Prefix:
+    """A decoder that has read `length` - 1 tokens; each step reads one more."""
+
+    def __init__(self, built: nn.Module, length: int, place: Place, reorder: bool = False):
+        """States of random keys and values; the source, if there is one, is of the same length.
+
+        reorder: whether each step takes the rows of all states in a new order first, as in beam search.
+        """
+        generator = torch.Generator().manual_seed(1)
+        self.built = built
+        self.tokens = torch.randint(4, WORDS, (BATCH, length), generator=generator).to(place.device)
+        orders = torch.randint(BATCH, (BATCH,), generator=generator).to(place.device)
+        self.orders = orders if reorder else None
+        given = torch.randn(length, BATCH, MODEL, generator=generator).to(place.device)
+        self.encoded = {"encoder_out": [given], "encoder_padding_mask": []}
+        self.incremental: dict[str, dict[str, Any]] = {}
+        for adapter in _adapters(built):
+            static = adapter.mechanism.shape.site is Site.CROSS
+            read = given if static else given[1:]
+            adapter(given[:1], read, read, incremental_state=self.incremental, static_kv=static, need_weights=False)
+
+    def step(self) -> Tensor:
+        """Reorder all states if asked to, then read the last token: B 1 V."""
+        if self.orders is not None:
+            self.built.reorder_incremental_state_scripting(self.incremental, self.orders)
+        return self.built(self.tokens, encoder_out=self.encoded, incremental_state=self.incremental)[0]
+
+    def states(self) -> list[Any]:
+        return [saved["state"] for saved in self.incremental.values() if "state" in saved]
+
+
+@torch.no_grad()
+def full_run(built: nn.Module, length: int, place: Place) -> float:
+    """Seconds of decoding greedily from nothing to `length` tokens; the source, if there is one, is as long."""
+    given = torch.randn(length, BATCH, MODEL, generator=torch.Generator().manual_seed(1)).to(place.device)
+    encoded = {"encoder_out": [given], "encoder_padding_mask": []}
+    tokens = torch.zeros(BATCH, length + 1, dtype=torch.long, device=place.device).fill_(2)
+    incremental: dict[str, dict[str, Any]] = {}
+    start = time.perf_counter()
+    for t in range(length):
+        logits = built(tokens[:, : t + 1], encoder_out=encoded, incremental_state=incremental)[0]
+        tokens[:, t + 1] = logits[:, -1].argmax(-1)
+    place.finished(tokens)
+    return time.perf_counter() - start

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqstruct.benchmarks.decode import BATCH, LIMIT, decoders, model_of
-from seqstruct.benchmarks.decode_models import PLANS, full_run
+from seqstruct.benchmarks.decode import LIMIT, PLANS, decoders, full_run, model_of
 from seqstruct.benchmarks.encode import encoding
 from seqstruct.benchmarks.timing import Place, machine
 from seqstruct.command import module_parser, run_module
@@ -43,7 +42,7 @@ def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place:
         found = decoders(lengths, repeats, conditional, place)
         curves = {"greedy": found["step ms"], "beam": found["beam step ms"]}
         for name in (*PLANS, LIMIT) if full else ():
-            seconds[name] = full_run(model_of(name, conditional, longest, place), longest, BATCH, place)
+            seconds[name] = full_run(model_of(name, conditional, longest, place), longest, place)
     pairs = {quantity: {name: list(points.items()) for name, points in by_name.items()}
              for quantity, by_name in curves.items()}  # fmt: skip
     return {**pairs, "full": seconds, "machine": f"{place}; {machine()}"}

@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 
-from seqstruct.benchmarks import attention, decode, decode_models, delta_cases, encode, peers
+from seqstruct.benchmarks import attention, decode, encode, peers
 from seqstruct.benchmarks.timing import Place
 from seqstruct.cli import main
 from seqstruct.ops.delta import naive
@@ -21,7 +21,7 @@ def tiny(monkeypatch) -> None:
         for name, value in {"BATCH": 2, "HEADS": 2, "DIM": 4}.items():
             monkeypatch.setattr(module, name, value)
     for name, value in {"LAYERS": 2, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8, "WORDS": 12}.items():
-        monkeypatch.setattr(decode_models, name, value)
+        monkeypatch.setattr(decode, name, value)
 
 
 def test_training_has_a_row_for_each_attention(tiny, capsys, tmp_path) -> None:
@@ -44,7 +44,7 @@ def test_decoding_has_a_row_for_each_attention(tiny, capsys, tmp_path) -> None:
     assert main(["bench", "decode", "--lengths", "2", "5", "--repeats", "1", "--plot", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sum(line.startswith(decode.CACHE + "  ") for line in lines) == 2
-    for name in (*decode_models.PLANS, decode.LIMIT):
+    for name in (*decode.PLANS, decode.LIMIT):
         assert sum(line.startswith(name + "  ") for line in lines) == 4
     for section in decode.SECTIONS:
         assert (tmp_path / f"curves-{section}.png").stat().st_size > 1000
@@ -60,8 +60,8 @@ def test_encoding_has_a_row_for_each_attention(monkeypatch, capsys) -> None:
 
 
 def test_a_prefix_fills_the_states_of_all_attentions(tiny) -> None:
-    built = decode_models.decoder(("abc_mlp(slots=3)", "abc_mlp(slots=2)"), True, 5, HERE)
-    prefix = decode_models.Prefix(built, 5, 2, HERE)
+    built = decode.decoder(("abc_mlp(slots=3)", "abc_mlp(slots=2)"), True, 5, HERE)
+    prefix = decode.Prefix(built, 5, HERE)
     with torch.no_grad():
         assert prefix.step().shape == (2, 1, 12)
         assert len(prefix.states()) == 4
@@ -69,13 +69,13 @@ def test_a_prefix_fills_the_states_of_all_attentions(tiny) -> None:
 
 
 def test_only_a_beam_reorders(tiny, monkeypatch) -> None:
-    built = decode_models.decoder(("softmax", "softmax"), True, 5, HERE)
+    built = decode.decoder(("softmax", "softmax"), True, 5, HERE)
     orders = []
     monkeypatch.setattr(built, "reorder_incremental_state_scripting", lambda _, order: orders.append(order))
     with torch.no_grad():
-        decode_models.Prefix(built, 5, 2, HERE).step()
+        decode.Prefix(built, 5, HERE).step()
         assert orders == []
-        decode_models.Prefix(built, 5, 2, HERE, reorder=True).step()
+        decode.Prefix(built, 5, HERE, reorder=True).step()
     assert [tuple(order.shape) for order in orders] == [(2,)]
 
 
@@ -129,16 +129,16 @@ def test_flash_linear_attention_is_asked_for_the_same(tiny) -> None:
     def slots(q, k, v, s, g):
         q, k, v, s, g = (x.transpose(1, 2).float() for x in (q, k, v, s, g))
         memory = q.new_zeros(*q.shape[:2], s.size(-1), 2 * q.size(-1))
-        return delta_cases.gated_slots(q, k, v, s, g, memory)[0].transpose(1, 2), None
+        return attention.gated_slots(q, k, v, s, g, memory)[0].transpose(1, 2), None
 
     fla = types.SimpleNamespace(
         chunk_linear_attn=linear, chunk_delta_rule=lambda q, k, v, beta, **o: rule(q, k, v, None, beta, **o),
         chunk_gated_delta_rule=rule, chunk_kda=rule, chunk_gla=rule, chunk_retention=retention,
         chunk_simple_gla=rule, chunk_gsa=slots,
     )  # fmt: skip
-    leaves = [delta_cases.draw(seed, 2, 2, 9, 4) for seed in (1, 2, 3)]
-    drawn = [delta_cases.draw(seed, 2, 2, 9, *more) for seed, more in ((11, ()), (12, ()), (13, (4,)), (14, (32,)))]
-    theirs = delta_cases.flash_cases(fla, leaves, *drawn)
+    leaves = [attention.draw(seed, 2, 2, 9, 4) for seed in (1, 2, 3)]
+    drawn = [attention.draw(seed, 2, 2, 9, *more) for seed, more in ((11, ()), (12, ()), (13, (4,)), (14, (32,)))]
+    theirs = attention.flash_cases(fla, leaves, *drawn)
     ours = attention.cases(9, HERE)
     assert len(theirs) == 8
     for name, (outputs, given) in theirs.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from seqstruct.benchmarks import decode, decode_models, efficient_rows, encode, write_curves
+from seqstruct.benchmarks import decode, efficient_rows, encode, write_curves
 from seqstruct.benchmarks.timing import Place
 
 PAPER = Path(__file__).resolve().parents[2] / "recipes" / "peng_thesis" / "paper.json"
@@ -26,14 +26,14 @@ def published(table: str) -> dict[str, set[str]]:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LAYERS": 3, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8, "WORDS": 12}.items():
-        monkeypatch.setattr(decode_models, name, value)
+        monkeypatch.setattr(decode, name, value)
     for name, value in {"BATCH": 2, "MODEL": 8, "HEADS": 2, "FEED_FORWARD": 8}.items():
         monkeypatch.setattr(encode, name, value)
 
 
 def test_decoders_have_the_rows_of_the_figures(tmp_path: Path) -> None:
     names = efficient_rows.DECODERS
-    assert set(names.values()) == {*decode_models.PLANS, decode.LIMIT}
+    assert set(names.values()) == {*decode.PLANS, decode.LIMIT}
     content = {
         "greedy": {name: [[32, 4.0], [64, 8.0 if name == "softmax" else 4.0]] for name in names.values()},
         "beam": {name: [[32, 5.0], [64, 20.0 if name == "softmax" else 5.0]] for name in names.values()},
@@ -128,5 +128,5 @@ def test_a_full_run_goes_on_from_what_it_decoded() -> None:
             return torch.nn.functional.one_hot(tokens[:, -1:] + 1, 20).float(), None
 
     seen: list[list[int]] = []
-    assert decode_models.full_run(Counter(), 3, 2, Place.of("cpu", "float32")) > 0
+    assert decode.full_run(Counter(), 3, Place.of("cpu", "float32")) > 0
     assert seen == [[2], [2, 3], [2, 3, 4]]
