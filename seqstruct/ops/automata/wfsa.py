@@ -12,6 +12,7 @@ each position (V = T), and run without naming symbols.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 import torch
@@ -214,24 +215,14 @@ class _RealMaximum(LogSemiring):
 
 
 def _epsilon_order(arcs: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    finished: list[int] = []  # each state after all that it leads to
-    path: list[int] = []
-
-    def visit(state: int) -> None:
-        if state in path:
-            cycle = [*path[path.index(state) :], state]
-            raise ValueError(f"epsilon arcs form a cycle of states: {' -> '.join(map(str, cycle))}")
-        if state in finished:
-            return
-        path.append(state)
+    try:
+        sources = TopologicalSorter({source: [] for source, _ in arcs})
         for source, target in arcs:
-            if source == state:
-                visit(target)
-        finished.append(path.pop())
-
-    for source, _ in arcs:
-        visit(source)
-    return tuple(sorted(set(arcs), key=lambda arc: -finished.index(arc[0])))
+            sources.add(target, source)
+        place = list(sources.static_order())
+    except CycleError as error:
+        raise ValueError(f"epsilon arcs form a cycle of states: {' -> '.join(map(str, error.args[1]))}") from None
+    return tuple(sorted(set(arcs), key=lambda arc: place.index(arc[0])))
 
 
 def _join(given: Iterable[tuple], keys: Iterable, zero: Tensor, semiring: LogSemiring) -> Tensor:

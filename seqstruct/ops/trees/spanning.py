@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 
 import torch
 from torch import Tensor
@@ -222,15 +223,10 @@ def _best_heads(arcs: Arcs) -> dict[int, int] | None:
     return outside | {m: heads[m] for m in cycle} | {enters[head]: head}
 
 
-def _cycle(heads: dict[int, int]) -> dict[int, int]:
+def _cycle(heads: dict[int, int]) -> list[int]:
     """The nodes of some cycle, in order; none if every node reaches the root."""
-    done = {0}
-    for start in heads:
-        path, node = {}, start
-        while node not in done and node not in path:
-            path[node] = len(path)
-            node = heads[node]
-        if node in path:
-            return {m: i for m, i in path.items() if i >= path[node]}
-        done |= path.keys()
-    return {}
+    try:
+        TopologicalSorter({m: (h,) for m, h in heads.items()}).prepare()
+    except CycleError as error:
+        return error.args[1][1:]
+    return []
