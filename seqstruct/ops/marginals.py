@@ -107,13 +107,6 @@ def structure(family: Family, semiring: LogSemiring, *potentials: Tensor) -> tup
     return indicators, total
 
 
-def copies(count: int, *tensors: Tensor | None) -> list[Tensor | None]:
-    """Each batch `count` times, for as many samples.  Raises ValueError unless count is 1 or more."""
-    if count < 1:
-        raise ValueError(f"expected 1 or more samples, got {count}")
-    return [x if x is None else x.repeat(count, *[1] * (x.dim() - 1)) for x in tensors]
-
-
 def by_autograd(total: Callable[..., Tensor], *potentials: Tensor) -> tuple[Tensor, Parts]:
     """total(*potentials), B, and its derivatives; differentiable where the potentials want a gradient."""
     wanted = torch.is_grad_enabled() and any(x.requires_grad for x in potentials)

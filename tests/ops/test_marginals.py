@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.ops.marginals import FirstPass, by_autograd, copies, entropy, log_partition, marginals, structure
+from seqstruct.ops.marginals import FirstPass, by_autograd, entropy, log_partition, marginals, structure
 from seqstruct.ops.semiring import MaxSemiring, SamplingSemiring
 
 
@@ -83,7 +83,7 @@ def test_the_best_and_samples(scores, generator):
     best, score = structure(Choice(), MaxSemiring(), scores)
     assert torch.equal(best.argmax(1), scores.argmax(1)) and torch.equal(score, scores.amax(1))
     assert not best.requires_grad and not score.requires_grad
-    drawn, _ = structure(Choice(), SamplingSemiring(generator), *copies(4000, scores))
+    drawn, _ = structure(Choice(), SamplingSemiring(generator), scores.repeat(4000, 1))
     torch.testing.assert_close(drawn.view(4000, 3, 5).mean(0), scores.detach().softmax(1), rtol=0, atol=0.03)
 
 
@@ -104,11 +104,3 @@ def test_no_graph_where_none_is_wanted(scores):
     total, (derivatives,) = by_autograd(lambda x: x.logsumexp(1), scores.detach())
     assert not total.requires_grad and not derivatives.requires_grad
     torch.testing.assert_close(derivatives, scores.detach().softmax(1))
-
-
-def test_copies():
-    mask = torch.tensor([[True, False]])
-    one, nothing = copies(3, mask, None)
-    assert torch.equal(one, mask.expand(3, 2)) and nothing is None
-    with pytest.raises(ValueError, match="1 or more samples, got 0"):
-        copies(0, mask)

@@ -30,7 +30,7 @@ from seqstruct.ops.chains.naive import chain_total
 from seqstruct.ops.chains.scaled import scaled_chain, scaled_chain_tangent
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.log_potentials import leveled, refuse_what_is_no_number
-from seqstruct.ops.marginals import FirstPass, copies, log_partition, marginals, structure
+from seqstruct.ops.marginals import FirstPass, log_partition, marginals, structure
 from seqstruct.ops.opaque import opaque
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
@@ -103,7 +103,10 @@ def chain_sample(
     generator: the source of random numbers, on the device of the potentials.
     Raises ValueError unless count is 1 or more.
     """
-    states, _ = _path(*copies(count, unary, edge, padding_mask), SamplingSemiring(generator))
+    if count < 1:
+        raise ValueError(f"expected 1 or more samples, got {count}")
+    copies = (x if x is None else x.repeat(count, *[1] * (x.dim() - 1)) for x in (unary, edge, padding_mask))
+    states, _ = _path(*copies, SamplingSemiring(generator))
     return states.unflatten(0, (count, unary.size(0)))
 
 

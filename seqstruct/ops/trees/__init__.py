@@ -7,7 +7,7 @@ is the root symbol; padding_mask is B n over the words, True = padding, or None.
 
 * all projective trees, by Eisner's chart (`projective`; its definition is `naive`), and all trees, by determinants
   (`spanning`): `projective_...` and `spanning_log_partition` B, `..._marginals` B n+1 n+1, `..._entropy` B,
-  `..._best_tree` (heads B n, score B); `projective_sample` count B n;
+  `..._best_tree` (heads B n, score B);
 * all binary trees, by their spans, labelled or not (`constituency`): `constituency_log_partition` B,
   `constituency_marginals` B n n or B n n L;
 * layers that choose (`surrogate`): `structured_argmax`, `dependency_argmax`, their GRADIENTS, and the projections onto
@@ -28,7 +28,6 @@ from seqstruct.ops.trees.projective import (
     projective_entropy,
     projective_log_partition,
     projective_marginals,
-    projective_sample,
     projective_total_of,
 )
 from seqstruct.ops.trees.semantic_graph import best_graph, graph_parts

@@ -25,10 +25,10 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.log_potentials import leveled
-from seqstruct.ops.marginals import FirstPass, copies, entropy, log_partition, marginals, structure
+from seqstruct.ops.marginals import FirstPass, entropy, log_partition, marginals, structure
 from seqstruct.ops.opaque import opaque
 from seqstruct.ops.rows import Rows
-from seqstruct.ops.semiring import LogSemiring, MaxSemiring, SamplingSemiring
+from seqstruct.ops.semiring import LogSemiring, MaxSemiring
 from seqstruct.ops.trees.compiled import compiled_projective
 from seqstruct.ops.trees.layout import BestTree, aligned_arcs, heads_of, level_root, masked_arcs, refuse_arcs
 from seqstruct.ops.trees.naive import projective_total
@@ -68,23 +68,9 @@ def _fake_best_tree(arcs: Tensor, *_: object) -> tuple[Tensor, Tensor]:
 
 @opaque(_fake_best_tree)
 def _best_tree(arcs: Tensor, padding_mask: Tensor | None, single_root: bool) -> tuple[Tensor, Tensor]:
-    return _tree(arcs, padding_mask, single_root, MaxSemiring())
-
-
-def projective_sample(
-    arcs: Tensor,
-    padding_mask: Tensor | None = None,
-    *,
-    count: int,
-    generator: torch.Generator,
-    single_root: bool = False,
-) -> Tensor:
-    """Heads of trees drawn independently from the distribution, count B n long; -1 as in `BestTree`.  No gradient.
-
-    generator: the source of random numbers, on the device of `arcs`.  Raises ValueError unless count is 1 or more.
-    """
-    heads, _ = _tree(*copies(count, arcs, padding_mask), single_root, SamplingSemiring(generator))
-    return heads.unflatten(0, (count, arcs.size(0)))
+    rows, scores = aligned_arcs(arcs, padding_mask)
+    indicators, found = structure(_Trees(rows, single_root), MaxSemiring(), scores)
+    return heads_of(indicators, found > -torch.inf, rows), found.to(arcs.dtype)
 
 
 def projective_total_of(
@@ -134,10 +120,3 @@ class _Trees(NamedTuple):
         arcs, lengths = masked_arcs(arcs, self.rows), self.rows.lengths(len(arcs), arcs.size(1) - 1, arcs.device)
         arcs, scale = level_root(arcs) if self.single_root else (arcs, 0.0)
         return arcs, lengths, scale
-
-
-def _tree(arcs: Tensor, padding_mask: Tensor | None, single_root: bool, semiring: LogSemiring) -> tuple[Tensor, Tensor]:
-    """The tree that the gradient of a semiring's total points out, heads B n, and that total, B."""
-    rows, scores = aligned_arcs(arcs, padding_mask)
-    indicators, found = structure(_Trees(rows, single_root), semiring, scores)
-    return heads_of(indicators, found > -torch.inf, rows), found.to(arcs.dtype)

@@ -14,7 +14,6 @@ from seqstruct.ops.trees import (
     projective_entropy,
     projective_log_partition,
     projective_marginals,
-    projective_sample,
 )
 from seqstruct.ops.trees.layout import aligned_arcs, masked_arcs
 from seqstruct.ops.trees.naive import projective_total
@@ -232,25 +231,6 @@ def test_single_precision(generator, spread):
     torch.testing.assert_close(marginals, exact.float(), rtol=0, atol=1e-5)
 
 
-@roots
-def test_samples_have_the_right_frequency(generator, single_root):
-    arcs = draw_arcs(generator, 2, 4)
-    mask, places = padding([4, 3], 4, left=True)
-    samples = projective_sample(arcs, mask, count=3000, generator=generator, single_root=single_root)
-    assert (samples[:, 1, 0] == -1).all()
-    for b, place in enumerate(places):
-        trees = all_trees(len(place) - 1, True, single_root)
-        p = scores_of(trees, arcs[b, place][:, place]).softmax(0)
-        seen = (samples[:, None, b, place[1:] - 1] == place[trees]).all(2).double().mean(0)
-        torch.testing.assert_close(seen, p, rtol=0, atol=0.04)
-
-
-def test_samples_follow_their_generator(generator):
-    arcs = draw_arcs(generator, 2, 6)
-    one, same = (projective_sample(arcs, count=2, generator=torch.Generator().manual_seed(5)) for _ in range(2))
-    assert torch.equal(one, same)
-
-
 def test_no_graph_without_gradient(generator):
     arcs = draw_arcs(generator, 2, 4)
     kept = []
@@ -286,8 +266,6 @@ def test_shapes_are_checked(generator):
             projective_marginals(wrong)
     with pytest.raises(ValueError, match="padding_mask"):
         projective_marginals(torch.zeros(2, 3, 3), torch.zeros(2, 3, dtype=torch.bool))
-    with pytest.raises(ValueError, match="1 or more"):
-        projective_sample(torch.zeros(2, 3, 3), count=0, generator=generator)
 
 
 def test_no_word_at_all():
