@@ -96,13 +96,6 @@ def stack_of(
 
 def recurrent_parameters(cell: str, input_size: int, hidden_size: int, output_gate: bool) -> int:
     """How many parameters a layer has."""
-    if cell == LSTM:
-        return 4 * hidden_size * (input_size + hidden_size + 1)
-    if cell == RNN:
-        return hidden_size * (input_size + hidden_size + 2)
-    if cell == GRU:
-        return hidden_size * (3 * (input_size + hidden_size + 1) + 1)
-    patterns = PATTERNS[cell]
-    return hidden_size * (
-        (2 * patterns + output_gate) * input_size + patterns + output_gate + (3 if cell == "F" else 0)
-    )
+    with torch.device("meta"):
+        layer = stack_of(cell, 1, input_size, hidden_size, output_gate=output_gate)
+    return sum(x.numel() for x in layer.parameters())
