@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.ops.marginals import FirstPass
-from seqstruct.ops.trees.layout import by_arc, windows_of_adjoints, windows_of_arcs, windows_of_values
+from seqstruct.ops.trees.layout import Arcs, by_arc, windows_of_adjoints, windows_of_arcs, windows_of_values
 from seqstruct.ops.workspace import Loan, Pool
 
 RANGE = 1e-285, 1e285
@@ -92,15 +92,11 @@ class TreeSpace:
             return _Charts(torch.empty_like(self.buffer[: self.count]), *self.sizes, 0.0)
 
     @cached_property
-    def d_shares(self) -> Tensor:
-        """N N B."""
+    def d_shares(self) -> tuple[Tensor, list[Arcs]]:
+        """N N B, and its windows."""
         with torch.inference_mode(False):
-            return torch.empty_like(self.charts.arcs)
-
-    @cached_property
-    def d_share_windows(self) -> list:
-        """Those of `d_shares`."""
-        return windows_of_arcs(self.d_shares)
+            shares = torch.empty_like(self.charts.arcs)
+        return shares, windows_of_arcs(shares)
 
 
 class KeptOfTrees(NamedTuple):
@@ -152,7 +148,7 @@ def scaled_trees_tangent(kept: KeptOfTrees, loan: Loan[TreeSpace], direction: Te
     space, charts, tangent = loan.space, loan.space.charts, loan.space.tangent
     direction = direction - (direction * marginals).sum(1, keepdim=True)
     tangent.arcs.copy_(direction.permute(2, 1, 0))
-    torch.mul(charts.arcs, tangent.arcs, out=space.d_shares)
+    torch.mul(charts.arcs, tangent.arcs, out=space.d_shares[0])
     _inside_tangent(space, single_root)
     d_partition = tangent.right.gather(0, top)
     tangent.adjoint.zero_()
@@ -247,7 +243,7 @@ def _outside_tangent(space: TreeSpace, single_root: bool) -> None:
     charts, tangent = space.charts, space.tangent
     steps = zip(
         charts.value_windows, tangent.value_windows, charts.adjoint_windows, tangent.adjoint_windows,
-        charts.arc_windows, space.d_share_windows, space.through, space.scratch, tangent.to_root, strict=True,
+        charts.arc_windows, space.d_shares[1], space.through, space.scratch, tangent.to_root, strict=True,
     )  # fmt: skip
     for at, d_at, to, d_to, arc, d_arc, through, room, root in reversed(list(steps)):
         if single_root:
