@@ -94,11 +94,10 @@ def _validated(args: argparse.Namespace) -> Any:
 
 
 def _lengths(args: argparse.Namespace) -> Any:
-    from seqstruct.plots.curves import length_curves, length_panels
+    from seqstruct.plots.curves import length_curves
 
-    chosen = _records(args.paper, args.table, args)
-    draw = length_panels if args.panels else length_curves
-    return draw(chosen, f"{args.paper}, {args.table}, {args.scale}", args.best, args.metric)
+    title = f"{args.paper}, {args.table}, {args.scale}"
+    return length_curves(_records(args.paper, args.table, args), title, args.best, args.metric, args.panels)
 
 
 def _efficient(args: argparse.Namespace) -> Any:

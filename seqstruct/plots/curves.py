@@ -62,50 +62,37 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
 
 
 def length_curves(
-    records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None
-) -> Figure:
+    records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None,
+    panels: bool = False,
+) -> Figure:  # fmt: skip
     """A metric split up by its axis, one curve for each row: the mean over seeds, with a band from least to greatest.
 
     selection: the metric whose least value chooses the run of a row that is drawn, alone, instead of the mean; None for
-    the mean.  metric: what is drawn, None for the one that is split up, the selection apart.
+    the mean.  metric: what is drawn, None for the one that is split up, the selection apart.  panels: whether there is
+    one for each first word of the rows ("dyck Tf+Nd"), with one legend of the other words and one colour for each.
     Raises ValueError if none of that name is split up, or if several are, or of several units or axes.
-    """
-    split, (metric, unit, axis) = _split_up(records, selection, metric)
-    figure, axes = one_panel(axis, f"{metric.replace('_', ' ')} ({unit})")
-    _draw_lengths(axes, split, metric, {row: row for row in dict.fromkeys(r.row for r in split)})
-    axes.set_title(title)
-    axes.legend(fontsize="small")
-    return figure
-
-
-def length_panels(
-    records: Sequence[Record], title: str = "", selection: str | None = None, metric: str | None = None
-) -> Figure:
-    """`length_curves` with a panel for each first word of the rows ("dyck Tf+Nd"), and one legend of the other words.
-
-    Curves of one name have one colour in all panels.  Raises ValueError as `length_curves` does.
     """
     split, (metric, unit, axis) = _split_up(records, selection, metric)
     groups: dict[str, dict[str, str]] = {}
     for record in split:
-        first, _, rest = record.row.partition(" ")
+        first, _, rest = record.row.partition(" ") if panels else ("", "", record.row)
         groups.setdefault(first, {})[record.row] = rest or first
     names = list(dict.fromkeys(name for rows in groups.values() for name in rows.values()))
     columns = min(3, len(groups))
     lines = -(-len(groups) // columns)
-    figure = Figure(figsize=(3.6 * columns, 2.6 * lines + 0.8), layout="constrained")
-    panels = figure.subplots(lines, columns, squeeze=False).flat
+    figure = Figure(figsize=(max(6.4, 3.6 * columns), max(5.0, 2.6 * lines + 0.8)), layout="constrained")
     handles: dict[str, Any] = {}
-    for axes, (first, rows) in zip(panels, groups.items(), strict=False):
-        of_panel = [record for record in split if record.row in rows]
-        handles |= _draw_lengths(axes, of_panel, metric, rows, {name: f"C{i}" for i, name in enumerate(names)})
+    grid = figure.subplots(lines, columns, squeeze=False).flat
+    for axes, (first, rows) in zip(grid, groups.items(), strict=False):
+        handles |= _draw_lengths(axes, split, metric, rows, {name: f"C{i}" for i, name in enumerate(names)})
         axes.set_title(first, fontsize="medium")
         axes.set_xlabel(axis)
-    for axes in list(figure.axes)[len(groups) :]:
+    for axes in figure.axes[len(groups) :]:
         axes.set_axis_off()
-    figure.supylabel(f"{metric.replace('_', ' ')} ({unit})", fontsize="medium")
+    figure.supylabel(f"{metric.replace('_', ' ')} ({unit})", fontsize="small")
     figure.suptitle(title, fontsize="medium")
-    figure.legend([handles[name] for name in names], names, loc="outside lower center", ncols=len(names))
+    shown, columns = [handles[name] for name in names], min(len(names), 4 * columns)
+    figure.legend(shown, names, loc="outside lower center", ncols=columns, fontsize="small")
     return figure
 
 
@@ -147,17 +134,14 @@ def values_of(records: Sequence[Record], metric: str) -> dict[str, dict[float, l
 
 
 def _draw_lengths(
-    axes: Any, records: Sequence[Record], metric: str, rows: Mapping[str, str],
-    colors: Mapping[str, str] | None = None,
+    axes: Any, records: Sequence[Record], metric: str, rows: Mapping[str, str], colors: Mapping[str, str]
 ) -> dict[str, Any]:
-    """One curve for each row; rows: its name in the legend.  The curves come back by name."""
+    """One curve for each row; rows: its name in the legend; colors: by name, as the curves that come back."""
     drawn, found = {}, values_of(records, metric)
     for row, name in rows.items():
         values = found.get(row, {})
         at = sorted(values)
-        (line,) = axes.plot(
-            at, [statistics.fmean(values[x]) for x in at], label=name, color=None if colors is None else colors[name]
-        )
+        (line,) = axes.plot(at, [statistics.fmean(values[x]) for x in at], label=name, color=colors[name])
         drawn[name] = line
         if any(len(values[x]) > 1 for x in at):
             low, high = [min(values[x]) for x in at], [max(values[x]) for x in at]

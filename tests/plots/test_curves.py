@@ -87,7 +87,7 @@ def test_length_panels_have_one_colour_for_each_model(record):
         record(row=f"{language} {model}", axis="length", points=[[40, value]])
         for value, (language, model) in enumerate([("dyck", "Tf"), ("dyck", "Tf+Nd"), ("palindromes", "Tf+Nd")])
     ]
-    figure = curves.length_panels(records)
+    figure = curves.length_curves(records, panels=True)
     panels = {axes.get_title(): {line.get_label(): line for line in axes.get_lines()[:-1]} for axes in figure.axes}
     assert list(panels["dyck"]) == ["Tf", "Tf+Nd"] and list(panels["palindromes"]) == ["Tf+Nd"] and len(panels) == 2
     assert panels["dyck"]["Tf+Nd"].get_color() == panels["palindromes"]["Tf+Nd"].get_color()
