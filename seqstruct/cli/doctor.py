@@ -144,30 +144,23 @@ def check_fairseq(fixed: Optional[str], upstream: Optional[str], python: tuple[i
 
     fixed, upstream: the versions of the distributions fairseq-fixed and fairseq, None where not installed.
     """
-    install = f"pip install {FAIRSEQ}"
+    install, tested = f"pip install {FAIRSEQ}", f"tested is {FAIRSEQ}"
     rebuild = f"pip install --force-reinstall --no-deps --no-cache-dir --no-build-isolation {FAIRSEQ}"
-    if fixed and upstream:
-        found = f"fairseq-fixed {fixed} and upstream's fairseq {upstream} are installed over each other"
-        return Check("fairseq", BROKEN, found, f"pip uninstall -y fairseq fairseq-fixed && {install}")
-    if upstream:
-        replace = f"pip uninstall -y fairseq && {install}"
-        if imported.error:
-            reason = "does not run on Python 3.11 and later" if python >= (3, 11) else imported.error
-            return Check("fairseq", BROKEN, f"upstream's fairseq {upstream} does not import: {reason}", replace)
-        if release(upstream) < (0, 12, 3):
-            return Check("fairseq", BROKEN, f"upstream's fairseq {upstream} is older than 0.12.3", replace)
-        return Check(
-            "fairseq", WARNING, f"upstream's fairseq {upstream} imports; tested is {FAIRSEQ}, the same code", replace
-        )
-    if fixed:
-        if imported.error:
-            return Check("fairseq", BROKEN, f"fairseq-fixed {fixed} does not import: {imported.error}", rebuild)
-        if fixed != FAIRSEQ.partition("==")[2]:
-            return Check("fairseq", WARNING, f"fairseq-fixed {fixed}; tested is {FAIRSEQ}", install)
-        return Check("fairseq", OK, f"fairseq-fixed {fixed}")
-    if imported.error:
-        return Check("fairseq", BROKEN, "not installed", install)
-    return Check("fairseq", WARNING, f"imports, but was not installed by pip; tested is {FAIRSEQ}", install)
+    theirs, replace = f"upstream's fairseq {upstream}", f"pip uninstall -y fairseq && {install}"
+    reason = "does not run on Python 3.11 and later" if python >= (3, 11) else imported.error
+    cases = (  # the first that holds
+        (fixed and upstream, BROKEN, f"fairseq-fixed {fixed} and {theirs} are installed over each other",
+         f"pip uninstall -y fairseq fairseq-fixed && {install}"),
+        (upstream and imported.error, BROKEN, f"{theirs} does not import: {reason}", replace),
+        (upstream and release(upstream) < (0, 12, 3), BROKEN, f"{theirs} is older than 0.12.3", replace),
+        (upstream, WARNING, f"{theirs} imports; {tested}, the same code", replace),
+        (fixed and imported.error, BROKEN, f"fairseq-fixed {fixed} does not import: {imported.error}", rebuild),
+        (fixed and fixed != FAIRSEQ.partition("==")[2], WARNING, f"fairseq-fixed {fixed}; {tested}", install),
+        (fixed, OK, f"fairseq-fixed {fixed}", ""),
+        (imported.error, BROKEN, "not installed", install),
+        (True, WARNING, f"imports, but was not installed by pip; {tested}", install),
+    )  # fmt: skip
+    return next(Check("fairseq", *told) for holds, *told in cases if holds)
 
 
 def check_pinned(name: str, version: Optional[str], wanted: str) -> Check:
