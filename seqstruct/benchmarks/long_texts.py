@@ -18,6 +18,7 @@ import torch
 from seqstruct.benchmarks.timing import Contestant, Place, audit, made_up_task, measure
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.listops.formulas import SYMBOLS
+from seqstruct.harness.configs import composer
 from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
 from seqstruct.scoring.measurement import Measurement, write
 
@@ -48,15 +49,10 @@ def settings_of(folder: Path, name: str, overrides: Sequence[str], lengths: Sequ
 
     Raises ValueError if there is no such config.
     """
-    from hydra import compose, initialize_config_dir
-    from hydra.errors import HydraException
     from omegaconf import OmegaConf
 
-    try:
-        with initialize_config_dir(config_dir=str(folder.resolve()), version_base="1.1"):
-            made = {n: compose(name, [*overrides, f"model.max_source_positions={n + 1}"]) for n in lengths}
-    except HydraException as error:
-        raise ValueError(f"{folder}: {str(error).splitlines()[0]}") from None
+    composed = composer(folder, name)
+    made = {n: composed([*overrides, f"model.max_source_positions={n + 1}"]) for n in lengths}
     nothing = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
     return {n: {**OmegaConf.to_container(config.model, resolve=True), **nothing} for n, config in made.items()}
 
