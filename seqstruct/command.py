@@ -52,6 +52,16 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
+def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Columns of text, the first one left-aligned."""
+    lines = [header, *rows]
+    first, *others = (max(map(len, column)) for column in zip(*lines, strict=True))
+    return "\n".join(
+        "  ".join([name.ljust(first), *(cell.rjust(width) for cell, width in zip(cells, others, strict=True))]).rstrip()
+        for name, *cells in lines
+    )
+
+
 def answer(name: str, work: Callable[[], Any], interrupted: str = "interrupted") -> int:
     """Do the work of a command; its exit status comes back: what it returns if that is a number, else 0.
 

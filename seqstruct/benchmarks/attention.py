@@ -21,7 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.benchmarks import peers
-from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure
+from seqstruct.command import text_table
 from seqstruct.ops.delta import (
     Buckets,
     empty_exponential,
@@ -71,7 +72,7 @@ def run(lengths: Sequence[int], repeats: int, plot: str | None = None, device: s
     header = ["attention", "length", "forward ms", "forward+backward ms", "of softmax: forward", "both", "kept MB"]
     others = ["transformers", *(["flash-linear-attention"] if place.device.type == "cuda" else [])]
     title = f"Causal attention, batch {BATCH}, {HEADS} heads of {DIM}"
-    return heading(title, place, repeats, *others) + table(header, rows)
+    return heading(title, place, repeats, *others) + text_table(header, rows)
 
 
 def cases(length: int, place: Place) -> dict[str, Case]:

@@ -23,8 +23,9 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Reading, Site
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.attention.softmax.base import Cache
-from seqstruct.benchmarks.timing import Place, draw, heading, made_up_task, megabytes, table, turns
+from seqstruct.benchmarks.timing import Place, draw, heading, made_up_task, megabytes, turns
 from seqstruct.bridge.adapter import AttentionAdapter
+from seqstruct.command import text_table
 from seqstruct.data.text.byte_symbols import SPECIAL
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 from seqstruct.ops.memory import EluMap, FeatureMap, GaussianMap, bounded_memory, linear_attention
@@ -89,7 +90,7 @@ def _table(panels: Mapping[str, Curves], base: str) -> str:
                 if not timed:
                     cells = [f"{value:.2f}", f"{100 * value / curves[base][length]:.1f}%"]
                 rows.setdefault((name, length), []).extend(cells)
-    return table(header, [[name, str(length), *cells] for (name, length), cells in rows.items()])
+    return text_table(header, [[name, str(length), *cells] for (name, length), cells in rows.items()])
 
 
 def _named(plot: str, section: str) -> str:

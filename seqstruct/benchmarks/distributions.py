@@ -19,7 +19,8 @@ from torch import Tensor
 from seqstruct.benchmarks import peers
 from seqstruct.benchmarks.banded import alignments
 from seqstruct.benchmarks.inference import contestant
-from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure
+from seqstruct.command import text_table
 from seqstruct.distributions import Alignment, ConstituencyTree, LinearChain, SemiMarkov
 
 BATCH = 16
@@ -38,7 +39,7 @@ def run(lengths: Sequence[int] | None, repeats: int, device: str = "cpu") -> str
                 ratio = "" if name == OURS else f"{timing.both / timings[OURS].both:.1f}"
                 rows.append([case, what, name, f"{timing.forward:.2f}", f"{timing.both:.2f}", ratio])
     head = heading(f"Distributions, batches of {BATCH}", place, repeats, "torch-struct")
-    return head + table(["case", "", "", "forward ms", "forward+backward ms", "times ours"], rows)
+    return head + text_table(["case", "", "", "forward ms", "forward+backward ms", "times ours"], rows)
 
 
 def timed(what: str, make: Callable[..., Any], part: Callable[[Any], Tensor], leaves: list[Tensor]) -> Contestant:

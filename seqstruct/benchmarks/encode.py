@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
-from seqstruct.benchmarks.timing import Contestant, Place, audit, heading, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, audit, heading, measure
+from seqstruct.command import text_table
 
 BATCH, MODEL, HEADS, FEED_FORWARD = 16, 768, 12, 3072
 BASE = "softmax"
@@ -45,7 +46,7 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
             cells = f"{milliseconds:.1f}", f"{base_time / milliseconds:.2f}", f"{peak:.0f}", f"{peak / base_peak:.2f}"
             rows.append([name, str(length), *cells])
     header = ["attention", "length", "forward ms", "times faster", "peak MB", "of softmax's"]
-    return heading(f"Encoding, one layer, batch {BATCH}", place, repeats) + table(header, rows)
+    return heading(f"Encoding, one layer, batch {BATCH}", place, repeats) + text_table(header, rows)
 
 
 def encoding(length: int, repeats: int, place: Place) -> dict[str, tuple[float, float]]:

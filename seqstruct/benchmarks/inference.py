@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from seqstruct.benchmarks import peers
-from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure
+from seqstruct.command import text_table
 from seqstruct.ops.chains import chain_marginals
 from seqstruct.ops.trees import projective_marginals, spanning_marginals
 
@@ -26,6 +27,10 @@ TREES = [(20, 25), (32, 40)]  # batch, words
 LONG_CHAINS, LONG_TREES = [256, 512, 1024, 2048, 4096], [100, 200, 300, 400]
 STATES = [2, 3, 5]
 OURS = "seqstruct"
+KINDS = {  # arc marginals of trees of any number of root arcs: ours, torch-struct's and supar's
+    "projective trees": (projective_marginals, "DependencyCRF", "DependencyCRF"),
+    "all trees": (spanning_marginals, "NonProjectiveDependencyCRF", "MatrixTree"),
+}
 
 
 def run(
@@ -43,17 +48,16 @@ def run(
 def _beside_peers(lengths: Sequence[int] | None, repeats: int, place: Place) -> str:
     """Of the sizes of the experiments of Kim et al. (2017), or of batches of 32 of the given lengths."""
     chains = [(32, n, 2) for n in lengths] if lengths else CHAINS
-    trees = [(32, n) for n in lengths] if lengths else TREES
+    sizes = [(32, n) for n in lengths] if lengths else TREES
     cases = {f"chain, batch {B}, n {n}, {C} states": chain(B, n, C, place) for B, n, C in chains}
-    cases |= {f"projective trees, batch {B}, n {n}": projective(B, n, place) for B, n in trees}
-    cases |= {f"all trees, batch {B}, n {n}": spanning(B, n, place) for B, n in trees}
+    cases |= {f"{kind}, batch {B}, n {n}": trees(kind, B, n, place) for kind in KINDS for B, n in sizes}
     rows = []
     for case, contestants in cases.items():
         timings = measure(contestants, repeats, place=place)
         for name, timing in timings.items():
             ratio = "" if name == OURS else f"{timing.both / timings[OURS].both:.1f}"
             rows.append([case, name, f"{timing.forward:.2f}", f"{timing.both:.2f}", ratio, f"{timing.kept:.1f}"])
-    return table(["case", "", "forward ms", "forward+backward ms", "times ours", "kept MB"], rows)
+    return text_table(["case", "", "forward ms", "forward+backward ms", "times ours", "kept MB"], rows)
 
 
 def _by_length(lengths: Sequence[int] | None, repeats: int, place: Place) -> str:
@@ -62,7 +66,7 @@ def _by_length(lengths: Sequence[int] | None, repeats: int, place: Place) -> str
         f"chain, batch 8, {C} states": (lengths or LONG_CHAINS, partial(chain, 8, states=C, place=place))
         for C in STATES
     }
-    cases["projective trees, batch 2"] = (lengths or LONG_TREES, partial(projective, 2, place=place))
+    cases["projective trees, batch 2"] = (lengths or LONG_TREES, partial(trees, "projective trees", 2, place=place))
     rows = []
     for case, (sizes, make) in cases.items():
         before = None
@@ -71,7 +75,7 @@ def _by_length(lengths: Sequence[int] | None, repeats: int, place: Place) -> str
             exponent = "" if before is None else f"{log(timing.both / before[1]) / log(n / before[0]):.2f}"
             rows.append([case, f"{n}", f"{timing.forward:.2f}", f"{timing.both:.2f}", exponent])
             before = n, timing.both
-    return table(["case", "length", "forward ms", "forward+backward ms", "exponent"], rows)
+    return text_table(["case", "length", "forward ms", "forward+backward ms", "exponent"], rows)
 
 
 def chain(batch: int, length: int, states: int, place: Place) -> dict[str, Contestant]:
@@ -88,19 +92,9 @@ def chain(batch: int, length: int, states: int, place: Place) -> dict[str, Conte
     return contestants
 
 
-def projective(batch: int, words: int, place: Place) -> dict[str, Contestant]:
-    """Arc marginals of projective trees of any number of root arcs."""
-    return _trees(batch, words, place, projective_marginals, "DependencyCRF", "DependencyCRF")
-
-
-def spanning(batch: int, words: int, place: Place) -> dict[str, Contestant]:
-    """Arc marginals of all trees of any number of root arcs."""
-    return _trees(batch, words, place, spanning_marginals, "NonProjectiveDependencyCRF", "MatrixTree")
-
-
-def _trees(
-    batch: int, words: int, place: Place, own: Callable[[Tensor], Tensor], of_torch_struct: str, of_supar: str
-) -> dict[str, Contestant]:
+def trees(kind: str, batch: int, words: int, place: Place) -> dict[str, Contestant]:
+    """Of one of `KINDS`."""
+    own, of_torch_struct, of_supar = KINDS[kind]
     arcs = draw(1, batch, words + 1, words + 1, device=place.device)
     contestants = {OURS: contestant(lambda: own(arcs), [arcs])}
     if torch_struct := peers.peer("torch-struct"):

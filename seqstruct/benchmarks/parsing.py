@@ -15,7 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.benchmarks import peers
-from seqstruct.benchmarks.timing import Contestant, Place, heading, measure, table, turns
+from seqstruct.benchmarks.timing import Contestant, Place, heading, measure, turns
+from seqstruct.command import text_table
 from seqstruct.layers.parsing import graph_hinge, tree_hinge, tree_likelihood_loss, word_mask
 from seqstruct.models.parsing.joint_parser import JointParser, JointParserConfig
 from seqstruct.ops.trees import project_dependencies
@@ -45,7 +46,7 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
         notes.append(f"projection at length {length}: {projection:.2f} ms, {share:.1f} % of SPIGOT's step")
     header = ["parser", "length", "ms a step", "sentences a second"]
     head = heading(f"Training steps of parsers, batches of {BATCH}", place, repeats, "supar")
-    return "\n".join([head + table(header, rows), *notes])
+    return "\n".join([head + text_table(header, rows), *notes])
 
 
 def draw(length: int) -> dict[str, Tensor]:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
 from seqstruct.command import module_parser, run_module
 from seqstruct.ops.memory import GaussianMap, empty_memory, gaussian_features, linear_attention, schedule
@@ -59,23 +58,17 @@ def distance(normed: bool, sigma: float, frequencies: int, generator: torch.Gene
     query, key, value = (torch.randn(1, 8, KEYS, DIM, generator=generator, dtype=torch.float64) for _ in range(3))
     estimate = value.mean(2, keepdim=True)
     if frequencies:
-        estimate = _estimate(query, key, value, normed, sigma, frequencies, generator)
+        projection = torch.randn(8, frequencies, DIM, generator=generator, dtype=torch.float64) * sigma
+        features = GaussianMap(projection, normed, torch.full((8, DIM), sigma, dtype=torch.float64))
+        state = empty_memory(1, 8, 2 * frequencies, DIM, value)
+        made, log_scale = features(key)
+        plan = schedule(state.level, log_scale, None)
+        made = made if plan is None else made * plan.weight.unsqueeze(-1)
+        estimate = linear_attention.read(linear_attention.write(state, made, value, plan), features(query)[0])[0]
     if normed:
         query, key = (torch.nn.functional.normalize(x, dim=-1) for x in (query, key))
     exact = (sigma**2 * query @ key.mT).softmax(-1) @ value
     return float((estimate - exact).abs().median() / exact.square().mean().sqrt())
-
-
-def _estimate(query: Tensor, key: Tensor, value: Tensor, normed: bool, sigma: float, frequencies: int,
-              generator: torch.Generator) -> Tensor:  # fmt: skip
-    rows = torch.full((8, DIM), sigma, dtype=torch.float64)
-    projection = torch.randn(8, frequencies, DIM, generator=generator, dtype=torch.float64) * sigma
-    features = GaussianMap(projection, normed, rows)
-    state = empty_memory(1, 8, 2 * frequencies, DIM, value)
-    made, log_scale = features(key)
-    plan = schedule(state.level, log_scale, None)
-    made = made if plan is None else made * plan.weight.unsqueeze(-1)
-    return linear_attention.read(linear_attention.write(state, made, value, plan), features(query)[0])[0]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

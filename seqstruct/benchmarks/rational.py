@@ -12,7 +12,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure
+from seqstruct.command import text_table
 from seqstruct.ops.automata import PATTERNS, rational_initial, rational_recurrence
 from seqstruct.ops.linear import linear
 
@@ -34,7 +35,7 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
             rows.append([name, str(length), str(batch), *times, f"{timing.both / timings[LSTM].both:.2f}",
                          f"{timing.kept:.0f}"])
     header = ["layer", "length", "batch", "forward ms", "forward+backward ms", "of the LSTM's", "kept MB"]
-    return heading(f"Rational recurrences, {SIZE} features, output gate", place, repeats) + table(header, rows)
+    return heading(f"Rational recurrences, {SIZE} features, output gate", place, repeats) + text_table(header, rows)
 
 
 def rational(automaton: str, inputs: Tensor, weights: Tensor) -> Contestant:

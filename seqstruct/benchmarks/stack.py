@@ -29,7 +29,8 @@ from torch import Tensor, nn
 from seqstruct.attention.base import Attention, Shape, Site
 from seqstruct.attention.registry import get_attention, make_config
 from seqstruct.benchmarks.peers import EXTRA, version
-from seqstruct.benchmarks.timing import Contestant, Place, audit, heading, made_up_task, measure, megabytes, table
+from seqstruct.benchmarks.timing import Contestant, Place, audit, heading, made_up_task, measure, megabytes
+from seqstruct.command import text_table
 from seqstruct.models.language_models import stack_lstm_lm
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel
 from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel, StructuredTransformerLanguageModelConfig
@@ -142,7 +143,7 @@ def beside_the_unit(
             ratios = f"{timing.forward / unit:.2f}", f"{timing.both / unit:.2f}"
             size = str(UNIT_LENGTH if name in UNITS else length)
             rows.append([name, size, *times, *ratios, f"{found.peak:.1f}", str(found.operators)])
-    return table([what, *HEADER], rows)
+    return text_table([what, *HEADER], rows)
 
 
 def growth_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
@@ -160,7 +161,7 @@ def growth_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
             rows.append([label, str(length), f"{both:.2f}", exponent, f"{found.peak:.1f}", str(found.operators)])
             last = (length, both)
     header = ["layer", "length", "forward+backward ms", "exponent", "peak MB", "operators"]
-    return "Growth with the length; the exponent from the length before\n" + table(header, rows)
+    return "Growth with the length; the exponent from the length before\n" + text_table(header, rows)
 
 
 def layer(name: str, options: dict[str, int], length: int, place: Place | None = None) -> Contestant:
@@ -265,7 +266,7 @@ def decoding_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
             size = runs[-1][1][length]
             rows.append([label, str(length), f"{near:.3f}", f"{sum(steps[:length]):.1f}", f"{size:.2f}"])
     header = ["layer", "length", "step ms", "all steps ms", "state MB"]
-    return f"Decoding, one sequence, one step at a time\n{STORED}\n" + table(header, rows)
+    return f"Decoding, one sequence, one step at a time\n{STORED}\n" + text_table(header, rows)
 
 
 @torch.no_grad()

@@ -6,7 +6,7 @@ import os
 import platform
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -225,14 +225,3 @@ def _pressure() -> str:
             return file.readline().split("avg60=")[1].split()[0] + "% of the last minute"
     except (OSError, IndexError):
         return "unknown"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text, the first one left-aligned."""
-    lines = [list(header), *map(list, rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    first, *others = widths
-    return "\n".join(
-        "  ".join([line[0].ljust(first), *(cell.rjust(width) for cell, width in zip(line[1:], others, strict=True))])
-        for line in lines
-    )

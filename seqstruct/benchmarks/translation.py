@@ -23,9 +23,10 @@ from fairseq.models.lstm import LSTMModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 
-from seqstruct.benchmarks.timing import Contestant, Place, heading, made_up_task, measure, table, turns
+from seqstruct.benchmarks.timing import Contestant, Place, heading, made_up_task, measure, turns
 from seqstruct.bridge.patches.beam_search import BeamSearchGenerator
 from seqstruct.bridge.patches.compat import prepare_fairseq
+from seqstruct.command import text_table
 from seqstruct.data.text.byte_symbols import SPECIAL
 from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 
@@ -74,7 +75,7 @@ def run(lengths: Sequence[int], repeats: int, device: str = "cpu") -> str:
     head = heading(title, place, repeats, "fairseq", "JoeyNMT")
     header = ["training step", "length", "forward ms", "step ms", "times fairseq's speed", "kept MB"]
     decode = ["beam search", "length", "batch ms", "times fairseq's speed"]
-    return head + table(header, steps) + f"\n\nBeam {BEAM}, as long as the source\n" + table(decode, searches)
+    return head + text_table(header, steps) + f"\n\nBeam {BEAM}, as long as the source\n" + text_table(decode, searches)
 
 
 def sentences(seed: int, length: int) -> Tensor:

@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from seqstruct.harness.cells import interrupt_on_sigterm, run_plans
+    from seqstruct.harness.cells import interrupt_on_sigterm, run_plans, state
     from seqstruct.harness.script import Script
 
     script = Script(Path(args.recipe))
@@ -40,7 +40,8 @@ def run(args: argparse.Namespace) -> int:
             if not plans:
                 raise ValueError(f"table {chosen.table} has none of these rows at scale {chosen.scale}")
         if chosen.list:
-            _print_list(plans)
+            for plan in plans:
+                print(f"{plan.table}  {plan.cell}  {plan.cell.scale}  {state(plan)}  {plan.out}")
         elif chosen.estimate:
             _print_estimate(plans, script.licence)
         elif chosen.show:
@@ -53,13 +54,6 @@ def run(args: argparse.Namespace) -> int:
             run_plans(plans, jobs=chosen.jobs)
 
     return answer(Path(args.recipe).name, work, GOES_ON)
-
-
-def _print_list(plans: list) -> None:
-    from seqstruct.harness.cells import state
-
-    for plan in plans:
-        print(f"{plan.table}  {plan.cell}  {plan.cell.scale}  {state(plan)}  {plan.out}")
 
 
 def _print_estimate(plans: list, licence: str) -> None:

@@ -116,18 +116,15 @@ def registrations() -> dict[str, dict[str, str]]:
         "criterions": CRITERION_REGISTRY,
     }
     return {
-        kind: {name: first_line(found) for name, found in sorted(registry.items()) if ours(found)}
+        kind: {name: (inspect.getdoc(found) or "").partition("\n")[0]
+               for name, found in sorted(registry.items()) if ours(found)}
         for kind, registry in kinds.items()
-    }
+    }  # fmt: skip
 
 
 def ours(registered: Any) -> bool:
     """Whether something in fairseq's registers comes from here."""
     return registered.__module__.partition(".")[0] == "seqstruct"
-
-
-def first_line(registered: Any) -> str:
-    return (inspect.getdoc(registered) or "").partition("\n")[0]
 
 
 def as_text(found: list[Mechanism]) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from seqstruct.command import text_table
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.subwords import KINDS
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
@@ -223,12 +224,8 @@ def _groups(result: dict) -> list[str]:
 
 def _table(systems: list[dict]) -> list[str]:
     """One row a system, the signatures once, then what else was asked, by system."""
-    metrics = [s["metric"] for s in systems[0]["scores"]]
-    width = max(len("system"), *(len(s["name"]) for s in systems))
-    lines = ["  ".join([f"{'system':<{width}}", *(f"{m:>7}" for m in metrics)])]
-    for system in systems:
-        values = (f"{s['value']:>{max(7, len(s['metric']))}.2f}" for s in system["scores"])
-        lines.append("  ".join([f"{system['name']:<{width}}", *values]))
+    rows = ([system["name"], *(f"{s['value']:.2f}" for s in system["scores"])] for system in systems)
+    lines = [text_table(["system", *(s["metric"] for s in systems[0]["scores"])], rows)]
     lines += [f"{s['metric']}: {s['signature']}" for s in systems[0]["scores"]]
     for system in systems:
         more = _comparisons(system) + _groups(system)

@@ -10,6 +10,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from seqstruct.command import text_table
+
 if TYPE_CHECKING:
     from seqstruct.data.transformations.grammar import Pair
 
@@ -49,10 +51,8 @@ def run(args: argparse.Namespace) -> None:
         write_text(path, lines[split])
     if args.record:
         write(args.record, found["model"])
-    width = max(len(m.metric) for m in found["model"])
-    print("  ".join([f"{'%':<{width}}", *(f"{name:>11}" for name in found)]))
-    for row in zip(*found.values(), strict=True):
-        print("  ".join([f"{row[0].metric:<{width}}", *(f"{m.value:11.2f}" for m in row)]))
+    rows = ([row[0].metric, *(f"{m.value:.2f}" for m in row)] for row in zip(*found.values(), strict=True))
+    print(text_table(["%", *found], rows))
 
 
 def _decode(args: argparse.Namespace, splits: Sequence[Sequence[Pair]]) -> Iterator[list[str]]:

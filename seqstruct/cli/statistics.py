@@ -11,7 +11,7 @@ import argparse
 import json
 from dataclasses import asdict
 
-from seqstruct.command import markdown_table
+from seqstruct.command import markdown_table, text_table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,18 +56,12 @@ def run(args: argparse.Namespace) -> None:
     if args.format == "json":
         print(json.dumps([asdict(line) for line in lines], indent=1))
         return
-    rows = [["segmentation", "tokens", "types", "unknown"]]
+    rows = []
     for line in lines:
         numbers = [f"{n:,}" for n in (line.tokens, line.types, line.unknown)]
         rows.append([line.segmentation, *(["", "", line.missing] if line.missing else numbers)])
-    if args.format == "markdown":
-        print(markdown_table(rows[0], rows[1:]))
-        return
-    widths = [max(len(row[i]) for row in rows if i < 3) for i in range(3)]
-    for row in rows:
-        first, *numbers = row[:3]
-        padded = [f"{n:>{w}}" for n, w in zip(numbers, widths[1:], strict=True)]
-        print("  ".join([f"{first:<{widths[0]}}", *padded, row[3]]).rstrip())
+    shown = markdown_table if args.format == "markdown" else text_table
+    print(shown(["segmentation", "tokens", "types", "unknown"], rows))
 
 
 def _record(lines: list, path: str) -> None:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Print the mechanisms, the simple rule beside them, and what has not been run."""
-    from seqstruct.command import markdown_table
+    from seqstruct.command import markdown_table, text_table
     from seqstruct.harness.abilities import TASKS, answer_of, read_chart, tasks_named
 
     if args.top < 0:
@@ -40,11 +40,6 @@ def run(args: argparse.Namespace) -> None:
     answer = answer_of(read_chart(args.records), tasks, cost=args.cost, memory=args.memory, beyond=args.beyond,
                        top=args.top or None)  # fmt: skip
     header = ["mechanism", "score", *sorted(tasks, key=TASKS.index), "training", "memory"]
-    if args.format == "markdown":
-        print(markdown_table(header, answer.lines))
-    else:
-        widths = [max(map(len, column)) for column in zip(header, *answer.lines, strict=True)]
-        for line in (header, *answer.lines):
-            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print((markdown_table if args.format == "markdown" else text_table)(header, answer.lines))
     for sentence in answer.sentences:
         print(f"\n{sentence}")

@@ -62,8 +62,8 @@ def test_a_peer_is_given_the_same_problem(monkeypatch):
     torch.testing.assert_close(theirs.transpose(2, 3), ours)
 
 
-@pytest.mark.parametrize("case", [inference.chain(2, 4, 2, HERE), inference.projective(2, 3, HERE),
-                                  inference.spanning(2, 3, HERE)])  # fmt: skip
+@pytest.mark.parametrize("case", [inference.chain(2, 4, 2, HERE), inference.trees("projective trees", 2, 3, HERE),
+                                  inference.trees("all trees", 2, 3, HERE)])  # fmt: skip
 def test_backward_passes_run(case):
     for contestant in case.values():
         contestant.backward(contestant.forward())

@@ -22,8 +22,9 @@ from seqstruct.benchmarks.stack import (
     run,
     training_steps,
 )
-from seqstruct.benchmarks.timing import Contestant, Place, audit, kept, measure, table
+from seqstruct.benchmarks.timing import Contestant, Place, audit, kept, measure
 from seqstruct.cli import main
+from seqstruct.command import text_table
 
 HEADINGS = {"layers": "Layers", "steps": "Training steps", "decoding": "Decoding", "growth": "Growth"}
 
@@ -166,4 +167,4 @@ def test_layers_give_gradients_of_all_parameters():
 
 
 def test_table_aligns():
-    assert table(["a", "bb"], [["long", "1"]]) == "a     bb\nlong   1"
+    assert text_table(["a", "bb"], [["long", "1"]]) == "a     bb\nlong   1"
