@@ -6,6 +6,7 @@ weights as well.  Dropout is variational throughout (one mask for all steps of a
 word vectors and output, where Lei et al. (2017b) draw each step anew.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Dict, Optional, Tuple
 
@@ -53,13 +54,7 @@ def hidden_size_within(budget: int, cell: str, layers: int, vocabulary: int, out
         raise ValueError(
             f"a budget of {budget} parameters is too small for {vocabulary} types: {parameters(1)} at size 1"
         )
-    low, high = 1, 2
-    while parameters(high) <= budget:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if parameters(middle) <= budget else (low, middle)
-    return low
+    return bisect_right(range(1, budget), budget, key=parameters)
 
 
 class RecurrentLMDecoder(StatefulDecoder):

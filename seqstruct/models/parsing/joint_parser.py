@@ -92,16 +92,6 @@ class Classes(NamedTuple):
     structure: Any = None
 
 
-class GraphScorers(nn.Module):
-    """Scores of heads, arcs and labeled arcs from the states of words."""
-
-    def __init__(self, input_size: int, mlp_size: int, labels: int):
-        super().__init__()
-        self.heads = WordScorer(input_size, mlp_size)
-        self.arcs = PairScorer(input_size, mlp_size)
-        self.labels = PairScorer(input_size, mlp_size, labels)
-
-
 @register_model("joint_parser", dataclass=JointParserConfig)
 class JointParser(BaseFairseqModel):
     """The parsers and the classifier that the corpora of a folder need.
@@ -140,7 +130,10 @@ class JointParser(BaseFairseqModel):
             size = self.graph_encoders[name].output_size * (2 if cfg.shared_encoder else 1)
             if self.intermediate == "tree" and "classes" not in kinds.values():
                 size *= 2
-            self.graph_scorers[name] = GraphScorers(size, cfg.mlp_size, labels[name])
+            self.graph_scorers[name] = nn.ModuleDict({
+                "heads": WordScorer(size, cfg.mlp_size), "arcs": PairScorer(size, cfg.mlp_size),
+                "labels": PairScorer(size, cfg.mlp_size, labels[name]),
+            })  # fmt: skip
             self.register_buffer(f"deterministic_{name}", deterministic[name], persistent=False)
             if cfg.prune_below:
                 self.pruner_encoders[name] = encoder(cfg.mlp_size, 1)
@@ -214,14 +207,14 @@ class JointParser(BaseFairseqModel):
             trees = self.parse_trees(tokens, padding_mask, decode=True)
             states = torch.cat([states, trees.parts.to(states.dtype).transpose(1, 2) @ states], -1)  # eq. 2.7
         scorers = self.graph_scorers[name]
-        labels = scorers.labels(states)
+        labels = scorers["labels"](states)
         possible = possible_labels(padding_mask, labels.size(-1))
         pruner = None
         if self.prune_below:
             pruner = self.pruners[name](self.pruner_encoders[name](tokens, padding_mask)).squeeze(-1)
             possible = possible & (pruner.detach().sigmoid() >= self.prune_below).unsqueeze(-1)
         return Graphs(
-            scorers.heads(states).squeeze(-1), scorers.arcs(states).squeeze(-1), labels, possible, trees, pruner
+            scorers["heads"](states).squeeze(-1), scorers["arcs"](states).squeeze(-1), labels, possible, trees, pruner
         )
 
     def classify(self, tokens: Tensor, padding_mask: Tensor) -> Classes:

@@ -21,7 +21,7 @@ from seqstruct.bridge.stateful_decoder import StatefulDecoder
 from seqstruct.layers.recurrent import CellState, RecurrentLayer, Step, joined, separated
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
-from seqstruct.models.rnn_translation.output import make_output
+from seqstruct.models.rnn_translation.output import OUTPUTS
 
 INITIAL_STATES = ("copy", "projected", "zero")
 QUERIES = ("current", "previous")
@@ -99,8 +99,11 @@ class RecurrentDecoder(StatefulDecoder):
         super().__init__(dictionary)
         if layers < 1:
             raise ValueError(f"expected 1 or more decoder layers, got {layers}")
-        if query not in QUERIES or initial_state not in INITIAL_STATES:
-            raise ValueError(f"expected a query among {QUERIES} and an initial state among {INITIAL_STATES}")
+        if query not in QUERIES or initial_state not in INITIAL_STATES or output not in OUTPUTS:
+            raise ValueError(
+                f"expected a query among {QUERIES}, an initial state among {INITIAL_STATES} and an output among "
+                f"{tuple(OUTPUTS)}, got {query!r}, {initial_state!r} and {output!r}"
+            )
         if initial_state == "copy" and state_size != layers * hidden_size:
             raise ValueError(
                 "the initial state 'copy' needs an encoder of one direction and as many layers as the decoder has"
@@ -128,7 +131,8 @@ class RecurrentDecoder(StatefulDecoder):
         if source_summary:
             summary_size = hidden_size
         constant = hidden_size if source_summary else 0
-        self.output = make_output(output, hidden_size, context + constant, embed_dim, maxout_size)
+        sizes = (embed_dim, maxout_size) if output == "maxout" else ()
+        self.output = OUTPUTS[output](hidden_size, context + constant, *sizes)
         late = self.output.size if input_feeding else context if query == "previous" else 0
         above = context if query == "previous" else 0
         sizes = [embed_dim + constant + late] + [hidden_size + above] * (layers - 1)

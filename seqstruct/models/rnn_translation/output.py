@@ -5,16 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-OUTPUTS = ("attentional", "maxout", "plain")
 
-
-class Output(nn.Module):
-    """From context ... c, hidden ... h and the embedded symbol ... e to ... `size`."""
-
-    size: int
-
-
-class AttentionalOutput(Output):
+class AttentionalOutput(nn.Module):
     """tanh(U [context; hidden]), without bias (Luong et al. 2015, eq. 5; Kim et al. 2017, appendix A.3)."""
 
     def __init__(self, hidden_size: int, context_size: int):
@@ -27,7 +19,7 @@ class AttentionalOutput(Output):
         return self.combination(torch.cat([context, hidden], -1)).tanh()
 
 
-class MaxoutOutput(Output):
+class MaxoutOutput(nn.Module):
     """The greater of each two numbers of a linear map of context, hidden state and the symbol before (Cho et al. 2014,
     appendix A.1.2; Bahdanau et al. 2015, appendix A.2.2).
     """
@@ -46,7 +38,7 @@ class MaxoutOutput(Output):
         return pairs.unflatten(-1, (self.size, 2)).amax(-1)
 
 
-class PlainOutput(Output):
+class PlainOutput(nn.Module):
     """The hidden state itself (Sutskever et al. 2014), beside the context where there is one (Wu et al. 2016)."""
 
     def __init__(self, hidden_size: int, context_size: int):
@@ -58,12 +50,4 @@ class PlainOutput(Output):
         return torch.cat([hidden, context], -1) if context.size(-1) else hidden
 
 
-def make_output(kind: str, hidden_size: int, context_size: int, embed_dim: int, maxout_size: int) -> Output:
-    """The output by its name.  Raises ValueError on another name."""
-    if kind == "maxout":
-        return MaxoutOutput(hidden_size, context_size, embed_dim, maxout_size)
-    if kind == "attentional":
-        return AttentionalOutput(hidden_size, context_size)
-    if kind == "plain":
-        return PlainOutput(hidden_size, context_size)
-    raise ValueError(f"expected an output among {', '.join(OUTPUTS)}, got {kind!r}")
+OUTPUTS = {"attentional": AttentionalOutput, "maxout": MaxoutOutput, "plain": PlainOutput}

@@ -14,7 +14,7 @@ Without word vectors in the data's folder they are drawn and trained.  The defau
 """
 
 from dataclasses import dataclass
-from typing import Any, List, NamedTuple, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -82,13 +82,6 @@ class IntraSentence(nn.Module):
         carry = heads if self.mechanism.carries else None
         reading, _ = self.mechanism(values, keys, values, padding_mask, need_weights=need_weights, carry=carry)
         return reading
-
-
-class Sentences(NamedTuple):
-    """premise and hypothesis of B pairs, each: x, B T C; padding_mask, B T."""
-
-    x: Tensor
-    padding_mask: Tensor
 
 
 @register_model("decomposable_attention", dataclass=DecomposableAttentionConfig)
@@ -159,23 +152,23 @@ class DecomposableAttentionModel(BaseFairseqModel):
     def forward(self, premise: Tensor, hypothesis: Tensor, heads: Optional[Tuple[Tensor, Tensor]] = None) -> Tensor:
         """Logits B L; premise B T and hypothesis B S word ids, 0 = padding; heads as in CoNLL-U or None."""
         given = (None, None) if heads is None else heads
-        x, y = (self._sentences(*pair) for pair in zip((premise, hypothesis), given, strict=True))
-        scores = self.attend(x.x) @ self.attend(y.x).transpose(1, 2)  # B T S
-        for_x = masked_softmax(scores, y.padding_mask.unsqueeze(1))
-        scores = scores.transpose(1, 2)
-        for_y = masked_softmax(scores, x.padding_mask.unsqueeze(1))
+        x, y = (self._encode(*pair) for pair in zip((premise, hypothesis), given, strict=True))
+        scores = self.attend(x) @ self.attend(y).transpose(1, 2)  # B T S
+        x_mask, y_mask = premise == PADDING, hypothesis == PADDING
+        for_x = masked_softmax(scores, y_mask.unsqueeze(1))
+        for_y = masked_softmax(scores.transpose(1, 2), x_mask.unsqueeze(1))
         sums: List[Tensor] = []
-        for own, other, weights in ((x, y, for_x), (y, x, for_y)):
-            compared = self.compare(torch.cat([own.x, weights @ other.x], 2))
-            sums.append(compared.masked_fill(own.padding_mask.unsqueeze(2), 0.0).sum(1))
+        for own, other, weights, padding_mask in ((x, y, for_x, x_mask), (y, x, for_y, y_mask)):
+            compared = self.compare(torch.cat([own, weights @ other], 2))
+            sums.append(compared.masked_fill(padding_mask.unsqueeze(2), 0.0).sum(1))
         return self.output(self.aggregate(torch.cat(sums, 1)))
 
-    def _sentences(self, tokens: Tensor, heads: Optional[Tensor]) -> Sentences:
-        padding_mask = tokens == PADDING
+    def _encode(self, tokens: Tensor, heads: Optional[Tensor]) -> Tensor:
+        """B T C."""
         x = self.project(self.words(tokens))
         if self.intra is not None:
-            x = torch.cat([x, self.intra(tokens, x, padding_mask, heads).output], 2)
-        return Sentences(x, padding_mask)
+            x = torch.cat([x, self.intra(tokens, x, tokens == PADDING, heads).output], 2)
+        return x
 
     @torch.no_grad()
     def tree(self, tokens: Tensor, heads: Optional[Tensor] = None) -> Tensor:

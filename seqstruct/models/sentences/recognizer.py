@@ -16,6 +16,7 @@ gates of an LSTM start open (`layers.rational`); input and output embeddings of 
 there is a language modeling loss or not.
 """
 
+from operator import attrgetter
 from typing import Any, Optional, Tuple
 
 import torch
@@ -75,27 +76,21 @@ class RecognizerHeads:
 class TransformerRecognizer(RecognizerHeads, StructuredTransformerLanguageModel):
     """A causal transformer with any attention that says whether a string is a member of a language."""
 
-    @property
-    def feature_size(self) -> int:
-        return self.decoder.output_embed_dim
+    feature_size = property(attrgetter("decoder.output_embed_dim"))
 
 
 @register_model("recurrent_recognizer", dataclass=RecurrentLanguageModelConfig)
 class RecurrentRecognizer(RecognizerHeads, RecurrentLanguageModel):
     """Layers of RNNs, LSTMs or rational recurrences that say whether a string is a member of a language."""
 
-    @property
-    def feature_size(self) -> int:
-        return self.decoder.embed_tokens.embedding_dim
+    feature_size = property(attrgetter("decoder.embed_tokens.embedding_dim"))
 
 
 @register_model("stack_lstm_recognizer", dataclass=StackLSTMLanguageModelConfig)
 class StackLSTMRecognizer(RecognizerHeads, StackLSTMLanguageModel):
     """An LSTM, alone or with a stack, that says whether a string is a member of a language."""
 
-    @property
-    def feature_size(self) -> int:
-        return self.decoder.lstm.hidden_size
+    feature_size = property(attrgetter("decoder.lstm.hidden_size"))
 
 
 preset("transformer_recognizer", "transformer_recognizer_flare",

@@ -81,7 +81,7 @@ def test_hard_parents_stand_beside_their_words(generator):
     tokens = torch.tensor([[3, 5, 7]])
     with torch.no_grad():
         x = model.project(model.words(tokens))
-        read = model._sentences(tokens, torch.tensor([[2, 3, 2]])).x
+        read = model._encode(tokens, torch.tensor([[2, 3, 2]]))
     torch.testing.assert_close(read[..., :5], x)
     torch.testing.assert_close(read[0, :, 5:], x[0, [1, 2, 1]])
     with pytest.raises(ValueError, match="needs the heads of an external parser"):

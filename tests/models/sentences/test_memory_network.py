@@ -153,10 +153,8 @@ def test_position_encoding_averages_to_one(generator):
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"inference": "crf"}, "inference: expected one of memn2n"),
     ({"steps": 0}, "steps: expected 1 or more, got 0"),
     ({"initialization_deviation": 0.0}, "initialization_deviation: expected more than 0"),
-    ({"inference": "unary_crf", "query_update": "quadratic"}, "query_update: expected one of linear, facts"),
     ({"query_update": "facts"}, "query_update: facts is for the CRFs"),
     ({"inference": "unary_crf", "end_potentials": True}, "end_potentials: only the binary CRF has them"),
 ])
