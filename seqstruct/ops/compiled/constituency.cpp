@@ -12,19 +12,11 @@ namespace {
 constexpr Real GREATEST = 1e250;  // as in constituency.py
 constexpr Index WORTH = 1 << 15;  // batch times words squared, and numbers of labels, from which threads are worth it
 
-// Log potentials [i, j, label] of one sentence, or their marginals; those of a span lie together.
-template <class T>
-struct Spans {
-  T* first;
-  Index stride, labels;
-  T* at(Index i, Index j) const { return first + (i * stride + j) * labels; }
-};
-
 // Items, their weights and what is around them; sums over their parts; and FLOW, what is around the parts.
 class Brackets : public Charts<5, 1, 3> {
  public:
-  Brackets(Index most, Index labels, bool tangent)
-      : Charts(most, tangent), labels_(labels), wide_(padded(most * labels)),
+  Brackets(Index most, bool tangent, Index labels)
+      : Charts(most, tangent), most_(most), labels_(labels), wide_(padded(most * labels)),
         shares_(labels == 1 || tangent ? 0 : most * wide_) {}
 
   void begin(Index words) {
@@ -34,7 +26,7 @@ class Brackets : public Charts<5, 1, 3> {
 
   // Inside and outside; the log-partition, NaN where it is not exact.
   template <class T>
-  Real pass(const Spans<const T>& scores) {
+  Real pass(const T* scores) {
     if (N_ == 0) return 0;
     const Real of_words = set_spans(scores), scale = inside();
     const Real total = row(ITEM, N_ - 1)[0];
@@ -44,20 +36,20 @@ class Brackets : public Charts<5, 1, 3> {
     return exact ? std::log(total) + scale * (N_ - 1) + of_words : std::numeric_limits<Real>::quiet_NaN();
   }
 
-  // direction, known: the derivative along it, of what `pass` found.
   template <class T>
-  void pass_tangent(const Spans<const T>& direction, const Spans<const T>& known);
-
+  void put_marginals(T* to);
+  // The derivative along a direction of what `pass` found.
   template <class T>
-  void put_marginals(const Spans<T>& to);
-  template <class T>
-  void put_tangent(const Spans<const T>& direction, const Spans<const T>& known, const Spans<T>& to);
+  void put_tangent(const T* direction, const T* known, T* to);
 
  private:
   enum { ITEM, WEIGHT, AROUND, HALVES, FLOW };
 
+  // Those of a span, of log potentials [i, j, label] or their marginals.
   template <class T>
-  Real set_spans(const Spans<const T>& scores);
+  T* at(T* first, Index i, Index j) const { return first + (i * most_ + j) * labels_; }
+  template <class T>
+  Real set_spans(const T* scores);
   Real inside();
   void items(Index width);
   void outside(Index width, Real first);
@@ -73,18 +65,18 @@ class Brackets : public Charts<5, 1, 3> {
     return all > 0 ? sum / all : 0;
   }
 
-  Index labels_, wide_;
+  Index most_, labels_, wide_;
   Buffer<Real> shares_;  // of the labels of each span, in rows by its left end
 };
 
 // The greatest log potential of each span to WEIGHT, and to FLOW the sum of its labels' weights beside that; the sum of
 // the log potentials of words.
 template <class T>
-Real Brackets::set_spans(const Spans<const T>& scores) {
+Real Brackets::set_spans(const T* scores) {
   Real of_words = 0;
   for (Index i = 0; i < N_; ++i) {
     if (labels_ == 1) {
-      const T* from = scores.at(i, i);
+      const T* from = at(scores, i, i);
       of_words += Real(from[0]) > -INFINITE ? Real(from[0]) : std::numeric_limits<Real>::quiet_NaN();
       for (Index w = 1; i + w < N_; ++w) row(WEIGHT, w)[i] = Real(from[w]), row(FLOW, w)[i] = 1;
       continue;
@@ -92,7 +84,7 @@ Real Brackets::set_spans(const Spans<const T>& scores) {
     Real* all = shares_.get() + i * wide_;
     for (Index w = 0; i + w < N_; ++w) {
       Real *labels = all + w * labels_, most = LEAST;
-      convert(labels_, scores.at(i, i + w), labels);
+      convert(labels_, at(scores, i, i + w), labels);
       for (Index l = 0; l < labels_; ++l) most = std::max(most, labels[l]);
       for (Index l = 0; l < labels_; ++l) labels[l] -= most;
       row(WEIGHT, w)[i] = most;
@@ -170,12 +162,12 @@ bool Brackets::in_range(Index w) {
 }
 
 template <class T>
-void Brackets::put_marginals(const Spans<T>& to) {
+void Brackets::put_marginals(T* to) {
   for (Index i = 0; i < N_; ++i)
     for (Index w = 0; i + w < N_; ++w) {
       const Real whole = w ? row(AROUND, w)[i] * row(ITEM, w)[i] : 1;
       const Real* shares = shares_.get() + i * wide_ + w * labels_;
-      T* found = to.at(i, i + w);
+      T* found = at(to, i, i + w);
       if (labels_ == 1) found[0] = T(whole);
       else
         for (Index l = 0; l < labels_; ++l) found[l] = T(whole * shares[l]);
@@ -184,29 +176,25 @@ void Brackets::put_marginals(const Spans<T>& to) {
 
 // The direction is made such that the partition function does not change: then nothing cancels.
 template <class T>
-void Brackets::pass_tangent(const Spans<const T>& direction, const Spans<const T>& known) {
-  Real all = 0;
+void Brackets::put_tangent(const T* direction, const T* known, T* to) {
+  Real total = 0;
   for (Index i = 0; i < N_; ++i)
     for (Index w = 1; i + w < N_; ++w) {
-      const Real here = mean(direction.at(i, i + w), known.at(i, i + w));
+      const Real here = mean(at(direction, i, i + w), at(known, i, i + w));
       change(WEIGHT, w)[i] = here;
-      all += here * row(AROUND, w)[i] * row(ITEM, w)[i];
+      total += here * row(AROUND, w)[i] * row(ITEM, w)[i];
     }
   std::fill_n(change(ITEM, 0), N_, Real(0));
   for (Index w = 1; w < N_; ++w) {
-    for (Index i = 0; i < N_ - w; ++i) change(WEIGHT, w)[i] -= all / (N_ - 1);
+    for (Index i = 0; i < N_ - w; ++i) change(WEIGHT, w)[i] -= total / (N_ - 1);
     for (Index i = 0; i < N_ - w; ++i) row(FLOW, w)[i] = row(AROUND, w)[i] * row(WEIGHT, w)[i];
     items(w);
   }
   outside(Real(0));
-}
-
-template <class T>
-void Brackets::put_tangent(const Spans<const T>& direction, const Spans<const T>& known, const Spans<T>& to) {
   for (Index i = 0; i < N_; ++i)
     for (Index w = 0; i + w < N_; ++w) {
-      const T *along = direction.at(i, i + w), *marginals = known.at(i, i + w);
-      T* found = to.at(i, i + w);
+      const T *along = at(direction, i, i + w), *marginals = at(known, i, i + w);
+      T* found = at(to, i, i + w);
       const Real d_item = w ? change(ITEM, w)[i] : 0, d_around = w ? change(AROUND, w)[i] : 0;
       const Real whole = d_around * row(ITEM, w)[i] + row(AROUND, w)[i] * d_item;
       if (labels_ == 1) {
@@ -221,8 +209,6 @@ void Brackets::put_tangent(const Spans<const T>& direction, const Spans<const T>
     }
 }
 
-using Results = std::tuple<Tensor, Tensor, Tensor, Tensor>;
-
 // Of spans B n n labels.
 Index words_of(const Tensor& spans, const Tensor& lengths) {
   expect("spans", spans, {ANY, ANY, ANY, ANY});
@@ -232,64 +218,16 @@ Index words_of(const Tensor& spans, const Tensor& lengths) {
   return spans.size(1);
 }
 
-bool worth(const Tensor& spans) { return spans.numel() >= WORTH; }
-
-Results marginals(const Tensor& all_spans, const Tensor& all_lengths, bool recorded) {
-  const Index n = words_of(all_spans, all_lengths), B = all_spans.size(0), room = Brackets::count(n);
-  const Tensor spans = whole(all_spans), lengths = whole(all_lengths), found = zeros(spans, spans.sizes());
-  const Tensor total = fresh(spans, {B}, ScalarType::Double), exact = fresh(spans, {B}, ScalarType::Bool);
-  const Tensor kept = fresh(spans, {recorded ? B : 0, room}, ScalarType::Double);
-  const Index labels = spans.size(3), size = n * n * labels;
-  by_type(spans, [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = numbers<T>(spans);
-    T* to = numbers<T>(found);
-    Real *totals = numbers<Real>(total), *all = numbers<Real>(kept);
-    bool* good = numbers<bool>(exact);
-    share(B, [&](Index thread, Index threads) {
-      Brackets trees(n, labels, false);
-      for (Index b = thread; b < B; b += threads) {
-        trees.begin(length_of(lengths, b, n));
-        totals[b] = trees.pass(Spans<const T>{from + b * size, n, labels});
-        good[b] = std::isfinite(totals[b]);
-        if (recorded) std::fill_n(all + b * room, room, Real(0));
-        if (!good[b]) continue;
-        trees.put_marginals(Spans<T>{to + b * size, n, labels});
-        if (recorded) trees.keep(all + b * room);
-      }
-    }, worth(spans));
-  });
-  return {found, total, exact, kept};
+TreeResults marginals(const Tensor& spans, const Tensor& lengths, bool recorded) {
+  const Index n = words_of(spans, lengths);
+  return first_pass<Brackets>(spans, lengths, n, spans.numel() >= WORTH, recorded, spans.size(3));
 }
 
-Tensor marginals_backward(const Tensor& all_marginals, const Tensor& all_lengths, const Tensor& exact,
-                          const Tensor& kept, const Tensor& all_directions) {
-  const Index n = words_of(all_marginals, all_lengths), B = all_marginals.size(0), room = Brackets::count(n);
-  const Index labels = all_marginals.size(3), size = n * n * labels;
-  expect("exact", exact, {B});
-  expect("kept", kept, {B, room});
-  expect("d_marginals", all_directions, {B, n, n, labels});
-  const Tensor known = whole(all_marginals), direction = whole(all_directions), lengths = whole(all_lengths);
-  const Tensor found = zeros(known, known.sizes());
-  by_type(known, [&](auto zero) {
-    using T = decltype(zero);
-    const T *given = numbers<T>(known), *along = numbers<T>(direction);
-    T* to = numbers<T>(found);
-    const Real* all = numbers<Real>(kept);
-    const bool* good = numbers<bool>(exact);
-    share(B, [&](Index thread, Index threads) {
-      Brackets trees(n, labels, true);
-      for (Index b = thread; b < B; b += threads) {
-        if (!good[b]) continue;
-        const Spans<const T> here{along + b * size, n, labels}, before{given + b * size, n, labels};
-        trees.begin(length_of(lengths, b, n));
-        trees.take(all + b * room);
-        trees.pass_tangent(here, before);
-        trees.put_tangent(here, before, Spans<T>{to + b * size, n, labels});
-      }
-    }, worth(known));
-  });
-  return found;
+Tensor marginals_backward(const Tensor& known, const Tensor& lengths, const Tensor& exact, const Tensor& kept,
+                          const Tensor& direction) {
+  const Index n = words_of(known, lengths), labels = known.size(3);
+  expect("d_marginals", direction, {known.size(0), n, n, labels});
+  return second_pass<Brackets>(known, lengths, exact, kept, direction, n, known.numel() >= WORTH, labels);
 }
 
 }  // namespace

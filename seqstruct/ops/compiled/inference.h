@@ -136,12 +136,66 @@ inline std::vector<Real> centred_by_word(Index N, const T* direction, const T* m
   return centred;
 }
 
-// For each row of a batch, in PyTorch's threads.
-template <class F>
-void rows_in_threads(Index batch, bool worth, const F& body) {
-  share(batch, [&](Index thread, Index threads) {
-    for (Index b = thread; b < batch; b += threads) body(b);
-  }, worth);
+// The two passes over all sentences, in PyTorch's threads.  S has the trees of a sentence after another, none of more
+// words than `most`: begin(words), pass(scores), which gives the log-partition, NaN where it is not exact,
+// put_marginals(to) and keep(to), of `count` numbers, what take(from) and put_tangent(direction, marginals, to) need.
+using TreeResults = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
+template <class S, class... Options>
+TreeResults first_pass(const Tensor& all_scores, const Maybe& all_lengths, Index most, bool worth, bool recorded,
+                       Options... options) {
+  const Tensor scores = whole(all_scores), found = zeros(scores, scores.sizes());
+  const Maybe lengths = whole(all_lengths);
+  const Index B = scores.size(0), size = scores.numel() / std::max<Index>(B, 1), room = S::count(most);
+  const Tensor total = fresh(scores, {B}, ScalarType::Double), exact = fresh(scores, {B}, ScalarType::Bool);
+  const Tensor kept = fresh(scores, {recorded ? B : 0, room}, ScalarType::Double);
+  by_type(scores, [&](auto zero) {
+    using T = decltype(zero);
+    const T* from = numbers<T>(scores);
+    T* to = numbers<T>(found);
+    Real *totals = numbers<Real>(total), *all = numbers<Real>(kept);
+    bool* good = numbers<bool>(exact);
+    share(B, [&](Index thread, Index threads) {
+      S trees(most, false, options...);
+      for (Index b = thread; b < B; b += threads) {
+        trees.begin(length_of(lengths, b, most));
+        totals[b] = trees.pass(from + b * size);
+        good[b] = std::isfinite(totals[b]);
+        if (recorded) std::fill_n(all + b * room, room, Real(0));
+        if (!good[b]) continue;
+        trees.put_marginals(to + b * size);
+        if (recorded) trees.keep(all + b * room);
+      }
+    }, worth);
+  });
+  return {found, total, exact, kept};
+}
+
+template <class S, class... Options>
+Tensor second_pass(const Tensor& all_marginals, const Maybe& all_lengths, const Tensor& exact, const Tensor& kept,
+                   const Tensor& all_directions, Index most, bool worth, Options... options) {
+  const Tensor known = whole(all_marginals), direction = whole(all_directions), found = zeros(known, known.sizes());
+  const Maybe lengths = whole(all_lengths);
+  const Index B = known.size(0), size = known.numel() / std::max<Index>(B, 1), room = S::count(most);
+  expect("exact", exact, {B});
+  expect("kept", kept, {B, room});
+  by_type(known, [&](auto zero) {
+    using T = decltype(zero);
+    const T *given = numbers<T>(known), *along = numbers<T>(direction);
+    T* to = numbers<T>(found);
+    const Real* all = numbers<Real>(kept);
+    const bool* good = numbers<bool>(exact);
+    share(B, [&](Index thread, Index threads) {
+      S trees(most, true, options...);
+      for (Index b = thread; b < B; b += threads) {
+        if (!good[b]) continue;
+        trees.begin(length_of(lengths, b, most));
+        trees.take(all + b * room);
+        trees.put_tangent(along + b * size, given + b * size, to + b * size);
+      }
+    }, worth);
+  });
+  return found;
 }
 
 }  // namespace

@@ -18,12 +18,14 @@ constexpr Index WORTH = 1 << 7;  // batch times positions from which several thr
 // THROUGH are the adjoints of halves without an arc.
 class Trees : public Charts<11, 3> {
  public:
-  // most: positions of the longest sentence, the root among them.
+  // most: words of the longest sentence; rows of arcs have one number more, of the root.
   Trees(Index most, bool tangent, bool single_root)
-      : Charts(most, tangent), single_root_(single_root), sums_(stride_) {}
+      : Charts(most + 1, tangent), across_(most + 1), single_root_(single_root), sums_(stride_) {}
+
+  void begin(Index words) { Charts::begin(words + 1); }
 
   // Numbers of what is kept of a sentence.
-  static Index count(Index positions) { return Charts::count(positions) + 1; }
+  static Index count(Index words) { return Charts::count(words + 1) + 1; }
 
   void keep(Real* to) {
     *to++ = inverse_;
@@ -35,53 +37,37 @@ class Trees : public Charts<11, 3> {
     Charts::take(from);
   }
 
-  // Arcs from log potentials [head, dependent] with a stride, and the logarithm of what that divides all trees by;
-  // those of `changes` are a direction, centred by the marginals.
+  // Inside and outside, from log potentials [head, dependent]; the log-partition, NaN where it is not exact.
   template <class T>
-  Real set_arcs(const T* scores, Index stride);
-  template <class T>
-  void set_direction(const T* direction, const T* marginals, Index stride);
-
-  // Inside and outside; the log-partition, NaN where it is not exact.
-  Real pass(Real scale);
-  void pass_tangent();
+  Real pass(const T* scores);
 
   // Of the first pass, or of its derivative, to [head, dependent].
   template <class T>
-  void put_marginals(T* to, Index stride);
+  void put_marginals(T* to);
+  template <class T>
+  void put_tangent(const T* direction, const T* marginals, T* to);
 
  private:
   enum { RIGHT_ARC, LEFT_ARC, OPEN_RIGHT, OPEN_LEFT, RIGHT, LEFT, D_OPEN_RIGHT, D_OPEN_LEFT, D_RIGHT, D_LEFT, THROUGH };
 
+  // A number for each arc, from number(head, dependent).
+  template <class F>
+  void set_arcs(Chart* charts, const F& number) {
+    for (Index h = 0; h < N_; ++h)
+      for (Index m = 1; m < N_; ++m) {
+        if (h < m) charts[RIGHT_ARC].row(m - h)[h] = number(h, m);
+        else if (h > m) charts[LEFT_ARC].row(h - m)[m] = number(h, m);
+      }
+  }
   void inside(Index width);
   void outside(Index width, Real top);
   Real multiply_arcs(Index width);
 
+  Index across_;
   bool single_root_;
   Buffer<Real> sums_;
   Real inverse_ = 0;
 };
-
-template <class T>
-Real Trees::set_arcs(const T* scores, Index stride) {
-  const HeadShares heads(N_, scores, stride, single_root_);
-  for (Index h = 0; h < N_; ++h)
-    for (Index m = 1; m < N_; ++m) {
-      if (h < m) row(RIGHT_ARC, m - h)[h] = heads.of(h)[m];
-      else if (h > m) row(LEFT_ARC, h - m)[m] = heads.of(h)[m];
-    }
-  return heads.scale;
-}
-
-template <class T>
-void Trees::set_direction(const T* direction, const T* marginals, Index stride) {
-  const std::vector<Real> centred = centred_by_word(N_, direction, marginals, stride);
-  for (Index h = 0; h < N_; ++h)
-    for (Index m = 1; m < N_; ++m) {
-      if (h < m) change(RIGHT_ARC, m - h)[h] = centred[h * N_ + m];
-      else if (h > m) change(LEFT_ARC, h - m)[m] = centred[h * N_ + m];
-    }
-}
 
 // Items of one width, from those of smaller ones; in the second pass their derivatives.
 void Trees::inside(Index w) {
@@ -135,7 +121,10 @@ Real Trees::multiply_arcs(Index w) {
   return factor;
 }
 
-Real Trees::pass(Real scale) {
+template <class T>
+Real Trees::pass(const T* scores) {
+  const HeadShares heads(N_, scores, across_, single_root_);
+  set_arcs(charts_, [&](Index h, Index m) { return heads.of(h)[m]; });
   const Index last = N_ - 1;
   Real partition = 1, factor = 0;
   for (int i : {RIGHT, LEFT}) std::fill_n(row(i, 0), N_, Real(1));
@@ -149,10 +138,13 @@ Real Trees::pass(Real scale) {
   inverse_ = 1 / partition;
   for (Index w = last; w >= 1; --w) outside(w, inverse_);
   if (factor != 0 && !(greatest(size_, room_.get()) <= RANGE[1])) return std::numeric_limits<Real>::quiet_NaN();
-  return std::log(partition) + scale - last * factor;
+  return std::log(partition) + heads.scale - last * factor;
 }
 
-void Trees::pass_tangent() {
+template <class T>
+void Trees::put_tangent(const T* direction, const T* marginals, T* to) {
+  const std::vector<Real> centred = centred_by_word(N_, direction, marginals, across_);
+  set_arcs(changes_, [&](Index h, Index m) { return centred[h * N_ + m]; });
   const Index last = N_ - 1;
   Real d_partition = 0;
   for (Index w = 1; w <= last; ++w) {
@@ -161,78 +153,32 @@ void Trees::pass_tangent() {
     if (single_root_) change(RIGHT, w)[0] = 0;
   }
   for (Index w = last; w >= 1; --w) outside(w, -d_partition * inverse_ * inverse_);
+  put_marginals(to);
 }
 
 template <class T>
-void Trees::put_marginals(T* to, Index stride) {
+void Trees::put_marginals(T* to) {
   const auto found = [&](int open, int adjoint, Index w, Index i) {
     if (!tangent_) return row(open, w)[i] * row(adjoint, w)[i];
     return change(open, w)[i] * row(adjoint, w)[i] + row(open, w)[i] * change(adjoint, w)[i];
   };
   for (Index w = 1; w < N_; ++w)
     for (Index i = 0; i < N_ - w; ++i) {
-      to[i * stride + i + w] = T(found(OPEN_RIGHT, D_OPEN_RIGHT, w, i));
-      if (i) to[(i + w) * stride + i] = T(found(OPEN_LEFT, D_OPEN_LEFT, w, i));
+      to[i * across_ + i + w] = T(found(OPEN_RIGHT, D_OPEN_RIGHT, w, i));
+      if (i) to[(i + w) * across_ + i] = T(found(OPEN_LEFT, D_OPEN_LEFT, w, i));
     }
 }
 
-using Results = std::tuple<Tensor, Tensor, Tensor, Tensor>;
-
-Results marginals(const Tensor& all_arcs, const Maybe& all_lengths, bool single_root, bool recorded) {
-  const Index N = positions_of(all_arcs, all_lengths), B = all_arcs.size(0), room = Trees::count(N);
-  const Tensor arcs = whole(all_arcs), found = zeros(arcs, arcs.sizes());
-  const Maybe lengths = whole(all_lengths);
-  const Tensor total = fresh(arcs, {B}, ScalarType::Double), exact = fresh(arcs, {B}, ScalarType::Bool);
-  const Tensor kept = fresh(arcs, {recorded ? B : 0, room}, ScalarType::Double);
-  by_type(arcs, [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = numbers<T>(arcs);
-    T* to = numbers<T>(found);
-    Real *totals = numbers<Real>(total), *all = numbers<Real>(kept);
-    bool* good = numbers<bool>(exact);
-    share(B, [&](Index thread, Index threads) {
-      Trees trees(N, false, single_root);
-      for (Index b = thread; b < B; b += threads) {
-        trees.begin(length_of(lengths, b, N - 1) + 1);
-        totals[b] = trees.pass(trees.set_arcs(from + b * N * N, N));
-        good[b] = std::isfinite(totals[b]);
-        if (recorded) std::fill_n(all + b * room, room, Real(0));
-        if (!good[b]) continue;
-        trees.put_marginals(to + b * N * N, N);
-        if (recorded) trees.keep(all + b * room);
-      }
-    }, B * N >= WORTH);
-  });
-  return {found, total, exact, kept};
+TreeResults marginals(const Tensor& arcs, const Maybe& lengths, bool single_root, bool recorded) {
+  const Index N = positions_of(arcs, lengths);
+  return first_pass<Trees>(arcs, lengths, N - 1, arcs.size(0) * N >= WORTH, recorded, single_root);
 }
 
-Tensor marginals_backward(const Tensor& all_marginals, const Maybe& all_lengths, const Tensor& exact,
-                          const Tensor& kept, const Tensor& all_directions, bool single_root) {
-  const Index N = positions_of(all_marginals, all_lengths), B = all_marginals.size(0), room = Trees::count(N);
-  expect("exact", exact, {B});
-  expect("kept", kept, {B, room});
-  expect("d_marginals", all_directions, {B, N, N});
-  const Tensor known = whole(all_marginals), direction = whole(all_directions), found = zeros(known, known.sizes());
-  const Maybe lengths = whole(all_lengths);
-  by_type(known, [&](auto zero) {
-    using T = decltype(zero);
-    const T *given = numbers<T>(known), *along = numbers<T>(direction);
-    T* to = numbers<T>(found);
-    const Real* all = numbers<Real>(kept);
-    const bool* good = numbers<bool>(exact);
-    share(B, [&](Index thread, Index threads) {
-      Trees trees(N, true, single_root);
-      for (Index b = thread; b < B; b += threads) {
-        if (!good[b]) continue;
-        trees.begin(length_of(lengths, b, N - 1) + 1);
-        trees.take(all + b * room);
-        trees.set_direction(along + b * N * N, given + b * N * N, N);
-        trees.pass_tangent();
-        trees.put_marginals(to + b * N * N, N);
-      }
-    }, B * N >= WORTH);
-  });
-  return found;
+Tensor marginals_backward(const Tensor& known, const Maybe& lengths, const Tensor& exact, const Tensor& kept,
+                          const Tensor& direction, bool single_root) {
+  const Index N = positions_of(known, lengths), B = known.size(0);
+  expect("d_marginals", direction, {B, N, N});
+  return second_pass<Trees>(known, lengths, exact, kept, direction, N - 1, B * N >= WORTH, single_root);
 }
 
 }  // namespace

@@ -17,9 +17,16 @@ constexpr Index WORTH = 1 << 15;        // batch times words cubed from which se
 // and columns filled up with zeros as `product` wants them.
 class Words {
  public:
-  Words(Index words, bool single_root)
-      : n_(words), wide_(padded(words)), single_root_(single_root), weights_((words + 1) * wide_),
-        inverse_(wide_ * wide_) {}
+  // most: words of the longest sentence; rows of arcs have one number more, of the root.
+  Words(Index most, bool, bool single_root)
+      : across_(most + 1), single_root_(single_root), weights_(across_ * padded(most)),
+        inverse_(padded(most) * padded(most)) {}
+
+  void begin(Index words) {
+    n_ = words, wide_ = padded(words);
+    std::fill_n(weights_.get(), (n_ + 1) * wide_, Real(0));
+    std::fill_n(inverse_.get(), wide_ * wide_, Real(0));
+  }
 
   static Index count(Index words) { return words * (2 * words + 1); }
 
@@ -27,15 +34,15 @@ class Words {
     put(n_ + 1, n_, weights_.get(), wide_, to, n_);
     put(n_, n_, inverse_.get(), wide_, to + (n_ + 1) * n_, n_);
   }
-  void take_kept(const Real* from) {
-    take(n_ + 1, n_, from, n_, weights_.get(), wide_, n_ + 1);
-    take(n_, n_, from + (n_ + 1) * n_, n_, inverse_.get(), wide_, n_);
+  void take(const Real* from) {
+    LEVEL::take(n_ + 1, n_, from, n_, weights_.get(), wide_, n_ + 1);
+    LEVEL::take(n_, n_, from + (n_ + 1) * n_, n_, inverse_.get(), wide_, n_);
   }
 
   // The log-partition, NaN where it is not exact.
   template <class T>
-  Real pass(const T* scores, Index stride) {
-    const HeadShares heads(n_ + 1, scores, stride, single_root_);
+  Real pass(const T* scores) {
+    const HeadShares heads(n_ + 1, scores, across_, single_root_);
     for (Index h = 0; h <= n_; ++h) std::copy_n(heads.of(h) + 1, n_, weights_.get() + h * wide_);
     laplacian(weights_.get(), inverse_.get());
     const Real log_determinant = invert();
@@ -49,13 +56,13 @@ class Words {
   }
 
   template <class T>
-  void put_marginals(T* to, Index stride) {
-    each([&](Index h, Index m, Real found) { to[h * stride + m] = T(found); }, inverse_.get());
+  void put_marginals(T* to) {
+    each([&](Index h, Index m, Real found) { to[h * across_ + m] = T(found); }, inverse_.get());
   }
 
   template <class T>
-  void put_tangent(const T* direction, const T* marginals, T* to, Index stride) {
-    const std::vector<Real> along = centred_by_word(n_ + 1, direction, marginals, stride);
+  void put_tangent(const T* direction, const T* marginals, T* to) {
+    const std::vector<Real> along = centred_by_word(n_ + 1, direction, marginals, across_);
     Buffer<Real> changes((n_ + 1) * wide_), change(wide_ * wide_), half(wide_ * wide_);
     for (Index h = 0; h <= n_; ++h)
       for (Index m = 0; m < n_; ++m)
@@ -65,7 +72,7 @@ class Words {
     product(rows, columns, n_, plain(change.get(), wide_), inverse_.get(), wide_, half.get(), wide_, false);
     product(rows, columns, n_, plain(inverse_.get(), wide_), half.get(), wide_, change.get(), wide_, false);
     each([&](Index h, Index m, Real found) {
-      to[h * stride + m] = T(found + Real(marginals[h * stride + m]) * along[h * (n_ + 1) + m]);
+      to[h * across_ + m] = T(found + Real(marginals[h * across_ + m]) * along[h * (n_ + 1) + m]);
     }, change.get());
   }
 
@@ -161,59 +168,21 @@ class Words {
     }
   }
 
-  Index n_, wide_;
+  Index across_, n_ = 0, wide_ = 0;
   bool single_root_;
   Buffer<Real> weights_, inverse_;
 };
 
-using Results = std::tuple<Tensor, Tensor, Tensor, Tensor>;
-
-Results marginals(const Tensor& all_arcs, const Maybe& all_lengths, bool single_root, bool recorded) {
-  const Index N = positions_of(all_arcs, all_lengths), B = all_arcs.size(0), room = Words::count(N - 1);
-  const Tensor arcs = whole(all_arcs), found = zeros(arcs, arcs.sizes());
-  const Maybe lengths = whole(all_lengths);
-  const Tensor total = fresh(arcs, {B}, ScalarType::Double), exact = fresh(arcs, {B}, ScalarType::Bool);
-  const Tensor kept = zeros(arcs, {recorded ? B : 0, room}, ScalarType::Double);
-  by_type(arcs, [&](auto zero) {
-    using T = decltype(zero);
-    const T* from = numbers<T>(arcs);
-    T* to = numbers<T>(found);
-    Real *totals = numbers<Real>(total), *all = numbers<Real>(kept);
-    bool* good = numbers<bool>(exact);
-    rows_in_threads(B, B * N * N * N >= WORTH, [&](Index b) {
-      Words words(length_of(lengths, b, N - 1), single_root);
-      totals[b] = words.pass(from + b * N * N, N);
-      good[b] = std::isfinite(totals[b]);
-      if (!good[b]) return;
-      words.put_marginals(to + b * N * N, N);
-      if (recorded) words.keep(all + b * room);
-    });
-  });
-  return {found, total, exact, kept};
+TreeResults marginals(const Tensor& arcs, const Maybe& lengths, bool single_root, bool recorded) {
+  const Index N = positions_of(arcs, lengths);
+  return first_pass<Words>(arcs, lengths, N - 1, arcs.size(0) * N * N * N >= WORTH, recorded, single_root);
 }
 
-Tensor marginals_backward(const Tensor& all_marginals, const Maybe& all_lengths, const Tensor& exact,
-                          const Tensor& kept, const Tensor& all_directions, bool single_root) {
-  const Index N = positions_of(all_marginals, all_lengths), B = all_marginals.size(0), room = Words::count(N - 1);
-  expect("exact", exact, {B});
-  expect("kept", kept, {B, room});
-  expect("d_marginals", all_directions, {B, N, N});
-  const Tensor known = whole(all_marginals), direction = whole(all_directions), found = zeros(known, known.sizes());
-  const Maybe lengths = whole(all_lengths);
-  by_type(known, [&](auto zero) {
-    using T = decltype(zero);
-    const T *given = numbers<T>(known), *along = numbers<T>(direction);
-    T* to = numbers<T>(found);
-    const Real* all = numbers<Real>(kept);
-    const bool* good = numbers<bool>(exact);
-    rows_in_threads(B, B * N * N * N >= WORTH, [&](Index b) {
-      if (!good[b]) return;
-      Words words(length_of(lengths, b, N - 1), single_root);
-      words.take_kept(all + b * room);
-      words.put_tangent(along + b * N * N, given + b * N * N, to + b * N * N, N);
-    });
-  });
-  return found;
+Tensor marginals_backward(const Tensor& known, const Maybe& lengths, const Tensor& exact, const Tensor& kept,
+                          const Tensor& direction, bool single_root) {
+  const Index N = positions_of(known, lengths), B = known.size(0);
+  expect("d_marginals", direction, {B, N, N});
+  return second_pass<Words>(known, lengths, exact, kept, direction, N - 1, B * N * N * N >= WORTH, single_root);
 }
 
 }  // namespace
