@@ -91,13 +91,13 @@ class Backward {
 
     transpose(all, E, v, E, turned, CHUNK);
     product_lower(all, s_.value_dim, plain(d_out, E), turned, CHUNK, d_mix, CHUNK);
-    keep_triangle(all, d_mix);
+    keep_triangle(all, d_mix, CHUNK);
     transpose(N, E, record.value.get(), E, turned, N);
     product_of_lower(all, N, plain(d_mix, CHUNK), record.alpha.get(), N, d_keyed, N, false);
     product(all, N, s_.value_dim, plain(d_out, E), turned, N, d_keyed, N, true);
     for (Index t = 0; t < all; ++t) through_softmax(t * N);
     product_lower(all, s_.slots, plain(d_keyed, N), seen_.alpha_t.get(), CHUNK, d_scores, CHUNK);
-    keep_triangle(all, d_scores);
+    keep_triangle(all, d_scores, CHUNK);
 
     transpose(D, N, record.key_t.get(), N, turned, D);
     T* result = place(count, all, d_query, s_.dim, result_);

@@ -40,23 +40,6 @@ inline Vector<T> reduced(Vector<T> x, F combine) {
   else return x;
 }
 
-template <class T>
-inline Vector<T> lanes() {
-  T x[WIDTH<T>];
-  for (int i = 0; i < WIDTH<T>; ++i) x[i] = T(i);
-  return load(x);
-}
-
-// Zeros above the diagonal, as far as products of triangles read there.
-template <class T>
-inline void keep_triangle(Index rows, T* x) {
-  for (Index i = 0; i < rows; ++i)
-    for (Index j = i / WIDTH<T> * WIDTH<T>; j <= i / ROWS * ROWS + ROWS - 1; j += WIDTH<T>) {
-      T* at = x + i * CHUNK + j;
-      store(at, lanes<T>() <= T(i - j) ? load(at) : Vector<T>{});
-    }
-}
-
 // Rows of a chunk that can be read in whole vectors and blocks: a copy unless they lie so already.
 template <class T>
 inline const T* rows_of(Index count, Index all, const T* from, Index columns, Buffer<T>& copy) {
@@ -222,7 +205,7 @@ struct Seen {
     const T* alpha = record.alpha.get();
     transpose(all, D, k, D, turned.get(), CHUNK);
     product_lower(all, s.dim, plain(q, D), turned.get(), CHUNK, scores.get(), CHUNK);
-    keep_triangle(all, scores.get());
+    keep_triangle(all, scores.get(), CHUNK);
     product_of_lower(all, N, plain(scores.get(), CHUNK), alpha, N, logits.get(), N, false);
     product(all, N, s.dim, plain(q, D), record.key_t.get(), N, logits.get(), N, true);
     std::copy_n(record.total.get(), N, total.get());
@@ -238,7 +221,7 @@ struct Seen {
     }
     transpose(all, N, alpha, N, alpha_t.get(), CHUNK);
     product_lower(all, s.slots, plain(weights.get(), N), alpha_t.get(), CHUNK, mix.get(), CHUNK);
-    keep_triangle(all, mix.get());
+    keep_triangle(all, mix.get(), CHUNK);
   }
 
  private:

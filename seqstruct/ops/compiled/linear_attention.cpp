@@ -173,7 +173,7 @@ struct Decays {
   void weigh(Index rows, T* x) {
     if (any)
       for (Index j = 0; j < rows * CHUNK; j += WIDTH<T>) store(x + j, load(x + j) * load(pair.get() + j));
-    keep_lower(rows, x, CHUNK);
+    keep_triangle(rows, x, CHUNK);
   }
 };
 
@@ -184,26 +184,23 @@ void scale_rows(Index rows, Index columns, const T* x, const T* factors, T* y) {
     for (Index j = 0; j < columns; j += WIDTH<T>) store(y + i * columns + j, load(x + i * columns + j) * factors[i]);
 }
 
+// Memory and total of one group, or of one of its stored ones, into padded ones, and back.
 template <class T>
-void take_memory(const Sizes& s, const T* from, T* to) {
-  std::fill(to, to + s.N() * s.E(), T(0));
-  for (Index i = 0; i < s.features; ++i) std::copy_n(from + i * s.value_dim, s.value_dim, to + s.place(i) * s.E());
+void take_state(const Sizes& s, Index slot, const T* memories, const T* totals, T* memory, T* total) {
+  std::fill_n(memory, s.N() * s.E(), T(0));
+  std::fill_n(total, s.N(), T(0));
+  for (Index i = 0, at = slot * s.features; i < s.features; ++i, ++at) {
+    std::copy_n(memories + at * s.value_dim, s.value_dim, memory + s.place(i) * s.E());
+    total[s.place(i)] = totals[at];
+  }
 }
 
 template <class T>
-void put_memory(const Sizes& s, const T* from, T* to) {
-  for (Index i = 0; i < s.features; ++i) std::copy_n(from + s.place(i) * s.E(), s.value_dim, to + i * s.value_dim);
-}
-
-template <class T>
-void take_total(const Sizes& s, const T* from, T* to) {
-  std::fill(to, to + s.N(), T(0));
-  for (Index i = 0; i < s.features; ++i) to[s.place(i)] = from[i];
-}
-
-template <class T>
-void put_total(const Sizes& s, const T* from, T* to) {
-  for (Index i = 0; i < s.features; ++i) to[i] = from[s.place(i)];
+void put_state(const Sizes& s, Index slot, const T* memory, const T* total, T* memories, T* totals) {
+  for (Index i = 0, at = slot * s.features; i < s.features; ++i, ++at) {
+    std::copy_n(memory + s.place(i) * s.E(), s.value_dim, memories + at * s.value_dim);
+    totals[at] = total[s.place(i)];
+  }
 }
 
 // memory and total after a chunk of keys, decayed to its end already.
@@ -248,15 +245,11 @@ void forward(const Sizes s, const T* query, const T* key, const T* value, const 
         result(CHUNK * E);
     for (Index g = thread; g < s.groups; g += threads) {
       map.begin(rows ? rows + g * s.rows() * s.dim : nullptr, bias ? bias + g * s.rows() : nullptr);
-      take_memory(s, memory_0 + g * s.features * s.value_dim, memory.get());
-      take_total(s, total_0 + g * s.features, total.get());
+      take_state(s, g, memory_0, total_0, memory.get(), total.get());
       for (Index start = 0; start < s.steps; start += CHUNK) {
         const Index count = std::min(CHUNK, s.steps - start), all = padded(count), at = g * s.steps + start;
-        if (memories && start % SPAN == 0) {
-          const Index slot = g * s.stored() + start / SPAN;
-          put_memory(s, memory.get(), memories + slot * s.features * s.value_dim);
-          put_total(s, total.get(), totals + slot * s.features);
-        }
+        if (memories && start % SPAN == 0)
+          put_state(s, g * s.stored() + start / SPAN, memory.get(), total.get(), memories, totals);
         map.apply(count, all, query + at * s.dim, q);
         map.apply(count, all, key + at * s.dim, k);
         take(count, s.value_dim, value + at * s.value_dim, s.value_dim, values.get(), E, all);
@@ -278,8 +271,7 @@ void forward(const Sizes s, const T* query, const T* key, const T* value, const 
         put(count, s.value_dim, result.get(), E, output + at * s.value_dim, s.value_dim);
         write(s, count, decays.whole, keys.written(decays), values.get(), memory.get(), total.get());
       }
-      put_memory(s, memory.get(), memory_end + g * s.features * s.value_dim);
-      put_total(s, total.get(), total_end + g * s.features);
+      put_state(s, g, memory.get(), total.get(), memory_end, total_end);
     }
   });
 }
@@ -289,7 +281,7 @@ void backward(const Sizes s, const T* query, const T* key, const T* value, const
               const double* log_decay, const T* rows, const T* bias, const T* memories, const T* totals,
               const T* output, const T* denominator, const T* d_output, T* d_query, T* d_key, T* d_value, T* d_weight,
               T* d_rows, T* d_bias, T* d_memories, T* d_totals) {
-  const Index N = s.N(), E = s.E(), matrix = s.features * s.value_dim;
+  const Index N = s.N(), E = s.E();
   share(s.groups, [&](Index thread, Index threads) {
     Map<T> map(s);
     Mapped<T> q(s), k(s);
@@ -301,13 +293,11 @@ void backward(const Sizes s, const T* query, const T* key, const T* value, const
         memory_t(N * E);
     for (Index g = thread; g < s.groups; g += threads) {
       map.begin(rows ? rows + g * s.rows() * s.dim : nullptr, bias ? bias + g * s.rows() : nullptr);
-      take_memory(s, d_memories + g * matrix, d_memory.get());
-      take_total(s, d_totals + g * s.features, d_total.get());
+      take_state(s, g, d_memories, d_totals, d_memory.get(), d_total.get());
       const double* logs = log_decay ? log_decay + g * (s.steps + 1) : nullptr;
       for (Index first = (s.stored() - 1) * SPAN; first >= 0; first -= SPAN) {
-        const Index slot = g * s.stored() + first / SPAN, chunks = (std::min(SPAN, s.steps - first) + CHUNK - 1) / CHUNK;
-        take_memory(s, memories + slot * matrix, states.get());
-        take_total(s, totals + slot * s.features, sums.get());
+        const Index chunks = (std::min(SPAN, s.steps - first) + CHUNK - 1) / CHUNK;
+        take_state(s, g * s.stored() + first / SPAN, memories, totals, states.get(), sums.get());
         for (Index c = 0; c + 1 < chunks; ++c) {
           const Index start = first + c * CHUNK, at = g * s.steps + start;
           map.apply(CHUNK, CHUNK, key + at * s.dim, k);
@@ -376,8 +366,7 @@ void backward(const Sizes s, const T* query, const T* key, const T* value, const
         }
       }
       map.end(d_rows ? d_rows + g * s.rows() * s.dim : nullptr, d_bias ? d_bias + g * s.rows() : nullptr);
-      put_memory(s, d_memory.get(), d_memories + g * matrix);
-      put_total(s, d_total.get(), d_totals + g * s.features);
+      put_state(s, g, d_memory.get(), d_total.get(), d_memories, d_totals);
     }
   });
 }

@@ -40,17 +40,6 @@ struct Shares {
   }
 };
 
-// Columns of several rows of `stride` numbers into a slab, and back.
-template <class T>
-inline void gather(Index rows, Index width, const T* from, Index stride, T* to) {
-  for (Index i = 0; i < rows; ++i) std::copy_n(from + i * stride, width, to + i * width);
-}
-
-template <class T>
-inline void scatter(Index rows, Index width, const T* from, T* to, Index stride) {
-  for (Index i = 0; i < rows; ++i) std::copy_n(from + i * width, width, to + i * stride);
-}
-
 struct Sizes {
   Index batch, steps, size, start, truncated;  // start: rows of the stack to go on from
 
@@ -89,7 +78,7 @@ void forward(const Sizes s, const T* actions, const T* pushed, const T* start, T
       const Slice at(s, g);
       const Index w = at.width, vectors = at.sequence * s.steps;
       T* now = stacks ? stacks + stored * (at.sequence * s.size + at.column) : turns.get();
-      gather(s.height(0), w, start + at.sequence * s.start * s.size + at.column, s.size, now + w);
+      put(s.height(0), w, start + at.sequence * s.start * s.size + at.column, s.size, now + w, w);
       for (Index t = 0; t < s.steps; ++t) {
         const Index rows = s.height(t), next = s.height(t + 1);
         const T* mix = actions + (vectors + t) * 3;
@@ -103,7 +92,7 @@ void forward(const Sizes s, const T* actions, const T* pushed, const T* start, T
       }
       if (final) {
         const Index rows = s.height(s.steps);
-        scatter(rows, w, now + w, final + at.sequence * rows * s.size + at.column, s.size);
+        put(rows, w, now + w, w, final + at.sequence * rows * s.size + at.column, s.size);
       }
     }
   });
@@ -123,7 +112,7 @@ void backward(const Sizes s, const T* actions, const T* stacks, const T* d_readi
       std::fill_n(now, w, T(0));
       std::fill_n(before, w, T(0));
       std::fill_n(now + w, last * w, T(0));
-      if (d_final) gather(last, w, d_final + at.sequence * last * s.size + at.column, s.size, now + w);
+      if (d_final) put(last, w, d_final + at.sequence * last * s.size + at.column, s.size, now + w, w);
       for (Index t = s.steps; t > 0; --t) {
         const Index rows = s.height(t), earlier = s.height(t - 1), place = (vectors + t - 1) * s.size + at.column;
         const T* mix = actions + (vectors + t - 1) * 3;
@@ -138,7 +127,7 @@ void backward(const Sizes s, const T* actions, const T* stacks, const T* d_readi
         blend(earlier * w, w, now, mix[1], mix[2], mix[0], before + w);
         std::swap(now, before);
       }
-      scatter(s.height(0), w, now + w, d_start + at.sequence * s.start * s.size + at.column, s.size);
+      put(s.height(0), w, now + w, w, d_start + at.sequence * s.start * s.size + at.column, s.size);
     }
   });
 }

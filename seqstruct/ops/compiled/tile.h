@@ -196,10 +196,21 @@ inline void transpose(Index rows, Index columns, const T* from, Index from_strid
     }
 }
 
-// Zeros above the diagonal.
 template <class T>
-inline void keep_lower(Index rows, T* x, Index stride) {
-  for (Index i = 0; i < rows; ++i) std::fill(x + i * stride + i + 1, x + i * stride + rows, T(0));
+inline Vector<T> lanes() {
+  T x[WIDTH<T>];
+  for (int i = 0; i < WIDTH<T>; ++i) x[i] = T(i);
+  return load(x);
+}
+
+// Zeros above the diagonal, as far as products of triangles read there.
+template <class T>
+inline void keep_triangle(Index rows, T* x, Index stride) {
+  for (Index i = 0; i < rows; ++i)
+    for (Index j = i / WIDTH<T> * WIDTH<T>; j <= i / ROWS * ROWS + ROWS - 1; j += WIDTH<T>) {
+      T* at = x + i * stride + j;
+      store(at, lanes<T>() <= T(i - j) ? load(at) : Vector<T>{});
+    }
 }
 
 // Rows of a matrix in memory into padded ones, and back.
