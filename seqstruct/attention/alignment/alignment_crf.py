@@ -21,9 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, AlignmentMemory, make_score
+from seqstruct.attention.alignment.base import AlignmentMemory, ScoredAttention
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.distributions import Alignment
 from seqstruct.ops.opaque import opaque
@@ -31,16 +30,11 @@ from seqstruct.ops.softmax import masked_softmax
 
 
 @register_attention("alignment_crf", sites={Site.CROSS})
-class AlignmentCRFAttention(AlignmentAttention):
+class AlignmentCRFAttention(ScoredAttention):
     """Softmax over keys whose prior is where monotone alignments have come by now."""
 
-    class Config(Options):
-        score: str = option("general", among=SCORES)  # of a query and a key
-
-    def __init__(self, config: Config, shape: Shape):
-        """Raises ValueError if the score dot does not fit."""
+    def __init__(self, config: ScoredAttention.Config, shape: Shape):
         super().__init__(config, shape)
-        self.score = make_score(config.score, shape)
         self.stop = nn.Linear(shape.key_dim, 1)
 
     def key_size(self) -> int:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Reading, Shape
+from seqstruct.attention.option import Options, option
 from seqstruct.ops.masking import clear_padding, mask_of
 from seqstruct.ops.softmax import additive_scores, masked_softmax, weighted_values
 
@@ -18,9 +19,6 @@ class AlignmentMemory(NamedTuple):
     key: Tensor
     value: Tensor
     padding: Tensor
-
-
-SCORES = ("dot", "general", "concat")
 
 
 class DotScore(nn.Module):
@@ -68,18 +66,6 @@ class AdditiveScore(nn.Module):
     def forward(self, query: Tensor, key: Tensor) -> Tensor:
         """B T S for queries B T query_size and prepared keys B S K."""
         return additive_scores(self.query_proj(query).to(key.dtype), key, self.weight.to(key.dtype))
-
-
-def make_score(kind: str, shape: Shape) -> nn.Module:
-    """The score of Luong et al. (2015, sec. 3.1) by its name in SCORES; concat is additive, of the queries' size.
-
-    Raises ValueError where dot does not fit.
-    """
-    if kind == "dot":
-        return DotScore(shape.embed_dim, shape.key_dim)
-    if kind == "general":
-        return GeneralScore(shape.embed_dim, shape.key_dim)
-    return AdditiveScore(shape.embed_dim, shape.key_dim, shape.embed_dim)
 
 
 class AlignmentAttention(Attention):
@@ -141,3 +127,19 @@ class AlignmentAttention(Attention):
         weights = self.weights(state, query, position)
         context = weighted_values(weights, state.value, self.shape.dropout if self.training else 0.0)
         return Reading(self.out_proj(context), weights[:, None] if need_weights else None)
+
+
+class ScoredAttention(AlignmentAttention):
+    """By a score of Luong et al. (2015, sec. 3.1); concat is additive, of the queries' size."""
+
+    class Config(Options):
+        score: str = option("general", among=("dot", "general", "concat"))  # of a query and a key
+
+    def __init__(self, config: Config, shape: Shape):
+        """Raises ValueError if the score dot does not fit."""
+        super().__init__(config, shape)
+        sizes = shape.embed_dim, shape.key_dim
+        if config.score == "concat":
+            self.score = AdditiveScore(*sizes, shape.embed_dim)
+        else:
+            self.score = (DotScore if config.score == "dot" else GeneralScore)(*sizes)

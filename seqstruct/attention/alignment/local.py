@@ -13,24 +13,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, AlignmentMemory, make_score
+from seqstruct.attention.alignment.base import AlignmentMemory, ScoredAttention
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import Options, option
+from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import positions
 from seqstruct.ops.softmax import gaussian, masked_softmax, within_window
 
 
-class LocalAttention(AlignmentAttention):
+class LocalAttention(ScoredAttention):
     """Softmax over a window; a subclass says where it lies."""
 
-    class Config(Options):
-        score: str = option("general", among=SCORES)  # of a query and a key
+    class Config(ScoredAttention.Config):
         half_width: int = option(10, least=1)  # D, source positions on each side of the centre
-
-    def __init__(self, config: Config, shape: Shape):
-        super().__init__(config, shape)
-        self.score = make_score(config.score, shape)
 
     def _in_window(self, state: AlignmentMemory, query: Tensor, center: Tensor) -> Tensor:
         """B T S: softmax over the window around centers B T."""

@@ -7,19 +7,11 @@ Deviation: where the values' size is not the queries', a linear map brings the c
 
 from __future__ import annotations
 
-from seqstruct.attention.alignment.base import SCORES, AlignmentAttention, make_score
-from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.option import Options, option
+from seqstruct.attention.alignment.base import ScoredAttention
+from seqstruct.attention.base import Site
 from seqstruct.attention.registry import register_attention
 
 
 @register_attention("luong", sites={Site.CROSS})
-class LuongAttention(AlignmentAttention):
+class LuongAttention(ScoredAttention):
     """One head, without scaling and without a projection of values."""
-
-    class Config(Options):
-        score: str = option("general", among=SCORES)  # of a query and a key
-
-    def __init__(self, config: Config, shape: Shape):
-        super().__init__(config, shape)
-        self.score = make_score(config.score, shape)
