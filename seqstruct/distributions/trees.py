@@ -8,6 +8,8 @@ any number of dependents, or with `single_root` one.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -31,9 +33,10 @@ from seqstruct.ops.trees import (
 
 
 class DependencyTree(StructuredDistribution):
-    """What both kinds of dependency trees have in common."""
+    """What both kinds of dependency trees have in common.  sums: their log-partition, marginals and entropy."""
 
     kinds = ("arcs",)
+    sums: ClassVar[tuple[Callable[..., Tensor], ...]]
 
     def __init__(self, arcs: Tensor, *, lengths: Tensor | None = None, single_root: bool = False) -> None:
         if arcs.dim() < 2 or arcs.size(-1) != arcs.size(-2) or arcs.size(-1) == 0:
@@ -57,21 +60,23 @@ class DependencyTree(StructuredDistribution):
         found[:, :, 0] = False
         return (found,)
 
+    def _log_partition(self) -> Tensor:
+        return self.sums[0](*self.potentials, self._padding(), single_root=self.single_root)
+
+    def _marginals(self) -> Parts:
+        return (self.sums[1](*self.potentials, self._padding(), single_root=self.single_root),)
+
+    def _entropy(self) -> Tensor:
+        return self.sums[2](*self._masked(), self._padding(), single_root=self.single_root)
+
 
 class ProjectiveTree(DependencyTree):
     """Trees whose arcs do not cross (Eisner 1996), by `seqstruct.ops.trees`.  O(B n^3) for each operation."""
 
+    sums = projective_log_partition, projective_marginals, projective_entropy
+
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         return projective_total_of(*potentials, self._padding(), single_root=self.single_root, semiring=semiring)
-
-    def _log_partition(self) -> Tensor:
-        return projective_log_partition(*self.potentials, self._padding(), single_root=self.single_root)
-
-    def _marginals(self) -> Parts:
-        return (projective_marginals(*self.potentials, self._padding(), single_root=self.single_root),)
-
-    def _entropy(self) -> Tensor:
-        return projective_entropy(*self._masked(), self._padding(), single_root=self.single_root)
 
 
 class NonProjectiveTree(DependencyTree):
@@ -81,14 +86,7 @@ class NonProjectiveTree(DependencyTree):
     O(k n) best trees; max-marginals take O(n^2) best trees; samples word by word, n times the marginals.
     """
 
-    def _log_partition(self) -> Tensor:
-        return spanning_log_partition(*self.potentials, self._padding(), single_root=self.single_root)
-
-    def _marginals(self) -> Parts:
-        return (spanning_marginals(*self.potentials, self._padding(), single_root=self.single_root),)
-
-    def _entropy(self) -> Tensor:
-        return spanning_entropy(*self._masked(), self._padding(), single_root=self.single_root)
+    sums = spanning_log_partition, spanning_marginals, spanning_entropy
 
     def _best(self) -> Tensor:
         return spanning_best_tree(*self._masked(), self._padding(), single_root=self.single_root).score
