@@ -9,6 +9,7 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import Operator
 from seqstruct.ops.first_derivatives import first_derivatives_only
+from seqstruct.ops.memory.compiled_linear_attention import places
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
@@ -79,11 +80,7 @@ def write_and_read(
     memory: keys B H N D, values B H N E and log-totals B H N.  order: B integers, or None for all rows, in place.
     Returns the output, B H 1 E, and the three parts of the memory.
     """
-    memory = ends = tuple(x.contiguous() for x in memory)
-    old = None, None, None
-    if order is not None:
-        old, ends = memory, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory)
-        order = order.long().contiguous()
+    old, ends, order = places(memory, order)
     output = STEP.call(key, value, control, query, *old, *ends, order, means, empty)
     return output, *ends
 

@@ -140,12 +140,16 @@ def write_and_read(
     B H 1, a factor of the key's features, or None, and log_decay B H 2, float64, of the schedule, or None.
     Returns output, denominator, memory and total.
     """
-    ends = memory.contiguous(), total.contiguous()
-    old = None, None
-    if order is not None:
-        old, ends = ends, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in ends)
-        order = order.long().contiguous()
+    old, ends, order = places((memory, total), order)
     return *STEP.call(query, *written, *_map(features), float(floor), *old, *ends, order), *ends
+
+
+def places(memory: tuple[Tensor, ...], order: Tensor | None) -> tuple[tuple, tuple[Tensor, ...], Tensor | None]:
+    """The parts of the old memory, None where it is written in place; where those of the new one go; and the order."""
+    memory = tuple(x.contiguous() for x in memory)
+    if order is None:
+        return (None,) * len(memory), memory, None
+    return memory, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory), order.long().contiguous()
 
 
 def _map(features: Any) -> tuple[Tensor | int | float | None, ...]:

@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from seqstruct.ops.gpu import power
+from seqstruct.ops.memory.compiled_linear_attention import places
 from seqstruct.ops.memory.feature_maps import ProjectedMap, project, unit_norm
 from seqstruct.ops.memory.triton import LEAST, features_of
 
@@ -28,12 +29,12 @@ def step_linear(
         query, key = (project(unit_norm(x) if features.normed else x, rows) for x in (query, key))
         query, key = (x + bias[0] if bias else x for x in (query, key))
     (B, H, _, M), (N, E) = query.shape, memory.shape[2:]
-    (memory, total), ends, order = _chosen((memory, total), order)
+    old, ends, order = places((memory, total), order)
     output, denominator = value.new_empty(B, H, 1, E), memory.new_empty(B, H, 1)
     rest = (None if x is None else x.contiguous() for x in (weight, log_decay))
     _linear[B * H,](
-        memory, total, order, query.contiguous(), key.contiguous(), value.contiguous(), *rest, *ends, output,
-        denominator, scale, floor, H,
+        *(ends if order is None else old), order, query.contiguous(), key.contiguous(), value.contiguous(), *rest,
+        *ends, output, denominator, scale, floor, H,
         N=N, M=M, E=E, KIND=kind, WEIGHTED=weight is not None, DECAYED=log_decay is not None, FLOORED=floor > 0,
         TINY=LEAST, ORDERED=order is not None, BN=power(N, PART), BE=power(E),
     )  # fmt: skip
@@ -46,23 +47,15 @@ def step_bounded(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Arguments and results as those of `compiled_bounded_memory.write_and_read`."""
     (B, H, _, D), N, E = query.shape, control.size(3), value.size(3)
-    memory, ends, order = _chosen(memory, order)
+    old, ends, order = places(memory, order)
     output = value.new_empty(B, H, 1, E)
     given = (x.contiguous() for x in (query, key, value, control))
     _bounded[B * H,](
-        *memory, order, *given, *ends, output, D**-0.5, H,
+        *(ends if order is None else old), order, *given, *ends, output, D**-0.5, H,
         N=N, D=D, E=E, MEANS=means, EMPTY=empty, ORDERED=order is not None, BN=power(N, PART), BD=power(D),
         BE=power(E),
     )  # fmt: skip
     return output, *ends
-
-
-def _chosen(memory: tuple[Tensor, ...], order: Tensor | None) -> tuple[tuple, tuple, Tensor | None]:
-    """The old memory, where the new one goes, and the order."""
-    memory = tuple(x.contiguous() for x in memory)
-    if order is None:
-        return memory, memory, None
-    return memory, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory), order.long().contiguous()
 
 
 @triton.jit
