@@ -11,17 +11,20 @@ from typing import Any
 import yaml
 
 
-def config_files(root: Path, words: Sequence[str]) -> list[Path]:
-    """The files that `--config-dir DIR --config-name NAME GROUP=FILE ...` takes, in no order of weight.
+def read_config(root: Path, words: Sequence[str]) -> dict[str, Any] | None:
+    """What decides a training: the contents, by name, of the files that `--config-dir DIR --config-name NAME GROUP=FILE
+    ...` takes; None if the words name no config.
 
-    root: what DIR is relative to.  None are found where the words have no such options.
-    Raises ValueError naming the file that is not there.
+    root: what DIR is relative to.  Raises ValueError naming the file that is not there.
     """
     if "--config-dir" not in words or "--config-name" not in words:
-        return []
+        return None
     folder = root / words[words.index("--config-dir") + 1]
     chosen = dict(word.split("=", 1) for word in words if "=" in word and not word.startswith("-"))
-    return list(_composed(folder, words[words.index("--config-name") + 1], chosen))
+    files = list(_composed(folder, words[words.index("--config-name") + 1], chosen))
+    if "--settings" in words:  # of a search
+        files.append(root / words[words.index("--settings") + 1])
+    return {"files": {str(path.relative_to(folder)): _read(path) for path in files}}
 
 
 def _composed(folder: Path, name: str, chosen: Mapping[str, str], group: str = "") -> Iterator[Path]:
@@ -47,17 +50,6 @@ def _read(path: Path) -> Any:
 def _parsed(text: str) -> Any:
     # the loader in C, where PyYAML has it, takes a tenth of the time
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
-def read_config(root: Path, words: Sequence[str]) -> dict[str, Any] | None:
-    """What decides a training: the contents of its files by name; None if it names no config."""
-    files = config_files(root, words)
-    if not files:
-        return None
-    folder = root / words[words.index("--config-dir") + 1]
-    if "--settings" in words:  # of a search
-        files.append(root / words[words.index("--settings") + 1])
-    return {"files": {str(path.relative_to(folder)): _read(path) for path in files}}
 
 
 def composer(folder: str | os.PathLike, name: str) -> Callable[[Sequence[str]], Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.harness.configs import config_files
+from seqstruct.harness.configs import read_config
 from seqstruct.harness.records import SCALES
 from seqstruct.harness.report import read_tables
 from seqstruct.harness.script import Plan, Script, scripts
@@ -106,7 +106,11 @@ def test_a_script_that_hands_over_has_rows_of_its_own_table(path, plans):
 def used_configs(plans) -> set[Path]:
     lines = [step.words for by_scale in plans.values() for found in by_scale.values() for plan in found
              for step in plan.steps]  # fmt: skip
-    return {path for words in set(lines) for path in config_files(ROOT, words)}
+    found: set[Path] = set()
+    for words in set(lines):
+        for name in (read_config(ROOT, words) or {"files": ()})["files"]:
+            found.add(ROOT / words[words.index("--config-dir") + 1] / name)
+    return found
 
 
 def test_every_config_is_used(plans):
