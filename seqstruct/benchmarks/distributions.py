@@ -56,31 +56,27 @@ def timed(what: str, make: Callable[..., Any], part: Callable[[Any], Tensor], le
 
 def cases(other: Any, lengths: Sequence[int] | None, place: Place) -> dict[str, dict[str, Side]]:
     """Both sides of each case; the peer's states lie [to, from], and its chains have no potentials of single states."""
-    found: dict[str, dict[str, Side]] = {}
+    found: list[tuple[str, Side, Side | None]] = []
     leaf = partial(draw, device=place.device)
     for n, C in [(n, 20) for n in lengths] if lengths else [(100, 20), (20, 50)]:
         edge = leaf(1, BATCH, n - 1, C, C)
         ours = (LinearChain, lambda p: p.marginals().edge, [leaf(2, BATCH, n, C), edge])
         theirs = other and (other.LinearChainCRF, lambda p: p.marginals, [edge])
-        found[f"chain, n {n}, {C} states"] = both(ours, theirs)
+        found.append((f"chain, n {n}, {C} states", ours, theirs))
     for n, labels in [(n, 1) for n in lengths] if lengths else [(40, 1), (80, 1), (40, 10)]:
         spans = leaf(3, BATCH, n, n, labels)
         theirs = other and (other.TreeCRF, lambda p: p.marginals, [spans])
-        found[f"brackets, n {n}, {labels} labels"] = both((ConstituencyTree, lambda p: p.marginals(), [spans]), theirs)
+        ours = (ConstituencyTree, lambda p: p.marginals(), [spans])
+        found.append((f"brackets, n {n}, {labels} labels", ours, theirs))
     for n in lengths or [50]:
         # The peer's lengths begin at 0, where segments of none stay where they are: nothing of ours.
         theirs = other and (other.SemiMarkovCRF, lambda p: p.marginals, [leaf(4, BATCH, n, 5, 5, 5)])
         ours = (SemiMarkov, lambda p: p.marginals(), [leaf(5, BATCH, n, 4, 5, 5)])
-        found[f"segments, n {n}"] = both(ours, theirs)
+        found.append((f"segments, n {n}", ours, theirs))
     for n in lengths or [EDITS, 50]:
         steps = leaf(6, BATCH, n + 1, n + 1, 3)  # the peer's go to the left, to both, up, and begin with one to both
         ours = (lambda x: Alignment(x, kind="edit"), lambda p: p.marginals(), [steps])
         turned = steps.detach().flip(3).requires_grad_()
         theirs = other and n <= EDITS and (alignments(other), lambda p: p.marginals, [turned])
-        found[f"edits, n {n}"] = both(ours, theirs or None)
-    return found
-
-
-def both(ours: Side, theirs: Side | None) -> dict[str, Side]:
-    """By name; the peer's where there is one."""
-    return {OURS: ours, THEIRS: theirs} if theirs else {OURS: ours}
+        found.append((f"edits, n {n}", ours, theirs))
+    return {name: {OURS: ours, **({THEIRS: theirs} if theirs else {})} for name, ours, theirs in found}

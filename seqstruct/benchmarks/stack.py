@@ -167,16 +167,13 @@ def growth_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
 def layer(name: str, options: dict[str, int], length: int, place: Place | None = None) -> Contestant:
     """A causal self-attention layer on random inputs, the gradient taken for its parameters and its input."""
     module = _attention(name, options)
-    module.forward = partial(_output, module.forward)
+    forward = module.forward
+    module.forward = lambda inputs: forward(inputs, inputs, inputs)[0].output
     return _contestant(module, length, place or Place.of("cpu", "float32"))
 
 
 def _attention(name: str, options: dict[str, int]) -> Attention:
     return get_attention(name)(make_config(name, options), Shape.of(Site.DECODER_SELF, MODEL, HEADS))
-
-
-def _output(forward: object, inputs: Tensor) -> Tensor:
-    return forward(inputs, inputs, inputs)[0].output
 
 
 def _contestant(module: nn.Module, length: int, place: Place) -> Contestant:
