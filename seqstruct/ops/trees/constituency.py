@@ -94,20 +94,15 @@ class _Tables:
     def __init__(self, n: int, B: int, device: torch.device) -> None:
         self.buffer = torch.zeros(7, n, n, B, dtype=torch.float64, device=device)
         self.left, self.right, self.halves, self.weight, self.around, self.into_left, self.into_right = self.buffer
-        self.widths = [
-            _Width(
-                *(x[w, : n - w] if by_left else x[n - 1 - w, w:] for x, by_left in self._items()),
-                *(x[:w, : n - w] if by_left else x[n - w :, w:] for x, by_left in self._parts()),
-            )
-            for w in range(1, n)
-        ]
-
-    def _items(self) -> list[tuple[Tensor, bool]]:
-        tables = [(self.left, True), (self.right, False), (self.halves, True), (self.weight, True), (self.around, True)]
-        return [*tables, (self.into_left, True), (self.into_right, False)]
-
-    def _parts(self) -> list[tuple[Tensor, bool]]:
-        return [(self.left, True), (self.right, False), (self.into_left, True), (self.into_right, False)]
+        self.widths = []
+        for w in range(1, n):
+            item, item_on_right = (w, slice(n - w)), (n - 1 - w, slice(w, n))
+            part, part_on_right = (slice(w), slice(n - w)), (slice(n - w, n), slice(w, n))
+            self.widths.append(_Width(
+                self.left[item], self.right[item_on_right], self.halves[item], self.weight[item], self.around[item],
+                self.into_left[item], self.into_right[item_on_right], self.left[part], self.right[part_on_right],
+                self.into_left[part], self.into_right[part_on_right],
+            ))  # fmt: skip
 
 
 class SpanSpace:
