@@ -66,7 +66,7 @@ def write_folder(folder: Path, found: Mapping[str, Sequence[Pair]], groups: Sequ
     """What fairseq and scoring read.  groups: of the sentences of gen."""
     from fairseq.data import Dictionary
 
-    from seqstruct.data.text.aligned import pair_writer
+    from seqstruct.data.text.aligned import write_pairs
     from seqstruct.data.text.binarise import write_lines
     from seqstruct.data.text.word_pairs import WordPairOptions, prepare
 
@@ -77,9 +77,7 @@ def write_folder(folder: Path, found: Mapping[str, Sequence[Pair]], groups: Sequ
             if split == "gen":
                 prepare(prefixes, WordPairOptions(SIDES, ("spaces", "spaces"), max_target=10_000), folder)
             for prefix in targets:
-                with pair_writer(prefix, SIDES) as write:
-                    for pair in pairs:
-                        write(pair)
+                write_pairs(prefix, SIDES, pairs)
     write_text(folder / "raw" / "gen.case", groups)
     for side, lines in zip(SIDES, zip(*found["gen"], strict=True), strict=True):
         path = str(folder / "bin" / f"dict.{side}.txt")

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
-from seqstruct.data.files import new_folder, sha256, undamaged, verify, write_json
-from seqstruct.data.text.byte_symbols import SPECIAL, SYMBOLS, write_dictionary
+from seqstruct.data.files import new_folder, sha256, undamaged, verify, write_json, write_text
+from seqstruct.data.text.byte_symbols import SPECIAL, SYMBOLS
 
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"  # of the archive
 ENWIK8 = Remote("http://mattmahoney.net/dc/enwik8.zip", ENWIK8_SHA256,
@@ -146,7 +146,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as folder:
         splits = read_splits(args, folder.parent / "unpacked")
-        write_dictionary(folder / "bin" / "dict.txt")
+        write_text(folder / "bin" / "dict.txt", (f"{symbol} 1" for symbol in SYMBOLS))
         counts = {split: write_stream(folder / "bin" / split, items) for split, items in splits.items()}
         sums = {f"{split}.bin": sha256(folder / "bin" / f"{split}.bin") for split in splits}
         write_json(folder / "corpus.json", {"corpus": args.entry, "counts": counts, "sha256": sums})

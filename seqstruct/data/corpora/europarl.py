@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from seqstruct.data import shards
-from seqstruct.data.arguments import add_numbers
+from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.corpora import translation
 from seqstruct.data.corpora.translation import Pair
 from seqstruct.data.downloads import Remote, collect, raw_folder
@@ -101,8 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Beside what `parallel.prepare` writes, bin/0, bin/1 ..., one for each 50,000 training pairs (see `shards`)."""
-    if min(args.pairs, args.vocabulary, args.min_frequency) < 1:
-        raise ValueError("pairs, vocabulary and min_frequency: expected 1 or more each")
+    at_least(args, pairs=1, vocabulary=1, min_frequency=1)
     with new_folder(args.out) as corpus:
         raw = corpus.parent / "raw"
         found = raw_folder(args, [TEXT, news_archive("wmt16"), news_archive("wmt17")], MANUAL)

@@ -19,7 +19,7 @@ from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import subwords
 from seqstruct.data.text.binarise import preprocess
-from seqstruct.data.text_classification.folder import CorpusRequest, read_raw
+from seqstruct.data.text_classification.folder import read_raw
 
 SPLITS = ("train", "valid")
 MANUAL = "name a folder with nltk's brown.zip and with stsa.binary.{train,dev}, which `sst` downloads"
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(args: argparse.Namespace) -> None:
     raw, checked = raw_folder(args, manual=MANUAL), not args.unchecked
     texts = corpora.read_lines("brown", raw, raw, checked)
-    sentences = read_raw(CorpusRequest("sst", checked=checked), raw)
+    sentences = read_raw("sst", raw, checked=checked)
     parts = {
         "mlm": {split: list(corpora.clean(texts[split], corpora.DEFAULTS["brown"])) for split in SPLITS},
         "input0": {split: [" ".join(sentence.words) for sentence in sentences[split]] for split in SPLITS},

@@ -77,10 +77,8 @@ def read_splits(corpus: str, source: str | os.PathLike) -> dict[str, list[Tree]]
     """The trees of each split, as the module's docstring says; sentences left empty are dropped.
 
     source: of ptb and treebank-sample a folder with wsj_SSNN.mrg at any depth, or a .zip archive of them; of parses a
-    folder.  Raises ValueError on another corpus, a split without trees, and as `trees.read_sections`.
+    folder.  Raises ValueError on a split without trees, and as `trees.read_sections`.
     """
-    if corpus not in CORPORA:
-        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
     if corpus == "parses":
         full = {split: map(remove_empty, read_trees(Path(source) / f"{split}.mrg")) for split in SPLITS}
         return {split: [tree for tree in trees if tree is not None] for split, trees in full.items()}

@@ -22,6 +22,7 @@ from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import atomic_write, new_folder, open_text, write_json, write_text
 from seqstruct.data.text.conllu import read_conllu
@@ -81,15 +82,6 @@ def _only(source: Path, name: str) -> Path:
     if len(found) != 1:
         raise ValueError(f"{source}: expected one file {name} (or .gz) at some depth, found {len(found)}")
     return found[0]
-
-
-def check_counts(counts: dict[str, int], formalism: str) -> None:
-    """Raises ValueError if a split has other numbers of sentences than the thesis or the distribution."""
-    for split, count in counts.items():
-        if count != SENTENCES[split] and not (split == "train" and count == MOST_TRAINING):
-            raise ValueError(
-                f"{formalism}, {split}: expected {SENTENCES[split]} sentences, got {count}; --unchecked takes them"
-            )
 
 
 def split_trees(source: Path, out: Path, jar: str | None, java: str, all_sections: bool = True) -> dict[str, int]:
@@ -167,7 +159,8 @@ def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as folder:
         counts = {name: split_graphs(source, folder, name) for name in FORMALISMS}
         for formalism, found in () if args.unchecked else counts.items():
-            check_counts(found, formalism)
+            published = SENTENCES | {"train": MOST_TRAINING} if found["train"] == MOST_TRAINING else SENTENCES
+            check_counts(formalism, found, published, "sentences")
         if trees is not None:
             counts["ptb"] = split_trees(Path(trees), folder, args.corenlp, args.java, not args.unchecked)
         write_json(folder / "corpus.json", counts)

@@ -93,13 +93,9 @@ def read_sentences(
     """Sentences by split, words as they stand in the corpus.
 
     source: of trees, a folder or .zip; else a folder as of `corpora.read_lines`.  scratch, checked: as there.
-    Raises ValueError if the corpus is unknown, or what its reader raises.
+    corpus: of `CORPORA`.  validation: of `VALIDATION_SECTIONS`, of ptb.  Raises ValueError as its reader does.
     """
-    if corpus not in CORPORA:
-        raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {corpus!r}")
     if corpus == "ptb":
-        if validation not in VALIDATION_SECTIONS:
-            raise ValueError(f"validation section: expected 24 or 22, got {validation}")
         return full_sentences(read_sections(source, {**TRAINING, validation: "valid", 23: "test"}))
     if corpus == "treebank-sample":
         return full_sentences(read_sample(source))

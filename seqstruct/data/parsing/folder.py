@@ -30,7 +30,6 @@ from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.sdp import read_sdp
 
 META = "corpora.json"
-KINDS = ("trees", "graphs", "classes")
 SPLITS = ("train", "valid", "test", "ood")  # the last one out of domain
 NON_PROJECTIVE = ("drop", "lift", "keep")
 FIELDS = ("words", "lemmas", "tags")
@@ -38,7 +37,7 @@ FIELDS = ("words", "lemmas", "tags")
 
 @dataclass(frozen=True)
 class Annotated:
-    """kind: of KINDS.  splits: train, and whatever else there is, each a list of sentences."""
+    """kind: trees, graphs or classes.  splits: train, and whatever else there is, each a list of sentences."""
 
     kind: str
     splits: Mapping[str, Sequence[AnnotatedSentence]]
@@ -53,9 +52,6 @@ class ParsingOptions:
     min_count: int = 1
 
     def __post_init__(self) -> None:
-        if self.non_projective not in NON_PROJECTIVE:
-            expected = ", ".join(NON_PROJECTIVE)
-            raise ValueError(f"non_projective: expected one of {expected}, got {self.non_projective!r}")
         at_least(self, max_length=1, min_count=1)
 
 
@@ -65,8 +61,8 @@ def write_folder(
     """Write the folder; its description, as in corpora.json, comes back.
 
     corpora: by name; a graph corpus for each formalism.  Sentences without words are left out and counted.
-    Raises ValueError if there is no corpus or no training sentence, a kind is unknown, a sentence lacks what its kind
-    needs, or the folder is there and not empty.
+    Raises ValueError if there is no corpus or no training sentence, a sentence lacks what its kind needs, or the folder
+    is there and not empty.
     """
     options = options or ParsingOptions()
     if not corpora:
@@ -88,7 +84,10 @@ def write_folder(
                 entry_of(entry) for corpus, _ in kept.values() for sentence in corpus.splits["train"]
                 for entry in getattr(sentence, field)
             )  # fmt: skip
-            _write_dictionary(made / f"dict.{field}.txt", Counter(entries), 1 if field == "tags" else options.min_count)
+            ordered = sorted(Counter(entries).items(), key=lambda pair: (-pair[1], pair[0]))  # as fairseq reads them
+            least = 1 if field == "tags" else options.min_count
+            lines = (f"{entry} {count}" for entry, count in ordered if count >= least)
+            write_text(made / f"dict.{field}.txt", lines)
         meta = {"version": 1, "options": asdict(options), "corpora": described}
         write_json(made / META, meta, ensure_ascii=False)
     return meta
@@ -96,8 +95,6 @@ def write_folder(
 
 def _kept(name: str, corpus: Annotated, options: ParsingOptions) -> tuple[Annotated, dict[str, int]]:
     """The corpus as it is written, and how many sentences were left out or changed, by reason."""
-    if corpus.kind not in KINDS:
-        raise ValueError(f"{name}: expected a kind of {', '.join(KINDS)}, got {corpus.kind!r}")
     if not corpus.splits.get("train"):
         raise ValueError(f"{name}: expected training sentences, got none")
     counts: Counter[str] = Counter()
@@ -141,12 +138,6 @@ def _labels(corpus: Annotated) -> dict[str, list[str]]:
         twice.update(label for (_, label), count in times.items() if count > 1)
     ordered = [TOP, *sorted(labels - {TOP})]
     return {"labels": ordered, "deterministic": [label for label in ordered if label not in twice]}
-
-
-def _write_dictionary(path: Path, counts: Counter[str], min_count: int) -> None:
-    """Entries and counts as fairseq reads them, the most frequent first."""
-    ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    write_text(path, (f"{entry} {count}" for entry, count in ordered if count >= min_count))
 
 
 def entry_of(word: str) -> str:

@@ -57,10 +57,7 @@ def divided(split: str, seed: int) -> tuple[list[Pair], list[Pair]]:
 
     simple: a fifth drawn by seed is tested.  length: what takes more than LONGEST_IN_TRAINING actions is.  add-jump,
     add-turn-left: all that this primitive is a part of; by itself it is repeated until it is a tenth of training.
-    Raises ValueError for another split.
     """
-    if split not in SPLITS:
-        raise ValueError(f"split: expected one of {', '.join(SPLITS)}, got {split!r}")
     pairs = commands()
     if split == "simple":
         drawn = set(random.Random(seed).sample(range(len(pairs)), len(pairs) // 5))

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from seqstruct.data.text.aligned import pair_writer
+    from seqstruct.data.text.aligned import write_pairs
     from seqstruct.data.text.word_pairs import WordPairOptions, prepare
 
     train, test = divided(args.split, args.seed)
@@ -34,9 +34,7 @@ def run(args: argparse.Namespace) -> None:
     splits = {"train": train, "valid": valid, "test": test}
     with TemporaryDirectory() as scratch, new_folder(args.out) as folder:
         for split, pairs in splits.items():
-            with pair_writer(Path(scratch, split), SIDES) as write:
-                for pair in pairs:
-                    write(pair)
+            write_pairs(Path(scratch, split), SIDES, pairs)
         prefixes = {split: Path(scratch, split) for split in splits}
         prepare(prefixes, WordPairOptions(SIDES, ("spaces", "spaces")), folder)
         counts = {split: len(pairs) for split, pairs in splits.items()}

@@ -88,6 +88,13 @@ def pair_writer(
         yield write
 
 
+def write_pairs(prefix: str | os.PathLike, languages: Sequence[str], pairs: Iterable[tuple[str, str]]) -> None:
+    """Two aligned files, as of `pair_writer`."""
+    with pair_writer(prefix, languages) as write:
+        for pair in pairs:
+            write(pair)
+
+
 def survey(files: Mapping[str, Sequence[Path]], drop_empty: bool, escaped_too: bool) -> dict[str, int]:
     """How many pairs of each split have an empty side: no more than white space and control characters.
 

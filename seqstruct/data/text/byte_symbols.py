@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-from seqstruct.data.files import write_text
-
 SPECIAL = 4  # fairseq's own symbols, before all others
 SYMBOLS = tuple(chr(byte) if 33 <= byte <= 126 else f"<0x{byte:02X}>" for byte in range(256))
 _BYTES = {symbol: byte for byte, symbol in enumerate(SYMBOLS)}
@@ -22,8 +18,3 @@ def unspell(symbols: list[str]) -> bytes:
     if unknown:
         raise ValueError(f"expected symbols of bytes, got {unknown[0]!r}")
     return bytes(_BYTES[symbol] for symbol in symbols)
-
-
-def write_dictionary(path: str | os.PathLike) -> None:
-    """fairseq's dict.txt of all 256 symbols in the order of the bytes: byte b has the index b + `SPECIAL`."""
-    write_text(path, (f"{symbol} 1" for symbol in SYMBOLS))

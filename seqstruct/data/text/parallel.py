@@ -25,6 +25,7 @@ from seqstruct.data.text.aligned import (
     read_lines,
     read_pairs,
     survey,
+    write_pairs,
 )
 from seqstruct.data.text.binarise import preprocess_pairs
 
@@ -210,9 +211,7 @@ def _build(files: Mapping[str, Sequence[Path]], options: SubwordOptions, scratch
     for split in SPLITS:
         counts[split] = segment(words[split], apply, split, options, out / "text" / split)
     for split in ("valid", "test"):
-        with pair_writer(out / "raw" / split, options.languages) as write:
-            for pair in pairs(split):
-                write(pair)
+        write_pairs(out / "raw" / split, options.languages, pairs(split))
     return counts
 
 

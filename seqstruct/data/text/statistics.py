@@ -41,7 +41,7 @@ class CutOptions:
 
 
 class NotInstalled(ValueError):
-    """A segmentation needs a package that is not there."""
+    """A segmentation needs patterns or a text that are not there."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,8 @@ def _bigrams_with_shortlist(train: Counter[str], other: Counter[str] | None, opt
 
 def morfessor(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """Morfessor Baseline (Creutz and Lagus 2002) by the package of that name, trained on the types of words."""
-    try:
-        import morfessor as package
-    except ImportError:
-        raise NotInstalled("morfessor is not installed: pip install morfessor") from None
+    import morfessor as package
+
     package.utils.show_progress_bar = False
     model = package.BaselineModel()
     model.load_data([(1, word) for word in sorted(train)])
@@ -93,10 +91,8 @@ def morfessor(train: Counter[str], other: Counter[str] | None, options: CutOptio
 
 def hyphenation(train: Counter[str], other: Counter[str] | None, options: CutOptions) -> Segmenter:
     """The hyphenation patterns of the language (Liang 1983), by pyphen."""
-    try:
-        import pyphen
-    except ImportError:
-        raise NotInstalled("pyphen is not installed: pip install pyphen") from None
+    import pyphen
+
     found = pyphen.language_fallback(options.language)
     if found is None:
         raise NotInstalled(f"pyphen has no patterns for the language {options.language}")
@@ -151,6 +147,8 @@ def line_of(
         raise ValueError(f"segmentation: expected one of {', '.join(SEGMENTATIONS)}, got {segmentation!r}")
     try:
         cut = SEGMENTATIONS[segmentation](train, other, options)
+    except ImportError as error:
+        return CutLine(segmentation, missing=f"{error.name} is not installed: pip install {error.name}")
     except NotInstalled as error:
         return CutLine(segmentation, missing=str(error))
 

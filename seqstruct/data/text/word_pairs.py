@@ -20,7 +20,7 @@ from tempfile import TemporaryFile
 from seqstruct.data import own
 from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.files import new_folder, write_json, write_text
-from seqstruct.data.text.aligned import find_pairs, pair_writer, read_lines, read_pairs
+from seqstruct.data.text.aligned import find_pairs, read_lines, read_pairs, write_pairs
 from seqstruct.data.text.binarise import preprocess_pairs
 from seqstruct.data.text.parallel import SPLITS
 from seqstruct.data.text.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
@@ -131,10 +131,8 @@ def _write_split(split: str, raw: list[Path], words: list[Path], options: WordPa
         chosen = random.Random(options.seed).sample(fitting, options.sample)
     kept = set(chosen)
     for folder, paths in {"text": words, **({} if split == "train" else {"raw": raw})}.items():
-        with pair_writer(out / folder / split, options.languages) as write:
-            for number, pair in enumerate(zip(*map(read_lines, paths), strict=True)):
-                if number in kept:
-                    write(pair)
+        pairs = enumerate(zip(*map(read_lines, paths), strict=True))
+        write_pairs(out / folder / split, options.languages, (pair for number, pair in pairs if number in kept))
     return {"pairs": len(kept), "too_long": len(fit) - len(fitting)}
 
 

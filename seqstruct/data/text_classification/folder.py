@@ -20,7 +20,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,7 +41,6 @@ RAW = {
     "subj": {"all": "subj.all"},
     "cr": {"all": "custrev.all"},
 }
-CORPORA = (*RAW, "amazon")
 ENCODING = {"sst": "utf-8", "subj": "latin-1", "cr": "latin-1", "amazon": "latin-1"}
 SHA256 = {
     "stsa.binary.train": "71c04bcc41291fa47454dd670df701b14ee9249156babeaac404cfe2c8d74338",
@@ -67,44 +65,20 @@ class Labelled(NamedTuple):
     second: list[str] | None = None
 
 
-@dataclass(frozen=True)
-class CorpusRequest:
-    """corpus: of `CORPORA`.  checked: whether raw files must have their checksums.  The rest as in `add_arguments`."""
-
-    corpus: str
-    min_count: int = 1
-    seed: int = 1
-    checked: bool = True
-
-    def __post_init__(self) -> None:
-        if self.corpus not in CORPORA:
-            raise ValueError(f"expected a corpus of {', '.join(CORPORA)}, got {self.corpus!r}")
-        at_least(self, min_count=1)
-
-
 def write_texts(
     folder: str | os.PathLike, splits: Mapping[str, Sequence[Labelled]], labels: Sequence[str], info: Mapping[str, Any],
     min_count: int, vectors: str | os.PathLike | None,
 ) -> dict[str, Any]:
-    """`write_sentences` with a dictionary as of `choose_words`.  vectors: a file as `read_vectors` reads, or None."""
-    found = None
-    if vectors is not None:
-        found = read_vectors(vectors, {word for texts in splits.values() for text in texts for word in text.words})
-    return write_sentences(folder, splits, labels, choose_words(splits, min_count, found), info, found)
-
-
-def choose_words(
-    splits: Mapping[str, Sequence[Labelled]], min_count: int, vectors: Mapping[str, np.ndarray] | None
-) -> dict[str, int]:
-    """The dictionary's words with their counts, the most frequent first: those that training has `min_count` times, or
-    those of all splits that have a vector.  Raises ValueError if none has."""
-    counted = splits if vectors is not None else {"train": splits["train"]}
-    counts = Counter(word for sentences in counted.values() for sentence in sentences for word in sentence.words)
-    found = {word: count for word, count in counts.most_common()
-             if (count >= min_count if vectors is None else word in vectors)}  # fmt: skip
-    if not found and vectors is not None:
+    """`write_sentences` with the words, the most frequent first, that training has `min_count` times, or those of all
+    splits that have a vector.  vectors: a file as `read_vectors` reads, or None.  Raises ValueError if none has."""
+    counted = [splits["train"]] if vectors is None else splits.values()
+    counts = Counter(word for texts in counted for text in texts for word in text.words)
+    found = None if vectors is None else read_vectors(vectors, counts)
+    words = {word: count for word, count in counts.most_common()
+             if (count >= min_count if found is None else word in found)}  # fmt: skip
+    if not words and found is not None:
         raise ValueError("no word of the corpus has a vector")
-    return found
+    return write_sentences(folder, splits, labels, words, info, found)
 
 
 def write_sentences(
@@ -168,23 +142,23 @@ def _matrix(words: Sequence[str], vectors: Mapping[str, np.ndarray]) -> np.ndarr
     return rows / np.where(norms > 0, norms, 1.0)
 
 
-def read_raw(request: CorpusRequest, source: Path) -> dict[str, list[Labelled]]:
-    """The sentences of train, valid and test.
+def read_raw(corpus: str, source: Path, *, seed: int = 1, checked: bool = True) -> dict[str, list[Labelled]]:
+    """The sentences of train, valid and test.  seed: of random splits.  checked: whether files have checksums.
 
     Raises ValueError if a file is missing or altered, a line has no label, or a split is empty.
     """
-    encoding = ENCODING[request.corpus]
-    generator = np.random.default_rng(request.seed)
-    if request.corpus == "amazon":
+    encoding = ENCODING[corpus]
+    generator = np.random.default_rng(seed)
+    if corpus == "amazon":
         training = _read_pair(source, "25k-train", encoding)
         drawn = [training[i] for i in generator.permutation(len(training))]
         splits = {"train": drawn[AMAZON_VALID:], "valid": drawn[:AMAZON_VALID],
                   "test": _read_pair(source, "test", encoding)}  # fmt: skip
     else:
-        files = RAW[request.corpus]
+        files = RAW[corpus]
         for name in files.values():
             existing(source / name)
-            if request.checked:
+            if checked:
                 verify(source / name, SHA256[name])
         splits = {split: _read_lines(source / name, encoding, True) for split, name in files.items()}
         if "all" in splits:
@@ -194,7 +168,7 @@ def read_raw(request: CorpusRequest, source: Path) -> dict[str, list[Labelled]]:
             splits = {split: [sentences[i] for i in sorted(chosen)] for split, chosen in ends.items()}
     for split in SPLITS:
         if not splits[split]:
-            raise ValueError(f"{source}: no sentences in the {split} set of {request.corpus}")
+            raise ValueError(f"{source}: no sentences in the {split} set of {corpus}")
     return splits
 
 
@@ -278,10 +252,12 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    request = CorpusRequest(args.entry, args.min_count, args.seed, not args.unchecked)
+    at_least(args, min_count=1)
     remotes = [Remote(f"{BASE}/{name}", SHA256[name]) for name in RAW.get(args.entry, {}).values()]
-    splits = read_raw(request, raw_folder(args, remotes, MANUAL.get(args.entry, "")))
+    raw = raw_folder(args, remotes, MANUAL.get(args.entry, ""))
+    splits = read_raw(args.entry, raw, seed=args.seed, checked=not args.unchecked)
     labels = sorted({sentence.label for sentences in splits.values() for sentence in sentences})
-    meta = write_texts(args.out, splits, labels, asdict(request), args.min_count, args.vectors)
+    info = {"corpus": args.entry, "min_count": args.min_count, "seed": args.seed, "checked": not args.unchecked}
+    meta = write_texts(args.out, splits, labels, info, args.min_count, args.vectors)
     counts = ", ".join(f"{count} {split}" for split, count in meta["sentences"].items())
-    print(f"{args.out}: {request.corpus}, {counts} sentences, labels {' '.join(meta['labels'])}")
+    print(f"{args.out}: {args.entry}, {counts} sentences, labels {' '.join(meta['labels'])}")

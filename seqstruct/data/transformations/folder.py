@@ -40,8 +40,7 @@ MOST = 1_000_000  # pairs of a split: all are held
 
 @dataclass(frozen=True)
 class PairsRequest:
-    """What a folder is to hold: `add_arguments` says what each field is.  transformation: a key of
-    `TRANSFORMATIONS`."""
+    """What a folder is to hold: `add_arguments` says what each field is.  transformation: of `TRANSFORMATIONS`."""
 
     transformation: str
     setting: str = SETTINGS[0]
@@ -52,25 +51,17 @@ class PairsRequest:
     seed: int = 1
     test_seed: int = 0
 
-    def check(self) -> None:
-        """Raises ValueError on a name that there is not, and on numbers out of range."""
-        for name, value, known in (("transformation", self.transformation, TRANSFORMATIONS),
-                                   ("setting", self.setting, SETTINGS)):  # fmt: skip
-            if value not in known:
-                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {value!r}")
-        at_least(self, command=True, train=1, valid=1, test=1, gen=1, seed=0, test_seed=0)
-        for split in SPLITS:
-            if getattr(self, split) > MOST:
-                raise ValueError(f"{split} is at most {MOST:,}, not {getattr(self, split):,}")
-
 
 def draw(request: PairsRequest) -> dict[str, list[Pair]]:
     """The pairs of each split; a source may be there twice in one split, never in two.
 
     The test sets are drawn first, then validation: more training data with the same seeds leaves those as they are.
-    Raises ValueError as `PairsRequest.check` does.
+    Raises ValueError on numbers out of range.
     """
-    request.check()
+    at_least(request, command=True, train=1, valid=1, test=1, gen=1, seed=0, test_seed=0)
+    for split in SPLITS:
+        if getattr(request, split) > MOST:
+            raise ValueError(f"{split} is at most {MOST:,}, not {getattr(request, split):,}")
     rule, seen, found = TRANSFORMATIONS[request.transformation], set(), {}
     for split in ("test", "gen", "valid", "train"):
         seed = request.test_seed if split in ("test", "gen") else request.seed

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fairseq.data import Dictionary
 
-from seqstruct.data.corpora.parsed_text import gold_tree, read_bits, read_splits, span_bits, split_bits
+from seqstruct.data.corpora.parsed_text import gold_tree, read_bits, span_bits, split_bits
 from seqstruct.data.text.trees import parse_trees, read_trees, spans, words
 from tests.data import scripts
 
@@ -97,8 +97,6 @@ def test_bad_input_is_refused_and_leaves_nothing(tmp_path, capsys):
                   "--max-span", 3) == 1
     assert "train: tree 1: the span [0, 4] has 5 words, more than the maximum of 3" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ValueError, match="'wsj'"):
-        read_splits("wsj", folder)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").write_text("")
     with pytest.raises(ValueError, match="exists and is not empty"):

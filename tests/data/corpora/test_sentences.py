@@ -60,8 +60,6 @@ def test_sections_of_the_treebank(tmp_path):
     assert marks["train"] == [f"s{section}{end}" for section in range(2, 22) for end in "xy"]
     assert marks["valid"] == ["s24x", "s24y"] and marks["test"] == ["s23x", "s23y"]
     assert sentences.read_sentences("ptb", tmp_path, tmp_path, 22)["valid"][0][2] == "s22x"
-    with pytest.raises(ValueError, match="expected 24 or 22, got 23"):
-        sentences.read_sentences("ptb", tmp_path, tmp_path, 23)
 
 
 def test_a_missing_section_is_named(tmp_path):
@@ -128,8 +126,6 @@ def test_stand_ins(tmp_path):
             archive.writestr(f"brown/ca{number:02}", f"\tThe/at w{number}/nn ./.\n\n")
     found = sentences.read_sentences("brown", tmp_path, tmp_path, checked=False)
     assert [len(found[split]) for split in shards.SPLITS] == [36, 2, 2] and found["train"][0] == ["The", "w1", "."]
-    with pytest.raises(ValueError, match="expected a corpus of"):
-        sentences.read_sentences("bnc", tmp_path, tmp_path)
 
 
 def test_the_validation_file_in_place_of_training_text(tmp_path):

@@ -68,13 +68,11 @@ def test_long_sentences_are_left_out_of_training_alone(tmp_path):
     "corpora, options, message",
     [
         ({}, {}, "expected one corpus or more, got none"),
-        ({"x": Annotated("forests", {"train": [CROSSING]})}, {}, "x: expected a kind of trees, graphs, classes"),
         ({"x": Annotated("trees", {"valid": [CROSSING]})}, {}, "x: expected training sentences"),
         ({"x": Annotated("graphs", {"train": [CROSSING]})}, {}, "x, train: sentence 1 has none of the graphs"),
         ({"x": Annotated("trees", {"train": [CROSSING], "dev": []})}, {}, "expected a split of train, valid, test"),
         ({"x": Annotated("trees", {"train": [CROSSING]})}, {}, "no training sentence is left of 1"),
         ({"x": Annotated("trees", {"train": [CROSSING]})}, {"max_length": 0}, "max_length: expected 1 or more"),
-        ({"x": Annotated("trees", {"train": [CROSSING]})}, {"non_projective": "x"}, "one of drop, lift, keep, got 'x'"),
     ],
 )
 def test_refused_and_nothing_is_left(tmp_path, corpora, options, message):

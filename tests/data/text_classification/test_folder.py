@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from seqstruct.cli import main
 from seqstruct.data.files import sha256
-from seqstruct.data.text_classification.folder import CorpusRequest, read_meta, read_raw, read_split
+from seqstruct.data.text_classification.folder import read_meta, read_raw, read_split
 from tests.data.scripts import prepared
 
 
@@ -55,7 +55,7 @@ def test_vectors_choose_the_words(tmp_path):
 def test_random_splits(tmp_path):
     lines = [f"{i % 2} word{i}\n" for i in range(60)]
     (tmp_path / "subj.all").write_bytes("".join(lines).encode() + b"1 caf\xe9 \x85\n")
-    found = [read_raw(CorpusRequest("subj", seed=seed, checked=False), tmp_path) for seed in (1, 1, 2)]
+    found = [read_raw("subj", tmp_path, seed=seed, checked=False) for seed in (1, 1, 2)]
     assert {split: len(of) for split, of in found[0].items()} == {"train": 49, "valid": 6, "test": 6}
     assert found[0] == found[1] != found[2]
     words = [" ".join(s.words) for split in found[0].values() for s in split]
@@ -66,15 +66,15 @@ def test_amazon(tmp_path):
     for name, count in (("elec-25k-train", 5010), ("elec-test", 3)):
         (tmp_path / f"{name}.tok.txt").write_text("".join(f"text {i}\n" for i in range(count)))
         (tmp_path / f"{name}.cat").write_text("".join(f"{1 + i % 2}\n" for i in range(count)))
-    splits = read_raw(CorpusRequest("amazon"), tmp_path)
+    splits = read_raw("amazon", tmp_path)
     assert {split: len(of) for split, of in splits.items()} == {"train": 10, "valid": 5000, "test": 3}
     assert all(int(s.words[1]) % 2 == int(s.label) - 1 for of in splits.values() for s in of)
     (tmp_path / "elec-test.cat").write_text("1\n2\n")
     with pytest.raises(ValueError, match="3 lines, .* 2"):
-        read_raw(CorpusRequest("amazon"), tmp_path)
+        read_raw("amazon", tmp_path)
     (tmp_path / "elec-test.cat").write_text("1\n\n2\n")
     with pytest.raises(ValueError, match="elec-test.cat, line 2: expected a label"):
-        read_raw(CorpusRequest("amazon"), tmp_path)
+        read_raw("amazon", tmp_path)
 
 
 def test_wrong_input(tmp_path, capsys):
@@ -82,10 +82,8 @@ def test_wrong_input(tmp_path, capsys):
     given = ["--from", raw, "--out", tmp_path / "out"]
     with pytest.raises(ValueError, match="stsa.binary.train: SHA-256"):
         prepared("sst", *given)
-    with pytest.raises(ValueError, match="expected a corpus of sst, subj, cr, amazon, got 'imdb'"):
-        CorpusRequest("imdb")
     with pytest.raises(ValueError, match="min_count: expected 1 or more, got 0"):
-        CorpusRequest("sst", min_count=0)
+        prepared("sst", *given, "--unchecked", "--min-count", "0")
     (raw / "stsa.binary.dev").write_text("0 bad\n\n")
     with pytest.raises(ValueError, match="stsa.binary.dev, line 2: expected a label and a sentence, got ''"):
         prepared("sst", *given, "--unchecked")
@@ -124,6 +122,6 @@ def test_real_corpora(reference):
     source = reference / "data/text-classification"
     sizes = {"sst": (6920, 872, 1821), "subj": (8000, 1000, 1000), "cr": (3017, 377, 377)}
     for corpus, expected in sizes.items():
-        splits = read_raw(CorpusRequest(corpus), source)
+        splits = read_raw(corpus, source)
         assert tuple(len(splits[split]) for split in ("train", "valid", "test")) == expected
         assert {s.label for of in splits.values() for s in of} == {"0", "1"}

@@ -204,9 +204,3 @@ def test_bad_numbers_are_one_sentence_and_leave_nothing(given, said, tmp_path, c
     assert prepare("question-formation", *given, "--out", tmp_path / "out") == 1
     printed = capsys.readouterr().err
     assert said in printed and printed.count("\n") == 1 and not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("request_", [PairsRequest("passive"), PairsRequest(NAMES[0], "dialogue")])
-def test_names_that_there_are_not(request_):
-    with pytest.raises(ValueError, match="expected one of .*, got '(passive|dialogue)'"):
-        draw(request_)
