@@ -179,9 +179,10 @@ def _numbers(out: Path) -> str:
 
 
 def _epochs(plan: Plan, step: Step) -> float:
-    """How many epochs a training has at most, as its configs say; infinity where they limit the updates alone."""
+    """How many epochs a training has at most, by its command or configs; infinity where they limit updates alone."""
     config = read_config(plan.script.root, step.words) or {"files": {}}
     said = [content.get("optimization", {}).get("max_epoch") for content in config["files"].values()]
+    said += [float(word.partition("=")[2]) for word in step.words if word.startswith("optimization.max_epoch=")]
     return float(next((epochs for epochs in reversed(said) if epochs), math.inf))
 
 

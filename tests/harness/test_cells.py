@@ -85,10 +85,10 @@ def test_a_failure_is_one_sentence_and_goes_on_from_there(call, tmp_path):
 
 
 def test_a_training_that_cells_share_shows_its_progress_and_keeps_the_limit(call, script, tmp_path):
-    training = '    shared "lm" fairseq-hydra-train first\n'
+    training = '    shared "lm" fairseq-hydra-train first optimization.max_epoch=7\n'
     script.path.write_text(TEXT.replace("    log=counted", f"{training}    log=counted"))
     status, _, shown = call("--row", "plain", "--seeds", "1", "2", "--max-minutes", "3")
-    assert status == 0 and shown.count("epoch 1, validation loss 0.5000") == 1
+    assert status == 0 and shown.count("1/7  epoch 1, validation loss 0.5000") == 1
     (log,) = tmp_path.rglob("shared/lm-*/train.log")
     assert log.read_text().count("| valid |") == 1 and (log.parent / "finished").exists()
     _, text, _ = call("--row", "plain", "--seeds", "1", "--max-minutes", "3", "--print")
