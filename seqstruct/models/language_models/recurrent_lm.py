@@ -8,6 +8,7 @@ word vectors and output, where Lei et al. (2017b) draw each step anew.
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from math import isqrt
 from typing import Any, Dict, Optional, Tuple
 
 import torch
@@ -54,7 +55,7 @@ def hidden_size_within(budget: int, cell: str, layers: int, vocabulary: int, out
         raise ValueError(
             f"a budget of {budget} parameters is too small for {vocabulary} types: {parameters(1)} at size 1"
         )
-    return bisect_right(range(1, budget), budget, key=parameters)
+    return bisect_right(range(1, isqrt(budget) + 1), budget, key=parameters)  # a layer has more than size^2
 
 
 class RecurrentLMDecoder(StatefulDecoder):
