@@ -31,7 +31,7 @@ def size(row, scale):
 @pytest.mark.parametrize("row", MODELS)
 def test_models_have_the_published_size(row):
     assert size(row, "paper") == pytest.approx(200_000, rel=0.05)
-    assert size(row, "small") == size(row, "paper") if row.startswith("LSTM") else size(row, "small") < 60_000
+    assert size(row, "small") == size(row, "paper") if row.startswith("LSTM") else size(row, "small") < 100_000
 
 
 def test_rows_are_those_of_the_tables():
