@@ -31,7 +31,10 @@ def size(row, scale):
 @pytest.mark.parametrize("row", MODELS)
 def test_models_have_the_published_size(row):
     assert size(row, "paper") == pytest.approx(200_000, rel=0.05)
-    assert size(row, "small") == size(row, "paper") if row.startswith("LSTM") else size(row, "small") < 100_000
+    if row.startswith("LSTM"):
+        assert size(row, "small") == size(row, "paper")
+    else:  # Transformers of size 32, and one of 48
+        assert size(row, "small") < (100_000 if row == "Tf+Sup" else 60_000)
 
 
 def test_rows_are_those_of_the_tables():
