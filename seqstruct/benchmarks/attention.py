@@ -4,8 +4,8 @@ Batch 8, 8 heads of size 64: from queries, keys and values to outputs, without t
 features are made in it, ABC's control is given.  Keys and queries of the delta rules are made unit vectors in what is
 timed, decays and strengths of numbers for each token.  Beside them stands Hugging Face's gated delta rule in chunks,
 which is PyTorch alone, and on a CUDA device what flash-linear-attention has.
-All forms here keep O(T) numbers for the backward pass, `kept MB`, besides the fused kernel, which keeps O(T) too but
-takes O(T^2) time.
+All forms here keep O(T) numbers for the backward pass, `kept MB`, softmax too, which takes O(T^2) time; with dropout
+PyTorch has no fused kernel on CPUs, and keeps O(T^2).
 Chunked forms make many short-lived tensors: with glibc, MALLOC_MMAP_THRESHOLD_=1073741824 and
 MALLOC_TRIM_THRESHOLD_=2147483648 keep it from handing their memory back to the system each time.
 """
@@ -41,10 +41,12 @@ from seqstruct.ops.memory import (
     schedule,
     unit_norm,
 )
+from seqstruct.ops.softmax import softmax_attention
 from seqstruct.plots.curves import log_panels
 from seqstruct.plots.figures import save
 
 BATCH, HEADS, DIM, FREQUENCIES, SLOTS, LEVELS = 8, 8, 64, 64, 32, 12
+DROPOUT, WITH_WEIGHTS = 0.1, 1024  # length up to which PyTorch is timed with dropout: it keeps all weights
 UNIT = "softmax, fused"
 Case = tuple[Callable[[], Tensor], list[Tensor]]
 
@@ -83,6 +85,9 @@ def cases(length: int, place: Place) -> dict[str, Case]:
     control, gate = leaf(4, length, SLOTS), leaf(6, length)
     projection = draw(5, HEADS, FREQUENCIES, DIM, device=place.device)
 
+    def by_pytorch() -> Tensor:
+        return F.scaled_dot_product_attention(query, key, value, dropout_p=DROPOUT, is_causal=True)
+
     def linear() -> Tensor:
         state = empty_memory(BATCH, HEADS, DIM, DIM, query)
         return causal_linear_attention(state, query, key, value, None, EluMap())[0]
@@ -100,6 +105,8 @@ def cases(length: int, place: Place) -> dict[str, Case]:
 
     return {
         UNIT: (lambda: F.scaled_dot_product_attention(query, key, value, is_causal=True), leaves),
+        f"softmax, dropout {DROPOUT}": (lambda: softmax_attention(query, key, value, None, True, DROPOUT), leaves),
+        **({f"softmax, dropout {DROPOUT}, PyTorch": (by_pytorch, leaves)} if length <= WITH_WEIGHTS else {}),
         "linear": (linear, leaves),
         f"rfa, {FREQUENCIES} frequencies": (lambda: random_features(False), [*leaves, projection]),
         f"rfa gated, {FREQUENCIES} frequencies": (lambda: random_features(True), [*leaves, projection, gate]),

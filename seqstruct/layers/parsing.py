@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from seqstruct.attention.dropout import Dropout
 from seqstruct.ops.trees import best_graph, projective_best_tree, projective_log_partition
 
 
@@ -38,7 +39,7 @@ class TokenEncoder(nn.Module):
             nn.Embedding(count, size, padding) if size else None
             for count, size in zip(entries, sizes, strict=True)
         )  # fmt: skip
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         between = dropout if layers > 1 else 0.0
         self.lstm = nn.LSTM(sum(sizes), hidden_size, layers, batch_first=True, bidirectional=True, dropout=between)
         self.output_size = 2 * hidden_size

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqstruct.ops.cells import gru_step, lstm_sequence, lstm_step
+from seqstruct.ops.dropout import drop
 from seqstruct.ops.linear import linear
 
 GATES = {"lstm": 4, "gru": 3}
@@ -63,7 +63,7 @@ class GatedLayer(nn.Module):
 
     def recurrent_weight(self) -> Tensor:
         """rows x h, in training with dropout."""
-        return F.dropout(self.weight_hh, self.weight_dropout, self.training)
+        return drop(self.weight_hh, self.weight_dropout, self.training)
 
 
 class RecurrentLayer(GatedLayer):
@@ -267,7 +267,7 @@ class RecurrentStack(nn.Module):
         hidden, states, extra = inputs, [], {}
         for number, (layer, before) in enumerate(zip(self.layers, state, strict=True)):
             if number:
-                hidden = F.dropout(hidden, self.dropout, self.training)
+                hidden = drop(hidden, self.dropout, self.training)
             rate = self.hidden_dropout if number else self.input_dropout
             hidden, after, *further = layer(variational_dropout(hidden, rate, self.training), before)
             states.append(after)
@@ -279,7 +279,7 @@ def variational_dropout(inputs: Tensor, rate: float, training: bool) -> Tensor:
     """Dropout of B T C with one mask for all steps (Gal and Ghahramani 2016)."""
     if not training or not rate:
         return inputs
-    return inputs * F.dropout(inputs.new_ones(inputs.size(0), 1, inputs.size(2)), rate)
+    return inputs * drop(inputs.new_ones(inputs.size(0), 1, inputs.size(2)), rate)
 
 
 def check_sizes(**sizes: int) -> None:

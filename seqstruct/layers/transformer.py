@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Reading, Shape, Site
+from seqstruct.attention.dropout import Dropout
 from seqstruct.attention.linear import Linear
 from seqstruct.attention.plan import Choice
 from seqstruct.attention.slot import USUAL, Slot
@@ -143,8 +144,8 @@ class _Layer(nn.Module):
         self.fc1 = Linear(form.embed_dim, form.ffn_embed_dim * (2 if gated else 1), form.slot.biases)
         self.fc2 = Linear(form.ffn_embed_dim, form.embed_dim, form.slot.biases)
         self.final_layer_norm = form.norm()
-        self.dropout = nn.Dropout(form.dropout)
-        self.activation_dropout = nn.Dropout(form.activation_dropout)
+        self.dropout = Dropout(form.dropout)
+        self.activation_dropout = Dropout(form.activation_dropout)
 
     def before(self, norm: nn.Module, x: Tensor) -> Tensor:
         """What a branch is given of the residual stream B T C."""
@@ -263,7 +264,7 @@ class _Stack(nn.Module):
         if front.positions != "none":
             self.embed_positions = Positions(front.positions, front.max_positions, front.embed_dim, front.padding_idx)
         self.layernorm_embedding = front.norm(front.normalized)
-        self.dropout = nn.Dropout(front.dropout)
+        self.dropout = Dropout(front.dropout)
         self.project_in_dim = None
         if embedding.embedding_dim != front.embed_dim:
             self.project_in_dim = nn.Linear(embedding.embedding_dim, front.embed_dim, bias=False)

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention import Site
+from seqstruct.attention.dropout import Dropout
 from seqstruct.attention.linear import Linear
 from seqstruct.attention.slot import USUAL, Slot
 from seqstruct.layers.feed_forward import swiglu
@@ -69,7 +70,7 @@ class TransformerBlock(nn.Module):
         self.norms = nn.ModuleList(NORMS[norm](embed_dim) for _ in range(2 + (cross is not None)))
         self.fc1 = Linear(embed_dim, inner * (1 + (activation == "swiglu")), bias)
         self.fc2 = Linear(inner, embed_dim, bias)
-        self.dropout, self.norm_first, self.activation = nn.Dropout(dropout), norm_first, activation
+        self.dropout, self.norm_first, self.activation = Dropout(dropout), norm_first, activation
 
     def forward(
         self,

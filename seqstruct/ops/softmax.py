@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seqstruct.ops.dropout import drop, dropped_attention, kernel_drops
 from seqstruct.ops.first_derivatives import first_derivatives_only
 
 
@@ -50,18 +51,21 @@ def sigmoid_weights(query: Tensor, key: Tensor, visible: Tensor | None = None, b
 def weighted_values(weights: Tensor, value: Tensor, dropout: float = 0.0) -> Tensor:
     """B H T E: values summed by weights, of which a share `dropout` is dropped first (pass 0 in evaluation)."""
     weights = weights.to(value.dtype)
-    return F.dropout(weights, dropout) @ value if dropout else weights @ value
+    return (drop(weights, dropout) if dropout else weights) @ value
 
 
 def softmax_attention(
     query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None = None, causal: bool = False, dropout: float = 0.0
 ) -> Tensor:
-    """B H T E by PyTorch's fused kernel; `causal` (T = S, no `visible`) hides keys s > t without a mask in memory.
+    """B H T E by PyTorch's fused kernel, on CPUs with dropout by ours, which has first derivatives only.
 
-    Keys and values may have fewer heads, each for as many of the queries' in a row.
+    `causal` (T = S, no `visible`) hides keys s > t without a mask in memory.  Keys and values may have fewer heads,
+    each for as many of the queries' in a row.
     """
     if causal and visible is not None:
         raise ValueError("softmax_attention: causal=True stands alone; put causality into `visible` otherwise")
+    if kernel_drops(dropout, query, key, value):
+        return dropped_attention(query, key, value, visible, causal, dropout)
     groups = {"enable_gqa": True} if query.size(1) != key.size(1) else {}
     if visible is None:
         return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=causal, **groups)

@@ -19,6 +19,7 @@ from fairseq.trainer import Trainer
 
 from seqstruct.bridge.patches import (
     dictionaries,
+    dropout,
     endings,
     linear,
     loading,
@@ -44,7 +45,7 @@ NOISE = (
 
 
 # each enters its patches in the list when it is imported
-MENDING = (dictionaries, endings, linear, loading, replace_unknown, requirements, resume, running_average)
+MENDING = (dictionaries, dropout, endings, linear, loading, replace_unknown, requirements, resume, running_average)
 
 
 @functools.cache

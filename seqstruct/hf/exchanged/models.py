@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import BertForMaskedLM, GPT2LMHeadModel, LlamaForCausalLM
 
 from seqstruct.attention import Attention, Shape, Slot, get_attention
+from seqstruct.attention.dropout import Dropout
 from seqstruct.attention.multi_head import MultiHeadAttention
 from seqstruct.hf.cache import Cached, SeqstructCache
 from seqstruct.hf.exchanged.configuration import (
@@ -33,7 +34,7 @@ class ExchangedAttention(nn.Module):
     def __init__(self, mechanism: Attention, layer: int, dropout: float):
         super().__init__()
         self.mechanism, self.layer = mechanism, layer
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, hidden_states: Tensor, past_key_values: Any = None, padding_mask: Tensor | None = None, **_: Any

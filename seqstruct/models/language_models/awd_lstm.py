@@ -20,6 +20,7 @@ from seqstruct.bridge.options import flag
 from seqstruct.layers.recurrent import RecurrentLayer, RecurrentStack, check_rate, check_sizes, variational_dropout
 from seqstruct.models.language_models.recurrent_lm import RecurrentLMDecoder
 from seqstruct.models.presets import preset
+from seqstruct.ops.dropout import drop
 from seqstruct.ops.trees import Split, split_by_distances
 
 EMBEDDING_BOUND = 0.1
@@ -80,7 +81,7 @@ class RegularizedDecoder(RecurrentLMDecoder):
         """Word vectors B T C; in training some types are zeros in the whole batch, the others scaled up."""
         vectors = self.embed_tokens(tokens)
         if self.training and self.rates.embedding:
-            kept = F.dropout(vectors.new_ones(self.embed_tokens.num_embeddings), self.rates.embedding)
+            kept = drop(vectors.new_ones(self.embed_tokens.num_embeddings), self.rates.embedding)
             vectors = vectors * kept[tokens].unsqueeze(2)
         return variational_dropout(vectors, self.rates.input, self.training)
 

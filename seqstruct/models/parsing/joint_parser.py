@@ -21,6 +21,7 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
+from seqstruct.attention.dropout import Dropout
 from seqstruct.bridge.options import flag
 from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, real_words, word_mask
 from seqstruct.models.presets import preset
@@ -277,7 +278,7 @@ class Classifier(nn.Module):
         if intermediate != "none":
             self.join = nn.Linear(2 * size + (cfg.role_dim if self.roles is not None else 0), size)
         self.output = nn.Sequential(
-            nn.Dropout(cfg.classifier_dropout), nn.Linear(size, cfg.classifier_mlp_size), nn.ReLU(),
+            Dropout(cfg.classifier_dropout), nn.Linear(size, cfg.classifier_mlp_size), nn.ReLU(),
             nn.Linear(cfg.classifier_mlp_size, classes),
         )  # fmt: skip
 

@@ -12,12 +12,12 @@ import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from seqstruct.bridge.options import flag
 from seqstruct.layers.rational import CELLS, FORGET_BIAS, stack_of
 from seqstruct.layers.recurrent import check_rate, check_sizes
 from seqstruct.models.presets import preset
+from seqstruct.ops.dropout import drop
 
 
 @dataclass
@@ -75,10 +75,10 @@ class RNNClassifier(BaseFairseqModel):
     def forward(self, src_tokens: Tensor, src_lengths: Tensor, **_: Any) -> Tensor:
         """Logits B K for sentences B T long, padded on the right, of src_lengths B words, 1 or more."""
         B = src_tokens.size(0)
-        vectors = F.dropout(self.embed_tokens(src_tokens), self.embedding_dropout, self.training)
+        vectors = drop(self.embed_tokens(src_tokens), self.embedding_dropout, self.training)
         hidden, *_ = self.rnn(vectors, self.rnn.initial_state(B))
         last = hidden[torch.arange(B, device=hidden.device), src_lengths - 1]
-        last = F.dropout(last, self.vertical_dropout, self.training)
+        last = drop(last, self.vertical_dropout, self.training)
         return self.output_layer(self.hidden_layer(last).tanh())
 
     def max_positions(self) -> None:

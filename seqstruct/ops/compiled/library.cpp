@@ -11,14 +11,14 @@
 
 namespace seqstruct {
 
-#define KERNELS(level)                                                                                              \
-  namespace level {                                                                                                 \
-  extern const Operator superposition_stack[], pushdown[], pushdown_step[], bounded_memory[],                       \
-      bounded_memory_step[], linear_attention[], linear_attention_step[], chains[], projective[], spanning[],       \
-      constituency[];                                                                                               \
-  const Operator* const kernels[] = {superposition_stack, pushdown,         pushdown_step,         bounded_memory,  \
-                                     bounded_memory_step, linear_attention, linear_attention_step, chains,          \
-                                     projective,          spanning,         constituency};                          \
+#define KERNELS(level)                                                                                                 \
+  namespace level {                                                                                                    \
+  extern const Operator superposition_stack[], pushdown[], pushdown_step[], bounded_memory[],                          \
+      bounded_memory_step[], linear_attention[], linear_attention_step[], chains[], projective[], spanning[],          \
+      constituency[], softmax_attention[];                                                                             \
+  const Operator* const kernels[] = {superposition_stack, pushdown,         pushdown_step,         bounded_memory,     \
+                                     bounded_memory_step, linear_attention, linear_attention_step, chains,             \
+                                     projective,          spanning,         constituency,          softmax_attention}; \
   }
 
 KERNELS(baseline)

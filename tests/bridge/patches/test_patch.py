@@ -14,8 +14,8 @@ from seqstruct.bridge.patches.patch import MARK, PATCHES, Patch, apply_patches
 MENDED = {
     "BaseFairseqModel.load_state_dict", "BucketPadLengthDataset.__init__", "EMA._step_internal", "EMA.restore",
     "FairseqMultiModel.load_state_dict", "FairseqTask.build_generator", "FairseqTask.filter_indices_by_size",
-    "FairseqTask.get_batch_iterator", "FairseqTask.train_step", "JobReturn.return_value", "Linear.forward",
-    "Trainer.__init__", "Trainer.load_checkpoint", "Trainer.save_checkpoint",
+    "FairseqTask.get_batch_iterator", "FairseqTask.train_step", "FairseqDropout.forward", "JobReturn.return_value",
+    "Linear.forward", "Trainer.__init__", "Trainer.load_checkpoint", "Trainer.save_checkpoint",
     "fairseq.checkpoint_utils.load_checkpoint", "fairseq.checkpoint_utils.load_checkpoint_to_cpu",
     "fairseq.checkpoint_utils.load_model_ensemble_and_task", "fairseq.checkpoint_utils.verify_checkpoint_directory",
     "fairseq.criterions.build_criterion", "fairseq.data.data_utils.batch_by_size", "fairseq.models.build_model",

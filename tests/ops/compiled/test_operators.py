@@ -188,6 +188,26 @@ def of_constituency_marginals_backward(draw):
         yield marginals, lengths, exact, kept, draw(*spans.shape)
 
 
+def of_softmax_attention(draw):
+    query, key, value = draw.leaf(B, 2 * H, T, D), draw.leaf(B, H, T, D), draw.leaf(B, H, T, E)
+    yield query, key, value, None, True, 0.3, 5
+    yield query, key, value, torch.ones(1, 1, T, 1, dtype=torch.bool), False, 0.0, 2**62
+    seen = torch.tensor([True, False, True, True, False]).expand(B, 2 * H, T, T).contiguous()
+    yield draw(T, B, 2 * H, D).permute(1, 2, 0, 3), draw(B, H, T, D), draw(B, H, T, E), seen, False, 0.3, 7
+
+
+def of_softmax_attention_backward(draw):
+    for args in of_softmax_attention(draw):
+        given = [x.detach() if isinstance(x, torch.Tensor) else x for x in args]
+        output, level = torch.ops.seqstruct.softmax_attention(*given)
+        yield draw(*output.shape), *given, output, level
+
+
+def of_dropped(draw):
+    yield draw.leaf(B, T, D), 0.3, 5
+    yield draw(T, B).t(), 0.0, 2**62
+
+
 CASES = {name.removeprefix("of_"): case for name, case in globals().items() if name.startswith("of_")}
 CHECKS = ("test_schema", "test_autograd_registration", "test_faketensor")
 
@@ -224,6 +244,9 @@ FREE = {
     "projective_marginals": {"arcs": {0}},
     "spanning_marginals": {"arcs": {0}},
     "constituency_marginals": {"spans": {3}},
+    "softmax_attention": {"value": {3}, "visible": {0}},
+    "softmax_attention_backward": {"visible": {0}},
+    "dropped": {"x": {0, 1, 2}},
 }
 
 
@@ -278,6 +301,10 @@ def test_wrong_shapes_are_refused(name, compiled, generator):
         ("spanning_marginals", {"lengths": torch.tensor([T, 0])}),
         ("constituency_marginals", {"lengths": torch.tensor([T + 1, 0])}),
         ("constituency_marginals", {"spans": torch.zeros(B, T, T, 0)}),
+        ("softmax_attention", {"dropout": 1.0}),
+        ("softmax_attention", {"visible": torch.ones(B, 2 * H, T, T)}),
+        ("softmax_attention", {"key": torch.zeros(B, 3, T, D, dtype=torch.float64)}),
+        ("dropped", {"share": -0.1}),
     ],
 )
 def test_wrong_numbers_are_refused(name, change, compiled, generator):
