@@ -65,7 +65,7 @@ def test_the_tokenizer_is_that_of_the_run(translation, exported):
 def test_the_card_is_written_from_the_run(translation, exported):
     text = (exported / "README.md").read_text("utf-8")
     described = json.loads((translation.data / "corpus.json").read_text("utf-8"))
-    for said in ("BLEU|nrefs:1|tok:13a = 12.3", "made up, none needed", "`softmax + rfa(features=8)`", "60 updates",
+    for said in ("BLEU|nrefs:1|tok:13a = 12.3", "made up, none needed", "`softmax + rfa(features=8)`", "200 updates",
                  "trust_remote_code=True", *described["sha256"].values()):  # fmt: skip
         assert said in text
     assert str(translation.data) not in text

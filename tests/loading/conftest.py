@@ -45,7 +45,7 @@ def translation(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
         data / "bin", folder / "run", "--task", "translation", "--arch", "structured_transformer",
         *sizes("encoder", "decoder"), "--share-all-embeddings", "--decoder-self-attention", "softmax + rfa(features=8)",
         "--max-source-positions", 40, "--max-target-positions", 40, "--criterion", "cross_entropy", "--batch-size", 20,
-        "--max-update", 60,
+        "--max-update", 200,
     )  # fmt: skip
     sources, references = ((data / "raw" / f"test.{side}").read_text("utf-8").splitlines() for side in ("de", "en"))
     return SimpleNamespace(checkpoint=checkpoint, data=data, sources=sources, references=references)
