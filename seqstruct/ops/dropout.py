@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from seqstruct.ops.compiled import Operator, usable
@@ -26,9 +25,8 @@ def drop(x: Tensor, share: float, training: bool = True) -> Tensor:
 
 
 def kernel_drops(share: float, *tensors: Tensor) -> bool:
-    """Whether kernels take this dropout: a share between 0 and 1, `usable` tensors, nothing traced or transformed."""
-    transformed = forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
-    return 0 < share < 1 and not transformed and not torch.compiler.is_compiling() and usable(*tensors)
+    """Whether kernels take this dropout: a share between 0 and 1, `usable` tensors, nothing traced."""
+    return 0 < share < 1 and not torch.compiler.is_compiling() and usable(*tensors)
 
 
 def dropped_attention(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool,

@@ -19,8 +19,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 from torch.nn import functional as F
+
+from seqstruct.ops.compiled import transformed
 
 VARIABLE = "SEQSTRUCT_LINEAR"
 CHOICES = ("auto", "torch", "onednn")  # the default first
@@ -62,8 +63,7 @@ def _fits(inputs: Tensor, weight: Tensor) -> bool:
         return False
     plain = all(type(x) in PLAIN and x.dtype == torch.float32 and x.is_cpu for x in (inputs, weight))
     fits = inputs.dim() > 1 and inputs.size(-1) == weight.size(1) and inputs.layout == weight.layout == torch.strided
-    forward_mode = forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
-    return plain and fits and not torch.is_autocast_enabled("cpu") and not forward_mode
+    return plain and fits and not torch.is_autocast_enabled("cpu") and not transformed()
 
 
 @functools.cache

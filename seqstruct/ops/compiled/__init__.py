@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 logger = logging.getLogger(__name__)
 
@@ -26,13 +27,18 @@ _derivatives: list[torch.library.Library] = []  # which last as long as these do
 
 
 def usable(*tensors: Tensor | None) -> bool:
-    """Whether kernels take these tensors: on the CPU, all of them float32 or all float64.
+    """Whether kernels take these tensors: on the CPU, all of them float32 or all float64, nothing `transformed`.
 
     Raises ValueError if the variable is neither 0 nor 1, or if it is 1 where the library was not built.
     """
     present = [x for x in tensors if x is not None]
     fits = all(x.device.type == "cpu" and x.dtype == present[0].dtype for x in present)
-    return fits and present[0].dtype in TYPES and switched_on()
+    return fits and present[0].dtype in TYPES and not transformed() and switched_on()
+
+
+def transformed() -> bool:
+    """Whether forward-mode derivatives or a transform of `torch.func` are being taken, which go through PyTorch alone."""
+    return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 
 def switched_on() -> bool:

@@ -15,10 +15,11 @@ namespace seqstruct {
   namespace level {                                                                                                    \
   extern const Operator superposition_stack[], pushdown[], pushdown_step[], bounded_memory[],                          \
       bounded_memory_step[], linear_attention[], linear_attention_step[], chains[], projective[], spanning[],          \
-      constituency[], softmax_attention[];                                                                             \
+      constituency[], softmax_attention[], delta_rule[];                                                               \
   const Operator* const kernels[] = {superposition_stack, pushdown,         pushdown_step,         bounded_memory,     \
                                      bounded_memory_step, linear_attention, linear_attention_step, chains,             \
-                                     projective,          spanning,         constituency,          softmax_attention}; \
+                                     projective,          spanning,         constituency,          softmax_attention,  \
+                                     delta_rule};                                                                      \
   }
 
 KERNELS(baseline)

@@ -109,6 +109,19 @@ T* numbers(const Maybe& x) {
   return x ? numbers<T>(*x) : nullptr;
 }
 
+// Rows of a B H T D tensor.
+template <class T>
+struct Rows {
+  T* data;
+  Index batch, head, step;
+
+  explicit Rows(const Tensor& x)
+      : data(x.mutable_data_ptr<T>()), batch(x.stride(0)), head(x.stride(1)), step(x.stride(2)) {}
+  T* at(Index b, Index h, Index t = 0) const { return data + b * batch + h * head + t * step; }
+};
+
+inline Tensor with_rows(const Tensor& x) { return x.size(3) < 2 || x.stride(3) == 1 ? x : torch::stable::contiguous(x); }
+
 // Refuses integers below 0, or from `beyond` on.
 inline void expect_below(const char* name, const Maybe& x, Index beyond) {
   const Index* at = numbers<Index>(x);

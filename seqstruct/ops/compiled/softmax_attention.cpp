@@ -15,19 +15,6 @@ constexpr Index SMALL = 16384;  // numbers below which threads are not worth the
 
 Index of_rows(Index n) { return (n + ROWS - 1) / ROWS * ROWS; }
 
-// Rows of a B H T D tensor.
-template <class T>
-struct Rows {
-  T* data;
-  Index batch, head, step;
-
-  explicit Rows(const Tensor& x)
-      : data(x.mutable_data_ptr<T>()), batch(x.stride(0)), head(x.stride(1)), step(x.stride(2)) {}
-  T* at(Index b, Index h, Index t = 0) const { return data + b * batch + h * head + t * step; }
-};
-
-Tensor with_rows(const Tensor& x) { return x.size(3) < 2 || x.stride(3) == 1 ? x : torch::stable::contiguous(x); }
-
 struct Sizes {
   Index batch, heads, shared, steps, keys, dim, value_dim;
   Index D() const { return padded(dim); }

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from seqstruct.ops.compiled import usable
 from seqstruct.ops.delta.chunks import (
     Decays,
     channel_decays,
@@ -26,6 +27,7 @@ from seqstruct.ops.delta.chunks import (
     pass_on,
     scalar_decays,
 )
+from seqstruct.ops.delta.compiled import compiled_rule
 from seqstruct.ops.opaque import opaque
 
 
@@ -59,13 +61,17 @@ def gated_delta_rule(
     k v^T.  memory: B H K V, or None for the empty one.
     A token with log_decay 0 and beta 0 (without beta, key 0) changes nothing.
     Raises ValueError on decays of channels with several steps.
-    O(T steps (CHUNK (K + V) + K V)) time; O(T steps (CHUNK + K + V) + T/CHUNK K V) memory with the backward pass.
+    On CPUs a kernel goes through the tokens: O(T steps K V) time, O(T steps (K + V)) memory with the backward pass, first
+    derivatives only.  In chunks O(T steps (CHUNK (K + V) + K V)) time and O(T steps (CHUNK + K + V) + T/CHUNK K V) memory.
     """
     if memory is None:
         memory = key.new_zeros(*key.shape[:2], key.size(-1), value.size(-1))
     length = query.size(2)
     if not length:
         return value[:, :, :0], memory
+    _check_steps(log_decay, steps)
+    if usable(query, key, value, log_decay, beta, memory):
+        return compiled_rule(query, key, value, log_decay, beta, memory, steps)
     chunks = _chunks(key, value, log_decay, beta, steps)
     query = in_chunks(query, chunks.key.size(3) // steps)
     products = _products_of_queries(query, chunks.key, chunks.decays, steps)
@@ -96,6 +102,9 @@ def write(
 def _write_chunks(
     memory: Tensor, key: Tensor, value: Tensor, log_decay: Tensor | None, beta: Tensor | None, steps: int
 ) -> Tensor:
+    _check_steps(log_decay, steps)
+    if usable(key, value, log_decay, beta, memory):
+        return compiled_rule(key[:, :, :0], key, value, log_decay, beta, memory, steps)[1]
     return _pass_on(memory, _chunks(key, value, log_decay, beta, steps))[1]
 
 
@@ -113,6 +122,11 @@ def _write_token(memory: Tensor, key: Tensor, value: Tensor, log_decay: Tensor |
             new = (new - k @ memory) * beta[:, :, row].flatten()[:, None, None]
         memory = torch.baddbmm(memory, k.mT, new) if recorded else memory.baddbmm_(k.mT, new)
     return memory.view(shape)
+
+
+def _check_steps(log_decay: Tensor | None, steps: int) -> None:
+    if log_decay is not None and log_decay.dim() == 4 and steps > 1:
+        raise ValueError(f"gated_delta_rule: decays of channels take one step a token, not {steps}")
 
 
 class _Chunks(NamedTuple):
@@ -143,8 +157,6 @@ def _decays(log_decay: Tensor, steps: int) -> Decays:
     """For each row, log_decay: B H n R/steps, or B H n R K."""
     if log_decay.dim() == 4:
         return scalar_decays(F.pad(log_decay.unsqueeze(-1), (0, steps - 1)).flatten(-2))
-    if steps > 1:
-        raise ValueError(f"gated_delta_rule: decays of channels take one step a token, not {steps}")
     return channel_decays(log_decay)
 
 
