@@ -37,7 +37,7 @@ def usable(*tensors: Tensor | None) -> bool:
 
 
 def transformed() -> bool:
-    """Whether forward-mode derivatives or a transform of `torch.func` are being taken, which go through PyTorch alone."""
+    """Whether forward-mode derivatives or transforms of `torch.func` are on, which go through PyTorch alone."""
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
 

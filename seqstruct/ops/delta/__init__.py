@@ -7,7 +7,7 @@
     write, write_...    the memory alone, and single tokens; read_... what a query gets of it
 
 `naive` has the recurrences.  Letters: B batch, H heads, T tokens, K and V sizes of a key and a value, N slots, R rows
-of a chunk, n chunks, L levels.  Everything is differentiable, decays of channels once.
+of a chunk, n chunks, L levels.  Everything is differentiable, by kernels and for decays of channels once.
 """
 
 from seqstruct.ops.delta.exponential import (

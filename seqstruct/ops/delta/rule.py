@@ -61,8 +61,9 @@ def gated_delta_rule(
     k v^T.  memory: B H K V, or None for the empty one.
     A token with log_decay 0 and beta 0 (without beta, key 0) changes nothing.
     Raises ValueError on decays of channels with several steps.
-    On CPUs a kernel goes through the tokens: O(T steps K V) time, O(T steps (K + V)) memory with the backward pass, first
-    derivatives only.  In chunks O(T steps (CHUNK (K + V) + K V)) time and O(T steps (CHUNK + K + V) + T/CHUNK K V) memory.
+    On CPUs a kernel goes through the tokens, in O(T steps K V) time and O(T steps (K + V)) memory with the backward
+    pass, and has first derivatives only.  In chunks O(T steps (CHUNK (K + V) + K V)) time and
+    O(T steps (CHUNK + K + V) + T/CHUNK K V) memory.
     """
     if memory is None:
         memory = key.new_zeros(*key.shape[:2], key.size(-1), value.size(-1))

@@ -188,6 +188,24 @@ def of_constituency_marginals_backward(draw):
         yield marginals, lengths, exact, kept, draw(*spans.shape)
 
 
+def of_delta_rule(draw):
+    x = draw.leaf(B, H, T, D), draw.leaf(B, H, T, D), draw.leaf(B, H, T, E)
+    memory, beta = draw.leaf(B, H, D, E), draw(B, H, T).sigmoid().requires_grad_()
+    yield *x, None, beta, memory, 1
+    yield *x, -draw(B, H, T, D).exp(), None, memory, 1
+    yield *x, -draw(B, H, T, D).exp().requires_grad_(), beta, memory, 1
+    query, decay = draw(B, H, 2, D), -draw(B, H, 2).exp()
+    yield query, draw(B, 4, H, D).transpose(1, 2), draw(B, H, 4, E), decay, draw(B, H, 4), draw(B, H, D, E), 2
+
+
+def of_delta_rule_backward(draw):
+    for args in of_delta_rule(draw):
+        given = [x.detach() if isinstance(x, torch.Tensor) else x for x in args]
+        output, end, residual = torch.ops.seqstruct.delta_rule(*given)
+        for grads in ((output, None), (None, end)):
+            yield *grads, *given[:6], end, residual, given[6]
+
+
 def of_softmax_attention(draw):
     query, key, value = draw.leaf(B, 2 * H, T, D), draw.leaf(B, H, T, D), draw.leaf(B, H, T, E)
     yield query, key, value, None, True, 0.3, 5
@@ -301,6 +319,9 @@ def test_wrong_shapes_are_refused(name, compiled, generator):
         ("spanning_marginals", {"lengths": torch.tensor([T, 0])}),
         ("constituency_marginals", {"lengths": torch.tensor([T + 1, 0])}),
         ("constituency_marginals", {"spans": torch.zeros(B, T, T, 0)}),
+        ("delta_rule", {"steps": 0}),
+        ("delta_rule", {"steps": 3}),
+        ("delta_rule", {"log_decay": torch.zeros(B, H, 2, D, dtype=torch.float64)}),
         ("softmax_attention", {"dropout": 1.0}),
         ("softmax_attention", {"visible": torch.ones(B, 2 * H, T, T)}),
         ("softmax_attention", {"key": torch.zeros(B, 3, T, D, dtype=torch.float64)}),
