@@ -30,6 +30,8 @@ COMPARISONS = (
     *((f"{name}, both passes", "fused softmax", "attention", name, "softmax, fused")
       for name in ("linear", "rfa, 64 frequencies", "rfa gated, 64 frequencies", "abc_mlp, 32 slots", "gated_delta",
                    "kda", "gla", "log_linear, 12 levels")),
+    ("softmax with dropout, both passes", "PyTorch", "attention", "softmax, dropout 0.1",
+     "softmax, dropout 0.1, PyTorch"),
     ("gated_delta, both passes", "Hugging Face", "attention", "gated_delta", "Hugging Face, gated_delta"),
     *((f"{name}, one step", "softmax, preallocated cache", "decode", name, "softmax, preallocated cache")
       for name in ("linear, 64 features", "rfa, 128 features", "rfa, 256 features", "abc_mlp, 32 slots")),

@@ -39,8 +39,9 @@ def _setup(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
 
 @first_derivatives_only
 def _backward(ctx: Any, d_output: Tensor | None, d_end: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
-    _, _, _, log_decay, beta, *_ = ctx.saved_tensors
-    *grads, d_decay, d_beta, d_memory = RULE_BACKWARD.call(d_output, d_end, *ctx.saved_tensors, ctx.steps)
+    saved = ctx.saved_tensors
+    *_, log_decay, beta, _, _, _ = saved
+    *grads, d_decay, d_beta, d_memory = RULE_BACKWARD.call(d_output, d_end, *saved, ctx.steps)
     return *grads, None if log_decay is None else d_decay, None if beta is None else d_beta, d_memory, None
 
 
