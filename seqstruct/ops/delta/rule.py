@@ -28,6 +28,7 @@ from seqstruct.ops.delta.chunks import (
     scalar_decays,
 )
 from seqstruct.ops.delta.compiled import compiled_rule
+from seqstruct.ops.gpu import takes
 from seqstruct.ops.opaque import opaque
 
 
@@ -71,7 +72,7 @@ def gated_delta_rule(
     if not length:
         return value[:, :, :0], memory
     _check_steps(log_decay, steps)
-    if usable(query, key, value, log_decay, beta, memory):
+    if usable(query, key, value, log_decay, beta, memory) and not takes(memory, key, value):
         return compiled_rule(query, key, value, log_decay, beta, memory, steps)
     chunks = _chunks(key, value, log_decay, beta, steps)
     query = in_chunks(query, chunks.key.size(3) // steps)
@@ -104,7 +105,7 @@ def _write_chunks(
     memory: Tensor, key: Tensor, value: Tensor, log_decay: Tensor | None, beta: Tensor | None, steps: int
 ) -> Tensor:
     _check_steps(log_decay, steps)
-    if usable(key, value, log_decay, beta, memory):
+    if usable(key, value, log_decay, beta, memory) and not takes(memory, key, value):
         return compiled_rule(key[:, :, :0], key, value, log_decay, beta, memory, steps)[1]
     return _pass_on(memory, _chunks(key, value, log_decay, beta, steps))[1]
 
