@@ -14,6 +14,12 @@ def test_welch_by_hand():
     assert welch([1.0, 1.0], [2.0, 2.0]) is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_one_sample_may_not_vary():
+    """t is 8.660 with two degrees of freedom."""
+    assert welch([0.0, 0.0, 0.0], [2.0, 2.5, 3.0]) == pytest.approx(0.013072, abs=1e-5)
+
+
 def test_holm_by_hand():
     # from the least: 4 * 0.005, 3 * 0.01, 2 * 0.03, 1 * 0.04, which is raised to the one before
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
