@@ -31,6 +31,7 @@ from seqstruct.ops.delta import (
     gated_slots,
     log_linear,
 )
+from seqstruct.ops.dropout import kernel_drops
 from seqstruct.ops.memory import (
     EluMap,
     GaussianMap,
@@ -46,7 +47,7 @@ from seqstruct.plots.curves import log_panels
 from seqstruct.plots.figures import save
 
 BATCH, HEADS, DIM, FREQUENCIES, SLOTS, LEVELS = 8, 8, 64, 64, 32, 12
-DROPOUT, WITH_WEIGHTS = 0.1, 1024  # length up to which PyTorch is timed with dropout: it keeps all weights
+DROPOUT, WITH_WEIGHTS = 0.1, 2048  # length up to which dropout is timed where PyTorch keeps all weights
 UNIT = "softmax, fused"
 Case = tuple[Callable[[], Tensor], list[Tensor]]
 
@@ -85,8 +86,13 @@ def cases(length: int, place: Place) -> dict[str, Case]:
     control, gate = leaf(4, length, SLOTS), leaf(6, length)
     projection = draw(5, HEADS, FREQUENCIES, DIM, device=place.device)
 
-    def by_pytorch() -> Tensor:
-        return F.scaled_dot_product_attention(query, key, value, dropout_p=DROPOUT, is_causal=True)
+    dropped = {f"softmax, dropout {DROPOUT}": lambda: softmax_attention(query, key, value, None, True, DROPOUT)}
+    if length > WITH_WEIGHTS and not kernel_drops(DROPOUT, query):
+        dropped = {}
+    elif length <= WITH_WEIGHTS:
+        dropped[f"softmax, dropout {DROPOUT}, PyTorch"] = lambda: F.scaled_dot_product_attention(
+            query, key, value, dropout_p=DROPOUT, is_causal=True
+        )
 
     def linear() -> Tensor:
         state = empty_memory(BATCH, HEADS, DIM, DIM, query)
@@ -105,8 +111,7 @@ def cases(length: int, place: Place) -> dict[str, Case]:
 
     return {
         UNIT: (lambda: F.scaled_dot_product_attention(query, key, value, is_causal=True), leaves),
-        f"softmax, dropout {DROPOUT}": (lambda: softmax_attention(query, key, value, None, True, DROPOUT), leaves),
-        **({f"softmax, dropout {DROPOUT}, PyTorch": (by_pytorch, leaves)} if length <= WITH_WEIGHTS else {}),
+        **{name: (function, leaves) for name, function in dropped.items()},
         "linear": (linear, leaves),
         f"rfa, {FREQUENCIES} frequencies": (lambda: random_features(False), [*leaves, projection]),
         f"rfa gated, {FREQUENCIES} frequencies": (lambda: random_features(True), [*leaves, projection, gate]),

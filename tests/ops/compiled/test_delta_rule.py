@@ -79,10 +79,12 @@ def test_single_precision_at_length(kind, kernels, generator):
 def test_threads_share_heads(kernels, generator):
     given, steps = arguments("gated", (3, 3, 40, 8, 8), torch.float32, generator)
     before, found = torch.get_num_threads(), []
-    for threads in (1, 4):
-        torch.set_num_threads(threads)
-        found.append(with_gradients(gated_delta_rule, given, steps))
-    torch.set_num_threads(before)
+    try:
+        for threads in (1, 4):
+            torch.set_num_threads(threads)
+            found.append(with_gradients(gated_delta_rule, given, steps))
+    finally:
+        torch.set_num_threads(before)
     assert all(torch.equal(x, y) for x, y in zip(*found, strict=True))
 
 

@@ -1,13 +1,10 @@
-"""All of the family with kernels, where they were built, and without."""
+"""All of the family by both forms."""
 
 from __future__ import annotations
 
 import pytest
 
-from seqstruct.ops.compiled import VARIABLE
 
-
-@pytest.fixture(autouse=True, params=[False, True], ids=["pytorch", "kernels"])
-def compiled_or_not(request, monkeypatch):
-    if not request.param:
-        monkeypatch.setenv(VARIABLE, "0")
+@pytest.fixture(autouse=True)
+def both(compiled_or_not):
+    """Whatever a test holds, it holds for either."""

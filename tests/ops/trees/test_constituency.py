@@ -5,19 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from seqstruct.ops.compiled import VARIABLE
 from seqstruct.ops.marginals import by_autograd
 from seqstruct.ops.semiring import ExactLogSemiring
 from seqstruct.ops.trees import constituency_log_partition, constituency_marginals, constituency_total
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
-
-
-@pytest.fixture(params=[False, True])
-def compiled_or_not(request, monkeypatch):
-    """With kernels, where they were built, and without."""
-    if not request.param:
-        monkeypatch.setenv(VARIABLE, "0")
 
 
 def defined(spans, lengths):
