@@ -69,7 +69,7 @@ GIVEN, EXP, SIGMOID = range(3)  # what a pushed vector is of its controls, as in
 def compiled_step(
     columns: Columns, table: Tensor, inputs: Tensor, totals: Tensor, scaled: Tensor, done: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As `step._step`, in one pass of the kernel."""
+    """As `walk.write_step`, in one pass of the kernel."""
     states, symbols, size = columns.states, columns.symbols, columns.narrow - 1
     order = step_order(states, symbols, size, table.device)
     results = torch.empty_like(totals), totals.new_empty(len(totals), states * symbols * size), torch.empty_like(scaled)

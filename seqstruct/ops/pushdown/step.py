@@ -15,15 +15,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from seqstruct.ops.compiled import usable
 from seqstruct.ops.opaque import opaque
-from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, next_column, step_order
-from seqstruct.ops.pushdown.compiled import compiled_step
+from seqstruct.ops.pushdown.columns import Columns
 from seqstruct.ops.pushdown.layout import transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.pushdown.stack import pushdown_stack
-
-CHUNK = 32  # times whose rows lie together
+from seqstruct.ops.pushdown.walk import CHUNK, first_table, write_step
 
 
 class PushdownState(NamedTuple):
@@ -75,12 +72,9 @@ def pushdown_initial(
 def _begun(bottom: Tensor, history: Tensor, limit: Tensor, states: int, symbols: int) -> PushdownState:
     """The state before the first step, beside a history; bottom: B m; limit: B long."""
     B, size = bottom.shape
-    start = bottom.new_zeros(B, symbols, states, 1 + size, dtype=torch.float64)
-    start[:, 0, 0, 0] = 1.0
-    start[:, 0, 0, 1:] = bottom.detach()
     state = PushdownState(
-        start.new_empty(B, symbols, 0),
-        start.new_ones(B),
+        history.new_empty(B, symbols, 0),
+        history.new_ones(B),
         pad(bottom.double(), (0, (states * symbols - 1) * size)),
         history,
         bottom,
@@ -88,10 +82,7 @@ def _begun(bottom: Tensor, history: Tensor, limit: Tensor, states: int, symbols:
         torch.zeros_like(limit),
         limit,
     )
-    columns = columns_of(state, states, symbols)
-    table = columns.opened(state.table, 0)
-    columns.column(columns.chunks(table, 1), 0).copy_(start.flatten(0, 1))
-    return state._replace(table=table)
+    return state._replace(table=first_table(columns_of(state, states, symbols), bottom.detach().double()))
 
 
 def pushdown_step(state: PushdownState, logits: Tensor, pushed: Tensor, *, states: int, symbols: int) -> PushdownState:
@@ -252,41 +243,5 @@ def _written_step(state: PushdownState, columns: Columns, done: int, logits: Ten
     if history.size(1) == done:
         history = pad(history, (0, 0, 0, max(CHUNK, done)))
     inputs = torch.cat([logits, pushed], 1, out=history.select(1, done))
-    into = compiled_step if usable(table, inputs) else _step
-    totals, reading, scaled = into(columns, table, inputs.contiguous(), state.total, state.scaled, done)
+    totals, reading, scaled = write_step(columns, table, inputs.contiguous(), state.total, state.scaled, done)
     return PushdownState(table, totals, reading, history, bottom, scaled, state.length + 1, state.limit)
-
-
-def _step(
-    columns: Columns, table: Tensor, inputs: Tensor, totals: Tensor, scaled: Tensor, done: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Write the column of time `done` + 1 into the table.
-
-    inputs: B A+m, log-weights and the pushed vector; totals: B, of the last column; scaled: B bool, whether the row of
-    the batch has been in range so far.
-    Returns the column's totals, 1 where out of range; readings B (Q S m), 0 there; and `scaled` anew.
-    """
-    states, symbols, top = columns.states, columns.symbols, columns.states * columns.symbols
-    B, size = len(inputs), columns.narrow - 1
-    controls = inputs.index_select(1, step_order(states, symbols, size, inputs.device))
-    logits, pushed = controls.split([controls.size(1) - size, size], 1)
-    weights = torch.softmax(logits, 1).div_(totals.unsqueeze(1)).view(B, 2 * top + states, top)
-    kept, push = weights.split([top + states, top], 1)
-    chunks = columns.chunks(table, done + 2)
-    column, _ = next_column(
-        columns.column(chunks, done).reshape(B, top, columns.width(done)),
-        columns.parts(chunks, done),
-        kept,
-        push,
-        pad(pushed, (1, 0), value=1.0).unsqueeze(1),
-        table.new_empty(B * symbols, states, done * states),
-    )
-    totals, largest = column[:, :, 0].sum(1), column[:, :, columns.narrow :].amax((1, 2))
-    of_rows = zip(totals.tolist(), largest.tolist(), strict=True)
-    if not all(total >= SMALLEST_TOTAL and inner <= LARGEST_INNER for total, inner in of_rows):
-        scaled = scaled & (totals >= SMALLEST_TOTAL) & (largest <= LARGEST_INNER)
-        column.masked_fill_(~scaled[:, None, None], 0.0)
-        totals = totals.masked_fill(~scaled, 1.0)
-    columns.put(chunks, done + 1, column)
-    reading = column[:, :, 1 : columns.narrow] / totals.view(B, 1, 1)
-    return totals, reading.view(B, symbols, states, size).transpose(1, 2).flatten(1), scaled

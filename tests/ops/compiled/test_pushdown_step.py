@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step, transition_count
-from seqstruct.ops.pushdown.step import CHUNK, PushdownState, columns_of
+from seqstruct.ops.pushdown.step import PushdownState, columns_of
+from seqstruct.ops.pushdown.walk import CHUNK
 from tests.ops.pushdown.test_pushdown import doomed, draw
 
 SIZES = {"states": 2, "symbols": 3}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.ops.pushdown import pad_pushdown_logits, pushdown_stack, transition_count
+from seqstruct.ops.pushdown import pad_pushdown_logits, pushdown_stack, stack, transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.superposition import superposition_stack
 
@@ -149,6 +149,47 @@ def test_underflow_is_found_and_mended(generator):
     readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
     expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
     assert (readings[0, 4].view(2, 2, 2).abs().amax((1, 2)) > 1e-3).all()  # both states matter in the end
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+
+
+def falling(generator, B, T, by):
+    """State 0 goes on with exp(-by) of what state 1 goes on with, which goes to state 0 in any case."""
+    logits, pushed, bottom = draw(generator, B, T, 2, 2, 2)
+    table = logits.view(B, T, 4, 10)
+    table[:, :, :2] -= by
+    table[:, :, 2:, [2, 3, 6, 7, 9]] -= 2 * by
+    return logits, pushed, bottom
+
+
+@pytest.mark.parametrize(("T", "by"), [(3, 400.0), (47, 30.0), (130, 8.0)])
+def test_weights_that_fall_at_each_step_need_no_logarithms(generator, monkeypatch, T, by):
+    inputs = falling(generator, stack.ROWS + 5, T, by)
+    inputs[0][3] *= 0.01  # in range
+    weights = torch.randn(len(inputs[0]), T, 8, generator=generator, dtype=torch.float64)
+    expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
+    monkeypatch.setattr(stack, "pushdown_log", None)
+    readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+
+
+def test_gradcheck_where_weights_fall(generator):
+    inputs = [x.requires_grad_() for x in falling(generator, 2, 3, 400.0)]
+    assert torch.autograd.gradcheck(lambda *inputs: pushdown_stack(*inputs, states=2, symbols=2), inputs)
+
+
+def test_each_row_by_what_fits_it(generator):
+    """In range, falling, out of any range, without a run, and falling with steps that overflow once they are scaled."""
+    rows = [draw(generator, 1, 5, 2, 2, 2), falling(generator, 1, 5, 300.0), doomed(generator)]
+    rows += [draw(generator, 1, 5, 2, 2, 2), falling(generator, 1, 5, 400.0)]
+    logits, pushed = (torch.cat([row[i][:1] for row in rows]) for i in range(2))
+    logits[3, 2] = -INF
+    logits.view(5, 5, 4, 10)[4, :, 2:] += 400.0
+    weights = torch.randn(5, 5, 8, generator=generator, dtype=torch.float64)
+    inputs = logits, pushed, rows[0][2]
+    expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
+    readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
     torch.testing.assert_close(readings, expected, rtol=0, atol=1e-10)
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
 

@@ -15,7 +15,7 @@ from seqstruct.ops.pushdown import (
     pushdown_step,
     pushdown_steps,
 )
-from seqstruct.ops.pushdown.step import CHUNK
+from seqstruct.ops.pushdown.walk import CHUNK
 from tests.ops.pushdown.test_pushdown import check_reference, doomed, draw, with_gradients
 
 SIZES = {"states": 2, "symbols": 3}
