@@ -82,6 +82,8 @@ ENTRIES = (
     Entry("kftt", "corpora.kftt", "articles on Kyoto, Japanese-English", "CC BY-SA 3.0", TRANSLATE,
           "translation.kftt"),
     Entry("listops", "listops.folder", "ListOps by its own generator", GENERATED, CLASSIFY),
+    Entry("made-up", "made_up.sized", "words without meaning, of as many types and sentences as asked", GENERATED,
+          f"{LM}, {TRANSLATE}"),
     Entry("masked-lm", "corpora.masked_sentences", "Brown and SST in one encoding, to pretrain on and to fine-tune",
           "non-commercial use", "masked_lm", "sentences.masked_lm"),
     Entry("multi30k", "corpora.multi30k", "captions of pictures in German, English and French", "for research",

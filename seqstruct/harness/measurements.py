@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from seqstruct.bridge import logs
+from seqstruct.harness.cells import STEPS
 from seqstruct.scoring.measurement import Measurement
 
 _REQUEST = re.compile(
@@ -25,8 +26,9 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
     "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
     KEY_1, ... of the same line.  2^KEY is the perplexity of a statistic in bits.  Where FILE is JSON, KEY is one of an
-    object, or the name of a measurement in a list.  TABLE: in front names another table than the cell's.  A file that
-    is not in `folder` is taken from where this process runs; of FILE+FILE the values are added up.
+    object, or the name of a measurement in a list; of steps.json, "seconds" or "mebibytes" of the cell's training.
+    TABLE: in front names another table than the cell's.  A file that is not in `folder` is taken from where this
+    process runs; of FILE+FILE the values are added up.
     Raises ValueError naming a request that finds nothing.
     """
     found = []
@@ -59,6 +61,9 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
 def _of_json(path: Path, parts: re.Match[str]) -> Measurement:
     """A number of an object, or a measurement of a list under another name, in another table."""
     said = json.loads(path.read_text(encoding="utf-8"))
+    if path.name == STEPS:
+        took = next((step for step in said.values() if step["kind"] == "train"), None)
+        said = {} if took is None else {"seconds": took["seconds"], "mebibytes": took["peak_memory"] / 2**20}
     if isinstance(said, dict):
         said = [{"metric": metric, "value": value, "unit": ""} for metric, value in said.items()]
     one = next((Measurement(**m) for m in said if m["metric"] == parts["key"]), None)

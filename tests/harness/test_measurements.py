@@ -93,6 +93,17 @@ def test_perplexities_and_json(cell, tmp_path, monkeypatch):
     assert {m.table for m in read(cell, ["2.3:elsewhere.json"])} == {"2.3"}
 
 
+def test_what_the_training_of_a_cell_took(cell):
+    steps = {"a": {"kind": "log", "seconds": 1.0, "peak_memory": 9}, "b": {"kind": "train", "seconds": 7.5,
+             "peak_memory": 3 * 2**20}}  # fmt: skip
+    (cell / "steps.json").write_text(json.dumps(steps))
+    requests = ["t[s]=steps.json:seconds", "m[MiB]=steps.json:mebibytes"]
+    assert [m.value for m in read(cell, requests)] == [7.5, 3.0]
+    (cell / "steps.json").write_text(json.dumps({"a": steps["a"]}))
+    with pytest.raises(ValueError, match="steps.json: it says no seconds"):
+        read(cell, requests)
+
+
 @pytest.mark.parametrize("request_, told", [
     ("loss[nats]", "expected METRIC[UNIT]=FILE:KEY or FILE.json, got 'loss[nats]'"),
     ("f2[%]=scores.json:f2", "scores.json: it says no f2"),

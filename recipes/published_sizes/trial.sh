@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Fifty updates of trainings as published, on made-up text of the published number of types: do they fit, how fast are
+# they?  A row is RECIPE, ROW: that recipe's training at scale paper, with its own command, but for data, seed and length.
+# Scale small is on the processor in float32, without accumulation of gradients; paper is on a GPU, with all that is
+# published.  Words mean nothing, so losses do not either.  Smoke: three updates of the smallest.
+paper=published_sizes table=trial family="published sizes"
+licence="none needed: words are drawn"
+smoke_rows=("structured_attention/table-3, words, simple")
+rows=("${smoke_rows[0]}" "structured_attention/table-3, words, structured" "nmt_lectures/cho, RNN"
+    "stack_attention/table-2, Tf" "stack_attention/table-2, Tf+Sup" "stack_attention/table-2, Tf+Nd"
+    "stack_attention/table-3, Tf+Nd d=160" "peng_thesis/table-3.2, AWD-LSTM" "peng_thesis/table-3.2, PaLM-U"
+    "peng_thesis/table-4.3, small BASE" "peng_thesis/table-4.3, small RFA-GATE-Gaussian"
+    "peng_thesis/table-4.3, 16 layers ABC-MLP 32" "peng_thesis/table-4.3, 32 layers T2R 32"
+    "peng_thesis/table-4.4, BASE" "peng_thesis/table-4.4, ABC-MLP 32-8"
+    "nmt_lectures/luong, local-p (general)" "nmt_lectures/sutskever, Single forward LSTM, beam size 12"
+    "nmt_lectures/convs2s, WMT'16 en-ro ConvS2S (BPE 40K)" "nmt_lectures/transformer, EN-DE Transformer (base model)"
+    "nmt_lectures/transformer, EN-DE Transformer (big)" "nmt_lectures/subword-regularization, BPE")
+recipes="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+# RECIPE ROW: the words of its training at scale paper, without data, seed and folder, in the array `training`
+published() {
+    local kind count word words
+    training=()
+    while IFS= read -r -d '' kind && IFS= read -r -d '' count; do
+        words=()
+        for ((; count; count--)); do IFS= read -r -d '' word; words+=("$word"); done
+        [[ "${words[1]:-}" == fairseq-hydra-train ]] || continue
+        training=()
+        for word in "${words[@]:2}"; do
+            case "$word" in task.data=* | common.seed=* | checkpoint.*) ;; *) training+=("$word") ;; esac
+        done
+    done < <(row="$2" seed=1 scale=paper out=OUT runs=RUNS max_minutes="" bash "$recipes/$1.sh")
+    [[ "${#training[@]}" -gt 0 ]] || { echo "$1.sh has no training of $2 at scale paper" >&2; exit 1; }
+}
+
+cell() {
+    local recipe="${row%%, *}" updates=50 more=() words
+    minutes=30 disk=50 download=0 threads=2
+    case "$recipe" in
+        nmt_lectures/cho) words=(--languages en fr --types 15000 15000 --length 4 --longest 10 --sentences 30000) ;;
+        nmt_lectures/luong) words=(--languages en de --types 50000 50000 --length 25) ;;
+        nmt_lectures/sutskever) words=(--languages en fr --types 160000 80000 --length 27 30) ;;
+        nmt_lectures/convs2s) words=(--languages en ro --types 40000 --length 28) ;;
+        nmt_lectures/transformer) words=(--languages en de --types 37000 --length 28) ;;
+        nmt_lectures/subword-regularization) words=(--languages en de --types 32000 --length 28) ;;
+        peng_thesis/table-3.2) words=(--types 33278 --length 25 --sentences 40000) ;;
+        peng_thesis/table-4.3) words=(--types 267740 --length 25 --sentences 40000) ;;
+        peng_thesis/table-4.4) words=(--languages en de --types 32768 --length 28) ;;
+        stack_attention/table-2) words=(--types 23000 --length 24 --sentences 5000) minutes=10 ;;
+        stack_attention/table-3) words=(--languages de en --types 32000 --length 28) ;;
+        structured_attention/table-3) words=(--languages ja en --types 11000 7000 --length 26 --longest 50) minutes=10 ;;
+        *) echo "$row: no published size of its data is known" >&2; exit 1 ;;
+    esac
+    published "$recipe" "${row#*, }"
+    case "$scale" in
+        smoke) updates=3 minutes=0.3 words=(--languages ja en --types 60 50 --length 8 --sentences 300) ;;
+        small) more=("optimization.update_freq=[1]") ;;
+    esac
+    [[ "$scale" == paper ]] || more+=(common.cpu=true common.fp16=false common.amp=false dataset.num_workers=0)
+    dataset="made up: ${words[*]}; $updates updates"
+    prepare made-up seqstruct prepare made-up "${words[@]}"
+    fairseq-hydra-train "${training[@]}" task.data="$data/bin" common.seed="$seed" "${more[@]}" \
+        optimization.max_update="$updates" common.log_interval=1 dataset.disable_validation=true \
+        checkpoint.no_save=true checkpoint.save_dir="$out/checkpoints"
+    record "parameters[parameters]=train.log:parameters" "peak_memory[MiB]=steps.json:mebibytes" \
+        "tokens_per_update[tokens]=train.log:wpb@median" "training_tokens_per_second[tokens/s]=train.log:wps@median"
+}
+
+source "$(dirname "${BASH_SOURCE[0]}")/../common.sh"

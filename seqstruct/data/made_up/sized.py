@@ -1,0 +1,105 @@
+"""Text, or pairs of sentences, of as many types and words as asked, to see what a model takes before its corpus is here.
+
+A folder of `fairseq-preprocess`, bin/: of one language for language modeling, of two for translation.  Words are drawn
+by rank, the r-th as 1/r (Zipf), and mean nothing.  Lengths of sentences follow a gamma distribution of shape 3; that of
+a target is its source's times the means' ratio, and a tenth up or down.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqstruct.data.arguments import add_numbers, at_least
+from seqstruct.data.files import new_folder
+
+SHAPE, SPREAD = 3.0, 0.1
+HELD_OUT = 100  # sentences to validate on, and to test on
+MOST = 10_000_000
+
+
+def lengths(sentences: int, means: tuple[int, ...], longest: int, generator: np.random.Generator) -> np.ndarray:
+    """How many words each sentence has, by language: sentences x languages, from 1 to `longest`."""
+    source = generator.gamma(SHAPE, means[0] / SHAPE, sentences)
+    ratios = np.array([mean / means[0] for mean in means])
+    factors = generator.normal(1.0, SPREAD, (sentences, len(means)))
+    factors[:, 0] = 1.0
+    return (source[:, None] * ratios * factors).round().clip(1, longest).astype(np.int64)
+
+
+def ranks(count: int, types: int, generator: np.random.Generator) -> np.ndarray:
+    """Ranks from 0, the r-th with probability in proportion to 1 / (r + 1)."""
+    heights = np.cumsum(1.0 / np.arange(1, types + 1))
+    return np.searchsorted(heights, generator.random(count) * heights[-1], side="right").clip(max=types - 1)
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("--types", type=int, nargs="+", required=True, metavar="N",
+                        help="words known; two numbers for two languages, one for a dictionary of both")
+    parser.add_argument("--languages", nargs=2, metavar=("SOURCE", "TARGET"), help="pairs of sentences, not text")
+    parser.add_argument("--length", type=int, nargs="+", default=[25], metavar="N",
+                        help="words of a sentence on average; two numbers for two languages (default: 25)")
+    add_numbers(parser, {"--longest": (175, "words of a sentence at most"),
+                         "--sentences": (10_000, "to train on"), "--seed": (1, "of what is drawn")})  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> None:
+    at_least(args, command=True, longest=1, sentences=1, seed=0)
+    sides = 2 if args.languages else 1
+    for option in ("types", "length"):
+        numbers = getattr(args, option)
+        if len(numbers) > sides or min(numbers) < 1:
+            raise ValueError(f"--{option} takes one number for each language, from 1, not {numbers}")
+    if max(*args.types, args.sentences) > MOST:
+        raise ValueError(f"--types and --sentences are at most {MOST:,}")
+    if args.languages and args.languages[0] == args.languages[1]:
+        raise ValueError(f"--languages are two, not {args.languages[0]!r} twice")
+    with new_folder(args.out) as folder:
+        words = _write(folder / "bin", args, sides)
+    print(f"{args.out}: {args.sentences:,} sentences, {words:,} words, of {' and '.join(map(str, args.types))} types")
+
+
+def _write(folder: Path, args: argparse.Namespace, sides: int) -> int:
+    from fairseq.data import indexed_dataset
+
+    folder.mkdir()
+    pair, words = "-".join(args.languages or ()), 0
+    for number, (split, count) in enumerate({"train": args.sentences, "valid": HELD_OUT, "test": HELD_OUT}.items()):
+        generator = np.random.default_rng([args.seed, number])
+        means = tuple(args.length) if len(args.length) == sides else (args.length[0],) * sides
+        counts = lengths(count, means, args.longest, generator)
+        words += int(counts.sum()) if split == "train" else 0
+        for side in range(sides):
+            dictionary = _dictionary(args.types[side % len(args.types)])
+            ending = f".{pair}.{args.languages[side]}" if pair else ""
+            dictionary.save(str(folder / (f"dict.{args.languages[side]}.txt" if pair else "dict.txt")))
+            prefix = f"{folder / split}{ending}"
+            builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(dictionary))
+            for sentence in _sentences(counts[:, side], dictionary, generator):
+                builder.add_item(sentence)
+            builder.finalize(f"{prefix}.idx")
+    return words
+
+
+def _dictionary(types: int) -> Any:
+    """Fairseq's, of so many words beside the special symbols."""
+    from fairseq.data import Dictionary
+
+    dictionary = Dictionary()
+    for rank in range(types):
+        dictionary.add_symbol(f"w{rank + 1}", max(1, MOST // (rank + 1)))
+    return dictionary
+
+
+def _sentences(counts: np.ndarray, dictionary: Any, generator: np.random.Generator) -> Iterator[Any]:
+    """Entries of the dictionary, EOS at the end of each sentence."""
+    import torch
+
+    drawn = torch.from_numpy(ranks(int(counts.sum()), len(dictionary) - dictionary.nspecial, generator)).int()
+    end = torch.tensor([dictionary.eos()], dtype=torch.int)
+    for sentence in (drawn + dictionary.nspecial).split(counts.tolist()):
+        yield torch.cat([sentence, end])

@@ -1,0 +1,77 @@
+"""Made-up text of any size: what is drawn, what fairseq reads of it, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seqstruct.cli import main
+from seqstruct.data.made_up.sized import HELD_OUT, lengths, ranks
+
+
+def prepare(out, *words):
+    return main(["prepare", "made-up", *map(str, words), "--out", str(out)])
+
+
+def read(folder, split, language=""):
+    from fairseq.data import Dictionary, data_utils
+
+    pair = ".en-de." + language if language else ""
+    dictionary = Dictionary.load(str(folder / "bin" / (f"dict.{language}.txt" if language else "dict.txt")))
+    return dictionary, data_utils.load_indexed_dataset(str(folder / "bin" / (split + pair)), dictionary)
+
+
+def test_ranks_are_drawn_by_their_inverse():
+    found = np.bincount(ranks(200_000, 7, np.random.default_rng(1)), minlength=7) / 200_000
+    expected = 1 / np.arange(1, 8)
+    np.testing.assert_allclose(found, expected / expected.sum(), atol=0.005)
+
+
+@pytest.mark.parametrize("means", [(25,), (13, 26)])
+def test_lengths_have_their_means_and_limits(means):
+    found = lengths(50_000, means, 1_000, np.random.default_rng(1))
+    np.testing.assert_allclose(found.mean(0), means, rtol=0.02)
+    assert found.shape == (50_000, len(means)) and found.min() >= 1
+    assert lengths(500, means, 5, np.random.default_rng(1)).max() == 5
+
+
+def test_text(tmp_path, capsys):
+    assert prepare(tmp_path / "out", "--types", 13, "--length", 5, "--sentences", 30, "--longest", 7) == 0
+    dictionary, train = read(tmp_path / "out", "train")
+    words = sum(len(sentence) - 1 for sentence in train)
+    assert f"30 sentences, {words:,} words, of 13 types" in capsys.readouterr().out
+    assert len(dictionary) - dictionary.nspecial == 13 and len(train) == 30
+    for sentence in train:
+        assert sentence[-1] == dictionary.eos() and 2 <= len(sentence) <= 8
+        assert ((sentence[:-1] >= dictionary.nspecial) & (sentence[:-1] < len(dictionary))).all()
+    assert [len(read(tmp_path / "out", split)[1]) for split in ("valid", "test")] == [HELD_OUT] * 2
+
+
+@pytest.mark.parametrize(("types", "shared"), [((7, 5), False), ((7,), True)])
+def test_pairs(tmp_path, types, shared):
+    options = ["--types", *types, "--languages", "en", "de", "--length", 4, 8, "--sentences", 200]
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        assert prepare(tmp_path / name, *options, "--seed", seed) == 0
+    (english, source), (german, target) = (read(tmp_path / "a", "train", language) for language in ("en", "de"))
+    assert (len(english), len(german)) == (7 + english.nspecial, types[-1] + german.nspecial)
+    assert (english.symbols == german.symbols) == shared
+    assert 1.6 < sum(map(len, target)) / sum(map(len, source)) < 2.0
+    drawn = [[s.tolist() for s in read(tmp_path / name, "train", "en")[1]] for name in "abc"]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--types", 7, 5], "--types takes one number for each language"),
+        (["--types", 0], "--types takes one number for each language, from 1"),
+        (["--types", 7, "--length", 5, 5], "--length takes one number for each language"),
+        (["--types", 7, "--sentences", 0], "sentences is at least 1"),
+        (["--types", 7, "--longest", 0], "longest is at least 1"),
+        (["--types", 10**8], "at most 10,000,000"),
+        (["--types", 7, "--languages", "en", "en"], "--languages are two"),
+    ],
+)
+def test_refused(tmp_path, capsys, options, told):
+    assert prepare(tmp_path / "out", *options) == 1
+    assert told in capsys.readouterr().err and not (tmp_path / "out").exists()
