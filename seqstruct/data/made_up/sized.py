@@ -1,4 +1,4 @@
-"""Text, or pairs of sentences, of as many types and words as asked, to see what a model takes before its corpus is here.
+"""Text, or pairs of sentences, of as many types and words as asked: what does a model take, before its corpus is here?
 
 A folder of `fairseq-preprocess`, bin/: of one language for language modeling, of two for translation.  Words are drawn
 by rank, the r-th as 1/r (Zipf), and mean nothing.  Lengths of sentences follow a gamma distribution of shape 3; that of
