@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--record", nargs="+", metavar="FILE.json [TABLE:]NAME",
                         help="write one system's scores for `seqstruct record`, each under every NAME, in which {} is "
-                             "the metric (default test_{})")
+                             "the metric (default test_{}); with --against the difference and its p too")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         _read_data(args)
     result, shown = _alignments(args) if args.alignments else _translations(args)
     if args.record:
-        _record(result["scores"], args.record[0], args.record[1:] or ["test_{}"])
+        _record(result, args.record[0], args.record[1:] or ["test_{}"])
     print(json.dumps(result, indent=1) if args.format == "json" else "\n".join(shown))
     return 0
 
@@ -132,17 +132,21 @@ def _read_data(args: argparse.Namespace) -> None:
         args.truecased = bool(options.get("truecase"))
 
 
-def _record(scores: Sequence[dict], path: str, names: Sequence[str]) -> None:
+def _record(result: dict, path: str, names: Sequence[str]) -> None:
+    """The scores, and with --against NAME_difference and NAME_p, how far they are from the other's and by what chance."""
     from seqstruct.scoring.measurement import Measurement, write
 
     units = {"chrf": "chrF2", "ter": "TER", "gleu": "GLEU", "exact_match": "%"}
     found = []
     for name in names:
         table, _, called = name.rpartition(":")
-        for s in scores:
-            metric = s["metric"]
-            unit = units.get(metric, "BLEU")
-            found.append(Measurement(called.replace("{}", metric), s["value"], unit, table=table))
+        for s in result["scores"]:
+            unit = units.get(s["metric"], "BLEU")
+            found.append(Measurement(called.replace("{}", s["metric"]), s["value"], unit, table=table))
+        for c in result.get("against", ()):
+            metric, unit = called.replace("{}", c["metric"]), units.get(c["metric"], "BLEU")
+            found.append(Measurement(f"{metric}_difference", c["value"] - c["baseline"], unit, table=table))
+            found.append(Measurement(f"{metric}_p", c["p_value"], "p", table=table))
     write(path, found)
 
 

@@ -25,7 +25,7 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     statistic in a log of fairseq with `log_format: json`; KEY@best is that of the checkpoint that validation chose,
     KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
     "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
-    KEY_1, ... of the same line.  2^KEY is the perplexity of a statistic in bits.  Where FILE is JSON, KEY is one of an
+    KEY_1, ... of the same line, KEY/epoch one for each epoch of the log.  2^KEY is the perplexity of a statistic in bits.  Where FILE is JSON, KEY is one of an
     object, or the name of a measurement in a list; of steps.json, "seconds" or "mebibytes" of the cell's training.
     TABLE: in front names another table than the cell's.  A file that is not in `folder` is taken from where this
     process runs; of FILE+FILE the values are added up.
@@ -44,17 +44,16 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
         if parts["file"].endswith(".json"):
             found.append(_of_json(_file(folder, parts["file"]), parts))
             continue
-        key, value = parts["key"], 0.0
+        key, value, axis = parts["key"], 0.0, parts["axis"] or ""
         for name in parts["file"].split("+"):
             path = _file(folder, name)
-            said = _statistics(path.read_text(encoding="utf-8").splitlines(), key, parts["which"])
+            lines = path.read_text(encoding="utf-8").splitlines()
+            said = _statistics(lines, key, parts["which"])
             if key not in said:
                 raise ValueError(f"{path}: it says no {key}")
             value += 2 ** said[key] if parts["power"] else said[key]
-        found.append(Measurement(
-            parts["metric"], value, parts["unit"], parts["axis"] or "", _points(said, key) if parts["axis"] else (),
-            parts["table"] or "",
-        ))  # fmt: skip
+        points = _by_epoch(lines, key) if axis == "epoch" else _points(said, key) if axis else ()
+        found.append(Measurement(parts["metric"], value, parts["unit"], axis, points, parts["table"] or ""))
     return found
 
 
@@ -92,6 +91,12 @@ def require(folder: Path, conditions: Sequence[str]) -> None:
 def _points(said: Mapping[str, float], key: str) -> list[tuple[float, float]]:
     numbered = {name.removeprefix(f"{key}_"): value for name, value in said.items() if name.startswith(f"{key}_")}
     return sorted((float(number), value) for number, value in numbered.items() if number.isdigit())
+
+
+def _by_epoch(lines: Sequence[str], key: str) -> list[tuple[float, float]]:
+    """The last value of each epoch, of a training that went on too."""
+    entries = (entry.statistics for entry in logs.parse_lines(lines))
+    return sorted({s["epoch"]: s[key] for s in entries if key in s and "epoch" in s}.items())
 
 
 def _statistics(lines: Sequence[str], key: str, which: str | None) -> Mapping[str, float]:

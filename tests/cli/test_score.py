@@ -52,6 +52,14 @@ def test_text_holds_scores_signature_and_comparison(folder, capsys):
     assert len(shown) == 8
     compared = scored(capsys, "--hypotheses", "hyp.bpe", "--against", "other.bpe", "--resamples", "20")["against"]
     assert [c["metric"] for c in compared] == ["bleu", "chrf"]
+    words = ["--hypotheses", "hyp.bpe", "--against", "other.bpe", "--resamples", "20", *UNDO]
+    assert main(["score", *words, "--record", "found.json", "test_{}"]) == 0
+    found = {m["metric"]: (m["value"], m["unit"]) for m in json.loads((folder / "found.json").read_text())}
+    assert list(found) == ["test_bleu", "test_chrf", "test_bleu_difference", "test_bleu_p", "test_chrf_difference",
+                           "test_chrf_p"]  # fmt: skip
+    bleu = compared[0]
+    assert found["test_bleu_difference"] == (bleu["value"] - bleu["baseline"], "BLEU")
+    assert found["test_bleu_p"] == (bleu["p_value"], "p")
 
 
 @pytest.mark.parametrize(("name", "content", "arguments", "message"), [

@@ -41,6 +41,11 @@ def test_what_a_request_finds(folder, request_, value):
         Measurement("m", value, "u"), Measurement("m", value, "u", table="4.4")]
 
 
+def test_a_statistic_by_epoch(folder):
+    (found,) = read(folder, ["m[u]=train.log:valid_ppl@best/epoch"])
+    assert found == Measurement("m", 8.0, "u", "epoch", [(1.0, 16.0), (2.0, 32.0)])
+
+
 def test_a_log_of_a_shared_training_is_named_from_where_commands_run(folder, tmp_path_factory, monkeypatch):
     monkeypatch.chdir(folder.parent)
     (found,) = read(tmp_path_factory.mktemp("cell"), [f"m[u]={folder.name}/train.log:parameters"])
