@@ -133,7 +133,7 @@ def _read_data(args: argparse.Namespace) -> None:
 
 
 def _record(result: dict, path: str, names: Sequence[str]) -> None:
-    """The scores, and with --against NAME_difference and NAME_p, how far they are from the other's and by what chance."""
+    """The scores, and with --against NAME_difference and NAME_p beside them."""
     from seqstruct.scoring.measurement import Measurement, write
 
     units = {"chrf": "chrF2", "ter": "TER", "gleu": "GLEU", "exact_match": "%"}
