@@ -22,7 +22,7 @@ from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.pushdown.scaled import ScaledRuns
 from seqstruct.ops.pushdown.walk import growth
 
-ROWS = 8  # that are summed anew together: the tables of so many take part of a GiB at 500 steps
+NUMBERS = 2**25  # in the tables of rows that are summed anew together, about
 
 
 def pushdown_stack(logits: Tensor, pushed: Tensor, bottom: Tensor, *, states: int, symbols: int) -> Tensor:
@@ -77,10 +77,11 @@ def _scaled_runs(moves: Tensor, pops: Tensor, pushed: Tensor, bottom: Tensor) ->
 @opaque(lambda readings, *_: readings.new_empty(readings.shape))
 def _exact_rows(readings: Tensor, scaled: Tensor, logits: Tensor, vectors: Tensor, bottom: Tensor) -> Tensor:
     """Readings B T Q S m with those rows anew that were not to be `scaled` (B bool)."""
-    rows = (~scaled).nonzero().squeeze(1)
-    for some in rows.split(ROWS) if rows.numel() else ():
+    rows, (T, Q, S) = (~scaled).nonzero().squeeze(1), readings.shape[1:4]
+    together = max(1, NUMBERS // (S * Q * T) ** 2)
+    for some in rows.split(together) if rows.numel() else ():
         inputs = (x.index_select(0, some) for x in (logits, vectors, bottom))
-        readings = readings.index_copy(0, some, _rows_anew(*inputs, *readings.shape[2:4]))
+        readings = readings.index_copy(0, some, _rows_anew(*inputs, Q, S))
     return readings
 
 
