@@ -1,9 +1,9 @@
-"""What can be said of a string without reading it: the most frequent answer, given one look at the string."""
+"""What can be said of a string without its structure: the most frequent answer, given one look at the string."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,14 +18,38 @@ LOOKS: dict[str, Callable[[str], Hashable]] = {
 }
 
 
-def trivially_right(train: Sequence[LabelledString], examples: Sequence[LabelledString]) -> np.ndarray:
-    """Which examples each rule has right: bool, rules x examples, in the order of `LOOKS`.
+def odd(string: str) -> frozenset[str]:
+    """The symbols that a string has an odd number of times."""
+    return frozenset(symbol for symbol, count in Counter(string).items() if count % 2)
+
+
+def middle(string: str) -> str:
+    """The symbol in the middle of a string of odd length, if it is nowhere else."""
+    symbol = string[len(string) // 2 :][: len(string) % 2]
+    return symbol if symbol and string.count(symbol) == 1 else ""
+
+
+# finite automata, or one counter: no stack
+COUNTS: dict[str, Callable[[str], Hashable]] = {
+    "parities": odd,
+    "parities and ends": lambda string: (odd(string), string[:1], string[-1:]),
+    "parities and two at each end": lambda string: (odd(string), string[:2], string[-2:]),
+    "middle": middle,
+}
+
+
+def trivially_right(
+    train: Sequence[LabelledString],
+    examples: Sequence[LabelledString],
+    looks: Mapping[str, Callable[[str], Hashable]] = LOOKS,
+) -> np.ndarray:
+    """Which examples each rule has right: bool, rules x examples, in the order of `looks`, `LOOKS` or `COUNTS`.
 
     A rule gives the label that training has most often with what it looks at, and with what training never has the
     most frequent label of all; of equals, no member.
     """
-    right = np.empty((len(LOOKS), len(examples)), dtype=bool)
-    for row, look in zip(right, LOOKS.values(), strict=True):
+    right = np.empty((len(looks), len(examples)), dtype=bool)
+    for row, look in zip(right, looks.values(), strict=True):
         members: Counter[Hashable] = Counter()
         for member, string in train:
             members[look(string)] += 1 if member else -1

@@ -11,7 +11,7 @@ import pytest
 
 from seqstruct.data.recognition.examples import LabelledString, draw_examples, edited
 from seqstruct.data.recognition.languages import LANGUAGES
-from seqstruct.data.recognition.trivial import LOOKS, trivially_right
+from seqstruct.data.recognition.trivial import COUNTS, LOOKS, middle, odd, trivially_right
 from tests.data.recognition.definitions import DEFINITIONS
 
 
@@ -84,6 +84,21 @@ def test_trivial_rules_by_hand():
         "even or odd": [True, True, False, True, True, True],
     }
     assert trivially_right(train, []).shape == (len(LOOKS), 0)
+
+
+def test_rules_that_count_by_hand():
+    """Training: members have an even number of each symbol, end as they begin, or have # in the middle alone."""
+    train = labelled("+0110", "+11", "-011", "-0101", "-0#", "+1#1", "-11#")
+    test = labelled("+1001", "-1010", "+00", "+0#1", "-1##")
+    found = dict(zip(COUNTS, trivially_right(train, test, COUNTS).tolist(), strict=True))
+    assert found == {
+        "parities": [True, False, True, False, True],
+        "parities and ends": [True, True, True, False, True],
+        "parities and two at each end": [False, True, False, False, True],
+        "middle": [False, True, False, True, True],
+    }
+    assert [middle(s) for s in ("", "0", "01", "0#1", "0#0##", "##0")] == ["", "0", "", "#", "", ""]
+    assert odd("0110#") == {"#"} and odd("") == frozenset()
 
 
 def test_the_majority_answers_what_training_never_has():

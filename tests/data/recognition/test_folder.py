@@ -9,7 +9,7 @@ import pytest
 from seqstruct.cli import main
 from seqstruct.data.recognition.folder import SPLITS, RecognitionRequest, read_meta, read_split, write_folder
 from seqstruct.data.recognition.languages import LANGUAGES
-from seqstruct.data.recognition.trivial import trivially_right
+from seqstruct.data.recognition.trivial import COUNTS, trivially_right
 from seqstruct.scoring.named_baselines import measure
 
 SMALL = {"train": 40, "valid": 13, "valid_long": 11, "test": 17, "lengths": (0, 9), "long_lengths": (3, 15),
@@ -96,4 +96,6 @@ def test_the_baseline_is_the_best_rule(tmp_path):
     for name, examples in (("validation", valid), ("long_validation", longer), ("test", test)):
         shares = [sum(row) / len(examples) for row in trivially_right(train, examples).tolist()]
         assert found[f"{name}_accuracy"] == pytest.approx(100 * max(shares))
+    counted = {m.metric: m.value for m in measure("counting rule", tmp_path / "a")}
+    assert counted["test_accuracy"] == 100 * trivially_right(train, test, COUNTS).mean(1).max()
     assert found["validation_accuracy"] > 65  # strings that begin with 1 or are odd are none
