@@ -22,7 +22,7 @@ from seqstruct.data.nli import folder as nli
 from seqstruct.data.parsing import folder as parsing
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
 from seqstruct.data.recognition import folder as recognition
-from seqstruct.data.recognition.trivial import COUNTS, LOOKS, trivially_right
+from seqstruct.data.recognition.trivial import COUNTS, LOOKS, Looks, trivially_right
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text_classification import folder as texts
 from seqstruct.data.tree_transduction import folder as formulas
@@ -159,17 +159,23 @@ def _simple_rule(folder: Path, name: str) -> list[Measurement]:
     """Accuracy in percent of the most frequent target in training given a little of what was read: of strings to
     recognise by the rule that is best on each split (`recognition.trivial`); of abilities by the one best on
     validation (`abilities.rules`), by task, and of whole sequences in a table of their own.
-    "counting rule": of strings alone, by rules that count and have no stack.
     """
-    counting = name == "counting rule"
-    if not counting and not (folder / f"{recognition.SPLITS[2]}.txt").is_file():
+    if not (folder / f"{recognition.SPLITS[2]}.txt").is_file():
         return _abilities(folder)
+    return _best_look(folder, LOOKS)
+
+
+def _counting_rule(folder: Path, name: str) -> list[Measurement]:
+    """The same of strings to recognise, by rules that count and have no stack."""
+    return _best_look(folder, COUNTS)
+
+
+def _best_look(folder: Path, looks: Looks) -> list[Measurement]:
     meta = recognition.read_meta(folder)
     train, *others = (recognition.read_split(folder, split, meta) for split in recognition.SPLITS)
-    names = ("validation", "long_validation", "test")
-    right = (trivially_right(train, examples, COUNTS if counting else LOOKS) for examples in others)
-    return [Measurement(f"{called}_accuracy", 100.0 * float(found.mean(1).max()), "%")
-            for called, found in zip(names, right, strict=True)]  # fmt: skip
+    right = (trivially_right(train, examples, looks).mean(1).max() for examples in others)
+    return [Measurement(f"{called}_accuracy", 100.0 * float(share), "%")
+            for called, share in zip(("validation", "long_validation", "test"), right, strict=True)]  # fmt: skip
 
 
 def _answers(folder: Path, name: str, *, steps: int = 1, memory: int = 25) -> list[Measurement]:
@@ -320,5 +326,5 @@ BASELINES: dict[str, Callable[..., list[Measurement]]] = {
     **dict.fromkeys(ORDERS, _ngrams), "majority": _classes, "first token": _classes, "copy": _copy,
     "constant": _constant, "random answer": _answers, "most frequent answer": _answers,
     "previous word": _neighbours, "next word": _neighbours, "simple rule": _simple_rule,
-    "trivial rule": _simple_rule, "counting rule": _simple_rule, "linear rule": measure_transformation,
+    "trivial rule": _simple_rule, "counting rule": _counting_rule, "linear rule": measure_transformation,
 }  # fmt: skip

@@ -9,7 +9,9 @@ import numpy as np
 
 from seqstruct.data.recognition.examples import LabelledString
 
-LOOKS: dict[str, Callable[[str], Hashable]] = {
+Looks = Mapping[str, Callable[[str], Hashable]]
+
+LOOKS: Looks = {
     "majority": lambda string: None,
     "first symbol": lambda string: string[:1],
     "last symbol": lambda string: string[-1:],
@@ -30,7 +32,7 @@ def middle(string: str) -> str:
 
 
 # finite automata, or one counter: no stack
-COUNTS: dict[str, Callable[[str], Hashable]] = {
+COUNTS: Looks = {
     "parities": odd,
     "parities and ends": lambda string: (odd(string), string[:1], string[-1:]),
     "parities and two at each end": lambda string: (odd(string), string[:2], string[-2:]),
@@ -39,9 +41,7 @@ COUNTS: dict[str, Callable[[str], Hashable]] = {
 
 
 def trivially_right(
-    train: Sequence[LabelledString],
-    examples: Sequence[LabelledString],
-    looks: Mapping[str, Callable[[str], Hashable]] = LOOKS,
+    train: Sequence[LabelledString], examples: Sequence[LabelledString], looks: Looks = LOOKS
 ) -> np.ndarray:
     """Which examples each rule has right: bool, rules x examples, in the order of `looks`, `LOOKS` or `COUNTS`.
 

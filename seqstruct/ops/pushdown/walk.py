@@ -1,7 +1,8 @@
 """Steps of the vector pushdown automaton, one written after another into a table, each scaled by the total before it.
 
 So no total falls, however many steps there are: what may leave the range of float64 is one step's total, or the inner
-weight of runs that are next to nothing beside all others and grow by as much again.
+weight of runs that are next to nothing beside all others and grow by as much again.  That is seen from where such a run
+pushes; of one that never does, what underflows is lost.
 """
 
 from __future__ import annotations

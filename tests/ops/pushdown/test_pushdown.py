@@ -8,6 +8,7 @@ import torch
 
 from seqstruct.ops.pushdown import pad_pushdown_logits, pushdown_stack, stack, transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
+from seqstruct.ops.pushdown.walk import growth
 from seqstruct.ops.superposition import superposition_stack
 
 SMALL = ["01", "02", "11_n1", "12_n2", "13_S1", "03", "04", "05", "06", "07", "08_pm50", "14_pm50_n40", "15_logsigmoid"]
@@ -181,7 +182,7 @@ def test_gradcheck_where_weights_fall(generator):
 
 
 def test_each_row_by_what_fits_it(generator):
-    """In range, falling, out of any range, without a run, and falling with steps that overflow once they are scaled."""
+    """In range, falling, out of any range, without a run, and with a state of exp(800) beside the other."""
     rows = [draw(generator, 1, 5, 2, 2, 2), falling(generator, 1, 5, 300.0), doomed(generator)]
     rows += [draw(generator, 1, 5, 2, 2, 2), falling(generator, 1, 5, 400.0)]
     logits, pushed = (torch.cat([row[i][:1] for row in rows]) for i in range(2))
@@ -192,6 +193,22 @@ def test_each_row_by_what_fits_it(generator):
     expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
     readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
     torch.testing.assert_close(readings, expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+
+
+def test_a_row_whose_tables_overflow_once_they_are_scaled(generator):
+    """Row 0 falls.  State 1 of row 1, never reached, never pushes and multiplies what is there by exp(200) a step."""
+    logits, pushed, bottom = falling(generator, 2, 8, 200.0)
+    table = logits.view(2, 8, 4, 10)
+    table[1, :, :2, [2, 3, 6, 7, 9]] = -INF
+    table[1, :, 2:, :4] = -INF
+    table[1, :, 2:, 4:] += 200.0
+    table[1, :, 2:, [6, 7]] += 200.0
+    assert growth(logits, 2, 2)[1].all()
+    weights = torch.randn(2, 8, 8, generator=generator, dtype=torch.float64)
+    expected, truth = with_gradients(in_log_space, (logits, pushed, bottom), weights, states=2, symbols=2)
+    readings, grads = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, states=2, symbols=2)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
 
 
