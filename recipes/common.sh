@@ -92,8 +92,9 @@ python() { _emit step python "$@"; }
 
 record() { _emit record "$@"; }
 
-# the numbers of a row of `baselines`: NAME as `seqstruct baseline` has it, then its options
+# the numbers of a row of `baselines`: NAME as `seqstruct baseline` has it, then its options; its minutes are no training's
 baseline() {
+    case "$scale" in small) minutes=1 ;; paper) minutes=60 ;; esac
     seqstruct baseline "$1" "$data" "${@:2}" --out "$out/baseline.json"
     record baseline.json
 }

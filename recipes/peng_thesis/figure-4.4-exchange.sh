@@ -20,7 +20,7 @@ cell() {
         smoke) dataset="300 made-up sentences; 10 updates, then 3 and 3" minutes=1 disk=10 vocabulary=500
                small=(--updates 10 --embed-dim 16 --layers 2 --heads 2 --length 64 --positions 256)
                transfer=3 fitting=(--tune 3 --decode 64 --texts 2 --length 64) ;;
-        paper) echo "figure-4.4-exchange has scales smoke and small" >&2; exit 1 ;;
+        paper) echo "its scales are smoke and small" >&2; exit 1 ;;
     esac
     raw nltk
     prepare brown data-prep/brown.sh "${from[@]}" --subwords bpe --vocabulary "$vocabulary"

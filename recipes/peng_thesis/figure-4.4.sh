@@ -26,7 +26,7 @@ cell() {
     dataset+="epochs; WikiText-2's test text, lowercased; then 300 updates"
     case "$scale" in
         smoke) dataset="300 made-up sentences; then 10 updates" minutes=0.5 disk=2 vocabulary=500 ;;
-        paper) echo "figure-4.4 has scales smoke and small; for translation see table-4.6.sh" >&2; exit 1 ;;
+        paper) echo "its scales are smoke and small; for translation see table-4.6.sh" >&2; exit 1 ;;
     esac
     raw nltk
     prepare brown data-prep/brown.sh "${from[@]}" --subwords bpe --vocabulary "$vocabulary"

@@ -33,6 +33,7 @@ class Published:
 @dataclass(frozen=True)
 class Table:
     """One table of the source.  selection: the metric that chooses the best run.  better: "lower" or "higher".
+    ties: the metric that chooses among runs that are equal by that one, the least first.
 
     Patterns are as in a shell.  baselines, theirs: of rows that data alone decide, and of systems of other authors,
     which no recipe runs.  tests: the metrics that are tested, each row against the one that `compare` names for the
@@ -49,6 +50,7 @@ class Table:
     tests: tuple[str, ...] = ()
     compare: Mapping[str, str] = field(default_factory=dict)
     best: tuple[str, ...] = ()
+    ties: str | None = None
 
     def kind(self, row: str) -> str:
         """"baseline", "theirs", or nothing for a model of ours."""
@@ -96,7 +98,7 @@ def read_tables(folder: Path) -> list[Table]:
         return [
             Table(name, table["title"], table.get("selection"), table.get("better", "lower"),
                   tuple(Published(**entry) for entry in table["rows"]), compare=dict(table.get("compare", {})),
-                  **{key: tuple(table.get(key, ())) for key in lists})
+                  ties=table.get("ties"), **{key: tuple(table.get(key, ())) for key in lists})
             for name, table in content["tables"].items()
         ]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -124,8 +124,12 @@ def _line(
     runs = groups[key]
     values = {seed: run.metrics[metric]["value"] for seed, run in runs.items()}
     judged = groups.get((row, table.selection, scale, configuration), {})
-    ends = [(judged[seed].metrics[table.selection]["value"], seed) for seed in runs if seed in judged]
-    chosen = (max if table.better == "higher" else min)(ends, key=lambda end: end[0], default=(0.0, None))[1]
+
+    def merit(seed: int) -> tuple[float, float]:
+        value, tie = (judged[seed].metrics.get(name, {}).get("value", 0.0) for name in (table.selection, table.ties))
+        return value if table.better == "higher" else -value, -tie
+
+    chosen = max((seed for seed in runs if seed in judged), key=merit, default=None)
     unit = next(iter(runs.values())).metrics[metric]["unit"]
     return Line(row, metric, unit, entry.value, entry.statement, scale, configuration, values, runs, values.get(chosen))
 
@@ -144,7 +148,7 @@ def _tested(table: Table, lines: Sequence[Line]) -> list[Line]:
     return [replace(line, p_value=corrected.get(at)) for at, line in enumerate(lines)]
 
 
-def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, seeds: bool) -> Sheet:
+def sheet(folder: Path, table: Table, lines: Sequence[Line], *, everything: bool, seeds: bool) -> Sheet:
     """A table with a column for each metric, and a row for each row that has runs.
 
     Configurations of a row that measured the same stand apart; columns in which nothing stands are left out.
@@ -184,8 +188,9 @@ def sheet(paper: str, table: Table, lines: Sequence[Line], *, everything: bool, 
     filled = [at for at in range(len(headings)) if any(row[at].text for row in rows)]
     headings, rows = [headings[at] for at in filled], [[row[at] for at in filled] for row in rows]
     below = _remarks(table, lines, [] if everything else missing)
-    title = f"{paper}, {table.name}: {table.title}"
-    return Sheet(table.name, title, _differences(lines), headings, rows, below)
+    title, recipe = f"{folder.name}, {table.name}: {table.title}", recipe_of(folder, table.name)
+    above = [*([f"Recipe: {recipe}"] if recipe else []), *_differences(lines)]
+    return Sheet(table.name, title, above, headings, rows, below)
 
 
 def _entry(line: Line, table: Table, seeds: bool) -> Shown:
@@ -233,10 +238,22 @@ def _remarks(table: Table, lines: Sequence[Line], missing: Sequence[str]) -> lis
     if tested:
         against = ", ".join(dict.fromkeys(str(table.against(line.row)) for line in tested))
         found.append(f"p: Welch's t test against {against}, Holm-corrected for the {len(tested)} tests of the table.")
-    for kind, words in ((False, "Not yet run"), (True, "Systems of other authors, not run")):
+    nothing = not any(line.values for line in lines)
+    own = "Not tested, since no row has been run yet" if nothing else "Not yet run"
+    for kind, words in ((False, own), (True, "Systems of other authors, not run")):
         names = [row for row in missing if (table.kind(row) == "theirs") == kind]
         found += [f"{words}: {'; '.join(names)}."] if names else []
     return found + [f"{p.row}: {p.note}" for p in table.published if p.note]
+
+
+def recipe_of(folder: Path, table: str) -> Path | None:
+    """The recipe of a table, by name: table-NAME.sh or NAME.sh, where a stand-in's may be that of its table."""
+    while table:
+        for name in (f"table-{table}.sh", f"{table}.sh"):
+            if (folder / name).is_file():
+                return Path("recipes", folder.name, name)
+        table = table.rpartition("-")[0]
+    return None
 
 
 def report(
@@ -269,7 +286,7 @@ def report(
     sections = [(t, lines_of(t, found, scales)) for t in tables]
     if output == "csv":
         return _csv(sections)
-    sheets = [sheet(folder.name, t, lines, everything=everything, seeds=seeds) for t, lines in sections]
+    sheets = [sheet(folder, t, lines, everything=everything, seeds=seeds) for t, lines in sections]
     if output == "html":
         return page(f"{folder.name}: ours beside the paper's", sheets)
     return "\n".join(map(_markdown if output == "markdown" else _text, sheets))

@@ -245,6 +245,11 @@ class Script:
         first, second = (self._cell(Cell(row, n, scale), Path("OUT"), Path("RUNS"), source=None) for n in (1, 2))
         return first != second
 
+    def estimate(self, cell: Cell) -> tuple[str, float, float]:
+        """The cell's table, minutes and MiB on disk, as of `Plan`, without the rest of its plan."""
+        said = dict(self._cell(cell, Path("OUT"), Path("RUNS"), source=None))
+        return said["table"][0], float(said["minutes"][0] or 0), float(said["disk"][0] or 0)
+
     def plan(
         self,
         cell: Cell,

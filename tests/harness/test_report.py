@@ -13,7 +13,7 @@ import pytest
 from seqstruct.cli import main
 from seqstruct.harness.paper import Table, paper_folder, read_tables
 from seqstruct.harness.records import append_records
-from seqstruct.harness.report import lines_of
+from seqstruct.harness.report import lines_of, recipe_of
 from seqstruct.scoring.significance import holm, welch
 
 ROWS = (
@@ -85,6 +85,30 @@ def test_a_matrix_has_ours_the_paper_s_and_what_differs(paper, show):
     ]  # fmt: skip
 
 
+def test_runs_that_are_equal_by_validation_are_told_apart_by_the_metric_for_ties(record, write):
+    runs = [
+        record(row="dyck Tf", seed=seed, metrics={
+            name: {"value": value, "unit": "nats"}
+            for name, value in (("difference", seed / 4), ("validation", validated), ("loss", loss))
+        })
+        for seed, validated, loss in ((1, 2.0, 0.0), (2, 1.0, 0.5), (3, 1.0, 0.25))
+    ]  # fmt: skip
+    for ties, better, best in ((None, "lower", 0.5), ("loss", "lower", 0.75), ("loss", "higher", 0.25)):
+        table = Table("figure-2", "Difference", "validation", better, (), best=("difference",), ties=ties)
+        (line,) = [line for line in lines_of(table, runs, ["small"]) if line.metric == "difference"]
+        assert line.best == best
+
+
+def test_a_table_s_recipe_is_found_by_its_name_and_said(paper, show):
+    for name in ("table-5.sh", "figure-2.sh"):
+        (paper / name).touch()
+    found = {name: recipe_of(paper, name) for name in ("5", "5-stand-in", "figure-2", "figure-2-free-text", "6")}
+    assert {name: path and path.name for name, path in found.items()} == {
+        "5": "table-5.sh", "5-stand-in": "table-5.sh", "figure-2": "figure-2.sh", "figure-2-free-text": "figure-2.sh",
+        "6": None}  # fmt: skip
+    assert "\nRecipe: recipes/a_paper/figure-2.sh\n" in show(paper, "figure-2", "--format", "markdown")
+
+
 def test_all_shows_what_runs_were_chosen_by_and_rows_without_a_run(paper, show):
     text = show(paper, "figure-2", "--format", "markdown", "--all", "--seeds")
     assert "| row | difference (nats) | validation (nats) |" in text
@@ -109,7 +133,8 @@ def test_csv_has_a_line_for_each_row_and_metric(paper, show):
 
 def test_text_and_markdown_hold_every_table(paper, show):
     for output in (show(paper), show(paper, "--format", "markdown")):
-        assert "a_paper, 5: Parameters" in output and "0.50 ± 0.25 (3)" in output and "Not yet run: dyck Tf." in output
+        assert "a_paper, 5: Parameters" in output and "0.50 ± 0.25 (3)" in output
+        assert "Not tested, since no row has been run yet: dyck Tf." in output
     assert "43,109" in show(paper, "5", "--all")
 
 

@@ -31,6 +31,22 @@ def items(text, heading):
     return [re.sub(r"\s+", " ", item) for item in re.split(r"^\* ", section, flags=re.M)[1:]]
 
 
+SOURCES = {
+    "peng_thesis": ["What holds", "Attention of linear cost: random features and bounded memory"],
+    "structured_attention": ["What holds"],
+    "stack_attention": ["Which findings of section 6 hold", "Which findings of section 7 hold"],
+    "nmt_lectures": ["Multi30k"],
+}
+VERDICT = re.compile(r"\*\*(Holds|Holds in part|Does not hold|Not tested|Not in the source)\.?\*\*")
+
+
+@pytest.mark.parametrize("paper", SOURCES)
+def test_every_finding_has_a_verdict(paper):
+    for heading in SOURCES[paper]:
+        found = items(prose(paper), heading)
+        assert found and [item[:60] for item in found if VERDICT.search(item) is None] == [], heading
+
+
 @pytest.mark.parametrize("name", ["3.1-stand-in", "4.3-stand-in", "figure-4.4", "6.3-stand-in"])
 def test_perplexities_that_are_not_ahead_of_n_grams_are_not_discussed(name):
     found = [line for line in lines("peng_thesis", name) if line.unit == "perplexity"]

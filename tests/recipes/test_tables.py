@@ -12,6 +12,7 @@ import pytest
 
 from seqstruct.harness.paper import read_tables
 from seqstruct.harness.records import SCALES, latest, read_records
+from seqstruct.harness.report import recipe_of
 from seqstruct.harness.script import Script
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
@@ -32,6 +33,11 @@ def test_rows_that_no_recipe_runs_are_theirs(paper):
         for entry in table.published:
             if not entry.average_of:
                 assert (table.kind(entry.row) == "theirs") == (entry.row not in rows), (table.name, entry.row)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_table_has_a_recipe_of_its_name(paper):
+    assert [table.name for table in tables_of(paper) if recipe_of(RECIPES / paper, table.name) is None] == []
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
