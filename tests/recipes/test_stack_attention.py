@@ -98,7 +98,7 @@ def test_published_settings():
         assert found["lr_scheduler"] == {"_name": "reduce_lr_on_plateau", "lr_shrink": 0.5, "lr_patience": 2}
         assert (found["optimization"]["clip_norm"], found["checkpoint"]["patience"]) == (5.0, 4)
     assert found["dataset"]["max_tokens"] == 2048 and found["optimization"]["max_epoch"] == 200
-    assert settings("figure-2-published-lengths", "hardest-cfl Tf+Nd", "small")["optimization"]["max_epoch"] == 12
+    assert settings("figure-2-published-lengths", "hardest-cfl Tf+Nd", "small")["optimization"]["max_epoch"] == 60
 
 
 def test_runs_draw_from_the_published_ranges():
