@@ -125,6 +125,7 @@ setup(
         "bench": ["torch-struct==0.5", "supar==1.1.4", "transformers>=5.23", "torch-semiring-einsum==1.2.0"],
         "gpu": ["triton>=3.7"],  # that of PyTorch for CUDA
         "slurm": ["submitit>=1.5"],
+        "align": ["systran-align>=3.5; python_version < '3.12'"],  # there are no wheels for later ones
         "statistics": ["morfessor>=2.0", "pyphen>=0.18"],
     },
     entry_points={"console_scripts": ["seqstruct = seqstruct.cli:main"]},

@@ -35,17 +35,12 @@ def run(args: argparse.Namespace) -> int:
     from seqstruct.harness.progress import Progress
     from seqstruct.scoring.forced import load_scorer
     from seqstruct.scoring.measurement import Measurement, write
-    from seqstruct.scoring.phrase_table import score_table
+    from seqstruct.scoring.phrase_table import find_table, score_table
     from seqstruct.scoring.resumable import fingerprint
 
     if args.window < 1:
         raise ValueError(f"--window: expected 1 or more, got {args.window}")
-    if os.path.isdir(args.table):
-        found = [path for name in ("phrase-table", "phrase-table.gz")
-                 if os.path.isfile(path := os.path.join(args.table, name))]  # fmt: skip
-        if not found:
-            raise ValueError(f"{args.table}: expected phrase-table or phrase-table.gz in it")
-        args.table = found[0]
+    args.table = find_table(args.table)
     os.stat(args.table)  # before the models are loaded
     scorer = load_scorer(args.checkpoint, args.data, args.subword_model, args.cpu)
     with Progress() as bars:

@@ -25,6 +25,16 @@ WINDOW = 20000  # lines held at a time; pairs of like length are found among the
 SHOWN = 10  # lines left out that are reported one by one
 
 
+def find_table(path: str) -> str:
+    """The path, or that of the phrase table in it where it is a folder.  Raises ValueError if a folder has none."""
+    if not os.path.isdir(path):
+        return path
+    for name in ("phrase-table", "phrase-table.gz"):
+        if os.path.isfile(found := os.path.join(path, name)):
+            return found
+    raise ValueError(f"{path}: expected phrase-table or phrase-table.gz in it")
+
+
 @dataclass
 class Report:
     """Lines read, scored, malformed and beyond the models' limit; symbols unknown to the models; scores of a line."""

@@ -122,9 +122,9 @@ def test_text_and_sentences_share_an_encoding(tmp_path, capsys):
 def test_phrases_that_validate_do_not_train(tmp_path, capsys):
     assert prepare("phrases", "--made-up", "--every", 5, "--out", tmp_path / "out") == 0
     text = {split: (tmp_path / "out" / "text" / f"{split}.en").read_text().splitlines() for split in ("train", "valid")}
-    assert len(text["train"]) == 4 * len(text["valid"]) == 16
+    assert len(text["train"]) == 4 * len(text["valid"]) == 32
     assert prepare("phrases", "--made-up", "--every", 50, "--out", tmp_path / "no") == 1
-    assert "20 pairs to train on and 0 to validate" in capsys.readouterr().err
+    assert "40 pairs to train on and 0 to validate" in capsys.readouterr().err
 
 
 def test_a_taken_folder_is_refused_before_anything_is_downloaded(tmp_path, capsys):

@@ -122,7 +122,19 @@ def test_an_ensemble_decodes_its_members_and_a_search_another_row_s_model():
     assert len(folders) == 1
 
 
-@pytest.mark.parametrize("name", [*PUBLISHED, "cho"])
+@pytest.mark.parametrize("row", ["RNN", "lexical weighting"])
+def test_phrases_at_scale_small_are_of_a_table_that_is_extracted(row):
+    plan = plan_of("nmt_lectures/cho", row, "small")
+    words, table, pairs = (step for step in plan.steps if step.kind == "prepare")
+    assert table.words[:4] == ("seqstruct", "prepare", "phrase-table", f"{words.target}/text/train")
+    assert pairs.words[pairs.words.index("--from") + 1] == table.target
+    (scored,) = [step.words for step in plan.steps if step.words[:2] == ("seqstruct", "score-phrases")] or [None]
+    assert (scored is None) == (row != "RNN") and (scored is None or scored[2] == table.target)
+    assert plan.steps[-2].words[:4] == ("python", "-m", "seqstruct.scoring.phrase_choice",
+                                        str(plan.place / "scored.gz") if row == "RNN" else table.target)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_there_is_no_small_scale_of_a_published_table(name):
     script = Script(RECIPES / "nmt_lectures" / f"{name}.sh")
     with pytest.raises(ValueError, match="scales are smoke and paper"):

@@ -52,13 +52,15 @@ europarl = partial(write_pairs, names={"train": "europarl-v7.de-en", "valid": "n
 
 
 def phrase_table(folder: Path) -> None:
-    """`multi30k`, and a phrase table of the first words of its sentences, one line of which is malformed."""
+    """`multi30k`, and a phrase table of the first words of its sentences, in order and turned, one line malformed."""
     multi30k(folder)
     pairs = read_pairs(folder / "train.en", folder / "train.de")
     with atomic_write(folder / "phrase-table") as stream:
         for source, target in sorted({(" ".join(s.split()[:2]), " ".join(t.split()[:2])) for s, t in pairs}):
-            for more in range(4):
-                stream.write(f"{source}{' !' * more} ||| {target}{' !' * more} ||| 0.5 0.25 ||| 0-0 ||| 1 1 1\n")
+            for more in (" !" * n for n in range(4)):
+                stream.write(f"{source}{more} ||| {target}{more} ||| 1 0.5 0.75 0.25 ||| 0-0 1-1 ||| 3 4 3\n")
+                turned = " ".join(reversed(target.split()))
+                stream.write(f"{source}{more} ||| {turned}{more} ||| 1 0.5 0.25 0.25 ||| 0-1 1-0 ||| 1 4 1\n")
         stream.write("no phrase pair\n")
 
 
