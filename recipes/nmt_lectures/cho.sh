@@ -8,29 +8,32 @@
 # model knows the pairs, and of source phrases whose targets were seen unequally often, which training does not tell,
 # in how many the model's best target is one that was seen most often.
 # Scale small extracts the table from Multi30k (`seqstruct prepare phrase-table`, by systran-align: pip install
-# 'seqstruct[align]'); the model is a quarter as wide and trains for three epochs.  Scale smoke takes made-up phrases.
+# 'seqstruct[align]'); phrases have four words at most, the model a quarter of the width and a third of the words, and
+# three epochs.  Scale smoke takes made-up phrases.
 paper=nmt_lectures table=cho family="phrase scores" rows=(RNN) baselines=("random target" "lexical weighting")
 licence="a phrase table of your own; Multi30k: for research; smoke: none needed"
 
 cell() {
+    local types=15000
     case "$scale" in
         smoke)
             minutes=0.4 disk=2 every=10 size=(tiny=phrases) dataset="made-up phrases" phrases="$runs/data/made-up-phrases"
             kept=(--downloads "$phrases")
             raw phrases ;;
         small)
-            minutes=30 disk=400 download=1.3 table=cho-stand-in every=100 size=(scale=phrases_small) kept=()
-            dataset="Multi30k en-fr task 1 in words, phrases of up to 7 words of 29000 pairs, hidden size 250, 3 epochs"
+            minutes=30 disk=400 download=1.3 table=cho-stand-in every=100 types=5000 size=(scale=phrases_small) kept=()
+            dataset="Multi30k en-fr task 1, 29000 pairs, phrases of up to 4 words, 5000 words of each language, "
+            dataset+="hidden size 250, 3 epochs"
             raw multi30k
             prepare en-fr-words data-prep/multi30k_words.sh "${from[@]}" --src en --trg fr --lowercase
-            prepare en-fr-phrases seqstruct prepare phrase-table "$data/text/train" --src en --trg fr
+            prepare en-fr-phrases seqstruct prepare phrase-table "$data/text/train" --src en --trg fr --longest 4
             phrases="$data" from=(--from "$data") ;;
         paper)
             minutes=4320 disk=20000 every=1000 size=() dataset="the phrase table that --from names"
             phrases="${given:-FOLDER-OF-PHRASES}" kept=()
             raw phrases ;;
     esac
-    prepare phrases data-prep/phrases.sh "${from[@]}" "${kept[@]}" --every "$every" --vocabulary 15000
+    prepare phrases data-prep/phrases.sh "${from[@]}" "${kept[@]}" --every "$every" --vocabulary "$types"
     if [[ "$row" != RNN ]]; then
         minutes="$(times "$minutes" 0.1)"
         python -m seqstruct.scoring.phrase_choice "$phrases" --by "${row%% *}" --out "$out/baseline.json"
