@@ -2,8 +2,9 @@
 
 A list has one line for a command of a recipe, from the root of the repository: `SCRIPT --scale small --row GLOB ...
 --seeds N ...`, with SEQSTRUCT_COMPILED=1 or 0 in front where it has to be with compiled kernels or without; `#` starts
-a comment.  A cell counts as done where the paper's records have its row, seed, scale and configuration, so the queue
-goes on in any checkout, whatever ended it.
+a comment.  A cell counts as done where the paper's records have its row, seed, scale and configuration, and name the
+machine, without which nobody can tell whether the number comes again.  So the queue goes on in any checkout, whatever
+ended it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def name_of(plan: Plan) -> str:
 
 
 def recorded(folder: Path) -> set[tuple[str, int, str, str]]:
-    """Row, seed, scale and configuration of the records in a folder."""
-    return {(r.row, r.seed, r.scale, r.configuration_hash) for r in read_folder(folder)}
+    """Row, seed, scale and configuration of the records in a folder that name their machine."""
+    return {(r.row, r.seed, r.scale, r.configuration_hash) for r in read_folder(folder) if r.machine}
 
 
 def key_of(plan: Plan) -> tuple[str, int, str, str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from seqstruct.data.files import locked
 from seqstruct.harness.evidence import main, read_list
-from seqstruct.harness.records import read_folder
+from seqstruct.harness.records import append_records, read_folder
 from tests.harness.scripts import make_repository
 
 SCRIPT = "recipes/nmt_lectures/fake.sh"
@@ -54,6 +55,17 @@ def test_what_has_a_record_is_not_run_again(listed, capsys):
     capsys.readouterr()
     assert main([str(path), "--status"]) == 0
     assert "2 done, 0 running, 0 left; about 0 minutes" in capsys.readouterr().out
+
+
+def test_a_record_that_names_no_machine_is_owed_anew(listed, capsys):
+    path = listed(f"{SCRIPT} --row plain --seeds 1")
+    assert main([str(path)]) == 0
+    records = read_folder(folder := path.parent / "nmt_lectures" / "records")
+    shutil.rmtree(folder)
+    append_records(folder, [replace(record, machine={}) for record in records])
+    capsys.readouterr()
+    assert main([str(path), "--status"]) == 0
+    assert "0 done, 0 running, 1 left" in capsys.readouterr().out
 
 
 def test_a_failure_ends_its_cell_alone(listed, capsys):
