@@ -7,13 +7,7 @@ import pytest
 import torch
 
 from seqstruct.ops import chains
-from seqstruct.ops.chains import (
-    chain_best_path,
-    chain_entropy,
-    chain_log_partition,
-    chain_marginals,
-    chain_sample,
-)
+from seqstruct.ops.chains import chain_best_path, chain_entropy, chain_log_partition, chain_marginals, chain_sample
 from seqstruct.ops.chains.naive import chain_total
 from seqstruct.ops.chains.scaled import scaled_chain, scaled_chain_tangent
 from seqstruct.ops.compiled import VARIABLE
