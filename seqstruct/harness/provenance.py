@@ -34,8 +34,11 @@ def versions() -> dict[str, str]:
 
 
 def describe_commit(repository: Path) -> str | None:
-    """The commit, followed by "-dirty" where code, recipes or configs differ from it; None outside a repository."""
-    head = _git(repository, "rev-parse", "--short=7", "HEAD")
+    """The last commit of code, recipes or configs, and "-dirty" where these differ from it; None outside a repository.
+
+    Commits of records alone are passed over, since they may be made in a clone that nobody else has.
+    """
+    head = _git(repository, "log", "-1", "--format=%h", "--abbrev=7", "--", *DECISIVE)
     changes = _git(repository, "status", "--porcelain", "--", *DECISIVE)
     if not head or changes is None:
         return None

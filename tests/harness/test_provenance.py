@@ -34,6 +34,18 @@ def test_records_and_texts_do_not_make_a_tree_dirty(repository, changed, dirty):
     assert described.endswith("-dirty") == dirty and len(described.removesuffix("-dirty")) == 7
 
 
+@pytest.mark.parametrize("changed, passed_over", [
+    ("recipes/paper/records/2.jsonl", True), ("README.md", True), ("seqstruct/a.py", False),
+    ("recipes/paper/x.py", False),
+])  # fmt: skip
+def test_the_commit_is_the_last_one_that_decides_a_number(repository, changed, passed_over):
+    before = describe_commit(repository)
+    (repository / changed).write_text("2\n")
+    words = ["git", "-c", "user.name=n", "-c", "user.email=e", "commit", "-qam", "two"]
+    subprocess.run(words, cwd=repository, check=True)
+    assert (describe_commit(repository) == before) == passed_over
+
+
 def test_a_folder_that_is_no_repository_has_no_commit(repository):
     assert describe_commit(repository / "seqstruct") is None
 
