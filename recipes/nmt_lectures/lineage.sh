@@ -4,8 +4,7 @@
 # ConvS2S 4 + 3, Transformers 3 + 3), dropout 0.3, label smoothing 0.1, joint BPE of 5,000 types, batches of 64 sentences,
 # Adam; of three learning rates the one that is best after two epochs; halved where validation stands still, at most 40
 # epochs, and five without a gain end it: an hour of one thread and more for a row.  Beam 5, log-probability divided by
-# length.  "decoder M": the Transformer with
-# mechanism M in the decoder's self-attention.
+# length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention.
 # test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and test_..._p are
 # against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
