@@ -80,7 +80,8 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
         prog=Path(recipe).name, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="smoke: seconds; small: "
-                        "a laptop, at most 30 minutes a cell on one thread; paper: as published (default: small)")
+                        "a laptop, at most 30 minutes a cell on one thread unless said above; paper: as published "
+                        "(default: small)")
     parser.add_argument("--row", "--rows", nargs="+", action="extend", metavar="GLOB",
                         help="only rows that match, as in a shell (* and ?)")
     parser.add_argument("--table", metavar="NAME", help="only rows of this table or its stand-in, where a recipe has "

@@ -126,7 +126,7 @@ ENTRIES = (
     Entry("question-answering", "babi.own", "stories with questions of your own, in bAbI's format", OWN, "babi_qa"),
     Entry("language-model", "corpora.plain_text", "plain text of your own", OWN, LM),
     Entry("phrase-table", "text.phrase_extraction", "a phrase table of two aligned files of your own", OWN,
-          "none: for `phrases`"),
+          "seqstruct prepare phrases"),
     Entry("word-pairs", "text.word_pairs", "two aligned files of your own, in words or characters", OWN, TRANSLATE),
     Entry("parsing", "parsing.folder", "trees and graphs of your own, CoNLL-U or SDP, and classified sentences", OWN,
           "joint_parsing"),

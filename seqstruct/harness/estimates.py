@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from seqstruct.command import answer, markdown_table
+from seqstruct.command import markdown_table, module_parser, run_module
 from seqstruct.harness.records import read_folder
 from seqstruct.harness.script import Script, scripts
 
@@ -53,10 +52,9 @@ def report(recipes: Path) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="estimates", description=__doc__.split("\n")[0])
+    parser = module_parser("seqstruct.harness.estimates", __doc__)
     parser.add_argument("recipes", type=Path, nargs="?", default=RECIPES, help="the folder (default: recipes)")
-    args = parser.parse_args(argv)
-    return answer("estimates", lambda: print(report(args.recipes)))
+    return run_module(parser, argv, lambda args: print(report(args.recipes)))
 
 
 if __name__ == "__main__":

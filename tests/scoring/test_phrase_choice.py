@@ -14,6 +14,7 @@ LINES = [  # p(t | s) is the third score, lex(t | s) the fourth, a model's the f
     "b ||| x ||| 1 1 0.5 0.3 0.2", "b ||| y ||| 1 1 0.5 0.3 0.3",  # seen equally often: it does not count
     "c ||| x ||| 1 1 0.4 0.3 0.2", "c ||| y ||| 1 1 0.4 0.1 0.1", "c ||| z ||| 1 1 0.2 0.3 0.3",
     "d ||| x ||| 1 1 1 1 1",
+    "e ||| x ||| 1 1 0.9 0.9 0.1", "e ||| y ||| 1 1 0.1 0.1",  # one was not scored: it does not count
 ]  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def test_the_share_counted_by_hand(by, share, tmp_path, capsys):
 
 def test_refusals(tmp_path, capsys):
     with pytest.raises(ValueError, match="seen unequally often"):
-        agreement([("a", [1, 1, 0.5, 1]), ("a", [1, 1, 0.5, 0.5])], None)
+        agreement([("a", [1, 1, 0.5, 1]), ("a", [1, 1, 0.5, 0.5])], None, 4)
     (tmp_path / "short").write_text("a ||| x ||| 1 0.5\na ||| y ||| 1 0.5\n")
     for table, said in ((tmp_path / "short", "and four scores; found none"), (tmp_path, "phrase-table.gz in it"),
                         (tmp_path / "none", "No such file")):  # fmt: skip
