@@ -35,7 +35,8 @@ configs="$("$fresh/seqstruct" path --configs)"
 [[ "$configs" == "$user_dir"/* ]] || fail "the configs are $configs"
 diff --recursive "$checkout/configs" "$configs"
 "$fresh/seqstruct" report stack_attention 1 >report.txt
-(cd "$checkout" && "$python" -m seqstruct report stack_attention 1) | diff - report.txt
+# the records are in the wheel and the recipes are not, so only the checkout names a table's recipe
+(cd "$checkout" && "$python" -m seqstruct report stack_attention 1) | sed '/^Recipe: /d' | diff - report.txt
 "$fresh/seqstruct" report stack_attention 1 --format html | grep -q "</html>" || fail "the report has no page"
 
 # the operators' library is in the wheel and needs no compiler; a wheel without it is made where there is none
