@@ -146,13 +146,12 @@ def clean(lines: Iterable[str], options: TextOptions) -> Iterator[str]:
 
 
 def write(
-    folder: Path, raw: Mapping[str, Iterable[str]], options: TextOptions, *, subwords: bool = False,
-    also_test: str | os.PathLike | None = None,
+    folder: Path, raw: Mapping[str, Iterable[str]], options: TextOptions, *, subwords: bool = False
 ) -> dict[str, dict[str, int]]:
     """text/ and bin/ of raw lines by split; lines and words of each split come back.
 
     subwords: whether words are cut by byte-pair encoding, learned from training, into `options.vocabulary` types; its
-    merges are codes.bpe.  also_test: a second text to test on, test1.  Raises ValueError if a split has no words.
+    merges are codes.bpe.  Raises ValueError if a split has no words.
     """
     counts = {}
     for split in SPLITS:
@@ -160,10 +159,6 @@ def write(
         counts[split] = _write(folder / "text" / f"{split}.txt", islice(clean(raw[split], options), most))
         if not counts[split]["words"]:
             raise ValueError(f"no words in the {split} set")
-    if also_test is not None:
-        words = (" ".join(line.split()) for line in aligned.read_lines(also_test))
-        cleaned = clean(words, replace(options, skip_empty=True))
-        counts["test1"] = _write(folder / "text" / "test1.txt", cleaned)
     if subwords:
         cut(folder, list(counts), options.vocabulary)
         options = replace(options, vocabulary=0, min_count=1)
@@ -230,8 +225,6 @@ def add_text_arguments(parser: argparse.ArgumentParser, default: TextOptions) ->
     parser.add_argument("--train-lines", type=int, metavar="N", help="take the first N lines of training alone")
     parser.add_argument("--subwords", choices=("bpe",), help="byte-pair encoding learned from training; --vocabulary "
                         f"is then the number of its types (default {SUBWORDS}), and no word is left out")
-    parser.add_argument("--also-test", metavar="FILE", help="a second text to test on, test1; its empty lines are left "
-                        "out")
     parser.add_argument("--skip-empty", action="store_true", default=None, help="leave out empty lines")
 
 
@@ -256,7 +249,7 @@ def run(args: argparse.Namespace) -> None:
         raw = read_lines(corpus, source, folder.parent / "unpacked", checked)
         if checked:
             _check_counts(corpus, raw)
-        counts = write(folder, raw, options, subwords=bool(args.subwords), also_test=args.also_test)
+        counts = write(folder, raw, options, subwords=bool(args.subwords))
         sums = {f"{split}.txt": sha256(folder / "text" / f"{split}.txt") for split in counts}
         content = {"corpus": corpus, "options": asdict(options), "counts": counts, "sha256": sums}
         write_json(folder / "corpus.json", content)

@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError(f"{path}: the file is empty")
     texts = own.deal(lines, args)
     with new_folder(args.out) as folder:
-        counts = corpora.write(folder, texts, options, subwords=bool(args.subwords), also_test=args.also_test)
+        counts = corpora.write(folder, texts, options, subwords=bool(args.subwords))
         words = {split: found["words"] for split, found in counts.items()}
         about = {**own.description(args, list(given.values()), drawn), "options": asdict(options)}
         own.write_meta(folder, about, words)
