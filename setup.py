@@ -126,6 +126,7 @@ setup(
         "gpu": ["triton>=3.7"],  # that of PyTorch for CUDA
         "slurm": ["submitit>=1.5"],
         "align": ["systran-align>=3.5; python_version < '3.12'"],  # there are no wheels for later ones
+        "vectors": ["gensim>=4.4"],
         "statistics": ["morfessor>=2.0", "pyphen>=0.18"],
     },
     entry_points={"console_scripts": ["seqstruct = seqstruct.cli:main"]},

@@ -127,6 +127,8 @@ ENTRIES = (
     Entry("language-model", "corpora.plain_text", "plain text of your own", OWN, LM),
     Entry("phrase-table", "text.phrase_extraction", "a phrase table of two aligned files of your own", OWN,
           "seqstruct prepare phrases"),
+    Entry("word-vectors", "text.skip_gram", "skip-gram vectors of text of your own", OWN,
+          "seqstruct prepare sst ... --vectors"),
     Entry("word-pairs", "text.word_pairs", "two aligned files of your own, in words or characters", OWN, TRANSLATE),
     Entry("parsing", "parsing.folder", "trees and graphs of your own, CoNLL-U or SDP, and classified sentences", OWN,
           "joint_parsing"),

@@ -1,0 +1,61 @@
+"""Skip-gram vectors of text of your own, by the package gensim (Mikolov et al. 2013), where GloVe's are out of reach.
+
+Texts are files, plain or .gz, or .zip archives whose .txt files are read: words that spaces separate, as they stand; a
+line is a sentence.  OUT/vectors.txt has a line for each word, the most frequent first, as `--vectors` of other commands
+reads it; OUT/vectors.json says of what it was made.  A word is told from five drawn ones (negative sampling) within
+`--window` words of each other.  One thread, so that the same text and seed have the same vectors.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from seqstruct.data.arguments import add_numbers, at_least
+from seqstruct.data.downloads import DAMAGE, members
+from seqstruct.data.files import existing, new_folder, sha256, undamaged, write_json, write_text
+from seqstruct.data.text.aligned import read_lines
+
+NEGATIVE = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
+    parser.add_argument("texts", nargs="+", type=Path, metavar="TEXT", help="files, plain or .gz, or .zip of .txt ones")
+    add_numbers(parser, {"--size": (64, "numbers of a vector"), "--window": (5, "words to either side"),
+                         "--epochs": (10, "passes over the text"), "--seed": (1, "of draws"),
+                         "--min-count": (3, "occurrences that a word needs")})  # fmt: skip
+
+
+def sentences(path: Path) -> Iterator[list[str]]:
+    """The words of each line of a text that has some.  Raises ValueError if it is missing, damaged or not UTF-8."""
+    if existing(path).suffix != ".zip":
+        yield from filter(None, map(str.split, read_lines(path)))
+        return
+    with undamaged(path, UnicodeDecodeError, *DAMAGE):
+        for name, opened in members(path):
+            if name.endswith(".txt"):
+                with opened() as stream:
+                    text = stream.read().decode("utf-8")
+                yield from filter(None, map(str.split, text.split("\n")))
+
+
+def run(args: argparse.Namespace) -> None:
+    at_least(args, command=True, size=1, window=1, epochs=1, min_count=1, seed=0)
+    try:
+        from gensim.models import Word2Vec
+    except ImportError:
+        raise ValueError("word-vectors needs gensim: pip install 'seqstruct[vectors]'") from None
+    text = [sentence for path in args.texts for sentence in sentences(path)]
+    settings = {name: getattr(args, name) for name in ("window", "epochs", "min_count", "seed")}
+    try:
+        found = Word2Vec(text, vector_size=args.size, sg=1, negative=NEGATIVE, workers=1, **settings).wv
+    except RuntimeError:  # gensim's "you must first build vocabulary"
+        raise ValueError(f"no word stands {args.min_count} times in the text") from None
+    with new_folder(args.out) as folder:
+        write_text(folder / "vectors.txt", (
+            f"{word} {' '.join(f'{number:.6g}' for number in found[word])}" for word in found.index_to_key
+        ))  # fmt: skip
+        about = {"texts": {path.name: sha256(path) for path in args.texts}, "size": args.size, **settings}
+        write_json(folder / "vectors.json", {**about, "words": len(found)})
+    print(f"{sum(map(len, text))} words of text: vectors of {len(found)} words")
