@@ -103,6 +103,7 @@ def run_all(plans: Sequence[Plan], *, jobs: int, commit: bool) -> list[str]:
     commit: commit the paper's records after each cell.
     """
     failed: list[str] = []
+    turn = threading.Lock()  # git refuses a second commit while one is made
 
     def work(plan: Plan, progress: Progress, stop: threading.Event) -> None:
         with _held(plan) as free:
@@ -118,7 +119,8 @@ def run_all(plans: Sequence[Plan], *, jobs: int, commit: bool) -> list[str]:
                 return
             progress.say(f"done    {name_of(plan)}")
             if commit:
-                _commit(plan)
+                with turn:
+                    _commit(plan)
 
     side_by_side(work, plans, jobs)
     return failed
