@@ -70,7 +70,8 @@ def length_curves(
     selection: the metric whose least value chooses the run of a row that is drawn, alone, instead of the mean; None for
     the mean.  metric: what is drawn, None for the one that is split up, the selection apart.  panels: whether there is
     one for each first word of the rows ("dyck Tf+Nd"), with one legend of the other words and one colour for each.
-    Raises ValueError if none of that name is split up, or if several are, or of several units or axes.
+    Perplexities have a logarithmic axis.  Raises ValueError if none of that name is split up, or if several are, or of
+    several units or axes.
     """
     split, (metric, unit, axis) = _split_up(records, selection, metric)
     groups: dict[str, dict[str, str]] = {}
@@ -85,11 +86,17 @@ def length_curves(
     grid = figure.subplots(lines, columns, squeeze=False).flat
     for axes, (first, rows) in zip(grid, groups.items(), strict=False):
         handles |= _draw_lengths(axes, split, metric, rows, {name: f"C{i}" for i, name in enumerate(names)})
+        if unit == "perplexity":
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("{x:g}")
+        else:
+            axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_title(first, fontsize="medium")
         axes.set_xlabel(axis)
     for axes in figure.axes[len(groups) :]:
         axes.set_axis_off()
-    figure.supylabel(f"{metric.replace('_', ' ')} ({unit})", fontsize="small")
+    figure.supylabel(metric.replace("_", " ") + (f" ({unit})" if unit not in metric else ""), fontsize="small")
     figure.suptitle(title, fontsize="medium")
     shown, columns = [handles[name] for name in names], min(len(names), 4 * columns)
     figure.legend(shown, names, loc="outside lower center", ncols=columns, fontsize="small")
@@ -146,7 +153,6 @@ def _draw_lengths(
         if any(len(values[x]) > 1 for x in at):
             low, high = [min(values[x]) for x in at], [max(values[x]) for x in at]
             axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2)
-    axes.axhline(0.0, color="black", linewidth=0.8)
     axes.grid(alpha=0.3)
     return drawn
 

@@ -82,6 +82,13 @@ def test_length_curves_average_over_seeds(record):
     assert axes.get_xlabel() == "length"
 
 
+def test_perplexities_are_drawn_on_a_logarithmic_axis(record):
+    records = [record(unit=unit, axis="epoch", points=[[1, 50.0], [2, 5.0]]) for unit in ("perplexity", "bits")]
+    for one, scale in zip(records, ("log", "linear"), strict=True):
+        (axes,) = curves.length_curves([one]).axes
+        assert axes.get_yscale() == scale and [line.get_label() for line in axes.get_lines()][0] == one.row
+
+
 def test_length_panels_have_one_colour_for_each_model(record):
     records = [
         record(row=f"{language} {model}", axis="length", points=[[40, value]])
