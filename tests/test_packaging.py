@@ -74,7 +74,7 @@ def test_the_least_version_of_each_requirement_is_the_oldest_pinned():
 
 def test_requirements_are_what_is_imported():
     found = distributions(imported("seqstruct/**/*.py", "recipes/**/*.py", "data-prep/**/*.py")) - NOT_REQUIRED
-    extras = {name for extra in ("align", "gpu", "hf", "slurm", "statistics") for name in EXTRAS[extra]}
+    extras = {name for extra in ("align", "gpu", "hf", "slurm", "statistics", "vectors") for name in EXTRAS[extra]}
     declared = {normal(name) for name in {*REQUIRED, *extras}}
     assert found ^ declared == FAIRSEQS_OWN
 
@@ -83,7 +83,7 @@ def test_extras_are_what_is_imported():
     test = {normal(name) for name in EXTRAS["test"].keys() - EXTRAS["hf"].keys()}
     others = {normal(name) for name in EVERYTHING} - test
     assert distributions(imported("tests/**/*.py", ".ci/*.py", "setup.py")) - others - {"setuptools"} == test - COMMANDS
-    assert set(EXTRAS) == {"align", "bench", "hf", "test", "docs", "gpu", "slurm", "statistics"}
+    assert set(EXTRAS) == {"align", "bench", "hf", "test", "docs", "gpu", "slurm", "statistics", "vectors"}
     assert EXTRAS["hf"].items() <= EXTRAS["test"].items()
 
 
