@@ -12,7 +12,7 @@
 # official splits: 80, 10 and 10 percent are drawn once.  l2 regularisation is fairseq's weight decay in Adam, which is
 # decoupled from the gradient.
 paper=peng_thesis table=6.5 family="rational text classification" seeds_small=5 seeds_paper=5
-licence="SST, subj, CR, Amazon reviews: for research; GloVe: PDDL; smoke: none needed, the sentences are made up"
+licence="SST, subj, CR, Amazon and film reviews: for research; Brown: non-commercial; GloVe: PDDL; smoke: none needed, the sentences are made up"
 models=(LSTM "RRNN(B)" "RRNN(C)" "RRNN(B) max-plus" "RRNN(F)") rows=() paper_rows=()
 for model in "${models[@]}"; do
     paper_rows+=({Amazon,SST,subj,CR}" $model") rows+=({Amazon,SST,subj,CR}" $model" {SST,subj,CR}" $model, skip-gram")

@@ -1,4 +1,6 @@
-"""Skip-gram vectors of text of your own, by the package gensim (Mikolov et al. 2013), where GloVe's are out of reach.
+"""Skip-gram vectors of text of your own, by the package gensim, where GloVe's are out of reach.
+
+Skip-gram with negative sampling is of Mikolov et al. (2013, Distributed Representations of Words, secs. 2 and 2.2).
 
 Texts are files, plain or .gz, or .zip archives whose .txt files are read: words that spaces separate, as they stand; a
 line is a sentence.  OUT/vectors.txt has a line for each word, the most frequent first, as `--vectors` of other commands
@@ -48,14 +50,16 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError("word-vectors needs gensim: pip install 'seqstruct[vectors]'") from None
     text = [sentence for path in args.texts for sentence in sentences(path)]
     settings = {name: getattr(args, name) for name in ("window", "epochs", "min_count", "seed")}
-    try:
-        found = Word2Vec(text, vector_size=args.size, sg=1, negative=NEGATIVE, workers=1, **settings).wv
-    except RuntimeError:  # gensim's "you must first build vocabulary"
-        raise ValueError(f"no word stands {args.min_count} times in the text") from None
+    model = Word2Vec(vector_size=args.size, sg=1, negative=NEGATIVE, workers=1, **settings)
+    model.build_vocab(text)
+    found = model.wv
+    if not len(found):
+        raise ValueError(f"no word stands {args.min_count} times in the text")
+    model.train(text, total_examples=model.corpus_count, epochs=args.epochs)
     with new_folder(args.out) as folder:
         write_text(folder / "vectors.txt", (
             f"{word} {' '.join(f'{number:.6g}' for number in found[word])}" for word in found.index_to_key
         ))  # fmt: skip
-        about = {"texts": {path.name: sha256(path) for path in args.texts}, "size": args.size, **settings}
+        about = {"texts": [[path.name, sha256(path)] for path in args.texts], "size": args.size, **settings}
         write_json(folder / "vectors.json", {**about, "words": len(found)})
     print(f"{sum(map(len, text))} words of text: vectors of {len(found)} words")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from seqstruct.cli import main
+from seqstruct.data.files import sha256
 from seqstruct.data.text.skip_gram import sentences
 from seqstruct.data.text.word_vectors import read_vectors
 
@@ -52,7 +53,7 @@ def test_words_of_a_kind_are_alike_and_the_same_text_has_the_same_vectors(text, 
         assert inside > max(unit[a] @ unit[b] for a in kind for b in others) + 0.3
     assert "18001 words of text: vectors of 6 words" in capsys.readouterr().out
     about = json.loads((tmp_path / "first" / "vectors.json").read_text())
-    assert (about["size"], about["words"], list(about["texts"])) == (7, 6, ["text"])
+    assert (about["size"], about["words"], about["texts"]) == (7, 6, [["text", sha256(text)]])
 
 
 def test_texts_are_files_plain_or_packed(tmp_path):
