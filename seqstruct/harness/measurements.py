@@ -26,9 +26,10 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
     "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
     KEY_1, ... of the same line, KEY/epoch one for each epoch of the log.  2^KEY is the perplexity of a statistic in
-    bits.  Where FILE is JSON, KEY is one of an object, or the name of a measurement in a list; of steps.json, "seconds"
-    or "mebibytes" of the cell's training.  TABLE: in front names another table than the cell's.  A file that is not in
-    `folder` is taken from where this process runs; of FILE+FILE the values are added up.
+    bits.  Where FILE is JSON, KEY is one of an object, or the name of a measurement in a list; of steps.json, "mebibytes"
+    of the cell's training, which is left out where the commands were typed, since nothing watched them.  TABLE: in front
+    names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
+    FILE+FILE the values are added up.
     Raises ValueError naming a request that finds nothing.
     """
     found = []
@@ -40,6 +41,8 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
                 raise ValueError(f"expected METRIC[UNIT]=FILE:KEY or FILE.json, got {request!r}")
             loaded = [Measurement(**one) for one in json.loads(_file(folder, name).read_text(encoding="utf-8"))]
             found += [one._replace(table=table or one.table) for one in loaded]
+            continue
+        if parts["file"] == STEPS and not (folder / STEPS).exists():
             continue
         if parts["file"].endswith(".json"):
             found.append(_of_json(_file(folder, parts["file"]), parts))
@@ -62,7 +65,7 @@ def _of_json(path: Path, parts: re.Match[str]) -> Measurement:
     said = json.loads(path.read_text(encoding="utf-8"))
     if path.name == STEPS:
         took = next((step for step in said.values() if step["kind"] == "train"), None)
-        said = {} if took is None else {"seconds": took["seconds"], "mebibytes": took["peak_memory"] / 2**20}
+        said = {} if took is None else {"mebibytes": took["peak_memory"] / 2**20}
     if isinstance(said, dict):
         said = [{"metric": metric, "value": value, "unit": ""} for metric, value in said.items()]
     one = next((Measurement(**m) for m in said if m["metric"] == parts["key"]), None)

@@ -102,11 +102,13 @@ def test_what_the_training_of_a_cell_took(cell):
     steps = {"a": {"kind": "log", "seconds": 1.0, "peak_memory": 9}, "b": {"kind": "train", "seconds": 7.5,
              "peak_memory": 3 * 2**20}}  # fmt: skip
     (cell / "steps.json").write_text(json.dumps(steps))
-    requests = ["t[s]=steps.json:seconds", "m[MiB]=steps.json:mebibytes"]
-    assert [m.value for m in read(cell, requests)] == [7.5, 3.0]
+    request = "m[MiB]=steps.json:mebibytes"
+    assert read(cell, [request]) == [Measurement("m", 3.0, "MiB")]
     (cell / "steps.json").write_text(json.dumps({"a": steps["a"]}))
-    with pytest.raises(ValueError, match="steps.json: it says no seconds"):
-        read(cell, requests)
+    with pytest.raises(ValueError, match="steps.json: it says no mebibytes"):
+        read(cell, [request])
+    (cell / "steps.json").unlink()  # commands that were typed
+    assert read(cell, [request, "f[%]=scores.json:f1"]) == [Measurement("f", 71.25, "%")]
 
 
 @pytest.mark.parametrize("request_, told", [
