@@ -26,9 +26,9 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
     "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
     KEY_1, ... of the same line, KEY/epoch one for each epoch of the log.  2^KEY is the perplexity of a statistic in
-    bits.  Where FILE is JSON, KEY is one of an object, or the name of a measurement in a list; of steps.json, "mebibytes"
-    of the cell's training, which is left out where the commands were typed, since nothing watched them.  TABLE: in front
-    names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
+    bits.  Where FILE is JSON, KEY is one of an object, or the name of a measurement in a list; of steps.json,
+    "mebibytes" of the cell's training, left out where the commands were typed, since nothing watched them.  TABLE: in
+    front names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
     FILE+FILE the values are added up.
     Raises ValueError naming a request that finds nothing.
     """

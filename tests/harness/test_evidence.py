@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from seqstruct.data.files import locked
 from seqstruct.harness.evidence import main, read_list
 from seqstruct.harness.records import append_records, read_folder
+from seqstruct.harness.script import Script
 from tests.harness.scripts import make_repository
 
 SCRIPT = "recipes/nmt_lectures/fake.sh"
+SLOW_GIT = """#!/usr/bin/env bash
+[[ "$1" == add || "$1" == commit ]] || exec {git} "$@"
+mkdir busy || {{ touch refused; exit 128; }}
+sleep 0.2
+{git} "$@"
+status=$?
+rmdir busy
+exit "$status"
+"""
 
 
 @pytest.fixture
@@ -76,6 +89,22 @@ def test_a_failure_ends_its_cell_alone(listed, capsys):
     assert "done    nmt_lectures 1.5-stand-in  copy, seed 1" in printed
 
 
+def test_cells_that_end_at_once_commit_one_after_the_other(listed, monkeypatch):
+    """git, made slow, refuses what comes while it runs, as the real one does."""
+    binary = Path("bin/git")
+    binary.write_text(SLOW_GIT.format(git=shutil.which("git")))
+    binary.chmod(0o755)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "somebody")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "somebody@example.org")
+    git = partial(subprocess.check_output, text=True)
+    git(["git", "init", "--quiet"])
+    assert main([str(listed(f"{SCRIPT} --row plain --seeds 1 2")), "--jobs", "2", "--commit"]) == 0
+    assert git(["git", "log", "--format=%s"]).startswith("Records: nmt_lectures 1.5-stand-in, plain, seed ")
+    assert git(["git", "status", "--short", "recipes/nmt_lectures/records"]) == ""
+    assert not Path("refused").exists()
+
+
 def test_status_says_what_runs_and_what_is_left(listed, capsys):
     path = listed(f"{SCRIPT} --row plain --seeds 1 2")
     out = read_list(path)[0].out
@@ -96,6 +125,7 @@ def test_a_wrong_line_is_named(listed, capsys, line, message):
     assert "evidence.txt, line 2" in error and message in error
 
 
-def test_the_list_of_the_repository_is_readable():
-    path = Path(__file__).parents[2] / "recipes" / "evidence.txt"
-    assert read_list(path)
+def test_the_list_of_the_repository_is_readable(monkeypatch):
+    """Its scripts, scales, rows and seeds are there; that each cell has a plan is tested with the recipes."""
+    monkeypatch.setattr(Script, "plan", lambda script, cell, **given: SimpleNamespace(script=script, cell=cell, table=""))
+    assert read_list(Path(__file__).parents[2] / "recipes" / "evidence.txt")

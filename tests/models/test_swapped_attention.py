@@ -35,19 +35,24 @@ def generate(trained, plan=None):
     return printed, re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", printed, re.M)
 
 
+@pytest.fixture(scope="module")
+def plain(trained):
+    return generate(trained)
+
+
 @pytest.mark.training
-def test_the_same_attention_gives_the_same_and_no_warning(trained):
-    plain, expected = generate(trained)
+def test_the_same_attention_gives_the_same_and_no_warning(trained, plain):
+    said, expected = plain
     again, found = generate(trained, "normalized_softmax")
     assert len(expected) == 60 and found == expected
-    assert "fine-tuning" not in plain + again
+    assert "fine-tuning" not in said + again
 
 
 @pytest.mark.training
 @pytest.mark.parametrize("plan", ["softmax", "rfa(features=8)", "abc_mlp(slots=3)"])
-def test_another_attention_gives_something_else_and_warns(trained, plan):
+def test_another_attention_gives_something_else_and_warns(trained, plain, plan):
     printed, found = generate(trained, plan)
-    assert len(found) == 60 and found != generate(trained)[1]
+    assert len(found) == 60 and found != plain[1]
     assert "needs fine-tuning" in printed and "35.5 BLEU" in printed and "Table 4.6" in printed
 
 

@@ -11,6 +11,7 @@ reads it; OUT/vectors.json says of what it was made.  A word is told from five d
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,9 +44,12 @@ def sentences(path: Path) -> Iterator[list[str]]:
 
 
 def run(args: argparse.Namespace) -> None:
+    from tqdm import tqdm
+
     at_least(args, command=True, size=1, window=1, epochs=1, min_count=1, seed=0)
     try:
         from gensim.models import Word2Vec
+        from gensim.models.callbacks import CallbackAny2Vec
     except ImportError:
         raise ValueError("word-vectors needs gensim: pip install 'seqstruct[vectors]'") from None
     text = [sentence for path in args.texts for sentence in sentences(path)]
@@ -55,7 +59,14 @@ def run(args: argparse.Namespace) -> None:
     found = model.wv
     if not len(found):
         raise ValueError(f"no word stands {args.min_count} times in the text")
-    model.train(text, total_examples=model.corpus_count, epochs=args.epochs)
+    bar = tqdm(total=args.epochs, unit="pass", disable=None, file=sys.stderr)
+
+    class Advance(CallbackAny2Vec):
+        def on_epoch_end(self, model: Word2Vec) -> None:
+            bar.update()
+
+    with bar:
+        model.train(text, total_examples=model.corpus_count, epochs=args.epochs, callbacks=[Advance()])
     with new_folder(args.out) as folder:
         write_text(folder / "vectors.txt", (
             f"{word} {' '.join(f'{number:.6g}' for number in found[word])}" for word in found.index_to_key
