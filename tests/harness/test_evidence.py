@@ -127,5 +127,6 @@ def test_a_wrong_line_is_named(listed, capsys, line, message):
 
 def test_the_list_of_the_repository_is_readable(monkeypatch):
     """Its scripts, scales, rows and seeds are there; that each cell has a plan is tested with the recipes."""
-    monkeypatch.setattr(Script, "plan", lambda script, cell, **given: SimpleNamespace(script=script, cell=cell, table=""))
+    plan = lambda script, cell, **given: SimpleNamespace(script=script, cell=cell, table="")  # noqa: E731
+    monkeypatch.setattr(Script, "plan", plan)
     assert read_list(Path(__file__).parents[2] / "recipes" / "evidence.txt")
