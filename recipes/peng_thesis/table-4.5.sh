@@ -21,7 +21,7 @@ cell() {
     task="${row%% *}" name="${row#* }" size=("scale=$scale") features=64 slots=16 block=16
     case "$scale" in
         smoke) formulas=200 shape="1 layers of size 16" lengths=10:30 updates=14 minutes=0.4 disk=1 ;;
-        small) formulas=40000 shape="2 layers of size 64" lengths=10:60 updates=12500 minutes=8 disk=15 size=(scale=short) ;;
+        small) formulas=40000 shape="2 layers of size 64" lengths=10:60 updates=12500 minutes=5 disk=15 size=(scale=short) ;;
         paper) formulas=96000 lengths=501:1999 updates=5000 minutes=720 disk=900
                features=256 slots=256 block=64 size+=("size=${task,,}") ;;
     esac

@@ -13,7 +13,7 @@ import yaml
 
 def read_config(root: Path, words: Sequence[str]) -> dict[str, Any] | None:
     """What decides a training: the contents, by name, of the files that `--config-dir DIR --config-name NAME GROUP=FILE
-    ...` takes; None if the words name no config.
+    ...` takes, each before what overrides it; None if the words name no config.
 
     root: what DIR is relative to.  Raises ValueError naming the file that is not there.
     """
@@ -31,14 +31,16 @@ def _composed(folder: Path, name: str, chosen: Mapping[str, str], group: str = "
     path = folder / group / f"{name}.yaml"
     if not path.is_file():
         raise ValueError(f"{path}: no such file")
-    yield path
-    for default in (_read(path) or {}).get("defaults", ()):
-        if isinstance(default, Mapping):
+    defaults = list((_read(path) or {}).get("defaults", ()))
+    for default in defaults if "_self_" in defaults else [*defaults, "_self_"]:
+        if default == "_self_":
+            yield path
+        elif isinstance(default, Mapping):
             ((within, value),) = default.items()
             value = chosen.get(within, value)
             if value is not None:
                 yield from _composed(folder, str(value), chosen, f"{group}/{within}".strip("/"))
-        elif default != "_self_":
+        else:
             yield from _composed(folder, default, chosen, group)
 
 
