@@ -54,17 +54,18 @@ def translator(corpus: Path) -> Path:
 @pytest.mark.training
 def test_validate_generate_and_interactive(translator: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = [corpus / "bin", "--user-dir", PLUGIN, "--path", translator, "--cpu"]
+    decode = [*options, "--max-len-b", 12]
     log = fairseq("validate", *options, "--task", "translation", "--valid-subset", "test", "--max-tokens", 200)
     assert math.isfinite(float(re.search(r"nll_loss ([\d.]+)", log).group(1)))
     beams = [
-        fairseq("generate", *options, "--beam", beam, "--max-tokens", 200, "--no-progress-bar") for beam in (1, 4)
+        fairseq("generate", *decode, "--beam", beam, "--max-tokens", 200, "--no-progress-bar") for beam in (1, 4)
     ]
     for text in beams:
         assert len(re.findall(r"^D-\d+\t", text, re.MULTILINE)) == 60
     hypotheses = dict(re.findall(r"^H-(\d+)\t(.*)$", beams[1], re.MULTILINE))
     sources = dict(re.findall(r"^S-(\d+)\t(.*)$", beams[1], re.MULTILINE))
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{sources['3']}\n"))
-    said = fairseq("interactive", *options, "--beam", 4, "--source-lang", "de", "--target-lang", "en", "--input", "-")
+    said = fairseq("interactive", *decode, "--beam", 4, "--source-lang", "de", "--target-lang", "en", "--input", "-")
     assert re.search(r"^H-0\t(.*)$", said, re.MULTILINE).group(1).split("\t")[1] == hypotheses["3"].split("\t")[1]
 
 

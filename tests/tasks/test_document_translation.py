@@ -131,14 +131,12 @@ def test_through_the_front_door(data, tmp_path):
     assert len(losses) == 4 and losses[-1] < 0.93 * losses[0]
     options = ("--user-dir", PLUGIN, "--task", "document_translation", "--cpu", "--beam", 2, "--max-len-b", 5, "--path",
                tmp_path / "checkpoint_last.pt")  # fmt: skip
-    found = [
-        sorted(re.findall(r"^H-(\d+)\t\S+\t(.*)$", fairseq("generate", data, *options, "--batch-size", size), re.M))
-        for size in (1, 7)
-    ]
+    texts = [fairseq("generate", data, *options, "--batch-size", size) for size in (1, 7)]
+    found = [sorted(re.findall(r"^H-(\d+)\t\S+\t(.*)$", text, re.M)) for text in texts]
     assert len(found[0]) == 60 and nearly_equal(*found)
     assert not any(SEPARATOR in text for _, text in found[0])
     references = (data.parent / "text" / "test.en").read_text().splitlines()
-    printed = dict(re.findall(r"^T-(\d+)\t(.*)$", fairseq("generate", data, *options, "--batch-size", 7), re.M))
+    printed = dict(re.findall(r"^T-(\d+)\t(.*)$", texts[1], re.M))
     assert [printed[str(i)] for i in range(60)] == references
 
 

@@ -74,7 +74,8 @@ def test_the_average_generates(data: Path, tmp_path: Path) -> None:
     average_checkpoints([last], tmp_path / "mean.pt", running=True)
     model, mean = load_checkpoint(tmp_path / "mean.pt")["model"], read(last)[1]
     assert all(torch.equal(model[name], value) for name, value in mean.items())
-    found = fairseq("generate", data, *ON_CPU, "--path", tmp_path / "mean.pt", "--batch-size", 20, "--beam", 1)
+    found = fairseq("generate", data, *ON_CPU, "--path", tmp_path / "mean.pt", "--batch-size", 20, "--beam", 1,
+                    "--max-len-b", 9)  # fmt: skip
     assert found.count("\nH-") == 60
 
 

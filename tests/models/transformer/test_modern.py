@@ -194,7 +194,8 @@ def test_a_preset_trains_resumes_to_the_bit_and_decodes_with_beams(tmp_path: Pat
         fairseq(*options, "--max-epoch", epochs, "--save-dir", tmp_path / "parts")
     whole, parts = (load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "parts"))
     assert all(torch.equal(value, parts[name]) for name, value in whole.items())
-    decode = ["--user-dir", PLUGIN, "--path", tmp_path / "whole/checkpoint_last.pt", "--cpu", "--no-progress-bar"]
+    decode = ["--user-dir", PLUGIN, "--path", tmp_path / "whole/checkpoint_last.pt", "--cpu", "--no-progress-bar",
+              "--max-len-b", 12]  # fmt: skip
     texts = [fairseq("generate", tmp_path / "bin", *decode, "--beam", 4, "--max-tokens", size) for size in (40, 400)]
     hypotheses = [sorted(re.findall(r"^D-(\d+)\t\S+\t(.*)$", text, re.MULTILINE)) for text in texts]
     assert len(hypotheses[0]) == 60
