@@ -19,7 +19,13 @@ PLUGIN = str(Path(seqstruct.__file__).parent)
 
 
 def fairseq(command: str, *options: object) -> str:
-    """Run `fairseq-COMMAND OPTIONS` and return what it printed and logged."""
+    """Run `fairseq-COMMAND OPTIONS` and return what it printed and logged.
+
+    Data are read without workers, unless the options say otherwise: where a command ends and its process does not, each
+    is waited for, five seconds long, when garbage is next collected.
+    """
+    if command != "preprocess" and "--num-workers" not in options:
+        options += ("--num-workers", 0)
     module = importlib.import_module(f"fairseq_cli.{command.replace('-', '_')}")
     _forget_earlier_runs()
     printed = io.StringIO()
