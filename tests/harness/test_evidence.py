@@ -127,6 +127,9 @@ def test_a_wrong_line_is_named(listed, capsys, line, message):
 
 def test_the_list_of_the_repository_is_readable(monkeypatch):
     """Its scripts, scales, rows and seeds are there; that each cell has a plan is tested with the recipes."""
-    plan = lambda script, cell, **given: SimpleNamespace(script=script, cell=cell, table="")  # noqa: E731
+
+    def plan(script, cell, **given):
+        return SimpleNamespace(script=script, cell=cell, table="")
+
     monkeypatch.setattr(Script, "plan", plan)
     assert read_list(Path(__file__).parents[2] / "recipes" / "evidence.txt")

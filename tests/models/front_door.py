@@ -24,7 +24,9 @@ def fairseq(command: str, *options: object) -> str:
     Data are read without workers, unless the options say otherwise: where a command ends and its process does not, each
     is waited for, five seconds long, when garbage is next collected.
     """
-    if command != "preprocess" and "--num-workers" not in options:
+    if command == "hydra-train":
+        options = ("dataset.num_workers=0", *options)
+    elif command != "preprocess" and "--num-workers" not in options:
         options += ("--num-workers", 0)
     module = importlib.import_module(f"fairseq_cli.{command.replace('-', '_')}")
     _forget_earlier_runs()
