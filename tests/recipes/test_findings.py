@@ -78,6 +78,23 @@ def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
         assert line.p_value is None or line.p_value > 0.05
 
 
+def test_the_lineage_is_told_as_the_records_have_it():
+    text = " ".join(prose("nmt_lectures").partition("\n## Until validation no longer improves\n")[2].split())
+    found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    models = ("Transformer", "RNNsearch", "Luong general", "RNN encoder-decoder")
+    score = [f"{found[row, 'test_tokenized_bleu_lowercased'].mean:.1f}" for row in models]
+    assert "Transformer has {} BLEU, RNNsearch {} and Luong general {}".format(*score) in text
+    assert f"without attention, has {score[3]}," in text
+    behind = [f"{-found[row, 'test_bleu_difference'].mean:.1f}" for row in models[1:]]
+    assert f"RNNsearch by {behind[0]} BLEU" in text
+    assert "Luong general by {} and the model without attention by {}".format(*behind[1:]) in text
+    curves = [found[row, "validation_perplexity"].runs[1].metrics["validation_perplexity"]["points"] for row in models]
+    luong, without = ([value for _, value in curve] for curve in curves[2:])
+    ahead = [epoch for epoch, pair in enumerate(zip(luong, without, strict=True), 1) if pair[0] < pair[1]]
+    assert ahead == list(range(8, 41)) and "pass it at the eighth and stay ahead" in text
+    assert f"a perplexity of {luong[3]:.0f} after four epochs where that one has {without[3]:.0f}" in text
+
+
 def test_speeds_on_long_texts_are_those_of_the_records():
     table = lines("peng_thesis", "4.5-stand-in")
     found = {(line.row.removeprefix("ListOps "), line.metric): line.mean for line in table}
