@@ -84,7 +84,7 @@ ENTRIES = (
     Entry("listops", "listops.folder", "ListOps by its own generator", GENERATED, CLASSIFY),
     Entry("made-up", "made_up.sized", "words without meaning, of as many types and sentences as asked", GENERATED,
           f"{LM}, {TRANSLATE}"),
-    Entry("masked-lm", "corpora.masked_sentences", "Brown and SST in one encoding, to pretrain on and to fine-tune",
+    Entry("masked-lm", "corpora.masked_sentences", "Brown, SST and RTE in one encoding, to pretrain on and fine-tune",
           "non-commercial use", "masked_lm", "sentences.masked_lm"),
     Entry("multi30k", "corpora.multi30k", "captions of pictures in German, English and French", "for research",
           TRANSLATE, "translation.multi30k"),

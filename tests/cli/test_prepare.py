@@ -114,9 +114,9 @@ def test_stand_ins_by_parts(tmp_path, capsys):
 
 def test_text_and_sentences_share_an_encoding(tmp_path, capsys):
     assert prepare("masked-lm", "--made-up", "--vocabulary", 60, "--lines", 120, "--out", tmp_path / "out") == 0
-    assert "train: 120 lines of text, 200 sentences" in capsys.readouterr().out
-    dictionaries = [tmp_path / "out" / part / "dict.txt" for part in ("mlm", "task/input0")]
-    assert dictionaries[0].read_bytes() == dictionaries[1].read_bytes()
+    assert "train: 120 lines of text, 200 sentences, 108 pairs" in capsys.readouterr().out
+    dictionaries = [tmp_path / "out" / part / "dict.txt" for part in ("mlm", "sst/input0", "rte/input1")]
+    assert len({path.read_bytes() for path in dictionaries}) == 1
 
 
 def test_phrases_that_validate_do_not_train(tmp_path, capsys):

@@ -114,7 +114,7 @@ def roberta(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     prepared("masked-lm", "--from", folder / "from", "--unchecked", "--vocabulary", 60, "--lines", 120, "--out",
              folder / "data")  # fmt: skip
     checkpoint = train(
-        folder / "data" / "task", folder / "run", "--task", "sentence_prediction", "--criterion", "sentence_prediction",
+        folder / "data" / "sst", folder / "run", "--task", "sentence_prediction", "--criterion", "sentence_prediction",
         "--arch", "structured_roberta", *sizes("encoder"), "--num-classes", 2, "--init-token", 0, "--separator-token",
         2, "--max-positions", 60, "--batch-size", 16, "--max-update", 25, "--encoder-self-attention", "linear",
         "--attention-dropout", 0.0, "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",

@@ -23,7 +23,7 @@ def test_labels_are_those_of_fairseq_validate(roberta):
                                    if int(token) not in special]) for row in rows]  # fmt: skip
     found = loaded.classify(texts)
     gold = [loaded.labels[int(row["target"])] for row in rows]
-    printed = fairseq("validate", roberta.data / "task", "--user-dir", PLUGIN, "--cpu", "--path", roberta.checkpoint,
+    printed = fairseq("validate", roberta.data / "sst", "--user-dir", PLUGIN, "--cpu", "--path", roberta.checkpoint,
                       "--task", "sentence_prediction", "--criterion", "sentence_prediction", "--num-classes", 2,
                       "--init-token", 0, "--separator-token", 2, "--valid-subset", "valid", "--batch-size", 7,
                       "--num-workers", 0)  # fmt: skip

@@ -52,4 +52,34 @@ def test_models_are_pretrained_and_continued_once() -> None:
     assert [len(folders) for folders in shared] == [2, 1, 2]
     assert len({folders[0] for folders in shared}) == 1 and shared[0][1] != shared[2][1]
     starts = [word for step in plans[0].steps for word in step.words if word.startswith("checkpoint.finetune_from")]
-    assert starts == [f"checkpoint.finetune_from_model={folder}/checkpoint_last.pt" for folder in shared[0]]
+    pretrained, continued = (f"checkpoint.finetune_from_model={folder}/checkpoint_last.pt" for folder in shared[0])
+    assert starts == [pretrained, continued, continued], "two tasks are tuned from what was continued"
+
+
+def test_each_task_is_validated_and_tested_by_its_best_epoch() -> None:
+    plan = SCRIPT.plan(Cell("ABC-MLP 16", 2, "small"))
+    words = " ".join(word for step in plan.steps for word in step.words)
+    for task in ("sst", "rte"):
+        assert f"tuning=small_{task}" in words and f"{task}/checkpoint_best.pt --valid-subset valid,test" in words
+    assert all("seed2" in step.target for step in plan.steps if step.kind == "shared"), "each seed has its own"
+
+
+def test_pairs_of_the_stand_in_are_those_of_rte(tmp_path: Path) -> None:
+    from fairseq.data import Dictionary, data_utils
+
+    from seqstruct.cli.prepare import prepare
+    from seqstruct.data.nli.folder import read_corpus
+    from seqstruct.data.registry import find
+
+    find("masked-lm").write_made_up(tmp_path / "raw" / "deeper")
+    prepare(find("masked-lm"), ["--from", str(tmp_path / "raw"), "--unchecked", "--vocabulary", "60", "--lines", "50",
+                                "--out", str(tmp_path / "out")])  # fmt: skip
+    for split, gold in read_corpus("rte", tmp_path / "raw" / "deeper").items():
+        rows = {}
+        for part in ("input0", "input1", "label"):
+            folder = tmp_path / "out" / "rte" / part
+            dictionary = Dictionary.load(str(folder / "dict.txt"))
+            rows[part] = list(data_utils.load_indexed_dataset(str(folder / split), dictionary))
+        assert [dictionary.string(row) for row in rows["label"]] == [p.label.replace("no ", "not_") for p in gold.pairs]
+        assert all(len(row) > len(pair.hypothesis) for row, pair in zip(rows["input0"], gold.pairs, strict=True))
+        assert all(len(row) > len(pair.premise) for row, pair in zip(rows["input1"], gold.pairs, strict=True))

@@ -14,6 +14,7 @@ import numpy as np
 from seqstruct.data.babi.stories import TASKS as STORIES
 from seqstruct.data.babi.stories import file_name
 from seqstruct.data.files import atomic_write, write_text
+from seqstruct.data.made_up.inference import rte
 from seqstruct.data.made_up.text import write_brown
 
 AMAZON = {"25k-train": 5200, "test": 50}  # 5,000 are held out to validate
@@ -39,8 +40,9 @@ def sst(folder: Path) -> None:
 
 
 def masked_lm(folder: Path) -> None:
-    """The sentences of `sst`, which are the text of Brown too."""
+    """The sentences of `sst`, which are the text of Brown too, and the pairs of `inference.rte`."""
     sst(folder)
+    rte(folder)
     names = {"train": "train", "valid": "dev", "test": "test"}
     files = {split: (folder / f"stsa.binary.{name}").read_text("utf-8") for split, name in names.items()}
     write_brown(folder, {split: [line[2:] for line in text.splitlines()] for split, text in files.items()})

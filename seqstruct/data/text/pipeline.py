@@ -27,7 +27,7 @@ from seqstruct.data.text.word_pairs import PROGRAMS, characters, segmented
 
 DESCRIPTIONS = ("corpus.json", "meta.json", "nli.json", "corpora.json")
 BINARISED = "bin"  # the folder below a prepared one that fairseq reads
-INSIDE = (BINARISED, "mlm", "task")  # the last two of `corpora.masked_sentences`
+INSIDE = (BINARISED, "mlm", "sst", "rte")  # the last three of `corpora.masked_sentences`
 CLASSES, BYTES, UNMARKED = "classes", "bytes", "unmarked-characters"
 _UNDO: Mapping[str, Callable[[str], str]] = {**subwords.UNDO, UNMARKED: subwords.undo_sentencepiece}
 _LOAD: Mapping[str, Callable[[Any], Callable[[str], str]]] = {
