@@ -14,18 +14,22 @@ rows=("${smoke_rows[0]}" "structured_attention/table-3, words, structured" "nmt_
     "peng_thesis/table-4.4, BASE" "peng_thesis/table-4.4, ABC-MLP 32-8"
     "nmt_lectures/luong, local-p (general)" "nmt_lectures/sutskever, Single forward LSTM, beam size 12"
     "nmt_lectures/convs2s, WMT'16 en-ro ConvS2S (BPE 40K)" "nmt_lectures/transformer, EN-DE Transformer (base model)"
-    "nmt_lectures/transformer, EN-DE Transformer (big)" "nmt_lectures/subword-regularization, BPE")
+    "nmt_lectures/transformer, EN-DE Transformer (big)" "nmt_lectures/subword-regularization, BPE"
+    "nmt_lectures/sentencepiece, ja-en SentencePiece" "peng_thesis/table-2.1, DM SPIGOT" "peng_thesis/table-2.1, DM SA"
+    "peng_thesis/table-4.5, ListOps RFA-Gaussian" "peng_thesis/table-5.5b, ABC-MLP 128-64"
+    "peng_thesis/table-6.3, RRNN(F) 3 layers 24M" "structured_attention/table-5, Structured attention")
 recipes="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
-# RECIPE ROW: the words of its training at scale paper, without data, seed and folder, in the array `training`
+# RECIPE ROW: the words of its own training at scale paper, or of the last one that it shares with others, without data,
+# seed and folder, in the array `training`
 published() {
-    local kind count word words
+    local kind count word words found=""
     training=()
     while IFS= read -r -d '' kind && IFS= read -r -d '' count; do
         words=()
         for ((; count; count--)); do IFS= read -r -d '' word; words+=("$word"); done
-        [[ "${words[1]:-}" == fairseq-hydra-train ]] || continue
-        training=()
+        [[ "${words[1]:-}" == fairseq-hydra-train && "$found $kind" != "train shared" ]] || continue
+        training=() found="$kind"
         for word in "${words[@]:2}"; do
             case "$word" in task.data=* | common.seed=* | checkpoint.*) ;; *) training+=("$word") ;; esac
         done
@@ -34,7 +38,7 @@ published() {
 }
 
 cell() {
-    local recipe="${row%%, *}" updates=50 more=() words
+    local recipe="${row%%, *}" updates=50 more=() own=() words folder=bin
     minutes=30 disk=50 download=0 threads=2
     case "$recipe" in
         nmt_lectures/cho) words=(--languages en fr --types 15000 15000 --length 4 --longest 10 --sentences 30000) ;;
@@ -49,17 +53,31 @@ cell() {
         stack_attention/table-2) words=(--types 23000 --length 24 --sentences 5000) minutes=10 ;;
         stack_attention/table-3) words=(--languages de en --types 32000 --length 28) ;;
         structured_attention/table-3) words=(--languages ja en --types 11000 7000 --length 26 --longest 50) minutes=10 ;;
+        nmt_lectures/sentencepiece) words=(--languages ja en --types 8000 --length 30) ;;
+        peng_thesis/table-2.1) words=(--raw graphs --types 32000 --length 22 --sentences 2000 --labels 59) minutes=10
+            own=(parsing --tags xpos --graphs dm train=RAW/train.sdp valid=RAW/valid.sdp
+                --trees train=RAW/train.conllu valid=RAW/valid.conllu) ;;
+        peng_thesis/table-6.3) words=(--types 10000 --length 22 --sentences 40000) minutes=10 ;;
+        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) ;;
+        peng_thesis/table-5.5b) words=(--languages es en --types 30000 --length 22 --documents 127) ;;
+        structured_attention/table-5) words=(--raw pairs --types 36000 --length 14 8 --labels 3 --vectors 300) minutes=10
+            own=(sentence-pairs --train RAW/train.tsv --valid RAW/valid.tsv --vectors RAW/vectors.txt) ;;
         *) echo "$row: no published size of its data is known" >&2; exit 1 ;;
     esac
     published "$recipe" "${row#*, }"
     case "$scale" in
-        smoke) updates=3 minutes=0.3 words=(--languages ja en --types 60 50 --length 8 --sentences 300) ;;
+        smoke) updates=3 minutes=0.3 own=() words=(--languages ja en --types 60 50 --length 8 --sentences 300) ;;
         small) more=("optimization.update_freq=[1]") ;;
     esac
     [[ "$scale" == paper ]] || more+=(common.cpu=true common.fp16=false common.amp=false dataset.num_workers=0)
-    dataset="made up: ${words[*]}; $updates updates"
-    prepare made-up seqstruct prepare made-up "${words[@]}"
-    fairseq-hydra-train "${training[@]}" task.data="$data/bin" common.seed="$seed" "${more[@]}" \
+    dataset="${words[*]}; $updates updates"
+    [[ "${words[0]}" == -* ]] && words=(made-up "${words[@]}") || folder=""
+    prepare "${words[0]}" seqstruct prepare "${words[@]}"
+    if [[ "${#own[@]}" -gt 0 ]]; then
+        folder="" own=("${own[@]//RAW/$data}")
+        prepare "${own[0]}" seqstruct prepare "${own[@]}"
+    fi
+    fairseq-hydra-train "${training[@]}" task.data="$data${folder:+/$folder}" common.seed="$seed" "${more[@]}" \
         optimization.max_update="$updates" common.log_interval=1 dataset.disable_validation=true \
         checkpoint.no_save=true checkpoint.save_dir="$out/checkpoints"
     record "parameters[parameters]=train.log:parameters" "peak_memory[MiB]=steps.json:mebibytes" \

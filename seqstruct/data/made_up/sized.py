@@ -1,8 +1,9 @@
 """Text, or pairs of sentences, of as many types and words as asked: what does a model take, before its corpus is here?
 
-A folder of `fairseq-preprocess`, bin/: of one language for language modeling, of two for translation.  Words are drawn
-by rank, the r-th as 1/r (Zipf), and mean nothing.  Lengths of sentences follow a gamma distribution of shape 3; that of
-a target is its source's times the means' ratio, and a tenth up or down.
+A folder of `fairseq-preprocess`, bin/: of one language for language modeling, of two for translation, with --documents
+beside text/ that says where documents end; or, with --raw, files for the preparations of one's own data
+(`made_up.raw`).  Words are drawn by rank, the r-th as 1/r (Zipf), and mean nothing.  Lengths of sentences follow a
+gamma distribution of shape 3; that of a target is its source's times the means' ratio, and a tenth up or down.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any
 import numpy as np
 
 from seqstruct.data.arguments import add_numbers, at_least
-from seqstruct.data.files import new_folder
+from seqstruct.data.files import new_folder, write_text
+from seqstruct.data.made_up import raw
 
 SHAPE, SPREAD = 3.0, 0.1
 HELD_OUT = 100  # sentences to validate on, and to test on
 MOST = 10_000_000
+KINDS = ("texts", "pairs", "graphs")
 
 
 def lengths(sentences: int, means: tuple[int, ...], longest: int, generator: np.random.Generator) -> np.ndarray:
@@ -44,40 +47,76 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--length", type=int, nargs="+", default=[25], metavar="N",
                         help="words of a sentence on average; two numbers for two languages (default: 25)")
     add_numbers(parser, {"--longest": (175, "words of a sentence at most"),
-                         "--sentences": (10_000, "to train on"), "--seed": (1, "of what is drawn")})  # fmt: skip
+                         "--sentences": (10_000, "to train on"), "--seed": (1, "of what is drawn"),
+                         "--documents": (0, "sentences of a document of two languages, 0: there are none"),
+                         "--labels": (2, "of --raw, of texts, pairs or arcs"),
+                         "--vectors": (0, "numbers of a word's vector, beside --raw; 0: no vectors")})  # fmt: skip
+    parser.add_argument("--raw", choices=KINDS, help="raw files, for preparations of your own data")
 
 
 def run(args: argparse.Namespace) -> None:
-    at_least(args, command=True, longest=1, sentences=1, seed=0)
-    sides = 2 if args.languages else 1
-    for option in ("types", "length"):
+    at_least(args, command=True, longest=1, sentences=1, seed=0, documents=0, labels=2, vectors=0)
+    sides = 2 if args.languages or args.raw == "pairs" else 1
+    for option, most in (("types", sides if args.languages else 1), ("length", sides)):
         numbers = getattr(args, option)
-        if len(numbers) > sides or min(numbers) < 1:
+        if len(numbers) > most or min(numbers) < 1:
             raise ValueError(f"--{option} takes one number for each language, from 1, not {numbers}")
     if max(*args.types, args.sentences) > MOST:
         raise ValueError(f"--types and --sentences are at most {MOST:,}")
     if args.languages and args.languages[0] == args.languages[1]:
         raise ValueError(f"--languages are two, not {args.languages[0]!r} twice")
+    if args.raw and (args.languages or args.documents):
+        raise ValueError("--raw has neither --languages nor --documents")
+    if args.documents and not args.languages or args.vectors and not args.raw:
+        raise ValueError("--documents needs --languages, --vectors needs --raw")
     with new_folder(args.out) as folder:
-        words = _write(folder / "bin", args, sides)
+        words = (_write_raw if args.raw else _write)(folder, args, sides)
     print(f"{args.out}: {args.sentences:,} sentences, {words:,} words, of {' and '.join(map(str, args.types))} types")
+
+
+def _splits(args: argparse.Namespace, sides: int) -> Iterator[tuple[str, np.ndarray, np.random.Generator]]:
+    """Of each split the name, how many words its sentences have by language, and what draws them."""
+    for number, (split, count) in enumerate({"train": args.sentences, "valid": HELD_OUT, "test": HELD_OUT}.items()):
+        generator = np.random.default_rng([args.seed, number])
+        means = tuple(args.length) if len(args.length) == sides else (args.length[0],) * sides
+        yield split, lengths(count, means, args.longest, generator), generator
+
+
+def _write_raw(folder: Path, args: argparse.Namespace, sides: int) -> int:
+    words, types = 0, args.types[0]
+    for split, counts, generator in _splits(args, sides):
+        drawn = [_words(counts[:, side], types, generator) for side in range(sides)]
+        words += int(counts.sum()) if split == "train" else 0
+        if args.raw == "graphs":
+            raw.graphs(folder / split, drawn[0], args.labels, ranks, generator)
+        else:
+            raw.texts(folder / split, drawn, generator.integers(args.labels, size=len(counts)))
+    if args.vectors:
+        raw.vectors(folder / "vectors.txt", types, args.vectors, np.random.default_rng([args.seed, 3]))
+    return words
+
+
+def _words(counts: np.ndarray, types: int, generator: np.random.Generator) -> list[list[str]]:
+    drawn = iter(ranks(int(counts.sum()), types, generator))
+    return [[f"w{next(drawn) + 1}" for _ in range(count)] for count in counts]
 
 
 def _write(folder: Path, args: argparse.Namespace, sides: int) -> int:
     from fairseq.data import indexed_dataset
 
-    folder.mkdir()
+    (folder / "bin").mkdir()
     pair, words = "-".join(args.languages or ()), 0
-    for number, (split, count) in enumerate({"train": args.sentences, "valid": HELD_OUT, "test": HELD_OUT}.items()):
-        generator = np.random.default_rng([args.seed, number])
-        means = tuple(args.length) if len(args.length) == sides else (args.length[0],) * sides
-        counts = lengths(count, means, args.longest, generator)
+    for split, counts, generator in _splits(args, sides):
         words += int(counts.sum()) if split == "train" else 0
+        if args.documents:
+            whole, rest = divmod(len(counts), args.documents)
+            documents = [args.documents] * whole + [rest] * (rest > 0)
+            write_text(folder / "text" / f"{split}.docs", map(str, documents))
         for side in range(sides):
             dictionary = _dictionary(args.types[side % len(args.types)])
             ending = f".{pair}.{args.languages[side]}" if pair else ""
-            dictionary.save(str(folder / (f"dict.{args.languages[side]}.txt" if pair else "dict.txt")))
-            prefix = f"{folder / split}{ending}"
+            dictionary.save(str(folder / "bin" / (f"dict.{args.languages[side]}.txt" if pair else "dict.txt")))
+            prefix = f"{folder / 'bin' / split}{ending}"
             builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(dictionary))
             for sentence in _sentences(counts[:, side], dictionary, generator):
                 builder.add_item(sentence)

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from seqstruct.cli import main
+from seqstruct.data.documents.dataset import read_documents
+from seqstruct.data.made_up.raw import projective_heads
 from seqstruct.data.made_up.sized import HELD_OUT, lengths, ranks
+from seqstruct.data.parsing.sentence import crossing_arc
+from seqstruct.data.text.sdp import read_sdp
 
 
 def prepare(out, *words):
@@ -70,8 +74,50 @@ def test_pairs(tmp_path, types, shared):
         (["--types", 7, "--longest", 0], "longest is at least 1"),
         (["--types", 10**8], "at most 10,000,000"),
         (["--types", 7, "--languages", "en", "en"], "--languages are two"),
+        (["--types", 7, 5, "--raw", "pairs"], "--types takes one number"),
+        (["--types", 7, "--raw", "texts", "--languages", "en", "de"], "--raw has neither --languages nor"),
+        (["--types", 7, "--documents", 3], "--documents needs --languages"),
+        (["--types", 7, "--vectors", 3], "--vectors needs --raw"),
+        (["--types", 7, "--raw", "texts", "--labels", 1], "labels is at least 2"),
     ],
 )
 def test_refused(tmp_path, capsys, options, told):
     assert prepare(tmp_path / "out", *options) == 1
     assert told in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_documents_end_where_the_text_does(tmp_path):
+    assert prepare(tmp_path / "out", "--types", 7, "--languages", "en", "de", "--sentences", 13, "--documents", 5) == 0
+    assert (tmp_path / "out" / "text" / "train.docs").read_text().split() == ["5", "5", "3"]
+    assert len(read_documents(tmp_path / "out" / "text" / "valid.docs", HELD_OUT).document) == HELD_OUT
+
+
+@pytest.mark.parametrize("kind", ["texts", "pairs"])
+def test_raw_rows_are_read_as_ones_own(tmp_path, kind):
+    options = ["--types", 30, "--length", *([5, 9] if kind == "pairs" else [5]), "--sentences", 40, "--labels", 3]
+    assert prepare(tmp_path / "raw", "--raw", kind, "--vectors", 4, *options) == 0
+    rows = [line.split("\t") for line in (tmp_path / "raw" / "train.tsv").read_text().splitlines()]
+    assert len(rows) == 40 and {row[0] for row in rows} == {"label0", "label1", "label2"}
+    assert {len(row) for row in rows} == {3 if kind == "pairs" else 2}
+    name = {"texts": "text-classification", "pairs": "sentence-pairs"}[kind]
+    words = ["--train", tmp_path / "raw" / "train.tsv", "--vectors", tmp_path / "raw" / "vectors.txt"]
+    assert main(["prepare", name, *map(str, words), "--out", str(tmp_path / "out")]) == 0
+
+
+def test_raw_graphs_and_trees_are_read_as_ones_own(tmp_path, capsys):
+    options = ["--types", 30, "--length", 9, "--sentences", 40, "--labels", 5]
+    assert prepare(tmp_path / "raw", "--raw", "graphs", *options) == 0
+    words = ["--graphs", "dm", f"train={tmp_path}/raw/train.sdp", "--trees", f"train={tmp_path}/raw/train.conllu"]
+    assert main(["prepare", "parsing", *words, "--out", str(tmp_path / "out")]) == 0
+    assert "trees (trees): train 32" in capsys.readouterr().out, "none is left out as crossing"
+    graphs = list(read_sdp(tmp_path / "raw" / "train.sdp"))
+    words, arcs = sum(len(graph.forms) for graph in graphs), sum(len(graph.arcs) for graph in graphs)
+    assert 0.5 < arcs / words < 0.8 and {label for g in graphs for *_, label in g.arcs} <= {f"L{i}" for i in range(5)}
+
+
+def test_heads_make_a_projective_tree():
+    generator = np.random.default_rng(1)
+    for length in (0, 1, 2, 13):
+        heads = projective_heads(length, generator)
+        assert heads.count(0) == min(length, 1) and crossing_arc(heads) is None
+        assert all(above != word for word, above in enumerate(heads, 1))
