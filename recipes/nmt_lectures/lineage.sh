@@ -4,17 +4,26 @@
 # ConvS2S 4 + 3, Transformers 3 + 3), dropout 0.3, label smoothing 0.1, joint BPE of 5,000 types, batches of 64 sentences,
 # Adam; of three learning rates the one that is best after two epochs; halved where validation stands still, at most 40
 # epochs, and five without a gain end it: an hour of one thread and more for a row.  Beam 5, log-probability divided by
-# length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention.
+# length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention.  Other ways to cut words than BPE
+# have as many types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from
+# GNMT for an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.
 # test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and test_..._p are
 # against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
-models=(  # row, files of row/ and size/, what it takes beside a Transformer
+models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
     "Transformer: transformer transformer 1" "RNNsearch: rnnsearch rnnsearch 1" "Luong general: luong_general 2 1"
     "ConvS2S: convs2s convolution 1" "GNMT: gnmt 4 1.5" "RNN encoder-decoder: rnn_encoder_decoder 1 1"
     "Sutskever: sutskever 2 1" "Sutskever, source not reversed: sutskever_source_not_reversed 2 1" "grConv: grconv 1 1.5"
     "Luong dot: luong_dot 2 1" "Luong concat: luong_concat 2 1" "Luong location: luong_location 2 1"
     "Luong local-m: luong_local_m_general 2 1" "Luong local-p: luong_local_p_general 2 1"
+    "Transformer, unigram: transformer transformer 1 sentencepiece"
+    "Transformer, unigram sampled: transformer_unigram_sampled transformer 1 sentencepiece"
+    "Transformer, BPE sampled: transformer_bpe_sampled transformer 1"
+    "Transformer, words: transformer transformer 1 words"
+    "Transformer, words and characters: transformer transformer 1.2 mixed"
+    "Transformer, characters: transformer transformer 4 characters"
+    "GNMT, expected GLEU: gnmt 4 0.7" "GNMT, 8 bits: gnmt 4 0.1"
 )
 rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta")
 for mechanism in linear rfa abc_mlp t2r performer lsh gated_delta superposition nondeterministic_stack; do
@@ -22,43 +31,73 @@ for mechanism in linear rfa abc_mlp t2r performer lsh gated_delta superposition 
 done
 
 cell() {
-    local group=transformer size=transformer slower=1.2 model more=()
+    local group=transformer size=transformer slower=1.2 kinds=bpe model base decode=(--lenpen 1) more=()
     for model in "${models[@]}"; do
-        [[ "${model%%: *}" != "$row" ]] || read -r group size slower <<<"${model#*: }"
+        [[ "${model%%: *}" != "$row" ]] || read -r group size slower kinds <<<"${model#*: }"
     done
     case "$scale" in
-        smoke) minutes=0.4 disk=2 types=150 dataset="400 made-up sentence pairs" ;;
-        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000
+        smoke) minutes=0.4 disk=2 types=150 pieces=35 dataset="400 made-up sentence pairs" ;;
+        small) minutes="$(times "$slower" 75)" disk=60 download=1.3 types=5000 pieces=5000
             dataset="Multi30k en-de task 1, 29000 pairs, test_2016_flickr, joint BPE of 5000 types" ;;
         paper) echo "its scales are smoke and small" >&2; exit 1 ;;
     esac
     raw multi30k
-    prepare "en-de-bpe-$types" data-prep/multi30k.sh "${from[@]}" --src en --trg de --subwords bpe --vocabulary "$types"
+    cut bpe
     if [[ "$row" == copy ]]; then
         baseline copy --languages en de
         return
     fi
+    base="$data" path="$out/checkpoints" logs=train.log
     [[ "$row" != "decoder "* ]] || more=(+model.decoder_self_attention="${row#decoder }")
-    if [[ "$row" != Transformer ]]; then
-        chosen "$row" "$group" "$size" "${more[@]}"
-        own="$searched" path="$out/checkpoints" logs=train.log score=(--against "$out/softmax/generate-test.txt")
-        "${training[@]}" common.seed="$seed" checkpoint.save_dir="$path"
-    fi
+    case "$row" in
+        Transformer) ;;
+        GNMT*) chosen GNMT gnmt 4
+            shared lineage-gnmt-seed"$seed" "${training[@]}" common.seed="$seed"
+            path="$shared" logs="$shared/train.log" ;;
+        *) [[ "${kinds:=bpe}" == bpe ]] || { dataset="${dataset/BPE/${kinds/sentencepiece/unigram}}" && cut "$kinds"; }
+            chosen "$row" "$group" "$size" "${more[@]}"
+            "${training[@]}" common.seed="$seed" checkpoint.save_dir="$path" ;;
+    esac
+    own="$data" rate="${searched:-}" data="$base"
+    case "$row" in
+        "GNMT, expected GLEU") reward ;;
+        "GNMT, 8 bits") decode=(--task translation_gnmt --length-alpha 0.2 --coverage-beta 0.2 --eight-bit) ;;
+    esac
     chosen Transformer transformer transformer
     shared "lineage-transformer-seed$seed" "${training[@]}" common.seed="$seed"
     if [[ "$row" == Transformer ]]; then
-        own="$searched" path="$shared" logs="$shared/train.log" score=()
+        rate="$searched" path="$shared" logs="$shared/train.log" score=()
     else
         log=softmax.log translate test "$out/softmax" "$shared/checkpoint_best.pt" --beam 5 --lenpen 1
+        score=(--against "$out/softmax/generate-test.txt")
+        [[ "$own" == "$base" ]] || score+=(--against-data "$base")
     fi
-    translate test "$out" "$path/checkpoint_best.pt" --beam 5 --lenpen 1
+    data="$own"
+    translate test "$out" "$path/checkpoint_best.pt" --beam 5 "${decode[@]}"
     score=(seqstruct score --from-generate "$out/generate-test.txt" --data "$data" "${score[@]}" --metrics bleu)
     "${score[@]}" chrf --record "$out/score.json"
     "${score[@]:0:6}" --metrics tokenized_bleu --lowercase --record "$out/lowercased.json" "test_{}_lowercased"
-    record score.json lowercased.json "$own/measurements.json" "parameters[parameters]=$logs:parameters" \
+    record score.json lowercased.json "$rate/measurements.json" "parameters[parameters]=$logs:parameters" \
         "validation_perplexity[perplexity]=$logs:valid_ppl@best/epoch" \
         "training_tokens_per_second[tokens/s]=$logs:wps@median" \
         "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second"
+}
+
+# SUBWORDS: the corpus, cut by them, in $data
+cut() {
+    local most="$types" longest=()
+    [[ "$1" != sentencepiece ]] || most="$pieces"
+    [[ "$1" != characters ]] || longest=(--max-length 1000)
+    prepare "en-de-$1-$most" data-prep/multi30k.sh "${from[@]}" --src en --trg de --subwords "$1" \
+        --vocabulary "$most" "${longest[@]}"
+}
+
+# an epoch of expected GLEU from the checkpoint in $path, which is then its best by that measure
+reward() {
+    fairseq-hydra-train --config-dir configs/nmt_lectures --config-name reward size="4_$scale" task.data="$data/bin" \
+        checkpoint.finetune_from_model="$path/checkpoint_best.pt" common.seed="$seed" \
+        checkpoint.save_dir="$out/checkpoints"
+    path="$out/checkpoints" logs=train.log
 }
 
 # NAME ROW SIZE OPTION ...: the words of a training with the rate that a search chose in `training`; its folder, `searched`

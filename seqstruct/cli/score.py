@@ -48,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="sacreBLEU's tokeniser inside BLEU and GLEU (default %(default)s)")
     parser.add_argument("--against", metavar="OTHER",
                         help="another system's file, of the same kind, as baseline of a paired bootstrap")
+    parser.add_argument("--against-data", metavar="DIR",
+                        help="the prepared folder that OTHER is of, where that is not --data (with --from-generate)")
     parser.add_argument("--resamples", type=int, default=1000, metavar="N",
                         help="draws of the paired bootstrap (default %(default)s)")
     parser.add_argument("--by-length", type=int, nargs="+", metavar="WORDS",
@@ -106,7 +108,7 @@ def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
             raise ValueError(f"{path}: {len(lines)} lines, but {args.references[0]} has {len(references[0])}")
     lengths = _lengths(args, references[0])
     texts = [_system(path, args, references) for path in paths]
-    baseline = _system(args.against, args, references) if args.against else None
+    baseline = _system(args.against, _of_baseline(args), references) if args.against else None
     systems = [_scores(text, baseline, references, lengths, args) for text in texts]
     if len(systems) == 1:
         return {"sentences": len(references[0]), **systems[0]}, _text(systems[0])
@@ -130,6 +132,17 @@ def _read_data(args: argparse.Namespace) -> None:
         args.subwords = ("none" if kind == "words" else kind) if words else "sentencepiece"
         args.detokenize = target if words else None
         args.truecased = bool(options.get("truecase"))
+
+
+def _of_baseline(args: argparse.Namespace) -> argparse.Namespace:
+    """The options by which the baseline's translations become text: those of all systems, or of --against-data."""
+    if not args.against_data:
+        return args
+    if not (args.data and args.from_generate):
+        raise ValueError("--against-data: expected --data and --from-generate with it")
+    other = argparse.Namespace(**{**vars(args), "data": args.against_data, "references": None})
+    _read_data(other)
+    return other
 
 
 def _record(result: dict, path: str, names: Sequence[str]) -> None:

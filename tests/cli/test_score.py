@@ -159,6 +159,8 @@ def test_alignment_error_rate(folder, capsys):
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--groups", "one"], "groups: expected 3"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--metrics", "tokenized_bleu"], "expected the language"),
     (["--from-generate", "-", "-", "--references", "ref.en"], "standard input can be one system only"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--against", "hyp.bpe", "--against-data", "."],
+     "--against-data: expected --data and --from-generate"),
 ])
 def test_what_does_not_go_together_is_one_sentence(folder, capsys, arguments, message):
     (folder / "one").write_text("0-0\n")
@@ -196,3 +198,22 @@ def test_a_prepared_folder_says_how_it_is_scored_and_the_scores_are_recorded(fol
     assert "--data: expected translations with it, and no --references" in capsys.readouterr().err
     assert main(["score", "--hypotheses", "hyp.bpe", "ref.en", "--references", "ref.en", "--record", "x.json"]) == 1
     assert "--record: expected the translations of one system" in capsys.readouterr().err
+
+
+def test_a_system_of_words_is_tested_against_one_of_subwords(folder, capsys):
+    """Each becomes text as its own folder says."""
+    for name, kind in (("a", "words"), ("b", "bpe")):
+        (folder / name / "raw").mkdir(parents=True)
+        (folder / name / "raw" / "test.en").write_text("\n".join(REFERENCE) + "\n")
+        options = {"languages": ["de", "en"], "subwords": kind}
+        (folder / name / "corpus.json").write_text(json.dumps({"options": options}))
+    words = [line.replace("@@ ", "") for line in SUBWORDS]
+    (folder / "words.txt").write_text("".join(f"H-{i}\t-0.5\t{line}\n" for i, line in enumerate(words)))
+    command = ["score", "--from-generate", "words.txt", "--data", "a", "--against", "generate.txt", "--resamples", "20",
+               "--format", "json"]  # fmt: skip
+    assert main([*command, "--against-data", "b"]) == 0
+    (same, *_) = json.loads(capsys.readouterr().out)["against"]
+    assert same["value"] == same["baseline"] == BLEU().corpus_score(TEXT, [REFERENCE]).score
+    assert main(command) == 0
+    (other, *_) = json.loads(capsys.readouterr().out)["against"]
+    assert other["value"] == same["value"] > other["baseline"], "subwords are left where they are taken for words"

@@ -149,3 +149,37 @@ def test_figures_are_the_sources():
     assert tables["luong"]["local-p (general)", "test_tokenized_bleu_unknown_words_replaced"] == 20.9
     assert tables["transformer"]["EN-FR Transformer (big)", "test_tokenized_bleu"] == 41.0
     assert tables["bpe-statistics"]["BPE (joint)", "unknown"] == 32
+
+
+LINEAGE = Script(RECIPES / "nmt_lectures" / "lineage.sh")
+
+
+def test_rows_of_the_lineage_are_those_of_its_table():
+    tables = {table.name: {entry.row for entry in table.published} for table in read_tables(RECIPES / "nmt_lectures")}
+    assert set(LINEAGE.rows("small")) == tables["lineage"]
+
+
+@pytest.mark.parametrize(
+    ("row", "subwords"),
+    [("Transformer, words", "words"), ("Transformer, characters", "characters"),
+     ("Transformer, unigram sampled", "sentencepiece")],
+)  # fmt: skip
+def test_ways_to_cut_words_are_tested_against_bpe(row, subwords):
+    plan = LINEAGE.plan(Cell(row, 1, "small"))
+    base, own = [step.target for step in plan.steps if step.kind == "prepare"]
+    assert "-bpe-" in base and f"-{subwords}-" in own
+    decoded = [step.words[1] for step in plan.steps if step.words[0] == "fairseq-generate"]
+    assert decoded == [f"{base}/bin", f"{own}/bin"]
+    scored = next(step.words for step in plan.steps if "--against" in step.words)
+    assert scored[scored.index("--data") + 1] == own and scored[scored.index("--against-data") + 1] == base
+
+
+def test_rewards_and_eight_bits_begin_from_gnmt():
+    plans = [LINEAGE.plan(Cell(row, 2, "small")) for row in ("GNMT", "GNMT, expected GLEU", "GNMT, 8 bits")]
+    (gnmt,) = {step.target for plan in plans for step in plan.steps if "lineage-gnmt-seed2" in step.target}
+    trained = [[step for step in plan.steps if step.kind == "train"] for plan in plans]
+    assert [len(found) for found in trained] == [0, 1, 0]
+    assert f"checkpoint.finetune_from_model={gnmt}/checkpoint_best.pt" in trained[1][0].words
+    decoded = [[step.words for step in plan.steps if step.words[0] == "fairseq-generate"][-1] for plan in plans]
+    assert [gnmt in words[words.index("--path") + 1] for words in decoded] == [True, False, True]
+    assert ["--eight-bit" in words for words in decoded] == [False, False, True]
