@@ -27,6 +27,7 @@ from seqstruct.bridge.patches import (
     requirements,
     resume,
     running_average,
+    seeds,
 )
 from seqstruct.bridge.patches.patch import apply_patches, patch
 
@@ -45,7 +46,9 @@ NOISE = (
 
 
 # each enters its patches in the list when it is imported
-MENDING = (dictionaries, dropout, endings, linear, loading, replace_unknown, requirements, resume, running_average)
+MENDING = (
+    dictionaries, dropout, endings, linear, loading, replace_unknown, requirements, resume, running_average, seeds,
+)  # fmt: skip
 
 
 @functools.cache

@@ -20,7 +20,7 @@ MENDED = {
     "fairseq.checkpoint_utils.load_model_ensemble_and_task", "fairseq.checkpoint_utils.verify_checkpoint_directory",
     "fairseq.criterions.build_criterion", "fairseq.data.data_utils.batch_by_size", "fairseq.models.build_model",
     "fairseq.tasks.setup_task", "fairseq.utils.load_align_dict", "fairseq.utils.post_process_prediction",
-    "sys.excepthook",
+    "set_torch_seed.__init__", "sys.excepthook",
 }  # fmt: skip
 
 
