@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from seqstruct.criterions.expected_gleu import ExpectedGleu, draw
 from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from seqstruct.scoring.gleu import sentence_gleu
 from tests.models.building import dictionary_of, small_translation_model, task_of
-from tests.models.front_door import PLUGIN, binarize, fairseq
+from tests.models.front_door import PLUGIN, binarize, fairseq, fairseq_apart
 
 EOS, PAD = 2, 1
 DICTIONARY = dictionary_of("abc")
@@ -145,8 +146,8 @@ def test_numbers_out_of_range(options: dict[str, Any]) -> None:
         ExpectedGleu(task_of(DICTIONARY), **{"likelihood_weight": 0.017, "samples": 15, "seed": 1, **options})
 
 
-def train(corpus: Path, save: Path, *options: object) -> str:
-    return fairseq(
+def train(corpus: Path, save: Path, *options: object, run: Callable[..., str] = fairseq) -> str:
+    return run(
         "train", corpus, "--user-dir", PLUGIN, "--cpu", "--arch", "rnn_translation", "--embed-dim", 16,
         "--hidden-size", 16, "--encoder-layers", 1, "--decoder-layers", 1, "--dropout", 0.0, "--optimizer", "adam",
         "--batch-size", 10, "--no-epoch-checkpoints", "--no-progress-bar", "--log-format", "simple",
@@ -195,7 +196,7 @@ def test_resumed_and_independent_of_workers(corpus: Path, tmp_path: Path) -> Non
     train(corpus, tmp_path / "whole", *MIXED, *start, "--max-epoch", 4)
     for epochs in (2, 4):
         train(corpus, tmp_path / "cut", *MIXED, *start, "--max-epoch", epochs)
-    train(corpus, tmp_path / "workers", *MIXED[:-1], 2, *start, "--max-epoch", 4)
+    train(corpus, tmp_path / "workers", *MIXED[:-1], 2, *start, "--max-epoch", 4, run=fairseq_apart)
     states = [load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "cut", "workers")]
     for state in states[1:]:
         for name, value in states[0].items():

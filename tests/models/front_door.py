@@ -7,6 +7,7 @@ import importlib
 import io
 import logging
 import random
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +48,14 @@ def fairseq(command: str, *options: object) -> str:
             own.removeHandler(left)
             left.close()
     return printed.getvalue()
+
+
+def fairseq_apart(command: str, *options: object) -> str:
+    """The same in a process of its own, for data that workers read: they end with it."""
+    done = subprocess.run([sys.executable, "-m", f"fairseq_cli.{command}", *map(str, options)], capture_output=True,
+                          text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
 
 
 def nearly_equal(one: Sequence[object], other: Sequence[object]) -> bool:

@@ -10,7 +10,7 @@ import torch
 
 from seqstruct.data.text import subwords
 from seqstruct.tasks.subword_regularization import SubwordRegularizationConfig, SubwordRegularizationTask
-from tests.models.front_door import PLUGIN, binarize, fairseq
+from tests.models.front_door import PLUGIN, binarize, fairseq, fairseq_apart
 
 STEMS, ENDINGS = ("low", "new", "wide", "hand", "lang", "groß"), ("", "er", "est", "en")
 UNDO = {"bpe": subwords.undo_bpe, "sentencepiece": subwords.undo_sentencepiece,
@@ -131,7 +131,7 @@ def test_what_does_not_belong_together_is_refused(corpus, tmp_path):
 @pytest.mark.parametrize("corpus", ["sentencepiece"], indirect=True)
 def test_training_and_decoding_through_the_front_door(corpus, tmp_path):
     _, folder = corpus
-    printed = fairseq(
+    printed = fairseq_apart(
         "train", folder / "bin", "--user-dir", PLUGIN, "--task", "translation_subword_regularization",
         "--training-text", folder / "train", "--source-subword-model", folder / "model",
         "--target-subword-model", folder / "model", "--sampling-alpha", 0.1, "--bpe-dropout", 0.2,
