@@ -71,7 +71,7 @@ cell() {
     esac
     [[ "$scale" == paper ]] || more+=(common.cpu=true common.fp16=false common.amp=false dataset.num_workers=0)
     dataset="${words[*]}; $updates updates"
-    [[ "${words[0]}" == -* ]] && words=(made-up "${words[@]}") || folder=""
+    [[ "${words[0]}" == -* ]] && words=(made-up "${words[@]}") dataset="made up: $dataset" || folder=""
     prepare "${words[0]}" seqstruct prepare "${words[@]}"
     if [[ "${#own[@]}" -gt 0 ]]; then
         folder="" own=("${own[@]//RAW/$data}")

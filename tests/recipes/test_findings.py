@@ -68,7 +68,7 @@ def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
     assert f"({first.mean:.4g} % on test)" in item
     assert min(line.mean for line in accuracy.values()) > first.mean + 10
     names = {"Transformer": "Softmax has", "Sinkhorn": "Sinkhorn", "ABC-MLP": "`ABC-MLP`", "Linear": "elu",
-             "RFA-Gaussian": "RFA"}  # fmt: skip
+             "RFA-Gaussian": "RFA", "Performer": "Performer", "Linformer": "Linformer"}  # fmt: skip
     several = {row: line for row, line in accuracy.items() if len(line.values) > 1}
     assert several.keys() == names.keys(), "the others have one seed, and no order yet"
     for row, name in names.items():
