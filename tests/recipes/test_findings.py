@@ -47,6 +47,18 @@ def test_every_finding_has_a_verdict(paper):
         assert found and [item[:60] for item in found if VERDICT.search(item) is None] == [], heading
 
 
+DRAWN = {"abilities"}  # as a chart, in docs/choosing.md
+
+
+@pytest.mark.parametrize("paper", sorted({path.parent.name for path in RECIPES.glob("*/paper.json")} - DRAWN))
+def test_every_table_stands_in_the_docs(paper):
+    shown = "".join(path.read_text("utf-8") for path in (RECIPES.parent / "docs").glob("**/*.md"))
+    whole = f"<!-- seqstruct report {paper} --format markdown" in shown
+    missing = [table.name for table in read_tables(RECIPES / paper)
+               if not whole and f"<!-- seqstruct report {paper} {table.name} " not in shown]  # fmt: skip
+    assert missing == []
+
+
 @pytest.mark.parametrize("name", ["3.1-stand-in", "4.3-stand-in", "figure-4.4", "6.3-stand-in"])
 def test_perplexities_that_are_not_ahead_of_n_grams_are_not_discussed(name):
     found = [line for line in lines("peng_thesis", name) if line.unit == "perplexity"]
