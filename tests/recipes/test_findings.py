@@ -90,6 +90,21 @@ def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
         assert line.p_value is None or line.p_value > 0.05
 
 
+def test_masked_models_are_level_with_one_that_is_not_pretrained():
+    found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "5.6-stand-in")}
+    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
+    (item,) = [item for item in held if item.startswith("*Masked language models and GLUE*")]
+    others = [row for row, metric in found if metric == "masked_perplexity" and row != "BASE"]
+    sst = [found[row, "test_accuracy"] for row in ("BASE", *others)]
+    without = found["BASE, not pretrained", "test_accuracy"]
+    assert f"has {without:.1f} % on SST" in item and f"{min(sst):.1f} to {max(sst):.1f}" in item and without > max(sst)
+    assert f"all fail, {found['ABC-MLP 32, not continued', 'test_accuracy']:.1f} (majority" in item
+    rte = [found[row, "rte_test_accuracy"] for row in ("BASE", "majority")]
+    assert "On RTE softmax has {:.1f} % and the majority {:.1f}".format(*rte) in item
+    masked = [found[row, "masked_perplexity"] for row in others]
+    assert f"{found['BASE', 'masked_perplexity']:.0f} with softmax and {min(masked):.0f} to {max(masked):.0f}" in item
+
+
 def test_the_lineage_is_told_as_the_records_have_it():
     text = " ".join(prose("nmt_lectures").partition("\n## Until validation no longer improves\n")[2].split())
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
