@@ -99,6 +99,8 @@ def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
     """The scores as a value and as lines: of one system its keys alone, of several a list of them."""
     if not args.references or args.gold_alignments:
         raise ValueError("translations: expected --references with them, and no --gold-alignments")
+    if args.against_data and not (args.against and args.data and args.from_generate):
+        raise ValueError("--against-data: expected --against, --data and --from-generate with it")
     paths = args.hypotheses or args.from_generate
     if [*paths, args.against].count("-") > 1:
         raise ValueError("standard input can be one system only: got - more than once")
@@ -138,8 +140,6 @@ def _of_baseline(args: argparse.Namespace) -> argparse.Namespace:
     """The options by which the baseline's translations become text: those of all systems, or of --against-data."""
     if not args.against_data:
         return args
-    if not (args.data and args.from_generate):
-        raise ValueError("--against-data: expected --data and --from-generate with it")
     other = argparse.Namespace(**{**vars(args), "data": args.against_data, "references": None})
     _read_data(other)
     return other

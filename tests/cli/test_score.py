@@ -160,7 +160,7 @@ def test_alignment_error_rate(folder, capsys):
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--metrics", "tokenized_bleu"], "expected the language"),
     (["--from-generate", "-", "-", "--references", "ref.en"], "standard input can be one system only"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--against", "hyp.bpe", "--against-data", "."],
-     "--against-data: expected --data and --from-generate"),
+     "--against-data: expected --against, --data and --from-generate"),
 ])
 def test_what_does_not_go_together_is_one_sentence(folder, capsys, arguments, message):
     (folder / "one").write_text("0-0\n")
