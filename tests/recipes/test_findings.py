@@ -90,6 +90,20 @@ def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
         assert line.p_value is None or line.p_value > 0.05
 
 
+def test_rational_models_with_fixed_vectors_are_told_as_recorded():
+    found = {line.row.removesuffix(", skip-gram"): line for line in lines("peng_thesis", "6.5-skip-gram")
+             if line.metric == "test_accuracy"}  # fmt: skip
+    (item,) = [item for item in items(prose("peng_thesis"), "What holds") if item.startswith("*Text classification.*")]
+    names = ("LSTM", "RRNN(B)", "RRNN(C)", "RRNN(B) max-plus", "RRNN(F)")
+    lstm, b, c, most, f = (found[f"SST {name}"] for name in names)
+    assert f"the LSTM has {lstm.mean:.1f} %, B {b.mean:.1f}, F {f.mean:.1f} and max-plus {most.mean:.1f} (p" in item
+    assert f"(p {b.p_value:.2g}, {f.p_value:.2g} and {most.p_value:.2g}), C {c.mean:.1f} (p {c.p_value:.2g})" in item
+    on_cr = [line for row, line in found.items() if row.startswith("CR ") and line.kind != "baseline"]
+    means = sorted(line.mean for line in on_cr)
+    assert f"({means[0]:.1f} to {means[-1]:.1f}, p 1)" in item
+    assert {line.p_value for line in on_cr} <= {None, 1.0}
+
+
 def test_masked_models_are_level_with_one_that_is_not_pretrained():
     found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "5.6-stand-in")}
     held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
