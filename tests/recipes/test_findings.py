@@ -171,6 +171,21 @@ def test_claims_that_rest_on_one_seed_say_so():
         assert [claim for claim in claims if "one seed" not in claim.lower()] == []
 
 
+def test_the_hardest_language_is_told_as_recorded():
+    claims = items(prose("stack_attention"), "Which findings of section 6 hold")
+    (item,) = [claim for claim in claims if claim.startswith("*At the published lengths*")]
+    found = {line.row.removeprefix("hardest-cfl "): line.runs[1].metrics for line in
+             lines("stack_attention", "figure-2-published-lengths") if line.row.startswith("hardest-cfl ")}  # fmt: skip
+    models = ("Tf+Nd", "Tf+Sup", "Tf", "5-gram")
+    valid = [found[model]["validation_cross_entropy_difference"]["value"] for model in models]
+    assert valid == sorted(valid)
+    assert "(V {:.3f}, Tf+Sup {:.3f}, Tf {:.3f}; the 5-gram {:.2f})".format(*valid) in item
+    curves = [dict(found[model]["test_cross_entropy_difference"]["points"]) for model in models]
+    longer = [sum(curve[n] for n in range(81, 101)) / 20 for curve in curves]
+    assert f"({longer[0]:.3f}; the others {longer[1]:.3f})" in item
+    assert {f"{value:.3f}" for value in longer[1:]} == {f"{longer[1]:.3f}"}
+
+
 def test_reversed_orders_are_said():
     splits = {line.metric: line.mean for line in lines("peng_thesis", "3.4-stand-in") if line.row == "PaLM-U"}
     held = items(prose("peng_thesis"), "What holds")
