@@ -4,7 +4,8 @@
     pairs    SPLIT.tsv, a label and two texts a line: `seqstruct prepare sentence-pairs`
     graphs   SPLIT.sdp and SPLIT.conllu, graphs and projective trees: `seqstruct prepare parsing`
 
-Labels are drawn as words are, by rank; of a graph's words three in four depend on their head in a tree.
+Labels of texts are equally frequent, those of arcs drawn as words are; three in four words of a graph depend on their
+head in a tree.
 """
 
 from __future__ import annotations
