@@ -5,7 +5,7 @@
 # Adam; of three learning rates the one that is best after two epochs; halved where validation stands still, at most 40
 # epochs, and five without a gain end it: an hour of one thread and more for a row.  Beam 5, log-probability divided by
 # length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention.  Other ways to cut words than BPE
-# have as many types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from
+# have at most as many types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from
 # GNMT for an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.
 # test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and test_..._p are
 # against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
