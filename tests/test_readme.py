@@ -249,8 +249,7 @@ def test_the_language_of_ones_own_that_is_shown(tmp_path, monkeypatch, capsys):
 )
 def test_the_mechanism_shown_is_one_file_that_obeys_the_laws(inside, laws, tmp_path):
     source = next(block for block in blocks("python") if f'@register_attention("{MECHANISM}"' in block)
-    ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(ROOT / "seqstruct", tmp_path / "seqstruct", ignore=ignored)
+    shutil.copytree(ROOT / "seqstruct", tmp_path / "seqstruct")
     file = tmp_path / ("seqstruct/attention" if inside else "") / f"{MECHANISM}.py"
     file.write_text(source, "utf-8")
     found = {} if inside else {"SEQSTRUCT_PLUGINS": file.name}
