@@ -94,10 +94,14 @@ def test_rational_models_with_fixed_vectors_are_told_as_recorded():
     found = {line.row.removesuffix(", skip-gram"): line for line in lines("peng_thesis", "6.5-skip-gram")
              if line.metric == "test_accuracy"}  # fmt: skip
     (item,) = [item for item in items(prose("peng_thesis"), "What holds") if item.startswith("*Text classification.*")]
-    names = ("LSTM", "RRNN(B)", "RRNN(C)", "RRNN(B) max-plus", "RRNN(F)")
-    lstm, b, c, most, f = (found[f"SST {name}"] for name in names)
-    assert f"the LSTM has {lstm.mean:.1f} %, B {b.mean:.1f}, F {f.mean:.1f} and max-plus {most.mean:.1f} (p" in item
-    assert f"(p {b.p_value:.2g}, {f.p_value:.2g} and {most.p_value:.2g}), C {c.mean:.1f} (p {c.p_value:.2g})" in item
+    for corpus, above, level in (("SST", ["F", "max-plus"], ["B", "C"]), ("subj", ["C", "F"], ["B", "max-plus"])):
+        rows = {"B": "RRNN(B)", "C": "RRNN(C)", "max-plus": "RRNN(B) max-plus", "F": "RRNN(F)"}
+        of = {name: found[f"{corpus} {row}"] for name, row in rows.items()}
+        assert f"On {corpus} the LSTM has {found[f'{corpus} LSTM'].mean:.1f} %, " in item
+        for one, other in (above, level):
+            assert (f"{one} {of[one].mean:.1f} and {other} {of[other].mean:.1f} (p {of[one].p_value:.2g} and "
+                    f"{of[other].p_value:.2g})") in item  # fmt: skip
+        assert all((of[name].p_value < 0.05) == (name in above) for name in rows)
     on_cr = [line for row, line in found.items() if row.startswith("CR ") and line.kind != "baseline"]
     means = sorted(line.mean for line in on_cr)
     assert f"({means[0]:.1f} to {means[-1]:.1f}, p 1)" in item
