@@ -11,8 +11,9 @@ import signal
 import sys
 import threading
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from seqstruct.data.files import locked, write_json
 from seqstruct.harness.configs import read_config
 from seqstruct.harness.process import run_command, terminate_all
 from seqstruct.harness.progress import Progress
-from seqstruct.harness.script import SHARED, Plan, Step
+from seqstruct.harness.script import SHARED, THREADS, Plan, Step
 
 DONE = "done.json"
 STEPS = "steps.json"
@@ -52,7 +53,7 @@ def run_plans(plans: Sequence[Plan], *, jobs: int = 1) -> None:
 def side_by_side(work: Callable[[Plan, Progress, threading.Event], None], plans: Sequence[Plan], jobs: int) -> None:
     """Do some work for each cell, `jobs` of them at a time; the first exception of one, or here, ends all."""
     stop = threading.Event()
-    with Progress() as progress, ThreadPoolExecutor(max_workers=jobs) as pool:
+    with Progress() as progress, _share_of_cores(jobs), ThreadPoolExecutor(max_workers=jobs) as pool:
         futures = [pool.submit(work, plan, progress, stop) for plan in plans]
         try:
             finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
@@ -65,6 +66,22 @@ def side_by_side(work: Callable[[Plan, Progress, threading.Event], None], plans:
                 terminate_all()
                 wait(futures, timeout=0.2)
             raise
+
+
+@contextmanager
+def _share_of_cores(jobs: int) -> Iterator[None]:
+    """Give commands of which neither recipe nor user says how many threads they have (scale paper) their share.
+
+    Commands side by side that each start as many threads as there are cores wait for one another's at every operator.
+    """
+    share = str(max(1, (os.cpu_count() or 1) // jobs))
+    unsaid = [name for name in THREADS if jobs > 1 and name not in os.environ]
+    os.environ.update(dict.fromkeys(unsaid, share))
+    try:
+        yield
+    finally:
+        for name in unsaid:
+            os.environ.pop(name, None)
 
 
 def run_plan(plan: Plan, progress: Progress, stop: threading.Event) -> None:

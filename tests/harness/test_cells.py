@@ -14,7 +14,7 @@ import pytest
 from seqstruct.cli import main
 from seqstruct.harness.cells import mend_last_checkpoint, state
 from seqstruct.harness.records import read_folder
-from seqstruct.harness.script import VARIABLE, Cell, Script
+from seqstruct.harness.script import THREADS, VARIABLE, Cell, Script
 from seqstruct.harness.submit import submit
 from seqstruct.ops import compiled
 from tests.harness.scripts import TEXT, make_repository
@@ -61,6 +61,18 @@ def test_a_cell_is_recorded_once_and_not_run_again(call, tmp_path):
     assert status == 0 and "plain, seed 1 (finished before): times 1 runs" in shown
     assert [p.read_bytes() for p in sorted((tmp_path / "records").iterdir())] == before
     assert runs_of(tmp_path) == ["x", "x"]
+
+
+@pytest.mark.parametrize("jobs, said, threads", [(1, None, None), (2, None, "3"), (9, None, "1"), (2, "5", "5")])
+def test_cells_side_by_side_share_the_cores(call, tmp_path, monkeypatch, jobs, said, threads):
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    for name in THREADS:
+        monkeypatch.delenv(name, raising=False) if said is None else monkeypatch.setenv(name, said)
+    status, _, shown = call("--scale", "paper", "--row", "plain", "--seeds", "1", "--jobs", str(jobs))
+    assert status == 0, shown
+    (log,) = (tmp_path / "runs").rglob("counted.log")
+    assert json.loads(log.read_text().rpartition("| ")[2])["threads"] == threads
+    assert [os.environ.get(name) for name in THREADS] == [said] * len(THREADS)
 
 
 def test_what_is_printed_is_what_runs(call, script, tmp_path):
