@@ -108,6 +108,25 @@ def test_rational_models_with_fixed_vectors_are_told_as_recorded():
     assert {line.p_value for line in on_cr} <= {None, 1.0}
 
 
+def test_tree_transduction_is_told_as_recorded():
+    (item,) = [claim for claim in items(prose("structured_attention"), "What holds") if "*Tree transduction.*" in claim]
+    found = {(line.row, line.metric[-1]): line for line in lines("structured_attention", "2")}
+    assert all(found["Structured", depth].mean > found["Simple", depth].mean for depth in "23456")
+    for depth, between in ("4", "against {:.1f} %, p {:.2g} after Holm"), ("3", "against {:.1f}, p {:.2g})"):
+        structured = found["Structured", depth]
+        assert f"{structured.mean:.1f} " + between.format(found["Simple", depth].mean, structured.p_value) in item
+    assert [depth for depth in "23456" if found["Structured", depth].p_value < 0.05] == ["4"]
+
+
+def test_latent_trees_are_told_as_recorded():
+    (item,) = [claim for claim in items(prose("peng_thesis"), "What holds") if "*Latent trees.*" in claim]
+    found = {line.row.removeprefix("transduction "): line.mean for line in lines("peng_thesis", "latent-trees")
+             if line.metric == "length_to_failure"}  # fmt: skip
+    assert f"only marginals learn ({found['marginal']:.0f} % of the target" in item
+    said = f"SPIGOT has {found['spigot']:.1f} and STE {found['ste']:.1f}, where one constant form for all formulas has "
+    assert said + f"{found['constant']:.1f} %" in item
+
+
 def test_masked_models_are_level_with_one_that_is_not_pretrained():
     found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "5.6-stand-in")}
     held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
