@@ -216,9 +216,20 @@ def test_reversed_orders_are_said():
         (item,) = [item for item in held if "*Left and right splits.*" in item]
         assert "Reversed" in item
         assert f"({splits['left_splits']:.1f} % and {splits['right_splits']:.1f} %)" in item
-    perplexity = {line.row: line.mean for line in lines("peng_thesis", "6.3-stand-in")
-                  if line.metric == "test_perplexity" and line.kind != "baseline"}  # fmt: skip
-    best = min(perplexity, key=perplexity.get)
-    if best == "RRNN(B) max-plus 2 layers 10M":
-        (item,) = [item for item in held if "*Rational language models*" in item]
-        assert f"Reversed: max-plus is the best of them ({perplexity[best]:.1f})" in item
+
+
+def test_rational_language_models_are_told_as_recorded():
+    found = {line.row: line.mean for line in lines("peng_thesis", "6.3-stand-in") if line.metric == "test_perplexity"}
+    (item,) = [item for item in items(prose("peng_thesis"), "What holds") if "*Rational language models*" in item]
+    names = "RRNN(B) max-plus", "RRNN(F)", "RRNN(B)", "RRNN(C)", "LSTM"
+    small = {name: found[f"{name} 2 layers 10M"] for name in names}
+    most, f, b, c, lstm = small.values()
+    assert f"ahead of a trigram ({found['trigram']:.1f})" in item and max(small.values()) < found["trigram"]
+    assert f"Reversed: max-plus is the best of them ({most:.1f})" in item
+    assert f"is second ({f:.1f}), then B ({b:.1f}) and C ({c:.1f})" in item and most < f < b < c
+    assert f"ahead of the LSTM ({lstm:.1f})" in item and c < lstm
+    most, b, f, c = (found[f"{name} 3 layers 24M"] for name in ("RRNN(B) max-plus", "RRNN(B)", "RRNN(F)", "RRNN(C)"))
+    two, three = (found[f"LSTM {layers} layers 24M"] for layers in (2, 3))
+    assert f"layers max-plus has {most:.1f}, B {b:.1f} and F {f:.1f}" in item and two < most
+    assert f"the LSTM of two layers has {two:.1f} (of three, {three:.1f})" in item
+    assert f"behind the bigram ({c:.1f})" in item and c > found["bigram"]
