@@ -127,6 +127,17 @@ def test_latent_trees_are_told_as_recorded():
     assert said + f"{found['constant']:.1f} %" in item
 
 
+def test_exchanged_attention_is_told_as_recorded():
+    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
+    (item,) = [item for item in held if item.startswith("*One attention trained, another used*")]
+    found = {(line.row.removeprefix("trained "), line.metric.removeprefix("bleu_evaluated_")): f"{line.mean:.1f}"
+             for line in lines("peng_thesis", "4.6-stand-in")}  # fmt: skip
+    softmax, unit, rfa = (found[name, name] for name in ("S-attn", "NS-attn", "RFA"))
+    assert f"has {found['S-attn', 'RFA']} of its {softmax} BLEU with RFA" in item
+    assert f"RFA's {found['RFA', 'S-attn']} of {rfa} with softmax" in item
+    assert f"kept, {found['RFA', 'NS-attn']} of {rfa} and {found['NS-attn', 'RFA']} of {unit}." in item
+
+
 def test_masked_models_are_level_with_one_that_is_not_pretrained():
     found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "5.6-stand-in")}
     held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
