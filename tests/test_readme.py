@@ -109,6 +109,9 @@ def test_what_the_front_page_says_is_not_reproduced_is_not():
     for row in ("average Binary CRF", "average Unary CRF"):
         assert answers[row, "test_accuracy"].best < answers[row, "test_accuracy"].published
     assert "on short ListOps three seeds tell no other attention from softmax" in text
+    assert "(with fixed ones F does, on SST and subj)" in text
+    fixed = results("peng_thesis", "6.5-skip-gram")
+    assert all(fixed[f"{corpus} RRNN(F), skip-gram", "test_accuracy"].p_value < 0.05 for corpus in ("SST", "subj"))
     accuracy = {row: line for (row, metric), line in results("peng_thesis", "4.5-stand-in").items()
                 if metric == "test_accuracy"}  # fmt: skip
     others = [line for line in accuracy.values() if line.kind != "baseline" and line.row != "ListOps Transformer"]
