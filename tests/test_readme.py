@@ -98,16 +98,18 @@ def test_the_results_of_the_front_page_are_few_clean_and_those_of_the_records():
 def test_what_the_front_page_says_is_not_reproduced_is_not():
     text = " ".join(README.partition("\nNot reproduced: ")[2].partition("\n\n")[0].split())
     formulas = results("structured_attention", "2")
-    assert "no attention is not ahead of one constant form" in README
-    assert formulas["No attention", "length_to_failure"].mean <= formulas["constant", "length_to_failure"].mean
+    reached = [formulas[row, "length_to_failure"].mean for row in ("Structured", "Simple", "constant", "No attention")]
+    said = "structured attention has {:.1f}, simple attention {:.1f} (p 0.005); one constant form for all formulas "
+    said += "has {:.1f}"
+    assert said.format(*reached) in " ".join(README.split()) and reached == sorted(reached, reverse=True)
     assert "the rational models' published order does not show on Brown" in text
     order = [f"RRNN({kind} 2 layers 10M" for kind in ("F)", "B)", "C)", "B) max-plus")]
     brown = results("peng_thesis", "6.3-stand-in")
     assert sorted(order, key=lambda row: brown[row, "test_perplexity"].mean) != order
-    assert "the CRFs of bAbI stay behind theirs" in text
-    answers = results("structured_attention", "4")
-    for row in ("average Binary CRF", "average Unary CRF"):
-        assert answers[row, "test_accuracy"].best < answers[row, "test_accuracy"].published
+    averages = [line for (row, metric), line in results("structured_attention", "4").items()
+                if row.startswith("average") and metric == "test_accuracy"]  # fmt: skip
+    short = sorted(line.published - line.best for line in averages)
+    assert f"on bAbI all models are below theirs, by {short[0]:.1f} to {short[-1]:.1f} points" in text
     assert "on short ListOps three seeds tell no other attention from softmax" in text
     assert "(with fixed ones F does, on SST and subj)" in text
     fixed = results("peng_thesis", "6.5-skip-gram")
