@@ -249,22 +249,27 @@ def test_the_language_of_ones_own_that_is_shown(tmp_path, monkeypatch, capsys):
     assert math.isclose(sum(following), 1.0, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "inside, laws", [(True, "not slow"), (False, "not slow"), pytest.param(False, "", marks=pytest.mark.slow)]
-)
-def test_the_mechanism_shown_is_one_file_that_obeys_the_laws(inside, laws, tmp_path):
+def with_the_mechanism_shown(inside, folder):
+    """A function that runs Python where docs/extending.md's mechanism is a file, of a package's copy or a plugin."""
     source = next(block for block in blocks("python") if f'@register_attention("{MECHANISM}"' in block)
-    shutil.copytree(ROOT / "seqstruct", tmp_path / "seqstruct")
-    file = tmp_path / ("seqstruct/attention" if inside else "") / f"{MECHANISM}.py"
+    shutil.copytree(ROOT / "seqstruct", folder / "seqstruct")
+    file = folder / ("seqstruct/attention" if inside else "") / f"{MECHANISM}.py"
     file.write_text(source, "utf-8")
-    found = {} if inside else {"SEQSTRUCT_PLUGINS": file.name}
+    environment = {**os.environ, "PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1"}
+    if not inside:
+        environment["SEQSTRUCT_PLUGINS"] = file.name
 
     def run(*arguments):
-        environment = {**os.environ, **found, "PYTHONPATH": str(tmp_path), "OMP_NUM_THREADS": "1"}
         return subprocess.run(
-            [sys.executable, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
+            [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True
         )
 
+    return run
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_mechanism_shown_is_one_file_that_is_found(inside, tmp_path):
+    run = with_the_mechanism_shown(inside, tmp_path)
     planned = run(
         "-c",
         "from seqstruct.attention import Site, parse_choices\n"
@@ -274,6 +279,11 @@ def test_the_mechanism_shown_is_one_file_that_obeys_the_laws(inside, laws, tmp_p
     listed = run("-m", "seqstruct", "list", "--format", "markdown")
     row = f"| `{MECHANISM}` | Linear attention with one head: the memory is a sum of outer products | encoder self,"
     assert row in listed.stdout
+
+
+@pytest.mark.parametrize("laws", ["not slow", pytest.param("", marks=pytest.mark.slow)])
+def test_the_mechanism_shown_obeys_the_laws(laws, tmp_path):
+    run = with_the_mechanism_shown(False, tmp_path)
     command = next(line for line in DOCUMENTS["docs/extending.md"].splitlines() if line.startswith("    pytest "))
     tested = run("-m", *shlex.split(command), "-m", laws, "-q", "-p", "no:cacheprovider")
     assert tested.returncode == 0, tested.stdout

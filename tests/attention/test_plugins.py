@@ -86,6 +86,7 @@ def run(found: dict[str, str], *words: object) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_every_command_knows_it(tmp_path: Path) -> None:
     """Each in turn by the other way: trained from a file, translated by a package, and so on."""
     package, file = environments(tmp_path).values()

@@ -189,6 +189,7 @@ def test_it_rises(corpus: Path, tmp_path: Path) -> None:
     assert risen >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.training
 def test_resumed_and_independent_of_workers(corpus: Path, tmp_path: Path) -> None:
     start = [*train_by_likelihood(corpus, tmp_path / "ml", 8), "--best-checkpoint-metric", "gleu",

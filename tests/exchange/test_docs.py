@@ -18,6 +18,7 @@ TEXT = (ROOT / "docs" / "hugging_face.md").read_text("utf-8")
 BLOCKS = re.findall(r"^```(python|bash)\n(.*?)^```$", TEXT, re.S | re.M)
 
 
+@pytest.mark.slow
 def test_the_blocks_run(translation, tmp_path, monkeypatch, capsys):
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)

@@ -36,6 +36,7 @@ def project(tmp_path, translation, language_model, classifier, parser, monkeypat
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_blocks_run(project, capsys):
     names = {"__name__": "example"}
     for block in BLOCKS:

@@ -137,6 +137,7 @@ def test_a_bad_plan_is_one_sentence(corpus: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("run/*"))
 
 
+@pytest.mark.slow
 @pytest.mark.training
 def test_two_processes_equal_accumulation_over_two_batches(corpus: Path, tmp_path: Path) -> None:
     """Data-parallel training on the CPU leaves the parameters that gradient accumulation leaves."""
