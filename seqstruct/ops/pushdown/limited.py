@@ -4,8 +4,9 @@ Of the recurrence of `naive` only what was pushed in the last D steps is kept: a
 bottom among them, is dropped, and goes on no more.  Up to D steps it is the same as without a limit; the state is
 O(D^2) from then on, where that of `step` grows with t^2.
 
-Ages count from 0: element a was pushed in the last step but a.  Weights of runs are scaled by what all of them had
-after the last step, which changes no reading and keeps them in range for ever; what underflows beside the rest is 0.
+Ages count from 0: element a was pushed in the last step but a.  Weights of runs are scaled by what all of them have
+after each step, which changes no reading and keeps them in range for ever: from where they pushed to where they are
+no weight is above 1 over the share of the former.  What underflows beside the rest is 0.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from torch.nn.functional import pad
 from seqstruct.ops.opaque import opaque
 from seqstruct.ops.pushdown.layout import scale, transition_count
 
+SMALLEST = 1e-290  # share of a configuration that counts: 1 over it is in the range of float64 with room for sums
+
 
 class LimitedState(NamedTuple):
     """Tensors in float64, of h elements, h the least of D and of all that were pushed, the bottom among them.
 
     inner:   B h h N N, [a, b]: runs that pushed element a, from (q x), and had it on top in (r y) b steps ago, b <= a.
-    before:  B h N, all runs before element a was pushed, by the configuration (q x) they were in.
+    before:  B h N, the share of runs before element a was pushed, by the configuration (q x) they were in.
     vectors: B h m, the elements.
     """
 
@@ -51,7 +54,8 @@ def limited_reading(state: LimitedState) -> Tensor:
 def limited_step(
     state: LimitedState, logits: Tensor, pushed: Tensor, *, states: int, symbols: int, window: int
 ) -> LimitedState:
-    """The state after one more step.  Differentiable.
+    """The state after one more step.  Differentiable; gradients are numbers where no configuration with a share below
+    1e-150 of all runs comes to be the likeliest later.
 
     logits: B A log-weights, laid out as in `layout`; pushed: B m; window: D, 1 or more.
     Raises ValueError if the shapes do not fit.  O(B D^2 S^2 Q^3) time, O(B D^2 S^2 Q^2) memory.
@@ -62,8 +66,10 @@ def limited_step(
             f"expected logits {len(state.vectors)} {count} and pushed {tuple(state.vectors[:, 0].shape)}, "
             f"got {tuple(logits.shape)} and {tuple(pushed.shape)}"
         )
-    logits = logits.double().unsqueeze(1)
-    weights = (logits - scale(logits, states, symbols)).exp().view(len(logits), top, count // top)
+    after = _tops(state).sum(1, keepdim=True)  # B 1 N
+    gone = after.detach().transpose(1, 2) < SMALLEST  # their weights may be the largest, and scale all others to 0
+    logits = logits.double().view(len(logits), top, count // top).masked_fill(gone, -torch.inf)
+    weights = (logits - scale(logits.flatten(1).unsqueeze(1), states, symbols)).exp()
     push, replace, pop = weights.split([top, top, states], -1)  # B N .., from (q x)
     newest = state.inner[:, :, 0]  # B h N N, where the runs are
     grown = newest @ replace.unsqueeze(1)
@@ -71,12 +77,13 @@ def limited_step(
     popped = (newest[:, :-1] @ pop.unsqueeze(1)).unflatten(2, (states, symbols))  # B h-1 u y r
     covered = state.inner[:, 1:, 1:].unflatten(4, (states, symbols))  # B h-1 h-1 N u y
     grown = torch.cat([grown[:, :1], grown[:, 1:] + torch.einsum("zabnuy,zbuyr->zanry", covered, popped).flatten(3)], 1)
-    column = torch.cat([push.unsqueeze(1), grown], 1).unsqueeze(2)  # B h+1 1 N N
-    inner = torch.cat([column, pad(state.inner, (0, 0, 0, 0, 0, 0, 1, 0))], 2)
-    after = _tops(state).sum(1, keepdim=True)
-    before = torch.cat([after, state.before], 1) / _positive(after.detach().sum(2, keepdim=True))
+    column = torch.cat([push.unsqueeze(1), grown], 1)[:, :window]
+    before = torch.cat([after, state.before], 1)[:, :window]
+    total = (before.detach().unsqueeze(2) @ column.detach()).sum((1, 2, 3))
+    column = (column / _positive(total)[:, None, None, None]).unsqueeze(2)  # B h 1 N N
+    inner = torch.cat([column, pad(state.inner, (0, 0, 0, 0, 0, 0, 1, 0))[:, :window]], 2)
     vectors = torch.cat([pushed.double().unsqueeze(1), state.vectors], 1)
-    return LimitedState(inner[:, :window, :window], before[:, :window], vectors[:, :window])
+    return LimitedState(inner[:, :, :window], before, vectors[:, :window])
 
 
 def limited_steps(
@@ -128,7 +135,8 @@ def _tops(state: LimitedState) -> Tensor:
 
 
 def _positive(total: Tensor) -> Tensor:
-    return total.clamp(min=torch.finfo(total.dtype).tiny)
+    """The total, or 1 where nothing is left."""
+    return total.masked_fill(total < SMALLEST, 1.0)
 
 
 def _where(same: Tensor, state: LimitedState, after: LimitedState) -> LimitedState:

@@ -64,6 +64,28 @@ def test_without_a_limit_values_and_gradients(generator, window):
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
 
 
+def test_great_logits_without_a_limit_values_and_gradients(generator):
+    logits, *rest = draw(generator, 2, 21, 3, 2, 3)
+    inputs = [x.requires_grad_() for x in (200 * logits, *rest)]
+    readings, _ = readings_of(*inputs, states=2, symbols=3, window=32)
+    expected = pushdown_stack(*inputs, states=2, symbols=3)
+    torch.testing.assert_close(readings, expected.flatten(2), rtol=1e-9, atol=1e-12)
+    weights = torch.randn(readings.shape, generator=generator, dtype=torch.float64)
+    ours = torch.autograd.grad((readings * weights).sum(), inputs)
+    theirs = torch.autograd.grad((expected.flatten(2) * weights).sum(), inputs)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_great_logits_with_a_limit_leave_numbers(generator):
+    """What is read is a mean of what was pushed, or nothing."""
+    logits, pushed, bottom = draw(generator, 2, 61, 1, 2, 3)
+    readings, state = readings_of(1e4 * logits, torch.ones_like(pushed), bottom, states=2, symbols=3, window=7)
+    assert all(x.isfinite().all() for x in state)
+    total = readings[:, 7:].sum(2)
+    torch.testing.assert_close(total, total.round(), rtol=0, atol=1e-12)
+
+
 def test_gradients_with_a_limit(generator):
     inputs = [x.requires_grad_() for x in draw(generator, 2, 5, 2, 2, 2)]
     assert torch.autograd.gradcheck(lambda *x: readings_of(*x, states=2, symbols=2, window=3)[0], inputs)
