@@ -101,7 +101,8 @@ class MultiheadAttention(nn.Module):
 
         query: T B C, B T C with batch_first, or T C alone; key, value: likewise of length S.  key_padding_mask: B S (S
         alone), attn_mask: T S, or (B H) T S equal in all heads; either bool, True = not to be seen, or float of 0 and
-        -inf.  is_causal: that attn_mask is the causal one, or stands for it where there is none.
+        -inf.  is_causal: where there is no attn_mask, a query sees the keys up to its own place, both counted from the
+        first; else nothing, the mask says what is seen.
         A causal mask goes with "decoder_self", which needs one, and with what reads left to right anyway; any mask
         with softmax, sigmoid and gated attention at the other sites.  Raises ValueError on other masks and shapes.
         """
@@ -127,10 +128,8 @@ class MultiheadAttention(nn.Module):
     def _visible(self, attn_mask: Tensor | None, is_causal: bool, query: Tensor, key: Tensor) -> Tensor | None:
         """Which keys a query may see, 1 or B x T x S; None for all."""
         (batch, length), size = query.shape[:2], key.size(1)
-        if is_causal:
-            return causal_mask(length, size, query.device).unsqueeze(0)
         if attn_mask is None:
-            return None
+            return torch.ones(1, length, size, dtype=torch.bool, device=query.device).tril() if is_causal else None
         mask = hidden(attn_mask, "attn_mask")
         if mask.dim() == 3 and mask.size(0) == batch * self.num_heads:
             each = mask.unflatten(0, (batch, self.num_heads))

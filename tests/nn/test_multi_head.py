@@ -65,6 +65,18 @@ def test_attention_to_another_sequence_is_torch_s(generator):
     assert_same(theirs, ours, query, key, value, key_padding_mask=padding, attn_mask=mask)
 
 
+@pytest.mark.parametrize("queries, keys", [(3, 5), (5, 3)])
+def test_is_causal_goes_by_the_mask_and_without_one_counts_from_the_first(generator, queries, keys):
+    theirs, ours = pair(generator, batch_first=True, site="cross")
+    query, memory = drawn(generator, B, queries, C), drawn(generator, B, keys, C)
+    mask = torch.ones(queries, keys, dtype=torch.bool).triu(1)
+    expected = theirs(query, memory, memory, attn_mask=mask)[0]
+    for given in (None, mask, mask.expand(B * H, -1, -1)):
+        torch.testing.assert_close(ours(query, memory, memory, attn_mask=given, is_causal=True)[0], expected)
+    mask[0, 1] = False
+    assert_same(theirs, ours, query, memory, memory, attn_mask=mask, is_causal=True)
+
+
 def test_a_causal_mask_at_the_decoder_and_gradients(generator):
     theirs, ours = pair(generator, batch_first=True, site="decoder_self")
     x = drawn(generator, B, T, C).requires_grad_()
