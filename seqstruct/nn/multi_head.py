@@ -152,7 +152,8 @@ class MultiheadAttention(nn.Module):
             raise ValueError(f"{mechanism.name} at decoder_self is causal: expected the causal attn_mask, or is_causal")
         if visible is None or (causal and mechanism.left_to_right):
             return mechanism(query, key, value, padding_mask, need_weights=need_weights)[0]
-        if type(mechanism).parallel is not DotProductAttention.parallel:
+        kind, taken = type(mechanism), DotProductAttention
+        if kind.parallel is not taken.parallel or kind._read_all is not taken._read_all:
             raise ValueError(f"{mechanism.name} at {mechanism.shape.site.value} takes no attn_mask; a causal one goes "
                              "with site='decoder_self'")
         return mechanism.masked(query, key, value, visible.unsqueeze(1), padding_mask, need_weights=need_weights)

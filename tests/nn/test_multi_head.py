@@ -151,6 +151,9 @@ def test_what_does_not_fit_is_refused(generator):
     with pytest.raises(ValueError, match="linear at encoder_self takes no attn_mask; a causal one goes with site="):
         ours(x, x, x, attn_mask=torch.ones(T, T).triu(1).bool())
     assert ours(x, x, x, attn_mask=torch.zeros(T, T))[1] is None
+    hashed = MultiheadAttention(C, H, batch_first=True, plan="lsh")
+    with pytest.raises(ValueError, match="lsh at encoder_self takes no attn_mask"):
+        hashed(x, x, x, attn_mask=torch.eye(T).bool())
     soft = MultiheadAttention(C, H, batch_first=True)
     with pytest.raises(ValueError, match="attn_mask: expected bool, or float of 0 and -inf alone"):
         soft(x, x, x, attn_mask=torch.ones(T, T))
