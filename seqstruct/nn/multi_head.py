@@ -14,15 +14,29 @@ from seqstruct.nn.mixer import mechanism_of, site_of
 from seqstruct.ops.masking import causal_mask
 
 
+class _Elsewhere:
+    """In the place of parameters that torch's encoder would hand to its fast path, which it does not take where one of
+    them brings a function of its own; whether it may was decided when it was built, for the attention it had then.
+    """
+
+    weight = bias = None
+
+    @classmethod
+    def __torch_function__(cls, *arguments: Any) -> Any:
+        return NotImplemented
+
+
 class MultiheadAttention(nn.Module):
     """Stands where `torch.nn.MultiheadAttention` does, as `self_attn` of torch's transformer layers among others.
 
     With the plan "softmax" and the weights of torch's (`from_torch`) its outputs are torch's.  Differences: the
     projections of queries, keys and values are three; a query that may see nothing gets zeros, not NaN;
-    `add_bias_kv` and `add_zero_attn` are refused.
+    `add_bias_kv` and `add_zero_attn` are refused.  Nested tensors are refused too, so that an encoder of torch's whose
+    first layer keeps torch's attention is to be built with enable_nested_tensor=False.
     """
 
     in_proj_bias = None  # what torch's encoder layers look at: their own fast path knows no other attention
+    in_proj_weight = out_proj = _Elsewhere()
     _qkv_same_embed_dim = False
 
     def __init__(
@@ -106,6 +120,8 @@ class MultiheadAttention(nn.Module):
         A causal mask goes with "decoder_self", which needs one, and with what reads left to right anyway; any mask
         with softmax, sigmoid and gated attention at the other sites.  Raises ValueError on other masks and shapes.
         """
+        if query.is_nested:
+            raise ValueError("expected padded sequences, got nested ones: enable_nested_tensor=False of the encoder")
         batched = query.dim() == 3
         query, key, value = (self._batch_first(x, batched) for x in (query, key, value))
         padding_mask = None if key_padding_mask is None else hidden(key_padding_mask, "key_padding_mask")

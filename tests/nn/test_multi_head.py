@@ -109,6 +109,25 @@ def test_in_the_place_of_self_attn_of_torch_s_encoder(generator, norm_first, tra
     assert ours(x, src_key_padding_mask=padding).isfinite().all()
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_in_an_encoder_that_was_built_for_nested_tensors(generator, recorded):
+    layer = nn.TransformerEncoderLayer(C, 2, 20, dropout=0.0, batch_first=True).double()
+    encoder = nn.TransformerEncoder(layer, 2).eval()
+    assert encoder.use_nested_tensor
+    x, padding = drawn(generator, B, T, C), torch.zeros(B, T, dtype=torch.bool)
+    padding[1, 4:] = True
+    with torch.set_grad_enabled(recorded):
+        expected = encoder(x, src_key_padding_mask=padding)
+        for each in reversed(encoder.layers):
+            each.self_attn = MultiheadAttention.from_torch(each.self_attn)
+            if not recorded and each is not encoder.layers[0]:
+                with pytest.raises(ValueError, match="expected padded sequences, got nested ones"):
+                    encoder(x, src_key_padding_mask=padding)
+        found = encoder(x, src_key_padding_mask=padding)
+    torch.testing.assert_close(found[~padding], expected[~padding])
+    assert "out_proj" not in dict(encoder.layers[0].self_attn.named_children())
+
+
 def test_in_torch_s_decoder(generator):
     layer = nn.TransformerDecoderLayer(C, H, 20, dropout=0.0, batch_first=True).double()
     x, memory = drawn(generator, B, T, C), drawn(generator, B, S, C)
