@@ -102,6 +102,15 @@ class Alignment(StructuredDistribution):
         empty = (self.lengths == 0) & (self.widths == 0)
         return semiring.value(torch.where(empty, semiring.one((B,), potentials[0]), found))
 
+    def _within(self, other: Alignment) -> bool:
+        """Those by edits and of ctc end where the widths say."""
+        if self.kind != other.kind or (self.kind != "monotone" and bool((self.widths < other.widths).any())):
+            return False
+        if self.kind != "ctc":
+            return True
+        more = self.may_skip & ~other.may_skip & before(self.widths, self.may_skip.size(1))
+        return not bool(more[:, 2:].any())  # nothing is two columns before the first two
+
     def prefixes(self) -> Tensor:
         """Of edits: logarithms of the sums over all paths from (0, 0) to each point, * T+1 S+1, in nats.
 

@@ -114,6 +114,9 @@ class Pushdown(StructuredDistribution):
     def mask(self) -> Parts:
         return (before(self.lengths, self.greatest_length()).unsqueeze(2),)
 
+    def _within(self, other: Pushdown) -> bool:
+        return (self.states, self.symbols) == (other.states, other.symbols)
+
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         padded = ~before(self.lengths, self.greatest_length())
         logits = pad_pushdown_logits(potentials[0], padded, self.states, self.symbols)

@@ -151,7 +151,10 @@ class StructuredDistribution:
         return self._batch(self._entropy())
 
     def cross_entropy(self, other: StructuredDistribution) -> Tensor:
-        """-sum p log q under this p and the other q, *, in nats: +inf where q excludes what p has."""
+        """-sum p log q under this p and the other q, *, in nats: +inf where q excludes what p has.
+
+        Raises ValueError, as `kl_divergence` does, unless what is a structure of p's family is one of q's.
+        """
         return self._batch(self._beside(other, lambda p, q: -q)[0])
 
     def kl_divergence(self, other: StructuredDistribution) -> Tensor:
@@ -302,13 +305,18 @@ class StructuredDistribution:
         total = found + others.masked_fill(others == -torch.inf, 0.0)  # then what is expected is infinite
         return total.masked_fill(nothing, 0.0), own.masked_fill(nothing, 0.0)
 
+    def _within(self, other: StructuredDistribution) -> bool:
+        """Whether this one's structures are among those of another of its class, shapes and lengths, masks apart."""
+        return True
+
     def _expected(self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """The expectation under this distribution of a term of both potentials of a part, B; 0 where it is not."""
         shapes = [tuple(x.shape) for x in self.potentials], [tuple(x.shape) for x in other.potentials]
-        if type(self) is not type(other) or shapes[0] != shapes[1] or not torch.equal(self.lengths, other.lengths):
+        alike = type(self) is type(other) and shapes[0] == shapes[1] and torch.equal(self.lengths, other.lengths)
+        if not (alike and self._within(other)):
             raise ValueError(
                 f"expected two distributions over the same structures, got {type(self).__name__} of {shapes[0]} and "
-                f"{type(other).__name__} of {shapes[1]} or other lengths"
+                f"{type(other).__name__} of {shapes[1]}, other lengths or other options"
             )
         found = self.lengths.new_zeros(self.lengths.shape, dtype=torch.float64)
         for marginal, p, q in zip(self._marginals(), self._masked(), other._masked(), strict=True):

@@ -60,6 +60,9 @@ class DependencyTree(StructuredDistribution):
         found[:, :, 0] = False
         return (found,)
 
+    def _within(self, other: DependencyTree) -> bool:
+        return self.single_root or not other.single_root
+
     def _log_partition(self) -> Tensor:
         return self.sums[0](*self.potentials, self._padding(), single_root=self.single_root)
 

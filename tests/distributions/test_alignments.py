@@ -33,6 +33,32 @@ def test_prefixes_are_log_partitions_of_shorter_alignments(generator):
         D.Alignment(scores[..., 0]).prefixes()
 
 
+def test_divergences_of_what_has_other_alignments_are_refused(generator):
+    draw = torch.randn(2, 4, 5, generator=generator, dtype=torch.float64)
+
+    def ctc(*skips, widths=(5, 3)):
+        return D.Alignment(draw, kind="ctc", may_skip=torch.tensor(skips) > 0, widths=torch.tensor(widths))
+
+    p = ctc(0, 0, 1, 1, 0)
+    more = ctc(1, 0, 1, 1, 1)  # has all that p has
+    torch.testing.assert_close(p.kl_divergence(more), more.log_partition() - p.log_partition(), **CLOSE)
+    narrow = ctc(0, 0, 1, 1, 1, widths=(3, 3))
+    assert not narrow.kl_divergence(ctc(1, 1, 1, 1, 0, widths=(3, 3))).any()  # which differ where nothing can skip
+    edits = draw.unsqueeze(3).expand(-1, -1, -1, 3)
+    short, long = (D.Alignment(edits, kind="edit", widths=torch.tensor(x)) for x in ([2, 4], [3, 4]))
+    for one, other in (
+        (p, ctc(0, 0, 1, 0, 0)),
+        (D.Alignment(draw), p),
+        (p, D.Alignment(draw)),
+        (narrow, ctc(0, 0, 1, 1, 1)),  # ends before the other's last two columns
+        (short, long),
+    ):
+        for divergence in (one.kl_divergence, one.cross_entropy):
+            with pytest.raises(ValueError, match="over the same structures, got Alignment of .* other options"):
+                divergence(other)
+    assert long.kl_divergence(short)[0] == torch.inf and long.kl_divergence(short)[1] == 0
+
+
 def test_kinds_that_do_not_fit_are_refused():
     scores = torch.zeros(2, 4, 5)
     wrong = (

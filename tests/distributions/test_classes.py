@@ -67,6 +67,23 @@ def test_events_of_tags_and_heads(generator):
     assert arcs.nonzero().tolist() == [[0, 2], [2, 1]]
 
 
+@pytest.mark.parametrize("family", [D.ProjectiveTree, D.NonProjectiveTree])
+def test_divergences_of_trees_with_more_roots_are_refused(generator, family):
+    arcs = draw(generator, 2, 4, 4)
+    any_roots, one_root = family(arcs), family(arcs, single_root=True)
+    expected = any_roots.log_partition() - one_root.log_partition()
+    torch.testing.assert_close(one_root.kl_divergence(any_roots), expected)
+    for divergence in (any_roots.kl_divergence, any_roots.cross_entropy):
+        with pytest.raises(ValueError, match="over the same structures, got .*ProjectiveTree .* other options"):
+            divergence(one_root)
+
+
+def test_divergences_of_other_automata_are_refused(generator):
+    logits = draw(generator, 1, 1, 300)
+    with pytest.raises(ValueError, match="over the same structures, got Pushdown of .* other options"):
+        D.Pushdown(logits, states=1, symbols=12).kl_divergence(D.Pushdown(logits, states=10, symbols=1))
+
+
 def test_shapes_are_shown():
     chain = D.LinearChain(torch.zeros(2, 1, 3, 4), torch.zeros(2, 1, 2, 4, 4), lengths=torch.tensor([[3], [1]]))
     assert chain.batch_shape == (2, 1) and chain.event_shape == ((3, 4), (2, 4, 4))
