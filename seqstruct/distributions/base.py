@@ -114,8 +114,7 @@ class StructuredDistribution:
 
         Parts that are there count 1, others -inf: a structure of them has all if it scores as many.
         """
-        parts = value if isinstance(value, tuple) else (value,)
-        sample = parts[0].shape[: parts[0].dim() - self.ranks[0] - len(self.batch_shape)]
+        parts, sample = self._parts(value)
         rows = self.expand((*sample, *self.batch_shape))
         rows.potentials = tuple(rows._flat(x.double().log() + 1) for x in parts)
         outside = [(x > -torch.inf) & ~mask for x, mask in zip(rows.potentials, rows.mask(), strict=True)]
@@ -199,6 +198,17 @@ class StructuredDistribution:
         shapes = [(*sample, *self.batch_shape, *x.shape[1:]) for x in self.potentials]
         found = [x.to(y.dtype).reshape(shape) for x, y, shape in zip(parts, self.potentials, shapes, strict=True)]
         return type(self).Event(*found)
+
+    def _parts(self, value: Any) -> tuple[Parts, torch.Size]:
+        """Of an event, and the shape of its sample."""
+        parts = value if isinstance(value, tuple) else (value,)
+        shapes = [self.batch_shape + x.shape[1:] for x in self.potentials]
+        if len(parts) == len(shapes):
+            samples = [x.shape[: max(0, x.dim() - len(shape))] for x, shape in zip(parts, shapes, strict=True)]
+            if all(x.shape == samples[0] + shape for x, shape in zip(parts, shapes, strict=True)):
+                return parts, samples[0]
+        expected = ", ".join(f"{name} .. {tuple(shape)}" for name, shape in zip(self.kinds, shapes, strict=True))
+        raise ValueError(f"expected events of {expected}, got {', '.join(str(tuple(x.shape)) for x in parts)}")
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> StructuredDistribution:
         """The same with all that has rows changed."""
@@ -289,9 +299,8 @@ class StructuredDistribution:
         return max_marginals(self.total, self._masked())
 
     def _score(self, value: Any) -> Tensor:
-        parts = value if isinstance(value, tuple) else (value,)
         found = 0.0
-        for x, own, rank in zip(parts, self.potentials, self.ranks, strict=True):
+        for x, own, rank in zip(self._parts(value)[0], self.potentials, self.ranks, strict=True):
             own = own.double().reshape(*self.batch_shape, *own.shape[1:])
             terms = (x * own.masked_fill(x == 0, 0.0)).masked_fill((own == -torch.inf) & (x != 0), -torch.inf)
             found = found + (terms.flatten(-rank).sum(-1) if rank else terms)

@@ -247,6 +247,23 @@ def test_what_does_not_fit_is_refused(family):
 
 
 @of_each
+def test_events_of_another_shape_are_refused(family):
+    p = family.make(drawer(1), family.lengths, (len(family.lengths),))
+    kind = type(p).Event
+    whole = [torch.ones_like(x) for x in p.potentials]
+    wrong = [[x[1:] for x in whole], [x[None, 1:] for x in whole], [x.sum(-1) for x in whole]]
+    for n, x in enumerate(whole):
+        wrong += [[*whole[:n], x.narrow(axis, 0, 1), *whole[n + 1 :]] for axis in range(x.dim()) if x.size(axis) > 1]
+        wrong += [[*whole[:n], torch.stack([x, x]), *whole[n + 1 :]]] if len(whole) > 1 else []
+    values = [kind(*parts) for parts in wrong]
+    for value in [*values, (*whole, whole[0])]:
+        for method in (p.log_prob, p.contains):
+            with pytest.raises(ValueError, match=rf"expected events of {p.kinds[0]} .. .*, got \("):
+                method(value)
+    assert p.log_prob(kind(*(torch.stack([x, x]) for x in whole))).shape == (2, len(family.lengths))
+
+
+@of_each
 def test_no_value_that_is_no_structure_is_taken_for_one(family):
     p = family.make(drawer(1), family.lengths, (len(family.lengths),))
     if "bernoulli" in str(type(p)).lower():
