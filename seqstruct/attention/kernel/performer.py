@@ -3,7 +3,7 @@
 Features exp(w . x - |x|^2 / 2) of x = q D^-1/4 and k D^-1/4 make the weights estimate softmax over q . k / sqrt(D);
 the hyperbolic variant adds those of -w.  The rows w are Gaussian, orthogonal in blocks of D, independent in each head,
 and drawn anew after `redraw` passes in training; evaluation uses the last draw.  A pass that goes on from a memory
-never redraws.
+never redraws, nor does one that the backward pass repeats (activation checkpointing).
 O((T + S) N C) time, O(N C) state, N the size of the feature map.
 Deviations: exponents are kept in range by a running maximum over keys, which cancels exactly and looks at no future
 key; no constant is added to the features.  A query whose products with all keys are below 1e-31 of the largest
@@ -44,8 +44,9 @@ class PerformerAttention(KernelAttention):
         self.register_buffer("projection", self._draw(0))
 
     def feature_map(self, fixed: bool) -> FeatureMap:
-        """Positive features; counts a pass in training and redraws when it is time."""
-        if self.training and not fixed and self.config.redraw:
+        """Positive features; counts a pass in training, none that the backward pass repeats, and redraws in time."""
+        counts = self.training and not fixed and self.config.redraw > 0
+        if counts and torch._C._current_graph_task_id() == -1:  # of the backward pass that runs
             draw, since = divmod(int(self.passes), self.config.redraw)
             if draw and not since:
                 self.projection.copy_(self._draw(draw))

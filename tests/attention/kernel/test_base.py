@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
 from seqstruct.testing.cases import stepwise
@@ -139,6 +140,20 @@ def test_performers_redraw_in_training_as_the_seed_says(generator) -> None:
     copy.load_state_dict(attention.state_dict())
     assert torch.equal(output(copy, x), output(attention.train(), x))
     assert torch.equal(output(copy, x), output(attention, x))
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_pass_that_the_backward_pass_repeats_is_not_counted(reentrant, generator) -> None:
+    attention, x = build("performer", redraw=1).train(), inputs(generator).requires_grad_()
+    output(attention, x)  # before each pass from now on it redraws
+    plain = copy.deepcopy(attention)
+    expected = output(plain, x)
+    repeated = checkpoint(lambda y: output(attention, y), x, use_reentrant=reentrant)
+    assert torch.equal(repeated, expected)
+    repeated.square().sum().backward()
+    (gradient,) = torch.autograd.grad(expected.square().sum(), x)
+    assert torch.equal(x.grad, gradient)
+    assert int(attention.passes) == int(plain.passes) == 2 and torch.equal(attention.projection, plain.projection)
 
 
 def test_a_performer_may_keep_its_draw(generator) -> None:
