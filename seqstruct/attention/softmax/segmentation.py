@@ -5,8 +5,10 @@ For a query h' and keys h_s, z_s in {0, 1} says whether key s is selected, and a
     sum_s z_s h_s W h' + sum_s b[z_s, z_(s+1)]
 
 with one bilinear map W and four pairwise potentials b.  The weight of a key is p(z_s = 1) / gamma, with gamma =
-(1 / lambda) sum_s p(z_s = 1); `total` is the paper's lambda.  `segmentation(pairwise=False, normalize=False)` has no b
-and is the source's sigmoid attention, of the same W: a trained one is a start for the whole (footnote 6).
+(1 / lambda) sum_s p(z_s = 1); `total` is the paper's lambda.  Where scores are so low that float64 cannot hold gamma,
+probabilities are those among the selections of some key, which make the same weights.
+`segmentation(pairwise=False, normalize=False)` has no b and is the source's sigmoid attention, of the same W: a trained
+one is a start for the whole (footnote 6).
 O(T S C) time, O(S C) state; the marginals take O(T S), calculated in float64.
 Deviations: where the values' size is not the queries', a linear map brings the context to it.  The potentials of a key
 depend on the input, and a penalty does not, so `score_l2` stands for the l2 penalty on unary potentials (footnote 6):
@@ -19,6 +21,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import ClassVar, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.alignment.base import AlignmentAttention, AlignmentMemory, GeneralScore
@@ -27,10 +30,18 @@ from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.chains import chain_best_path, chain_marginals
 from seqstruct.ops.masking import host_looks, some
+from seqstruct.ops.softmax import masked_softmax
+
+BEFORE_AND_AFTER = [0, 1, 0]  # of each of three states, whether a key is selected
+IMPOSSIBLE = [[False, False, True], [True, False, False], [True, False, False]]  # steps between them
+SMALLEST_SUM = 1e-250  # of probabilities that are still summed among all selections, the empty one with them
 
 
 class Potentials(NamedTuple):
-    """unary: BT S 2 and edge: BT S-1 2 2, log space, float64; padding_mask: BT S bool, True = padding, or None."""
+    """unary: BT S C and edge: BT S-1 C C, log space, float64; padding_mask: BT S bool, True = padding, or None.
+
+    C: 2 states, or 3 where some key is known to be selected: none is yet, it is, it is not and one was.
+    """
 
     unary: Tensor
     edge: Tensor
@@ -96,12 +107,10 @@ class SegmentationAttention(AlignmentAttention):
 
     def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor) -> Tensor:
         """B T S, each 0 or more.  Raises ValueError, naming the place, on a score that is NaN."""
-        score = self.scores(state, query)
-        marginals = self._probabilities(score, state.padding)
-        if self.config.normalize:
-            gamma = marginals.sum(-1, keepdim=True) / self.config.total
-            marginals = marginals / gamma.clamp_min(torch.finfo(marginals.dtype).tiny)
-        return marginals.to(score.dtype)
+        score, padding = self.scores(state, query), state.padding
+        if not self.config.normalize:
+            return self._probabilities(score, padding).to(score.dtype)
+        return (self.config.total * self._shares(score, padding)).to(score.dtype)
 
     def read(
         self, state: AlignmentMemory, query: Tensor, position: Tensor | None = None, *, need_weights: bool = False
@@ -121,24 +130,46 @@ class SegmentationAttention(AlignmentAttention):
         score = self.scores(state, query)
         return chain_best_path(*self._potentials(score, state.padding)).states.view(score.shape).unsqueeze(2)
 
-    def _potentials(self, score: Tensor, padding: Tensor) -> Potentials:
+    def _potentials(self, score: Tensor, padding: Tensor, given_some: bool = False) -> Potentials:
         B, T, S = score.shape
         selected = score.double().flatten(0, 1)  # BT S
         pairwise = selected.new_zeros(2, 2) if self.pairwise is None else self.pairwise.double()
-        return Potentials(
-            torch.stack([torch.zeros_like(selected), selected], -1),
-            pairwise.expand(B * T, S - 1, 2, 2),
-            padding[:, None].expand(B, T, S).flatten(0, 1) if some(padding) else None,
-        )
+        unary = torch.stack([torch.zeros_like(selected), selected], -1)
+        rows = padding[:, None].expand(B, T, S).flatten(0, 1)
+        if given_some:
+            impossible = torch.tensor(IMPOSSIBLE, device=score.device)
+            pairwise = pairwise[BEFORE_AND_AFTER][:, BEFORE_AND_AFTER].masked_fill(impossible, -torch.inf)
+            first, last = (~rows).long(), (~rows).long().flip(1)
+            first, last = first * first.cumsum(1) == 1, (last * last.cumsum(1) == 1).flip(1)
+            neither = torch.zeros_like(first)
+            unary = unary[..., BEFORE_AND_AFTER].masked_fill(torch.stack([last, neither, first], -1), -torch.inf)
+        return Potentials(unary, pairwise.expand(B * T, S - 1, *pairwise.shape), rows if some(padding) else None)
 
-    def _probabilities(self, score: Tensor, padding: Tensor) -> Tensor:
-        """B T S, of keys to be selected, float64."""
-        if self.pairwise is None and not (host_looks(score) and some(~score.isfinite() & ~padding[:, None])):
+    def _shares(self, score: Tensor, padding: Tensor) -> Tensor:
+        """B T S, of each key in the sum of all probabilities to be selected; 0 where there is none to select."""
+        if self._independent(score, padding):
+            return masked_softmax(F.logsigmoid(score.double()), padding[:, None])
+        if host_looks(score):
+            marginals = self._probabilities(score, padding)
+            total = marginals.sum(-1, keepdim=True)
+            if not some(total < SMALLEST_SUM):
+                return marginals / total
+        marginals = self._probabilities(score, padding, given_some=True)
+        return marginals / marginals.sum(-1, keepdim=True).clamp_min(0.5)  # 1 or more where some key can be selected
+
+    def _independent(self, score: Tensor, padding: Tensor) -> bool:
+        """Whether keys are selected independently, as far as one may look, by numbers."""
+        return self.pairwise is None and not (host_looks(score) and some(~score.isfinite() & ~padding[:, None]))
+
+    def _probabilities(self, score: Tensor, padding: Tensor, given_some: bool = False) -> Tensor:
+        """B T S, of keys to be selected, float64; given_some: among selections of one key or more, by the chain."""
+        if not given_some and self._independent(score, padding):
             return score.double().sigmoid().masked_fill(padding[:, None], 0.0)
+        potentials = self._potentials(score, padding, given_some)
         if torch.compiler.is_compiling():
-            return chain_marginals(*self._potentials(score, padding)).node[..., 1].view(score.shape)
+            return chain_marginals(*potentials).node[..., 1].view(score.shape)
         try:
-            return chain_marginals(*self._potentials(score, padding)).node[..., 1].view(score.shape)
+            return chain_marginals(*potentials).node[..., 1].view(score.shape)
         except ValueError:
             wrong = ~(score.isfinite() | padding[:, None])
             if not bool(wrong.any()):

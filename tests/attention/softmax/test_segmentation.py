@@ -90,11 +90,45 @@ def test_without_pairwise_potentials_it_is_sigmoid_attention(generator: torch.Ge
 
 def test_far_scores_stay_numbers(generator: torch.Generator) -> None:
     attention = build(generator).float()
-    query, memory = (x.float() for x in draw(generator))
-    for scale in (1e2, 1e4):
+    attention.score.key_proj.weight.data.abs_()
+    query, memory = (x.float().abs().requires_grad_() for x in draw(generator))
+    for scale in (1e2, 1e4, -1e4):
         weights = attention(scale * query, memory, memory, need_weights=True)[0].weights
-        assert weights.isfinite().all()
-        assert ((weights.sum(-1) - 2).abs() < 1e-5).logical_or(weights.sum(-1) == 0).all()
+        assert all(x.isfinite().all() for x in torch.autograd.grad(weights[..., 0].sum(), [query, memory]))
+        torch.testing.assert_close(weights.sum(-1), torch.full_like(weights[..., 0], 2.0), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("below", [50.0, 700.0, 1e5])
+@pytest.mark.parametrize("pairwise", [True, False])
+def test_far_below_0_the_weights_are_those_of_single_keys(
+    pairwise: bool, below: float, generator: torch.Generator
+) -> None:
+    """More than one key is next to impossible; neighbours that are not selected differ for the first and the last."""
+    attention = build(generator, pairwise=pairwise)
+    score = torch.randn(3, 4, 7, generator=generator, dtype=torch.float64, requires_grad=True)
+    padding = torch.zeros(3, 7, dtype=torch.bool)
+    padding[0, 5:] = padding[1, :2] = padding[2] = True
+    far = (score - below).detach().requires_grad_()
+    shares = attention._shares(far, padding)
+    single = score + 0.0
+    if pairwise:
+        (none, enter), (leave, _) = attention.pairwise.detach()
+        single = score + (enter + leave - none - none)
+        for row, first, last in ((0, 0, 4), (1, 2, 6)):
+            single[row, :, first] -= enter - none
+            single[row, :, last] -= leave - none
+    expected = single.masked_fill(padding[:, None], -1e9).softmax(-1).masked_fill(padding[:, None], 0.0)
+    torch.testing.assert_close(shares, expected, rtol=1e-10, atol=1e-12)
+    factor = torch.randn(3, 4, 7, generator=generator, dtype=torch.float64)
+    (ours,), (theirs,) = (torch.autograd.grad((x * factor).sum(), y) for x, y in ((shares, far), (expected, score)))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_shares_among_selections_of_some_key_are_those_among_all(generator: torch.Generator) -> None:
+    attention, score = build(generator), torch.randn(2, 3, 6, generator=generator, dtype=torch.float64)
+    padding = torch.tensor([[False] * 4 + [True] * 2, [True] + [False] * 5])
+    every, some = (attention._probabilities(score, padding, given) for given in (False, True))
+    torch.testing.assert_close(*(x / x.sum(-1, keepdim=True) for x in (every, some)), rtol=1e-12, atol=1e-12)
 
 
 def test_penalty(generator: torch.Generator) -> None:
