@@ -75,5 +75,6 @@ def _stabilised(
 
 
 def _divided(sums: Tensor, level: Tensor) -> Tensor:
-    one = (-level).clamp_max(math.log(torch.finfo(sums.dtype).max) - 1).to(sums.dtype).exp()  # 1 in the held scale
+    limits = torch.finfo(sums.dtype)  # the lower bound is for a query that no key has a product with, and its gradient
+    one = (-level).clamp(math.log(limits.tiny) / 2, math.log(limits.max) - 1).to(sums.dtype).exp()  # in the held scale
     return sums[..., :-1] / sums[..., -1:].abs().maximum(one.unsqueeze(-1))

@@ -40,6 +40,17 @@ def test_exponential_gates_beyond_the_range_of_numbers(generator: torch.Generato
     assert results[0].isfinite().all()
 
 
+@pytest.mark.parametrize("dtype, level", [(torch.float32, 110.0), (torch.float64, 800.0)])
+def test_a_query_of_zeros_reads_zeros(dtype: torch.dtype, level: float, generator: torch.Generator) -> None:
+    inputs = leaves([random(generator, 5, size).to(dtype) for size in (K, K, V)])
+    query = inputs[0] * (torch.arange(5) != 3).to(dtype).unsqueeze(1)
+    gates = torch.full((BATCH, HEADS, 5), level, dtype=dtype), torch.zeros(BATCH, HEADS, 5, dtype=dtype)
+    readings, state = exponential_gates(empty_exponential(BATCH, HEADS, K, V, query), query, *inputs[1:], *gates)
+    assert not readings[:, :, 3].any() and readings.isfinite().all()
+    assert all(x.isfinite().all() for x in torch.autograd.grad(readings.sum(), inputs))
+    assert not read_exponential(state, query[:, :, 3:4]).any()
+
+
 @pytest.mark.parametrize("cut", [0, 1, 40])
 def test_exponential_gates_resume_and_skip(cut: int, generator: torch.Generator) -> None:
     inputs = [random(generator, 75, size) for size in (K, K, V)]
