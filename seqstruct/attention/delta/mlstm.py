@@ -12,6 +12,8 @@ Deviations: those of the base, the biases of eq. 22 to 24 and 27 among them; the
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -54,6 +56,15 @@ class MatrixLSTMAttention(DeltaAttention):
         """A memory of zeros at the lowest level."""
         dim = self.shape.head_dim
         return empty_exponential(batch_size, self.shape.num_heads, dim, dim, self.k_proj.weight)
+
+    def _written(
+        self, key: Tensor, projected_key: Tensor, projected_value: Tensor, padding_mask: Tensor | None
+    ) -> Entries:
+        """An input gate at padding would raise the running maximum, beside which all else is held."""
+        written = super()._written(key, projected_key, projected_value, padding_mask)
+        if padding_mask is None:
+            return written
+        return written._replace(strength=written.strength.masked_fill(padding_mask.unsqueeze(1), -math.inf))
 
     def written_to(self, state: ExponentialMemory, written: Entries) -> ExponentialMemory:
         keys, values, log_forget, log_input = written

@@ -78,6 +78,22 @@ def test_readings_are_the_published_recurrence_of_what_is_written(name: str, gen
     torch.testing.assert_close(attention(x, x, x)[0].output, wanted, **EXACT)
 
 
+@pytest.mark.parametrize("place", [0, 2, 7])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_input_gates_of_padding_are_not_seen(place: int, bidirectional: bool, generator: torch.Generator) -> None:
+    """Where b_i is great and w_i . x brings tokens back to it, and nothing can be held beside the gate of zeros."""
+    attention = build(Case("mlstm", {"bidirectional": bidirectional}, Site.ENCODER_SELF), generator)
+    dim = attention.shape.embed_dim
+    attention.input_layer.bias.data.fill_(800.0)
+    attention.input_layer.weight.data.zero_()[:, 0] = -1
+    x = torch.randn(2, 7, dim, generator=generator, dtype=torch.float64)
+    x[..., 0] = 800
+    padded = torch.cat([x[:, :place], torch.zeros_like(x[:, :1]), x[:, place:]], 1)
+    mask = torch.arange(8).expand(2, -1) == place
+    found = attention(padded, padded, padded, mask)[0].output
+    torch.testing.assert_close(found[~mask].view(2, 7, dim), attention(x, x, x)[0].output, **EXACT)
+
+
 def test_strengths_and_decays_begin_in_their_ranges(generator: torch.Generator) -> None:
     x = torch.randn(2, 300, 6, generator=generator, dtype=torch.float64)
     for negative, most in ((False, 1.0), (True, 2.0)):
