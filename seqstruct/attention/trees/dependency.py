@@ -56,13 +56,13 @@ class DependencyAttention(TreeAttention):
 
         key: B S key_dim.  heads: B S long, the number of each word's head as in CoNLL-U, 0 the root; ignored at padding
         and at a root token.  A tree that is not projective has no probability, and what comes out means nothing.
-        Raises ValueError if a head is not a word of its row.
+        Raises ValueError if a head is not a word of its row, and on heads of another shape.
         """
         rows = Rows.of(padding_mask, *key.shape[:2])
+        chosen = word_heads(heads, key.shape[:2], rows, self.config.root_token)
         if key.size(1) == 0:
             return key.new_zeros(key.size(0))
         tokens, words = rows.to_front(key, 1), self.words(rows)
-        chosen = word_heads(heads, rows, self.config.root_token)
         arcs = self.scorer(tokens, rows)
         scores = arcs[:, :, 1:].gather(1, chosen.unsqueeze(1)).squeeze(1)  # B n
         if words is not None:
@@ -70,13 +70,13 @@ class DependencyAttention(TreeAttention):
         return scores.sum(1) - projective_log_partition(arcs, words, single_root=self.config.single_root)
 
 
-def word_heads(heads: Tensor, rows: Rows, root_token: bool) -> Tensor:
-    """B n long, the head of each word, padding last (0 there), from heads B S.
+def word_heads(heads: Tensor, tokens: torch.Size, rows: Rows, root_token: bool) -> Tensor:
+    """B n long, the head of each word, padding last (0 there), from heads B S; tokens: B and S.
 
     Raises ValueError, naming the place, if a head is neither 0 nor the number of another word of its row.
     """
-    if heads.dtype != torch.long or heads.dim() != 2:
-        raise ValueError(f"expected heads B S long, got {tuple(heads.shape)} {heads.dtype}")
+    if heads.dtype != torch.long or heads.shape != tokens:
+        raise ValueError(f"expected heads B S long, {tuple(tokens)}, got {tuple(heads.shape)} {heads.dtype}")
     found = rows.to_front(heads, 1)
     real = torch.ones_like(found, dtype=torch.bool) if rows.real is None else rows.real
     if root_token:

@@ -32,10 +32,10 @@ class HardParentsAttention(TreeAttention):
         root_token: bool = False  # the first token of each sentence is the root symbol
 
     def trees(self, key: Tensor, rows: Rows, given: Any, need_heads: bool) -> RowTrees:
-        """The given trees.  Raises ValueError without heads, or if one is not a word of its row."""
+        """The given trees.  Raises ValueError without heads, on others than B S, and if one is no word of its row."""
         n = key.size(1) - self.config.root_token
         if given is not None:
-            heads = word_heads(given, rows, self.config.root_token)
+            heads = word_heads(given, key.shape[:2], rows, self.config.root_token)
         elif self.config.without_heads == "chain":
             heads = torch.arange(n, device=key.device).expand(len(key), n)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 import torch
@@ -171,6 +172,22 @@ def test_hard_parents_that_do_not_fit(generator: torch.Generator) -> None:
             attention(x, x, x, carry=torch.tensor(heads))
     with pytest.raises(ValueError, match="heads B S long"):
         attention(x, x, x, carry=torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize("root_token", [False, True])
+def test_heads_of_another_shape_are_refused(root_token: bool, generator: torch.Generator) -> None:
+    hard = build("hard_parents", generator, root_token=root_token)
+    scored = build("dependency", generator, hidden_size=2, score_size=2, root_token=root_token)
+    x = draw(generator, 3, 5)
+    for shape in ((3, 4), (3, 6), (1, 5), (4, 5), (3,), (3, 5, 1)):
+        heads = torch.zeros(shape, dtype=torch.long)
+        message = re.escape(f"expected heads B S long, (3, 5), got {shape} torch.int64")
+        with pytest.raises(ValueError, match=message):
+            hard(x, x, x, carry=heads)
+        with pytest.raises(ValueError, match=message):
+            scored.log_likelihood(x, heads)
+    with pytest.raises(ValueError, match=re.escape("long, (3, 0), got (3, 1)")):
+        scored.log_likelihood(x[:, :0], torch.zeros(3, 1, dtype=torch.long))
 
 
 @pytest.mark.parametrize("root_token", [False, True])
