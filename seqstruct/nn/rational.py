@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from seqstruct.layers.rational import LSTM, stack_of
+from seqstruct.layers.rational import stack_of
 from seqstruct.ops.automata import PATTERNS
 
 
@@ -30,8 +30,8 @@ class RRNN(nn.Module):
         Raises ValueError on an unknown automaton, a size below 1 or a rate outside 0 <= p < 1.
         """
         super().__init__()
-        if automaton == LSTM:
-            raise ValueError(f"automaton: expected one of {', '.join(PATTERNS)}, got {LSTM!r}; torch.nn.LSTM is one")
+        if automaton not in PATTERNS:  # `stack_of` makes others too, which torch has
+            raise ValueError(f"automaton: expected one of {', '.join(PATTERNS)}, got {automaton!r}")
         self.stack = stack_of(automaton, num_layers, input_size, hidden_size, output_gate=output_gate, dropout=dropout)
 
     def initial_state(self, batch_size: int) -> tuple[Tensor, ...]:

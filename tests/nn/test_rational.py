@@ -32,10 +32,9 @@ def test_layers_and_states(automaton, generator):
 
 
 def test_what_does_not_fit_is_refused():
-    with pytest.raises(ValueError, match="torch.nn.LSTM is one"):
-        RRNN("LSTM", C, D)
-    with pytest.raises(ValueError, match="expected a cell of"):
-        RRNN("Z", C, D)
+    for name in ("LSTM", "GRU", "RNN", "Z"):
+        with pytest.raises(ValueError, match=f"automaton: expected one of B, .*F, got '{name}'"):
+            RRNN(name, C, D)
     with pytest.raises(ValueError, match="num_layers|layers: expected 1 or more, got 0"):
         RRNN("B", C, D, 0)
 
