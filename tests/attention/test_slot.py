@@ -140,6 +140,16 @@ def test_order_is_seen_by_rotation_alone(name, generator):
     assert outputs[1] > 1e-4
 
 
+@pytest.mark.parametrize("name", ["softmax", "sigmoid"])
+def test_fewer_queries_than_keys_are_those_of_the_last_tokens(name, generator):
+    attention, x = build(name, Slot(rotary_base=100.0), Site.ENCODER_SELF), draw(generator, 2, 7, DIM)
+    visible = torch.rand(2, 1, 7, 7, generator=generator) < 0.6
+    wanted = attention.masked(x, x, x, visible).output[:, 4:]
+    for padding_mask in (None, torch.zeros(2, 7, dtype=torch.bool)):
+        found = attention.masked(x[:, 4:], x, x, visible[:, :, 4:], padding_mask).output
+        torch.testing.assert_close(found, wanted)
+
+
 def test_cross_attention_neither_rotates_nor_convolves():
     shape = Shape.of(Site.CROSS, DIM, HEADS, slot=Slot(kv_heads=2, rotary_base=10.0, short_conv=4))
     assert shape.slot == Slot(kv_heads=2)

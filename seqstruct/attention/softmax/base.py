@@ -97,11 +97,12 @@ class DotProductAttention(MultiHeadAttention):
         """Attend from queries B T C to the keys B S key_dim that are visible to them, whatever the site's causality.
 
         visible: B (or 1) x 1 x T x S bool, the same for all heads.  padding_mask: B S bool, True = padding, or None.
+        At self-attention fewer queries than keys are those of the last tokens.
         """
         query, key, value, padding_mask, *_ = self.cleared(query, key, value, padding_mask)
         visible = visible if padding_mask is None else visible & ~padding_mask[:, None, None]
         keys, values = self._keys_and_values(key, value, padding_mask, None)
-        return self._attend(query, keys, values, visible, False, need_weights, padding_mask)
+        return self._attend(query, keys, values, visible, False, need_weights, mask_of(padding_mask, key))
 
     def _read(self, state: Cache, query: Tensor, causal: bool, need_weights: bool) -> Reading:
         """Attend to the cells in use; if causal, from queries of the last T of them to those up to their own."""
