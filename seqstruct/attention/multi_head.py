@@ -91,18 +91,20 @@ class MultiHeadAttention(Attention):
     def _heads(self, x: Tensor) -> Tensor:
         return in_heads(x, self.shape.num_heads)
 
-    def _rotated(self, heads: Tensor, padding_mask: Tensor | None, before: Tensor | None = None) -> Tensor:
+    def _rotated(
+        self, heads: Tensor, padding_mask: Tensor | None, before: Tensor | None = None, together: bool = False
+    ) -> Tensor:
         """Heads B H T D, turned by their positions where the slot asks for it.
 
         padding_mask: B S of the tokens whose last T these are; None for T tokens.  before: B long, how many real ones
-        came before them all; None for 0.
+        came before them all; None for 0.  together: whether all T stand where the last token does.
         """
         base = self.shape.slot.rotary_base
         if base is None:
             return heads
-        length = heads.size(2)
+        length = 1 if together else heads.size(2)
         if padding_mask is None:
-            place = torch.arange(length, device=heads.device).unsqueeze(0)  # 1 T
+            place = torch.arange(heads.size(2), device=heads.device)[None, -length:]  # 1 T, or 1 1
         else:
             place = positions(padding_mask)[:, padding_mask.size(1) - length :]
         return rotated(heads, place if before is None else place + before.unsqueeze(1), base)

@@ -150,6 +150,21 @@ def test_fewer_queries_than_keys_are_those_of_the_last_tokens(name, generator):
         torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.parametrize("name", sorted(n for n in ROTATING if Site.DECODER_SELF in get_attention(n).sites))
+def test_all_queries_of_one_memory_stand_where_its_last_token_does(name, generator):
+    attention, x = build(name, Slot(rotary_base=100.0)), draw(generator, 2, 5, DIM)
+    mask = torch.tensor([[False] * 5, [True, False, True, False, False]])
+    query = draw(generator, 2, 7, DIM)
+    with torch.no_grad():
+        for cells in (5, 3):  # as many queries as tokens, and more
+            for padding in (None, mask[:, :cells]):
+                state = attention.write(attention.initial_state(2), x[:, :cells], x[:, :cells], padding)
+                for count in (2, cells, 7):
+                    found = attention.read(state, query[:, :count]).output
+                    alone = [attention.read(state, query[:, t : t + 1]).output for t in range(count)]
+                    torch.testing.assert_close(found, torch.cat(alone, 1))
+
+
 def test_cross_attention_neither_rotates_nor_convolves():
     shape = Shape.of(Site.CROSS, DIM, HEADS, slot=Slot(kv_heads=2, rotary_base=10.0, short_conv=4))
     assert shape.slot == Slot(kv_heads=2)

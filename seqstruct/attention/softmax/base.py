@@ -147,10 +147,13 @@ class DotProductAttention(MultiHeadAttention):
         need_weights: bool,
         padding: Tensor | None,
     ) -> Reading:
-        """Readings for queries B T C, the last T of S tokens at self-attention, of which padding B S tells."""
+        """Readings for queries B T C, at self-attention the last T of S tokens, of which padding B S tells; where they
+        read left to right and all see the same, each of them is the last.
+        """
         if key.size(2) == 0:
             return Reading(query.new_zeros(query.shape), query.new_zeros(*key.shape[:2], query.size(1), 0))
-        heads = self._rotated(self._heads(self.q_proj(query)), padding)
+        together = self.left_to_right and not causal and (visible is None or visible.size(2) == 1)
+        heads = self._rotated(self._heads(self.q_proj(query)), padding, together=together)
         if need_weights:
             if causal:
                 visible = causal_mask(query.size(1), key.size(2), query.device)[None, None]

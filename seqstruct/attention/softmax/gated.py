@@ -77,7 +77,7 @@ class GatedSoftmaxAttention(DotProductAttention):
         paired = visible is not None and visible.size(-2) == steps
         now = level[:, :, used - steps :] if paired else level[:, :, -1:]  # B H T 1
         decay = (entry.transpose(-1, -2) + now).clamp(max=0.0).exp()  # B H T S; above 0 for later keys alone
-        queries = self._rotated(self._heads(self.q_proj(query)), padding).to(keys.dtype)
+        queries = self._rotated(self._heads(self.q_proj(query)), padding, together=not paired).to(keys.dtype)
         weights = softmax_weights(queries, keys, visible, decay)
         context = self._apply_weights(weights * decay, values)
         output = self.out_proj(context.transpose(1, 2).flatten(2).to(query.dtype))
