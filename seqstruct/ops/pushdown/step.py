@@ -232,14 +232,14 @@ def _recorded_steps(state: PushdownState, done: int, logits: Tensor, pushed: Ten
 
 
 def _written_step(state: PushdownState, columns: Columns, done: int, logits: Tensor, pushed: Tensor) -> PushdownState:
-    """A step that is written into the state's own table."""
+    """A step that is written into the state's own table, or a copy of it where rows were taken without one."""
     bottom = state.bottom.detach()
     if state.table.size(2) == 0:
         earlier = _since_the_start(state)[:2]
         state = _begun(bottom, state.history[:, :0], state.limit, columns.states, columns.symbols)
         for time in range(done):
             state = _written_step(state, columns, time, *(x[:, time] for x in earlier))
-    table, history = columns.opened(state.table, done + 1), state.history
+    table, history = columns.opened(state.table.contiguous(), done + 1), state.history.contiguous()
     if history.size(1) == done:
         history = pad(history, (0, 0, 0, max(CHUNK, done)))
     inputs = torch.cat([logits, pushed], 1, out=history.select(1, done))

@@ -57,6 +57,18 @@ def test_steps_are_those_of_pytorch(shape, compiled, generator):
     torch.testing.assert_close(after.history, before.history)
 
 
+@pytest.mark.parametrize("rows", [slice(None, None, 2), slice(1, None)], ids=str)
+@pytest.mark.parametrize("on", [False, True])
+def test_steps_go_on_from_rows_that_are_a_slice(on, rows, compiled, generator):
+    compiled(on)
+    logits, pushed, bottom = draw(generator, 5, CHUNK + 5, 2, 3, 4)
+    expected = pushdown_stack(logits, pushed, bottom, **SIZES).flatten(2)[rows, 7:]
+    state = advance(pushdown_initial(bottom, 5, **SIZES), logits[:, :7], pushed[:, :7], **SIZES)[3]
+    state = type(state)(*(x[rows] for x in state))
+    found = advance(state, logits[rows, 7:], pushed[rows, 7:], **SIZES)[0]
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
 def test_inputs_in_single_precision_are_computed_in_double(compiled, generator):
     inputs = [x.float() for x in draw(generator, 3, 13, 2, 3, 5)]
     (*expected, _), (*results, state) = both(compiled, *inputs, **SIZES)
