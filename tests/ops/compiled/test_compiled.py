@@ -12,7 +12,9 @@ import pytest
 import torch
 
 from seqstruct.ops import compiled as kernels
+from seqstruct.ops.chains import chain_log_partition
 from seqstruct.ops.compiled import VARIABLE, build, usable
+from seqstruct.ops.pushdown import pushdown_stack, transition_count
 from seqstruct.ops.superposition import superposition_stack
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -39,6 +41,18 @@ def test_other_precisions_and_mixtures_are_left_to_pytorch(compiled):
     assert not usable(torch.zeros(1, dtype=torch.bfloat16))
     assert not usable(torch.zeros(1), torch.zeros(1, dtype=torch.float64))
     assert not usable(torch.zeros(1, device="meta"))
+
+
+def test_derivatives_of_their_own_are_refused_to_transforms(generator):
+    logits, pushed = torch.randn(2, 3, transition_count(1, 2), generator=generator), torch.ones(2, 3, 1)
+    for function, x in (
+        (lambda x: superposition_stack(x.softmax(2), pushed)[0].sum(), logits[:, :, :3]),
+        (lambda x: pushdown_stack(x, pushed, torch.ones(1), states=1, symbols=2).sum(), logits),
+        (lambda x: chain_log_partition(x, torch.zeros(2, 2, 3, 3)).sum(), logits[:, :, :3]),
+    ):
+        assert function(x).isfinite()
+        with pytest.raises(RuntimeError):
+            torch.func.grad(function)(x)
 
 
 def test_a_value_that_is_neither_0_nor_1_is_refused(monkeypatch):
