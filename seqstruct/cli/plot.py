@@ -84,6 +84,9 @@ def _curves(args: argparse.Namespace) -> Any:
     from seqstruct.plots.curves import learning_curves
 
     logs = {(p.parent if p.is_file() else p).name: p if p.is_file() else p / "train.log" for p in args.runs}
+    for path in logs.values():
+        if not path.exists():
+            raise ValueError(f"{path}: no such log; fairseq-train writes one by --log-file {path}")
     return learning_curves(logs, args.metric)
 
 

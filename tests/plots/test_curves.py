@@ -69,6 +69,7 @@ def test_curves_are_written_whole_or_not_at_all(tmp_path, capsys):
     assert "expected a name that ends in .png, .pdf, .svg" in capsys.readouterr().err
     assert not (tmp_path / "curve.txt").exists()
     assert main(["plot", "curves", str(tmp_path / "absent"), "--out", str(tmp_path / "x.png")]) == 1
+    assert f"by --log-file {tmp_path / 'absent' / 'train.log'}" in capsys.readouterr().err
 
 
 def test_length_curves_average_over_seeds(record):
