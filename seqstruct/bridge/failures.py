@@ -2,7 +2,7 @@
 
 The traceback goes to the log (of --log-file, or of hydra); where there is none, that of an unknown error goes to a file
 of its own, which the sentence names.  SEQSTRUCT_TRACEBACK=1 shows tracebacks on the terminal, and so does an error in
-code that is neither fairseq's nor installed: somebody is writing it.
+code that is neither fairseq's nor installed: somebody is writing it.  Scripts end as Python has it.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ def report(kind: type[BaseException], error: BaseException, trace: TracebackType
 
 
 def sentence(error: BaseException) -> str | None:
-    """One line for an error of this package, or of a fairseq command; None for others, and for code being written."""
-    own = own_error(error)
-    if own is not None:
-        return _line(own)
+    """One line for an error of a fairseq command; None for scripts of users, and for code being written."""
     frames = frames_of(error)
     inside = next((i for i, frame in enumerate(frames) if frame.path.startswith(COMMANDS)), None)
     if inside is None:
         return None
+    own = own_error(error)
+    if own is not None:
+        return _line(own)
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     paths = [frame.path for frame in frames[inside:]]
@@ -81,12 +81,17 @@ def _is_meant(error: BaseException) -> bool:
 
 
 def own_error(error: BaseException | None) -> BaseException | None:
-    """The ValueError or OSError of this package among an exception and those it was raised from, if any."""
+    """The ValueError or OSError of this package among an exception and those it was raised from, if any.
+
+    What an exception was raised during counts where fairseq raised it, as its trainer does without naming the cause;
+    anywhere else it may be handled, and the exception a bug of its own.
+    """
     while error is not None:
-        frames = traceback.extract_tb(error.__traceback__)
-        if isinstance(error, (ValueError, OSError)) and frames and frames[-1].filename.startswith(PACKAGE):
+        frames = frames_of(error)
+        path = frames[-1].path if frames else ""
+        if isinstance(error, (ValueError, OSError)) and path.startswith(PACKAGE):
             return error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (error.__context__ if path.startswith(FAIRSEQ) else None)
     return None
 
 

@@ -105,6 +105,21 @@ def test_code_that_somebody_writes_keeps_its_tracebacks(
     assert "Traceback" in printed and "in called" in printed and "seqstruct: " not in printed
 
 
+def test_a_script_shows_its_lines_where_this_package_refuses(capsys: pytest.CaptureFixture) -> None:
+    error = raised("raise ValueError('of seqstruct')", f"{failures.PACKAGE}/tasks/one.py", "/project/my_script.py")
+    failures.report(type(error), error, error.__traceback__)
+    printed = capsys.readouterr().err
+    assert "/project/my_script.py" in printed and printed.endswith("\nValueError: of seqstruct\n")
+
+
+@pytest.mark.parametrize(("path", "ours"), [("/project/my_task.py", False), (LIBRARY, True)])
+def test_what_is_raised_while_ours_is_handled_is_another_error_unless_fairseq_raises_it(path: str, ours: bool) -> None:
+    lines = "from seqstruct.attention import get_attention", "try: get_attention('rafa')", "except ValueError: {}['x']"
+    error = raised("\n    ".join(lines), path)
+    assert ("rafa" in (failures.sentence(error) or "")) == ours
+    assert failures.is_mistake(error) == ours
+
+
 def test_folders_with_something_in_them_stay(tmp_path: Path) -> None:
     verify = checkpoint_utils.verify_checkpoint_directory
     verify(str(tmp_path / "a" / "b"))
