@@ -72,12 +72,12 @@ def configuration_of(state: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The options of a checkpoint by section, none where it has none; before there were sections, task and model had
     all of them."""
     if state.get("cfg"):
-        return {name: _options(section) for name, section in state["cfg"].items()}
-    old = _options(state.get("args"))
+        return {name: options_of(section) for name, section in state["cfg"].items()}
+    old = options_of(state.get("args"))
     return {name: {**old, "_name": old.get(kind)} for name, kind in (("task", "task"), ("model", "arch")) if old}
 
 
-def _options(section: Any) -> dict[str, Any]:
+def options_of(section: Any) -> dict[str, Any]:
     """A section as a dictionary: stock parts of fairseq leave a Namespace."""
     return {} if section is None else dict(section) if isinstance(section, Mapping) else vars(section)
 

@@ -1,24 +1,26 @@
 """Trained models that are given other attention than they were trained with: what is taken over, and a warning.
 
 Loading a state dictionary shows other parameters (`adapt_state_dict`); mechanisms whose parameters bear the
-same names and shapes, as those of softmax and linear, differ in the options alone, which `--model-overrides` changes.
+same names and shapes, as those of softmax and linear, differ in the options alone, as do numbers of heads (`changed`).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
 
+from seqstruct.attention import Choice, make_config
+from seqstruct.attention.plan import read_items
 from seqstruct.bridge.adapter import AttentionAdapter
-from seqstruct.bridge.checkpoints import check_parameters, mapped
+from seqstruct.bridge.checkpoints import check_parameters, configuration_of, load_checkpoint, mapped, options_of
 from seqstruct.bridge.earlier_plans import keep_meaning
 
 logger = logging.getLogger(__name__)
 
-OPTIONS = ("encoder_self_attention", "decoder_self_attention", "cross_attention")
+PLANS = ("encoder_self_attention", "decoder_self_attention", "cross_attention")
+HEADS = ("encoder_attention_heads", "decoder_attention_heads", "attention_heads")
 WITHOUT_FINE_TUNING = (
     "without it, a translation model trained with softmax attention (35.5 BLEU) and used with random feature attention "
     "had 0.4, and one trained with random feature attention (35.2) and used with softmax had 0.7 (IWSLT'14 de-en, "
@@ -78,13 +80,32 @@ def _move_stock_keys(state_dict: dict[str, Tensor], prefix: str) -> None:
         state_dict[inner + key[len(prefix) :]] = state_dict.pop(key)
 
 
-def changed(filename: str, overrides: Mapping[str, Any]) -> list[str]:
-    """The options of attention that the overrides change, and how; none where the checkpoint does not say its own."""
-    asked = {name: overrides[name] for name in OPTIONS if name in overrides}
-    if not asked:
+def changed(filename: str, options: Any) -> list[str]:
+    """What of these options of a model is other attention than a checkpoint was trained with, and how.
+
+    None where the checkpoint does not say its own; an architecture of fairseq's, which has no plans, has softmax.
+    """
+    try:
+        state = mapped(filename) or load_checkpoint(filename)
+    except (OSError, ValueError):  # told by whatever loads the model
         return []
-    state = mapped(filename) or {}
     keep_meaning(state)
-    model = (state.get("cfg") or {}).get("model") or {}
-    own = model if isinstance(model, Mapping) else vars(model)
-    return [f"{name}: {own[name]}, now {plan}" for name, plan in asked.items() if own.get(name, plan) != plan]
+    now, own = options_of(options), configuration_of(state).get("model")
+    if not own:
+        return []
+    if now.get("_name", own.get("_name")) != own.get("_name") and not any(name in own for name in PLANS):
+        own = {**own, **dict.fromkeys(PLANS, "softmax")}
+    return [
+        f"{name}: {own[name]}, now {now[name]}"
+        for name in (*PLANS, *HEADS)
+        if name in now and name in own and _meaning(own[name]) != _meaning(now[name])
+    ]
+
+
+def _meaning(value: Any) -> Any:
+    """A plan's choices, one alone for all layers, however it is written; what is no plan as it is."""
+    try:
+        choices = [Choice(name, make_config(name, given)) for name, given in read_items(value, "the plan")]
+    except (ValueError, AttributeError):
+        return value
+    return choices[:1] if all(choice == choices[0] for choice in choices) else choices

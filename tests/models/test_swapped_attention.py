@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import re
+from pathlib import Path
 
 import pytest
+import torch
 from fairseq import checkpoint_utils
 
+from seqstruct.bridge.patches.compat import prepare_fairseq
+from seqstruct.bridge.swapped_attention import changed
+from seqstruct.bridge.versions import versions
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
 SIZES = [f"--{side}-{name}={value}" for side in ("encoder", "decoder") for name, value in
@@ -75,3 +81,62 @@ def test_what_random_features_share_with_normalized_softmax_is_taken_over(traine
     assert names == {name for name, _ in swapped.named_parameters()}
     for name, value in original.named_parameters():
         assert (dict(swapped.named_parameters())[name] == value).all(), name
+
+
+def train_on(trained, *options):
+    """One update that starts from a checkpoint; what was said."""
+    return fairseq(
+        "train", trained[0], "--user-dir", PLUGIN, "--cpu", "--arch", "structured_transformer", *SIZES,
+        "--cross-attention", "normalized_softmax", "--optimizer", "adam", "--max-tokens", 200, "--max-update", 1,
+        "--disable-validation", "--no-save", *options,
+    )  # fmt: skip
+
+
+@pytest.mark.training
+@pytest.mark.parametrize(
+    ("start", "plan", "changes"),
+    [
+        ("--finetune-from-model", "rfa(features=8)", True),
+        ("--restore-file", "rfa(features=8)", True),
+        ("--finetune-from-model", "normalized_softmax*1", False),
+        ("--finetune-from-model", "abc_mlp(slots=3)", True),
+    ],
+)
+def test_training_that_goes_on_with_another_attention_says_so_once(trained, start, plan, changes):
+    printed = train_on(trained, start, trained[1], "--decoder-self-attention", plan)
+    assert printed.count("needs fine-tuning") == printed.count("was trained with other attention") == changes
+    said = f"{trained[1]} was trained with other attention (decoder_self_attention: normalized_softmax, now {plan})"
+    assert (said in printed) == changes
+
+
+@pytest.mark.training
+def test_so_does_training_with_another_number_of_heads(trained):
+    printed = train_on(trained, "--finetune-from-model", trained[1], "--decoder-self-attention", "normalized_softmax",
+                       "--encoder-attention-heads", 4)  # fmt: skip
+    assert "(encoder_attention_heads: 2, now 4), and the model needs fine-tuning" in printed
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "changes"),
+    [
+        ("softmax", "softmax*2", []),
+        ("rfa(features=8, floor=1.0)", "rfa( features = 8 )", []),
+        ("rfa", "rfa(floor=0.5)", ["decoder_self_attention: rfa(floor=0.5), now rfa"]),
+        ("softmax + linear", "softmax*2", ["decoder_self_attention: softmax*2, now softmax + linear"]),
+        ("softmax", "of_another_plugin", ["decoder_self_attention: of_another_plugin, now softmax"]),
+    ],
+)
+def test_plans_are_compared_by_what_they_say(now: str, then: str, changes: list[str], tmp_path: Path) -> None:
+    own, extra = {"model": {"decoder_self_attention": then}}, {"seqstruct_versions": versions()}
+    torch.save({"model": {}, "cfg": own, "extra_state": extra}, tmp_path / "a.pt")
+    assert changed(str(tmp_path / "a.pt"), {"decoder_self_attention": now}) == changes
+
+
+@pytest.mark.parametrize("form", [{}, {"_use_new_zipfile_serialization": False}])
+def test_a_transformer_of_fairseq_has_softmax(form: dict[str, bool], tmp_path: Path) -> None:
+    prepare_fairseq()
+    args = argparse.Namespace(arch="transformer", decoder_attention_heads=4)
+    torch.save({"model": {}, "args": args}, tmp_path / "a.pt", **form)
+    now = {"_name": "structured_transformer", "decoder_self_attention": "linear", "decoder_attention_heads": 4}
+    assert changed(str(tmp_path / "a.pt"), now) == ["decoder_self_attention: softmax, now linear"]
+    assert changed(str(tmp_path / "a.pt"), {"decoder_self_attention": "linear"}) == []

@@ -70,13 +70,22 @@ def load_model_ensemble_and_task(
 
 @patch(Trainer, "load_checkpoint")
 def load_for_training(load: Callable, self: Trainer, filename: str, *rest: Any, **named: Any) -> Any:
-    """What a model says of a checkpoint is hidden behind an error that says nothing."""
+    """What a model says of a checkpoint is hidden behind an error that says nothing, and other attention with the same
+    parameters goes on without a word.
+    """
     try:
-        return load(self, filename, *rest, **named)
+        extra_state = load(self, filename, *rest, **named)
     except Exception as error:
         if isinstance(error.__context__, checkpoints.OtherArchitecture):
             raise ValueError(f"{filename}: {error.__context__}") from error
         raise
+    if self.is_data_parallel_master and (changes := changed(filename, self.cfg.model)):
+        what = f"{filename} was trained with other attention ({'; '.join(changes)})"
+        if hasattr(self.get_model(), SWAPPED):  # told of what starts from initial values, not of what was
+            logger.warning("%s", what)
+        else:
+            warn(what, self.get_model())
+    return extra_state
 
 
 @patch(FairseqMultiModel, "load_state_dict")
