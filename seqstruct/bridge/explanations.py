@@ -117,6 +117,32 @@ def _no_processes(error: BaseException, frames: list[Frame]) -> str | None:
             "them by torchrun, or give --distributed-init-method and --distributed-rank to each")
 
 
+def _other_optimizer(error: BaseException, frames: list[Frame]) -> str | None:
+    """A checkpoint's optimizer of other parameters: torch counts them as it loads, their sizes meet in a step."""
+    if re.match("loaded state dict (contains a parameter group|has a different number)", str(error)):
+        loads = (frame for frame in frames if frame.within("fairseq/trainer.py", "load_checkpoint"))
+        path = next((frame.variables["filename"] for frame in loads), None)
+    elif "must match the size" in str(error) and any(frame.function == "optimizer_step" for frame in frames):
+        path = _resumed(frames)
+    else:
+        return None
+    if path is None:
+        return None
+    return (f"{path} was trained with other parameters, so its optimizer does not fit: give --reset-optimizer, or "
+            f"--finetune-from-model {path} and another --save-dir")
+
+
+def _resumed(frames: list[Frame]) -> str | None:
+    """The checkpoint that a run goes on from, until its first update is done."""
+    config = _configuration(frames)
+    trainer = next((frame.variables["trainer"] for frame in frames if "trainer" in frame.variables), None)
+    history = getattr(trainer, "_optim_history", None)
+    if config is None or not history or trainer.get_num_updates() != history[-1].get("num_updates"):
+        return None
+    path = config.checkpoint.restore_file
+    return f"{config.checkpoint.save_dir}/{path}" if path == "checkpoint_last.pt" else path
+
+
 def _together(error: BaseException, frames: list[Frame]) -> str | None:
     """Parts that do not fit, found when they are built or meet their first batch."""
     if not isinstance(error, (AttributeError, KeyError, TypeError)) or isinstance(error, AssertionError):
@@ -148,5 +174,5 @@ def _configuration(frames: list[Frame]) -> Any:
 
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
     _no_batch_size, _no_architecture, _no_split, _damaged_data, _beyond_the_table, _no_such_metric, _not_a_literal,
-    _no_such_task_option, _no_processes, _together,
+    _no_such_task_option, _no_processes, _other_optimizer, _together,
 )  # fmt: skip

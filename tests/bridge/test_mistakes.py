@@ -44,6 +44,7 @@ HYDRA = (
 )
 PAIR = "pairs names no pair of languages".replace("pairs", "{}")
 FOREIGN = "{}: expected a fairseq checkpoint with a 'model' entry"
+OTHER_OPTIMIZER = "mt.pt was trained with other parameters, so its optimizer does not fit"
 DAMAGED = "{}: not a whole fairseq checkpoint"
 
 # a command, what is changed in it, and a part of the sentence
@@ -83,6 +84,10 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (TRAIN, {"pairs": "pairs --restore-file cut.pt"}, DAMAGED.format("cut.pt")),
     (TRAIN, {"pairs": "pairs --restore-file foreign.pt"}, FOREIGN.format("foreign.pt")),
     (TRAIN, {"pairs": "pairs --restore-file lm.pt"}, "lm.pt: the checkpoint is of another architecture: it lacks "),
+    (TRAIN, {"pairs": "pairs --restore-file mt.pt --encoder-self-attention abc_mlp(slots=3)"},
+     f"{OTHER_OPTIMIZER}: give --reset-optimizer, or --finetune-from-model mt.pt and another --save-dir"),
+    (TRAIN, {"pairs": "pairs --share-all-embeddings --restore-file mt.pt --encoder-kv-heads 1", "update 1": "update 2"},
+     f"{OTHER_OPTIMIZER}: give"),
     (TRAIN, {"structured_transformer": "transformer", "pairs": "pairs --restore-file mt.pt"},
      "mt.pt: the checkpoint is of another architecture: it lacks "),
     (TRAIN, {"structured_transformer": "joint_parser", TINY: ""},
