@@ -22,7 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="FILE", help="text or CoNLL-U")
     parser.add_argument("--checkpoint", required=True, metavar="PT", help="a joint_parser with a parser of trees")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
-    parser.add_argument("--data", metavar="DIR", help="the folder of training, if it is not where training found it")
+    parser.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside the "
+                        "checkpoint, or where training found it)")
     parser.add_argument("--tags", choices=("upos", "xpos"), default="upos", help="tags of CoNLL-U (default: upos)")
     parser.add_argument("--tagger", metavar="ZIP",
                         help="tag the words anew, by a model of nltk's brown.zip: for parsers of a folder prepared so")

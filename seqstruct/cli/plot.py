@@ -67,7 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for drawing in (attention, tree, run):
         drawing.add_argument("checkpoint", metavar="CHECKPOINT")
         drawing.add_argument("text", metavar="TEXT", help=TEXT)
-        drawing.add_argument("--data", metavar="DIR", help="the data folder, if it has moved since training")
+        drawing.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside "
+                             "the checkpoint, or where training found it)")
     for drawing in (attention, run):
         drawing.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     for drawing in (curves, validated, lengths, efficient, abilities, attention, tree, run, trees):

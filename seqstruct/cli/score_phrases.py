@@ -19,7 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--score", choices=("log", "probability"), default="log",
                         help="log-probability of the target phrase and its end, in nats, or the probability itself, of "
                         "which Moses takes the logarithm (default %(default)s)")
-    parser.add_argument("--data", metavar="DIR", help="binarised folder, if it is not where training found it")
+    parser.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside the "
+                        "checkpoint, or where training found it)")
     parser.add_argument("--subword-model", metavar="FILE",
                         help="codes of subword-nmt or a SentencePiece model that cut the phrases first")
     parser.add_argument("--keep", action="store_true", help="keep lines without a score, unchanged")

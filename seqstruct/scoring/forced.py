@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.data.text.subwords import load_bpe, load_sentencepiece
-from seqstruct.scoring.trained import register
+from seqstruct.scoring.trained import find_trained
 
 MAX_TOKENS = 6000
 
@@ -139,17 +139,18 @@ def load_scorer(
 ) -> ForcedScorer:
     """The scorer of one checkpoint or of several as an ensemble, on a GPU if there is one, unless cpu.
 
-    data: the binarised folder, whose dictionaries are read, if it is not where training found it.  segmentation: a
-    codes file of subword-nmt or a SentencePiece model for text in whole words.
+    data: as of `find_trained`, of the first; all read its dictionaries.  segmentation: a codes file of subword-nmt or
+    a SentencePiece model for text in whole words.
     Raises OSError or ValueError if a checkpoint cannot be read, is of no translation model, or the models of an
     ensemble have unlike dictionaries.
     """
     from fairseq import checkpoint_utils, tasks
 
-    register()
     segment = None if segmentation is None else load_segmentation(segmentation)
     paths = [os.fspath(path) for path in checkpoints]
-    overrides = {} if data is None else {"data": os.fspath(data)}
+    trained = [find_trained(paths[0], data)]
+    trained += [find_trained(path, trained[0].folder) for path in paths[1:]]
+    overrides = {name: value for one in trained for name, value in one.overrides.items()}
     task = tasks.setup_task(checkpoint_utils.load_checkpoint_to_cpu(paths[0], overrides)["cfg"].task)
     models, _, _ = checkpoint_utils.load_model_ensemble_and_task(paths, overrides, task)
     if getattr(task, "source_dictionary", None) is None or getattr(task, "target_dictionary", None) is None:

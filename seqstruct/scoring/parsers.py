@@ -95,11 +95,9 @@ def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | No
     Raises OSError or ValueError if the checkpoint cannot be read or has no parser of trees; the parser, if a sentence
     has no tags, or lemmas, and the model reads them.
     """
-    from seqstruct.bridge.checkpoints import load_checkpoint
     from seqstruct.data.parsing.folder import FIELDS
 
-    load_checkpoint(path)  # refuses what is no checkpoint by a sentence
-    model, task = load_model(path, data, pretrained_parser="")
+    model, task = load_model(path, data)
     encoder = getattr(model, "tree_encoder", None)
     if encoder is None:
         raise ValueError(f"{path}: expected a joint_parser with a parser of trees, got {type(model).__name__}")

@@ -152,7 +152,7 @@ def test_bad_input_is_refused_in_one_sentence(tmp_path, trees, capsys):
     assert "no sentence of at most 1 words" in refused(capsys, trees, "--branching", "left", "--max-words", "1")
     assert "--left-score needs a model" in refused(capsys, trees, "--branching", "left", "--left-score")
     assert "expected 1 or more, got 0" in refused(capsys, trees, "--branching", "left", "--max-words", "0")
-    assert "Model file not found" in refused(capsys, trees, "--checkpoint", tmp_path / "absent.pt")
+    assert "no such checkpoint" in refused(capsys, trees, "--checkpoint", tmp_path / "absent.pt")
     (tmp_path / "cut.pt").write_bytes(b"PK")
     assert "not a whole fairseq checkpoint" in refused(capsys, trees, "--checkpoint", tmp_path / "cut.pt")
     assert "absent.mrg" in refused(capsys, tmp_path / "absent.mrg", "--branching", "left")

@@ -13,8 +13,7 @@ def test_a_nondeterministic_stack_is_seen_through_its_runs(monkeypatch):
     """Expected actions and the most probable run come from the log-weights that the layer computed for the string."""
     dictionary = cfl_dictionary("dyck")
     model = language_model("Tf_Nd", dictionary, 2)
-    loaded = [model], None, task_of(dictionary)
-    monkeypatch.setattr("fairseq.checkpoint_utils.load_model_ensemble_and_task", lambda *_, **__: loaded)
+    monkeypatch.setattr("seqstruct.plots.views.load_model", lambda *_: (model, task_of(dictionary)))
     seen = []
     mechanism = model.decoder.layers[2].self_attn.mechanism
     mechanism.transition_layer.register_forward_hook(lambda module, inputs, output: seen.append(output))

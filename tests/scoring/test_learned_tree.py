@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq import checkpoint_utils
 
 from seqstruct.scoring import learned_tree
 
@@ -20,8 +19,8 @@ def data(tmp_path, monkeypatch):
     (tmp_path / "nli.json").write_text(json.dumps({"labels": ["entailment"]}))
     words = sorted({word for pair in pairs for side in pair for word in side})
     task = SimpleNamespace(vocabulary={word: number for number, word in enumerate(words, 1)})
-    model = SimpleNamespace(eval=lambda: None, tree=lambda tokens: torch.arange(tokens.size(1))[None])
-    monkeypatch.setattr(checkpoint_utils, "load_model_ensemble_and_task", lambda *_, **__: ([model], None, task))
+    model = SimpleNamespace(tree=lambda tokens: torch.arange(tokens.size(1))[None])
+    monkeypatch.setattr(learned_tree, "load_model", lambda *_, **__: (model, task))
     return tmp_path
 
 
