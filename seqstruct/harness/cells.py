@@ -22,7 +22,7 @@ from seqstruct.data.files import locked, write_json
 from seqstruct.harness.configs import read_config
 from seqstruct.harness.process import run_command, terminate_all
 from seqstruct.harness.progress import Progress
-from seqstruct.harness.script import SHARED, THREADS, Plan, Step
+from seqstruct.harness.script import DEVICE, SHARED, THREADS, Plan, Step
 
 DONE = "done.json"
 STEPS = "steps.json"
@@ -88,11 +88,14 @@ def run_plan(plan: Plan, progress: Progress, stop: threading.Event) -> None:
     """Run what is left of one cell; nothing if it is finished, and no further step once `stop` is set.
 
     Its folder holds commands.sh (the plan), output.log, the logs that the plan names, steps.json (what each finished
-    step took) and done.json.  Two processes that are given one cell take turns.
+    step took) and done.json.  Two processes that are given one cell take turns.  Raises ValueError or OSError with one
+    sentence for what failed, and for a GPU that is not there before anything runs.
     """
     if state(plan) == "finished":
         progress.say(f"{plan.cell} (finished before): {_numbers(plan.out)}")
         return
+    if plan.gpu:
+        _check_gpu()
     os.makedirs(os.path.realpath(plan.out), exist_ok=True)  # a link may lead to what is not there yet
     with locked(plan.out):
         if state(plan) != "finished":
@@ -103,6 +106,14 @@ def run_plan(plan: Plan, progress: Progress, stop: threading.Event) -> None:
                 _run_step(plan, step, progress)
             write_json(plan.out / DONE, {"configuration": plan.configuration, "seed": plan.cell.seed})
     progress.say(f"{plan.cell}: {_numbers(plan.out)}")
+
+
+def _check_gpu() -> None:
+    """fairseq trains on the processor without a word where there is no GPU, and the record would say cuda."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ValueError(f"no device cuda here, which {DEVICE} asks for: torch sees no GPU")
 
 
 def _run_step(plan: Plan, step: Step, progress: Progress) -> None:

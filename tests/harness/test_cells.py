@@ -137,6 +137,16 @@ def test_list_and_estimate_run_nothing(call, tmp_path):
     assert len(runs_of(tmp_path)) == 1
 
 
+def test_no_cell_runs_on_a_gpu_that_is_not_there(call, tmp_path, monkeypatch):
+    monkeypatch.setenv("SEQSTRUCT_DEVICE", "cuda")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    status, printed, told = call("--row", "plain", "--seeds", "1")
+    assert status == 1 and "fake.sh: no device cuda here, which SEQSTRUCT_DEVICE asks for" in told and not printed
+    assert not (tmp_path / "runs").exists() and not (tmp_path / "records").exists()
+    for option in ("--list", "--print", "--estimate"):
+        assert call("--row", "plain", option)[0] == 0
+
+
 @pytest.mark.parametrize("options, told", [
     (("--row", "x"), "fake.sh: no row matches 'x'"),
     (("--launcher-option", "a=1"), "expected --launcher slurm with it"),
