@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import glob
 import gzip
@@ -21,9 +22,12 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
     """A file that appears under its name only when it is whole; on any error nothing is left behind.
 
     mode: "w" (UTF-8 text) or "wb".  A symbolic link is followed.
-    Raises OSError (a full disk, say) with the old file untouched.
+    Raises OSError, which names the path as it was given, with the old file untouched; before the block, if a folder is
+    in the place of the file.
     """
-    path = Path(os.path.realpath(path))
+    asked, path = os.fspath(path), Path(os.path.realpath(path))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), asked)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
     try:
@@ -32,8 +36,11 @@ def atomic_write(path: str | os.PathLike, mode: str = "w") -> Iterator[IO]:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink()
+        if isinstance(error, OSError) and error.filename in (beside, str(beside)):  # which nobody has heard of
+            raise OSError(error.errno, error.strerror, asked) from None
         raise
 
 

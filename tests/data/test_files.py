@@ -30,6 +30,31 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mon
     assert list(path.parent.iterdir()) == [path]
 
 
+def test_errors_name_the_path_that_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    monkeypatch.chdir(tmp_path)
+    for asked in ("folder", "link", tmp_path / "folder"):
+        with pytest.raises(IsADirectoryError) as refused:
+            with atomic_write(asked):
+                pytest.fail("refused before anything is computed")
+        assert refused.value.filename == str(asked)
+    with pytest.raises(IsADirectoryError) as late:
+        with atomic_write("file"):
+            Path("file").mkdir()
+    assert (late.value.filename, late.value.filename2) == ("file", None)
+    for asked in ("/proc/x.json", str(tmp_path / ("x" * 250))):  # the second with what is put before and behind it
+        with pytest.raises(OSError) as nowhere:
+            with atomic_write(asked):
+                pass
+        assert nowhere.value.filename == asked
+    with pytest.raises(FileNotFoundError) as other:  # of the block's own
+        with atomic_write("text"):
+            open("absent")
+    assert other.value.filename == "absent"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "link"]
+
+
 def test_checksums(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"abc")
