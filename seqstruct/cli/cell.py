@@ -6,9 +6,16 @@ Recipes call it for whoever runs them: `recipes/peng_thesis/table-4.3.sh --help`
 from __future__ import annotations
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seqstruct.command import GOES_ON, answer
+
+if TYPE_CHECKING:
+    from seqstruct.harness.script import Plan, Script
+
+SCALES = ("smoke", "small", "paper")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,10 +42,11 @@ def run(args: argparse.Namespace) -> int:
             for cell in cells
         ]  # fmt: skip
         if chosen.table and chosen.scale != "smoke":
-            own = {chosen.table, f"{chosen.table}-stand-in"}
-            plans = [plan for plan in plans if own & plan.tables]
+            plans = [plan for plan in plans if _is_of(plan, chosen.table)]
             if not plans:
-                raise ValueError(f"table {chosen.table} has none of these rows at scale {chosen.scale}")
+                scales = _scales_of(script, chosen.table, chosen.row)
+                raise ValueError(f"table {chosen.table} has none of these rows at scale {chosen.scale}; "
+                                 + (f"--scale {' or '.join(scales)} has some" if scales else "no other scale has any"))
         if chosen.list:
             for plan in plans:
                 print(f"{plan.table}  {plan.cell}  {plan.cell.scale}  {state(plan)}  {plan.out}")
@@ -54,6 +62,20 @@ def run(args: argparse.Namespace) -> int:
             run_plans(plans, jobs=chosen.jobs)
 
     return answer(Path(args.recipe).name, work, GOES_ON)
+
+
+def _is_of(plan: Plan, table: str) -> bool:
+    return bool({table, f"{table}-stand-in"} & plan.tables)
+
+
+def _scales_of(script: Script, table: str, rows: list[str] | None) -> list[str]:
+    """The scales at which a table has some of the rows (all if None): the smoke scale, which has all tables', apart."""
+    found = []
+    for scale in SCALES[1:]:
+        with suppress(ValueError):  # of a pattern that no row of this scale matches
+            if any(_is_of(script.plan(cell), table) for cell in script.cells(scale, rows, [1])):
+                found.append(scale)
+    return found
 
 
 def _print_estimate(plans: list, licence: str) -> None:
@@ -79,7 +101,7 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=Path(recipe).name, description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="smoke: seconds; small: "
+    parser.add_argument("--scale", choices=SCALES, default="small", help="smoke: seconds; small: "
                         "a laptop, at most 30 minutes a cell on one thread unless said above; paper: as published "
                         "(default: small)")
     parser.add_argument("--row", "--rows", nargs="+", action="extend", metavar="GLOB",

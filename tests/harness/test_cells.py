@@ -124,7 +124,13 @@ def test_rows_of_one_table_alone(call, script):
     assert rows("--table", "1.6", "--row", "plain", "copy") == ["plain"]
     assert rows("--table", "2.2", "--scale", "smoke") == ["plain", "copy"]
     status, _, shown = call("--table", "2.3", "--list")
-    assert status == 1 and "table 2.3 has none of these rows at scale small" in shown
+    assert status == 1 and "table 2.3 has none of these rows at scale small; no other scale has any" in shown
+    also = also.replace("$row", "$scale").replace("copy", "paper").replace("2.1", "2.3")
+    script.path.write_text(TEXT.replace("    raw numbers", f"{also}    raw numbers"))
+    for row in ([], ["--row", "plain", "st*"]):
+        status, _, shown = call("--table", "2.3", "--list", *row)
+        assert status == 1 and "table 2.3 has none of these rows at scale small; --scale paper has some" in shown
+    assert call("--table", "2.3", "--list", "--scale", "paper")[0] == 0
 
 
 def test_list_and_estimate_run_nothing(call, tmp_path):
