@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqstruct.command import GOES_ON, answer
+from seqstruct.data.arguments import whole
 
 if TYPE_CHECKING:
     from seqstruct.harness.script import Plan, Script
@@ -108,7 +109,7 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
                         help="only rows that match, as in a shell (* and ?)")
     parser.add_argument("--table", metavar="NAME", help="only rows of this table or its stand-in, where a recipe has "
                         "those of several (at the smoke scale, which proves the commands alone, all)")
-    parser.add_argument("--seeds", "--seed", type=int, nargs="+", metavar="N", help="these seeds, from 1 on")
+    parser.add_argument("--seeds", "--seed", type=whole(1), nargs="+", metavar="N", help="these seeds, from 1 on")
     parser.add_argument("--list", action="store_true", help="list the cells and how far they are; run nothing")
     parser.add_argument("--estimate", action="store_true",
                         help="say what the cells take in time, disk and downloads, and the licence; run nothing")
@@ -120,7 +121,7 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--from", dest="source", metavar="DIR", help="take raw data from this folder; download nothing "
                         "(default: the corpus among data/ of SEQSTRUCT_REFERENCE, where that is set)")
     parser.add_argument("--max-minutes", type=_positive, metavar="M", help="wall-clock limit of each training")
-    parser.add_argument("--jobs", type=int, choices=range(1, 257), default=1, metavar="N",
+    parser.add_argument("--jobs", type=whole(1, 256), default=1, metavar="N",
                         help="cells run at a time on this machine (default: 1)")
     parser.add_argument("--launcher", choices=("local", "slurm"), default="local",
                         help="slurm: one job for each cell, through submitit (default: local)")

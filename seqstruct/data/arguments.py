@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 
 def interval(text: str) -> tuple[int, int]:
@@ -12,6 +12,22 @@ def interval(text: str) -> tuple[int, int]:
     if not (low.isdecimal() and high.isdecimal()):
         raise argparse.ArgumentTypeError(f"expected LOW:HIGH, such as 40:80, not {text!r}")
     return int(low), int(high)
+
+
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """For `type=` of an option: a whole number from `least` on, at most `most` if that is given."""
+    expected = f"{least} or more" if most is None else f"{least} to {most}"
+
+    def number(text: str) -> int:
+        try:
+            found = int(text)
+        except ValueError:
+            found = least - 1
+        if found < least or (most is not None and found > most):
+            raise argparse.ArgumentTypeError(f"expected a whole number, {expected}, got {text!r}")
+        return found
+
+    return number
 
 
 def add_numbers(parser: argparse.ArgumentParser, options: Mapping[str, tuple[int, str]]) -> None:

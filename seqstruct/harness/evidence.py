@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from seqstruct.command import GOES_ON, answer
+from seqstruct.data.arguments import whole
 from seqstruct.data.files import locked
 from seqstruct.harness.cells import interrupt_on_sigterm, run_plan, side_by_side
 from seqstruct.harness.progress import Progress
@@ -53,7 +54,7 @@ def read_list(path: Path, runs: str = "runs") -> list[Plan]:
     parser.add_argument("script")
     parser.add_argument("--scale", choices=SCALES, default="small")
     parser.add_argument("--row", nargs="+")
-    parser.add_argument("--seeds", nargs="+", type=int)
+    parser.add_argument("--seeds", nargs="+", type=whole(1))
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         words = shlex.split(line, comments=True)
         compiled = {f"{VARIABLE}=0": False, f"{VARIABLE}=1": True}.get(words[0]) if words else None
@@ -136,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="evidence", description=__doc__.split("\n")[0])
     parser.add_argument("list", type=Path, nargs="?", default=LIST, help=f"default: {LIST}")
     parser.add_argument("--status", action="store_true", help="say what is done, runs and is left; run nothing")
-    parser.add_argument("--jobs", type=int, choices=range(1, 257), default=2, metavar="N",
+    parser.add_argument("--jobs", type=whole(1, 256), default=2, metavar="N",
                         help="cells at a time (default: 2)")
     parser.add_argument("--runs", default="runs", help="where runs are kept (default: runs)")
     parser.add_argument("--commit", action="store_true", help="commit the records of each cell when it is done")

@@ -163,6 +163,19 @@ def test_wrong_options(call, options, told):
     assert status == 1 and told in shown and "Traceback" not in shown
 
 
+@pytest.mark.parametrize("options, told", [
+    (("--jobs", "0"), "argument --jobs: expected a whole number, 1 to 256, got '0'"),
+    (("--jobs", "257"), "argument --jobs: expected a whole number, 1 to 256, got '257'"),
+    (("--seeds", "1", "0", "--list"), "argument --seeds/--seed: expected a whole number, 1 or more, got '0'"),
+    (("--seeds", "-1", "--print"), "argument --seeds/--seed: expected a whole number, 1 or more, got '-1'"),
+    (("--seeds", "x"), "argument --seeds/--seed: expected a whole number, 1 or more, got 'x'"),
+])  # fmt: skip
+def test_numbers_out_of_range(call, capsys, options, told):
+    with pytest.raises(SystemExit) as ended:
+        call(*options)
+    assert ended.value.code == 2 and capsys.readouterr().err.splitlines()[-1].endswith(told)
+
+
 def test_a_user_s_call_reaches_the_command(script, tmp_path):
     done = subprocess.run([str(script.path), "--help"], capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.startswith("usage: fake.sh") and "two paragraphs" in done.stdout
