@@ -86,9 +86,12 @@ def read_generate(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
 
 def _number(text: str, name: str, line: int) -> float:
     try:
-        return float(text.split()[0])
+        number = float(text.split()[0])
     except (ValueError, IndexError):
         raise ValueError(f"{name}: line {line}: expected a number, got {text!r}") from None
+    if not math.isfinite(number):  # NaN has no place in an order
+        raise ValueError(f"{name}: line {line}: expected a finite number, got {text!r}")
+    return number
 
 
 def rescore(

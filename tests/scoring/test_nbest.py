@@ -74,6 +74,7 @@ def test_fairseqs_output_is_an_nbest_list(models, corpus, tmp_path, capsys):
     (["0 ||| a ||| x"], "n: line 1: expected id ||| hypothesis ||| features ||| score"),
     ([*MOSES[:1], "zero ||| a ||| x ||| 1"], "n: line 2: expected id"),
     (["0 ||| a ||| x ||| one"], "n: line 1: expected a number, got 'one'"),
+    ([*MOSES[:1], "0 ||| a ||| x ||| nan"], "n: line 2: expected a finite number, got 'nan'"),
     ([*MOSES, MOSES[0]], "n: the hypotheses of sentence 0 do not stand together"),
     ([*MOSES, "2 ||| a ||| x ||| 1"], "n: sentence 2 has no source sentence"),
     ([*MOSES, "1 |||  ||| x ||| 1"], "n: line 6: the target is empty"),
@@ -97,6 +98,7 @@ def test_bad_lists_are_one_sentence_and_leave_nothing(lines, message, models, tm
     (["S-0\tx", "P-0\t-1"], "line 2: P-0 does not follow its sentence"),
     (["S-0\tx", "H-0\ta"], "line 2: expected H-id and its fields"),
     (["S-0\tx", "H-0\t-1\ta", "P-0\t-1 x"], "line 3: expected a number, got 'x'"),
+    (["S-0\tx", "H-0\t-1\ta", "P-0\t-1 -inf"], "line 3: expected a finite number, got '-inf'"),
 ])
 def test_bad_output_of_generate(lines, message):
     with pytest.raises(ValueError, match=message):
