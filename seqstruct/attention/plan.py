@@ -117,7 +117,13 @@ def _items(node: ast.expr) -> list[tuple[str, dict[str, Any]]]:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.args:
             raise ValueError(f"{node.func.id} takes options by name only")
-        return [(node.func.id, {k.arg: _literal(node.func.id, k) for k in node.keywords})]
+        options: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = _literal(node.func.id, keyword)
+            if keyword.arg in options:
+                raise ValueError(f"{node.func.id}: option {keyword.arg} stands there twice")
+            options[str(keyword.arg)] = value
+        return [(node.func.id, options)]
     raise ValueError(f"expected a mechanism, not {ast.unparse(node)!r}")
 
 

@@ -37,6 +37,7 @@ def test_defaults_make_equal_choices() -> None:
         ("superposition_stack(size='3')", r"layer 0: superposition_stack: option size takes int .*not '3'"),
         ("superposition_stack(size=True)", r"option size takes int"),
         ("superposition_stack(size=0)", r"size is 1 or more, not 0"),
+        ("superposition_stack(size=3, size=4)", r"superposition_stack: option size stands there twice"),
         ("superposition_stack(3)", r"superposition_stack takes options by name only"),
         ("superposition_stack(**{'size': 3})", r"'\*\*' is not part of a plan"),
         ("superposition_stack(size=open('x'))", r"option size takes a literal"),
