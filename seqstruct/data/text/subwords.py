@@ -139,12 +139,15 @@ def learn_bpe(lines: Iterable[str], path: str | os.PathLike, vocabulary: int) ->
         raise ValueError("byte-pair encoding has nothing to learn from: expected words of two characters or more")
     if vocabulary <= len(characters):
         raise ValueError(f"vocabulary: expected more than the text's {len(characters)} characters, got {vocabulary}")
-    with atomic_write(path) as codes:
-        counted = (f"{word} {count}" for word, count in words.items())
-        with redirect_stderr(io.StringIO()):  # where learning stops is said below, with the numbers
-            learner.learn_bpe(counted, codes, vocabulary - len(characters), is_dict=True)
-    with open(path, encoding="utf-8") as codes:
-        found = len(characters) + sum(1 for _ in codes) - 1  # the first line is a version
+    codes, counted = io.StringIO(), (f"{word} {count}" for word, count in words.items())
+    with redirect_stderr(io.StringIO()):  # where learning stops is said below, with the numbers
+        learner.learn_bpe(counted, codes, vocabulary - len(characters), is_dict=True)
+    merges = codes.getvalue().count("\n") - 1  # the first line is a version
+    if not merges:  # subword-nmt does not read such a file
+        raise ValueError("byte-pair encoding has nothing to learn from: no pair of symbols occurs twice in words")
+    with atomic_write(path) as stream:
+        stream.write(codes.getvalue())
+    found = len(characters) + merges
     if found < vocabulary:
         print(f"subwords: {found:,} of {vocabulary:,}: no other pair of symbols occurs twice", file=sys.stderr)
 

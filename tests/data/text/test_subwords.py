@@ -57,6 +57,7 @@ def test_bpe_says_where_the_text_has_no_more(tmp_path, capsys):
     (["ab ab", "abc"], 4, "more than the text's 4 characters, got 4"),
     (["a b", ""], 100, "nothing to learn from"),
     ([], 100, "nothing to learn from"),
+    (["dog cat", "bird fish"], 60, "nothing to learn from: no pair of symbols occurs twice"),
 ])
 def test_bpe_refuses(tmp_path, lines, vocabulary, match):
     with pytest.raises(ValueError, match=match):
