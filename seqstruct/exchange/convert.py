@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.data.files import new_folder
+from seqstruct.exchange.saved import CONFIGURATION, check_shapes, read_configuration, read_shapes
 from seqstruct.exchange.text_blocks import STEPS, batches, blocks, milliseconds, perplexity
 from seqstruct.hf.exchanged import falling, losses_at_swap, swap_attention, transfer, tune
 from seqstruct.hf.exchanged.swap import EXCHANGED
@@ -86,18 +87,30 @@ def convert(
 
 
 def load(name: str | os.PathLike) -> Any:
-    """A model of transformers of a class that attention can be exchanged in; ValueError on others."""
+    """A model of transformers of a class that attention can be exchanged in; ValueError on others and damaged ones."""
     import transformers
 
+    folder = Path(name)
+    if (folder / CONFIGURATION).is_file():
+        read_configuration(folder / CONFIGURATION)
+    found = {path: read_shapes(path) for path in sorted(folder.glob("*.safetensors"))}
     try:
         config = transformers.AutoConfig.from_pretrained(name)
     except OSError:
         raise ValueError(f"{name}: no model of transformers, neither a folder nor, as far as can be seen, on the hub"
                          ) from None  # fmt: skip
-    found = [architecture for architecture in config.architectures or () if architecture in EXCHANGED]
-    if not found:
+    known = [architecture for architecture in config.architectures or () if architecture in EXCHANGED]
+    if not known:
         raise ValueError(f"{name}: expected one of {', '.join(EXCHANGED)}, got {config.architectures or 'no name'}")
-    return getattr(transformers, found[0]).from_pretrained(name)
+    kind = getattr(transformers, known[0])
+    if found:
+        with torch.device("meta"):
+            expected = kind(config).state_dict()
+        inner = f"{kind.base_model_prefix}."  # which files of a model without head lack
+        expected |= {key.removeprefix(inner): value for key, value in expected.items()}
+        for path, shapes in found.items():
+            check_shapes(path, shapes, expected)
+    return kind.from_pretrained(name)
 
 
 def recovered(perplexities: Sequence[Measurement]) -> list[Measurement]:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from huggingface_hub.errors import StrictDataclassError
 
 from seqstruct.bridge.versions import versions
-from seqstruct.data.files import atomic_write, check_free
+from seqstruct.data.files import atomic_write, check_free, undamaged
 from seqstruct.data.text.pipeline import BINARISED
 from seqstruct.exchange.architecture import ARCHITECTURES, difference, options_of
 from seqstruct.exchange.export import TOLERANCE
+from seqstruct.exchange.saved import CONFIGURATION, WEIGHTS, check_shapes, read_configuration, read_shapes
 from seqstruct.hf import SeqstructConfig
 from seqstruct.hf.tokenization import SeqstructTokenizer
 from seqstruct.scoring.trained import register
 
-WEIGHTS, CONFIGURATION = "model.safetensors", "config.json"
 HISTORY = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}, "num_updates": 0}  # of no training
 TASKS = {"structured_transformer": "translation", "structured_transformer_lm": "language_modeling",
          "structured_transformer_classifier": "text_classification"}  # fmt: skip
@@ -30,24 +29,26 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
 
     data: the folder of `seqstruct prepare`, or the bin/ in it, that the model's task reads.  Options of training are
     fairseq's defaults; `fairseq-train --finetune-from-model` goes on from it.
-    Raises OSError if a file is missing, and ValueError if the folder is of another kind of model, `out` is there, or
-    the dictionaries of the data are not the model's.
+    Raises OSError if a file is missing, and ValueError if one is damaged, the folder is of another kind of model, `out`
+    is there, or the dictionaries of the data are not the model's.
     """
     folder, out = Path(folder), check_free(out)
     for name in (CONFIGURATION, WEIGHTS):
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder / name}: no such file; expected a folder of a model of transformers")
-    kind = json.loads((folder / CONFIGURATION).read_text(encoding="utf-8")).get("model_type")
+    kind = read_configuration(folder / CONFIGURATION).get("model_type")
     if kind != SeqstructConfig.model_type:
         raise ValueError(f"{folder}: expected a model of type {SeqstructConfig.model_type}, got {kind}")
-    config = SeqstructConfig.from_pretrained(folder)
+    try:
+        config = SeqstructConfig.from_pretrained(folder)
+    except StrictDataclassError as error:
+        raise ValueError(f"{folder / CONFIGURATION}: {' '.join(str(error).split())}") from None
     cfg, task = _configured(config, Path(data))
     _check_symbols(folder, task, config)
-    model = task.build_model(cfg.model)
-    with safe_open(folder / WEIGHTS, "pt") as saved:
-        found = set(saved.keys())
+    model, found = task.build_model(cfg.model), read_shapes(folder / WEIGHTS)
+    check_shapes(folder / WEIGHTS, found, model.state_dict())
     other = ARCHITECTURES[config.arch][2].from_pretrained(folder, dtype=torch.float32).eval()
-    lacking = sorted(other.state_dict().keys() - other.all_tied_weights_keys.keys() - found)
+    lacking = sorted(other.state_dict().keys() - other.all_tied_weights_keys.keys() - found.keys())
     if lacking:
         raise ValueError(f"{folder / WEIGHTS}: expected {lacking[0]} and {len(lacking) - 1} others, which it lacks")
     model.load_state_dict({**model.state_dict(), **other.state_dict()})
@@ -94,7 +95,8 @@ def _check_symbols(folder: Path, task: Any, config: SeqstructConfig) -> None:
         path = folder / SeqstructTokenizer.vocab_files_names[f"{side}_vocab"]
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such file; expected the symbols of the model")
-        symbols = path.read_text(encoding="utf-8").split("\n")[:-1]
+        with undamaged(path, UnicodeDecodeError):
+            symbols = path.read_text(encoding="utf-8").split("\n")[:-1]
         if symbols != dictionary.symbols:
             raise ValueError(f"{path}: its {len(symbols)} symbols are not those of the data's {side} dictionary, "
                              f"which has {len(dictionary)}")  # fmt: skip

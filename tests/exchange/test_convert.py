@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,25 @@ def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(gpt2: Path, data: 
         said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("seqstruct")]
         assert any(part in said[-1] for part in message.split("|")), said
         assert not out.exists()
+
+
+def test_a_damaged_model_is_one_sentence(gpt2: Path, tmp_path: Path, capfd) -> None:
+    weights, config = (gpt2 / "model.safetensors").read_bytes(), json.loads((gpt2 / "config.json").read_text("utf-8"))
+    for number, (name, content, message) in enumerate((
+        ("model.safetensors", weights[:1000], "truncated or altered"),
+        ("model.safetensors", b"", "truncated or altered"),
+        ("config.json", b"[1]", "expected an object in JSON, got list"),
+        ("config.json", b"", "truncated or altered"),
+        ("config.json", json.dumps(config | {"n_inner": 5}).encode(), "mlp.c_fc"),
+    )):  # fmt: skip
+        folder, out = tmp_path / str(number), tmp_path / "out"
+        shutil.copytree(gpt2, folder)
+        (folder / name).write_bytes(content)
+        assert main(["convert", str(folder), "--plan", "t2r", "--out", str(out)]) == 1
+        said = [line for line in capfd.readouterr().err.splitlines() if line]
+        at = folder / ("model.safetensors" if "mlp" in message else name)
+        assert said[-1].startswith(f"seqstruct convert: {at}: ") and message in said[-1]
+        assert len(said) == 1 and not out.exists()
 
 
 def test_blocks_and_batches_take_each_token_in_turn(data: Path, gpt2: Path) -> None:

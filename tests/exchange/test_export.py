@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,39 @@ def test_what_cannot_come_back_is_refused(translation, language_model, exported,
     assert "are not those of the data's source dictionary" in error(other, translation.data)
     (other / "config.json").write_text('{"model_type": "gpt2"}')
     assert "expected a model of type seqstruct, got gpt2" in error(other, translation.data)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+@pytest.mark.parametrize(("name", "damage", "said"), [
+    ("model.safetensors", cut, "truncated or altered"),
+    ("model.safetensors", lambda path: path.write_bytes(b""), "truncated or altered"),
+    ("config.json", lambda path: path.write_text("[1]"), "expected an object in JSON, got list"),
+    ("config.json", lambda path: path.write_text(""), "truncated or altered: Expecting value"),
+    ("config.json", lambda path: path.write_text('{"model_type": "seqstruct", "vocab_size": "x"}'), "vocab_size"),
+    ("vocab.source.txt", lambda path: path.write_bytes(b"\xff\xfe\n"), "truncated or altered: 'utf-8'"),
+])
+def test_a_damaged_folder_is_one_sentence(translation, exported, tmp_path, capfd, name, damage, said):
+    folder, out = tmp_path / "copy", tmp_path / "x.pt"
+    shutil.copytree(exported, folder)
+    damage(folder / name)
+    assert main(["import", str(folder), "--data", str(translation.data), "--out", str(out)]) == 1
+    lines = [line for line in capfd.readouterr().err.splitlines() if line]
+    assert lines[-1].startswith(f"seqstruct import: {folder / name}: ") and len(lines) == 1
+    assert said in lines[-1] and not out.exists()
+
+
+def test_weights_of_another_size_are_told_before_transformers_reports(translation, exported, tmp_path, capfd):
+    folder = tmp_path / "copy"
+    shutil.copytree(exported, folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"decoder_ffn_embed_dim": 20}))
+    assert main(["import", str(folder), "--data", str(translation.data), "--out", str(tmp_path / "x.pt")]) == 1
+    said = capfd.readouterr().err
+    assert f"{folder / 'model.safetensors'}: decoder.layers.0.fc1." in said and "LOAD REPORT" not in said
+    assert "is (24" in said and "config.json beside it asks for (20" in said
 
 
 def test_a_language_model_goes_on_as_by_fairseq(language_model, tmp_path):

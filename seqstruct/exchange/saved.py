@@ -1,0 +1,38 @@
+"""Files of a folder that transformers saved, checked before it reads them, for its own errors name no file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from seqstruct.data.files import undamaged
+
+WEIGHTS, CONFIGURATION = "model.safetensors", "config.json"
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """A config.json as it is.  Raises ValueError, naming the file, where it is damaged; OSError if it is absent."""
+    with undamaged(path, json.JSONDecodeError, UnicodeDecodeError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: expected an object in JSON, got {type(found).__name__}")
+    return found
+
+
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor in a file of safetensors.  Raises ValueError, naming the file, where it is damaged."""
+    with undamaged(path, SafetensorError), safe_open(path, "pt") as saved:
+        return {name: tuple(saved.get_slice(name).get_shape()) for name in saved.keys()}
+
+
+def check_shapes(path: Path, found: Mapping[str, tuple[int, ...]], expected: Mapping[str, Tensor]) -> None:
+    """Raise ValueError, naming the file, at the first of the tensors that is not of the expected shape."""
+    for name, shape in found.items():
+        if name in expected and shape != tuple(expected[name].shape):
+            raise ValueError(f"{path}: {name} is {shape}, and {CONFIGURATION} beside it asks for "
+                             f"{tuple(expected[name].shape)}")  # fmt: skip
