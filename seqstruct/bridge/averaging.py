@@ -23,12 +23,14 @@ def average_checkpoints(paths: Sequence[str | os.PathLike], out: str | os.PathLi
     What is no floating-point number, such as counters, is the last one's; so are configuration and optimizer.
     Random features are one draw for a whole run, so that their mean is that draw; a performer's that are redrawn in
     training are not.  running: of the running averages that `--store-ema` keeps, not of the parameters.
-    Raises ValueError if there is no checkpoint, two of them differ in the names or shapes of their parameters, or one
-    has no running average; OSError if `out` cannot be written; and what `load_checkpoint` raises.  Memory: two
-    checkpoints.
+    Raises ValueError if there is no checkpoint, `out` is one of them, two differ in the names or shapes of their
+    parameters, or one has no running average; OSError if `out` cannot be written; and what `load_checkpoint` raises.
+    Memory: two checkpoints.
     """
     if not paths:
         raise ValueError("average_checkpoints: expected one checkpoint or more, got none")
+    if os.path.realpath(out) in map(os.path.realpath, paths):
+        raise ValueError(f"{out}: expected another file than the checkpoints whose mean it is")
     total: dict[str, Tensor] = {}
     state: dict[str, Any] = {}
     for path in paths:

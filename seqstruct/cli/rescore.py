@@ -6,6 +6,7 @@ The new score of a hypothesis is the weighted mean of its system's score and the
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import ExitStack
 
 
@@ -38,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.out is None and args.out_nbest is None:
         raise ValueError("expected --out, --out-nbest or both")
+    if args.out and args.out_nbest and os.path.realpath(args.out) == os.path.realpath(args.out_nbest):
+        raise ValueError(f"expected two files, got {args.out} as --out and {args.out_nbest} as --out-nbest")
     if args.nbest is not None and args.source is None:
         raise ValueError("--nbest: expected --source with it")
     name = args.nbest or args.from_generate

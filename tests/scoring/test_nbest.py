@@ -117,6 +117,8 @@ def test_options_that_do_not_go_together(models, capsys):
     assert "expected --out, --out-nbest or both" in capsys.readouterr().err
     assert main(["rescore", "--nbest", "n", "--out", "o", *checkpoint]) == 1
     assert "expected --source with it" in capsys.readouterr().err
+    assert main(["rescore", "--nbest", "n", "--source", "s", "--out", "o", "--out-nbest", "./o", *checkpoint]) == 1
+    assert "expected two files, got o as --out and ./o as --out-nbest" in capsys.readouterr().err
 
 
 def test_a_weight_outside_of_its_range(scorer):
