@@ -15,6 +15,7 @@ import seqstruct
 from seqstruct.attention import get_attention
 from seqstruct.bridge.checkpoints import configuration_of, load_checkpoint
 from seqstruct.data.files import new_folder, write_json, write_text
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.exchange.architecture import config_of, converted, difference
 from seqstruct.exchange.card import AUTO, ExportedRun, card
@@ -41,8 +42,8 @@ def export(
 
     data, tokenized: as of `seqstruct.load`.  scores: files that `seqstruct score` and others wrote or printed, for the
     card; licence: of the data, if the prepared folder does not say it.
-    Raises what `seqstruct.load` and `new_folder` do, and ValueError on a model without counterpart in transformers or
-    if logits differ by more than TOLERANCE.
+    Raises what `seqstruct.load` and `new_folder` do, and ValueError on a model without counterpart in transformers, if
+    logits differ by more than TOLERANCE, or if scores are not UTF-8.
     """
     loaded = load(checkpoint, data, tokenized=tokenized)
     state = load_checkpoint(checkpoint)
@@ -57,7 +58,7 @@ def export(
     history = state.get("optimizer_history") or [{}]
     run = ExportedRun(
         Path(out).name, config, configuration, (loaded.source, loaded.target),
-        {Path(p).name: Path(p).read_text(encoding="utf-8") for p in scores}, licence,
+        {Path(p).name: "\n".join(read_lines(p)) for p in scores}, licence,
         history[-1].get("num_updates"), apart, bool(code),
     )  # fmt: skip
     with new_folder(out) as folder:

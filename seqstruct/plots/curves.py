@@ -10,7 +10,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from seqstruct.bridge.logs import parse_lines
+from seqstruct.bridge.logs import LogEntry, parse_lines
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.harness.records import Record, latest
 from seqstruct.plots.figures import one_panel
 
@@ -21,11 +22,11 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
     """A validation statistic by epoch, one curve for each train.log.
 
     logs: path by the name in the legend.  metric: as fairseq logs it, without "valid_" ("loss", "difference").
-    Raises ValueError if a log has no such statistic, OSError if it is missing.
+    Raises ValueError if a log has no such statistic or is not UTF-8, OSError if it is missing.
     """
     figure, axes = one_panel("epoch", f"validation {metric.replace('_', ' ')}")
     for name, path in logs.items():
-        entries = parse_lines(path.read_text(encoding="utf-8").splitlines())
+        entries = _entries(path)
         points = {
             e.statistics["epoch"]: e.statistics[f"valid_{metric}"] for e in entries if f"valid_{metric}" in e.statistics
         }
@@ -42,12 +43,12 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
 
     logs: path by the name in the legend; of --report-by-length and --log-format json, where the last line counts.
     metric: difference, cross_entropy or lower_bound.
-    Raises ValueError if a log has no such statistic by length, OSError if it is missing.
+    Raises ValueError if a log has no such statistic by length or is not UTF-8, OSError if it is missing.
     """
     figure, axes = one_panel("string length", f"{metric.replace('_', ' ')} (nats per symbol)")
     for name, path in logs.items():
         points: dict[int, float] = {}
-        for entry in parse_lines(path.read_text(encoding="utf-8").splitlines()):
+        for entry in _entries(path):
             start = f"{entry.tag}_{metric}_"
             found = {int(key[len(start) :]): value for key, value in entry.statistics.items()
                      if key.startswith(start) and key[len(start) :].isdecimal()}  # fmt: skip
@@ -59,6 +60,10 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
     axes.axhline(0.0, color="black", linewidth=0.8)
     axes.legend(fontsize="small")
     return figure
+
+
+def _entries(path: Path) -> list[LogEntry]:
+    return parse_lines(part for line in read_lines(path) for part in line.splitlines())  # bars of progress have \r
 
 
 def length_curves(

@@ -199,4 +199,8 @@ def test_nothing_is_left_of_what_cannot_be_exported(translation, tmp_path, capsy
     assert main(["export", str(translation.checkpoint), "--out", str(taken.folder)]) == 1
     assert sha256(taken.folder / "file") == before and "taken" in capsys.readouterr().err
     assert main(["export", str(tmp_path / "none.pt"), "--out", str(tmp_path / "new")]) == 1
+    (taken.folder / "file").write_bytes(b"PK\x80\xff")
+    assert main(["export", str(translation.checkpoint), "--out", str(tmp_path / "new"), "--scores",
+                 str(taken.folder / "file")]) == 1  # fmt: skip
+    assert f"{taken.folder / 'file'}: not UTF-8 after line 0" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()

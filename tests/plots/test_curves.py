@@ -47,12 +47,14 @@ VALIDATED = """\
 def test_curves_by_length_hold_what_was_validated_last(tmp_path, capsys):
     log = tmp_path / "validate.log"
     log.write_text(VALIDATED)
+    (tmp_path / "binary.pt").write_bytes(b"PK\x80\xff")
     (axes,) = curves.validated_lengths({"one": log}, "difference").axes
     assert axes.get_lines()[0].get_xydata().tolist() == [[7.0, 0.25], [12.0, 0.5]]
     assert main(["plot", "validated-lengths", str(log), "--out", str(tmp_path / "one.png")]) == 0
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     for options, message in (
         ([str(log), "--metric", "lower_bound"], "no 'lower_bound' by length; fairseq-validate with --report-by-length"),
+        ([str(tmp_path / "binary.pt")], f"{tmp_path / 'binary.pt'}: not UTF-8 after line 0"),
         ([str(tmp_path / "none.log")], "none.log: No such file or directory"),
     ):
         assert main(["plot", "validated-lengths", *options, "--out", str(tmp_path / "two.png")]) == 1
