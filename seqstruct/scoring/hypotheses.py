@@ -37,6 +37,8 @@ def read_generate(lines: Iterable[str], name: str, expected: int) -> list[str]:
         found.setdefault(int(fields[0][2:]), fields[2])
     if not found:
         raise ValueError(f"{name}: no H- line: expected the output of fairseq-generate")
+    if not expected:
+        raise ValueError(f"{name}: {len(found)} sentences, but the references are empty")
     ordered = in_order(found, expected, name)
     if len(found) > expected:
         raise ValueError(f"{name}: sentence id {max(found)}, expected ids up to {expected - 1}, as in the references")

@@ -24,6 +24,7 @@ def test_order_is_restored_and_the_best_is_taken():
     (OUTPUT, 5, r"out: 2 of 5 sentences have no hypothesis \(ids 3, 4\)"),
     (OUTPUT.replace("H-1\t", "X-1\t"), 3, r"1 of 3 .*\(ids 1\)"),
     (OUTPUT, 2, "sentence id 2, expected ids up to 1"),
+    (OUTPUT, 0, "out: 3 sentences, but the references are empty"),
     ("one\ntwo\n", 2, "no H- line"),
     (OUTPUT + "H-3\t-0.2", 4, "line 11: expected H-id, score and tokens"),
 ])
