@@ -70,8 +70,8 @@ def write_folder(
     """
     at_least(request, command=True, train=1, valid=1, test_per_length=1, batch=1, seed=0, test_seed=0)
     language = own or get_language(request.language, request.grammar)
-    lengths = language.valid_lengths(*request.lengths)
-    test_lengths = language.valid_lengths(*request.test_lengths)
+    lengths = _lengths(language, "--lengths", request.lengths)
+    test_lengths = _lengths(language, "--test-lengths", request.test_lengths)
     with new_folder(folder) as beside:
         for number, (split, count) in enumerate((("train", request.train), ("valid", request.valid))):
             generator = np.random.default_rng([request.seed, number])
@@ -85,6 +85,13 @@ def write_folder(
             write_text(beside / OWN, own.text.splitlines())
         counts = {"train": len(lengths), "valid": len(lengths), "test": len(test_lengths)}
         return write_meta(beside, {**asdict(request), "valid_length_counts": counts})
+
+
+def _lengths(language: Language, option: str, bounds: tuple[int, int]) -> list[int]:
+    try:
+        return language.valid_lengths(*bounds)
+    except ValueError as error:  # the bounds may be a default that nobody wrote
+        raise ValueError(f"{option}: {error}") from None
 
 
 def _write_split(folder: Path, split: str, language: Language, strings: list[np.ndarray]) -> None:
