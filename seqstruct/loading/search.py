@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import torch
@@ -12,22 +14,47 @@ from torch import Tensor
 from seqstruct.loading.base import TextModel
 from seqstruct.scoring.parsers import batches
 
-OPTIONS = (
-    "min_len", "max_len_a", "max_len_b", "match_source_len", "unnormalized", "lenpen", "unkpen", "no_repeat_ngram_size",
-    "sampling", "sampling_topk", "sampling_topp", "temperature", "diverse_beam_groups", "diverse_beam_strength",
-    "diversity_rate",
-)  # fmt: skip
+WHOLE = {  # the least value of each
+    "beam": 1, "min_len": 0, "max_len_b": 0, "no_repeat_ngram_size": 0, "sampling_topk": -1, "diverse_beam_groups": -1,
+}  # fmt: skip
+REAL: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "max_len_a": ("a finite number, 0 or more", lambda x: 0 <= x < math.inf),
+    "lenpen": ("a finite number", math.isfinite),
+    "unkpen": ("a number", lambda x: x > -math.inf),  # infinity leaves no unknown word
+    "sampling_topp": ("a number from 0 to 1, or -1 for none", lambda x: 0 <= x <= 1 or x == -1),
+    "temperature": ("a finite number above 0", lambda x: 0 < x < math.inf),
+    "diverse_beam_strength": ("a finite number", math.isfinite),
+    "diversity_rate": ("a finite number, 0 or more, or -1 for none", lambda x: 0 <= x < math.inf or x == -1),
+}
+FLAGS = ("match_source_len", "unnormalized", "sampling")
+OPTIONS = tuple(name for name in (*WHOLE, *REAL, *FLAGS) if name != "beam")
+
+
+def check_options(options: Mapping[str, Any], symbols: int) -> None:
+    """Raise ValueError on an option that is none or has no such value; symbols: how many there are to choose from."""
+    for name, value in options.items():
+        if name in WHOLE:
+            if isinstance(value, bool) or not isinstance(value, Integral):
+                raise ValueError(f"{name}: expected a whole number, got {value!r}")
+            if value < WHOLE[name]:
+                raise ValueError(f"{name}: expected {WHOLE[name]} or more, got {value}")
+        elif name in REAL:
+            expected, fits = REAL[name]
+            if isinstance(value, bool) or not isinstance(value, Real) or not fits(float(value)):
+                raise ValueError(f"{name}: expected {expected}, got {value!r}")
+        elif name not in FLAGS:
+            raise ValueError(f"expected options of {', '.join(OPTIONS)}, got {name!r}")
+        elif value not in (True, False):
+            raise ValueError(f"{name}: expected True or False, got {value!r}")
+    if options.get("sampling_topk", -1) > symbols:
+        raise ValueError(f"sampling_topk: expected at most the {symbols} symbols, got {options['sampling_topk']}")
 
 
 def build_generator(loaded: TextModel, beam: int, options: dict[str, Any]) -> Any:
     """fairseq's generator as the task builds it.  Raises ValueError on an option that is none, or does not fit."""
     from fairseq.dataclass.configs import GenerationConfig
 
-    unknown = [name for name in options if name not in OPTIONS]
-    if unknown:
-        raise ValueError(f"expected options of {', '.join(OPTIONS)}, got {unknown[0]!r}")
-    if beam < 1:
-        raise ValueError(f"beam: expected 1 or more, got {beam}")
+    check_options({"beam": beam, **options}, len(loaded.task.target_dictionary))
     arguments = argparse.Namespace(**{**vars(GenerationConfig()), "beam": beam, "nbest": 1, **options})
     try:
         return loaded.task.build_generator([loaded.model], arguments)
@@ -51,7 +78,13 @@ def best(
             torch.manual_seed(seed)
         for chosen in batches(lengths, batch_size):
             sample = loaded._moved(dataset.collater([dataset[index] for index in chosen]))
-            hypotheses = task.inference_step(generator, [loaded.model], sample)
+            try:
+                hypotheses = task.inference_step(generator, [loaded.model], sample)
+            except AssertionError as error:
+                if not str(error).startswith("min_len"):
+                    raise
+                raise ValueError("min_len: expected at most the length that max_len_a, max_len_b and the model allow, "
+                                 f"got {options.get('min_len', 1)}") from None  # fmt: skip
             for index, ranked in zip(sample["id"].tolist(), hypotheses, strict=True):
                 tokens = ranked[0]["tokens"].tolist() if ranked else []
                 found[index] = [dictionary[token] for token in tokens if token not in left_out]

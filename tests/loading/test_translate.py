@@ -124,6 +124,34 @@ def test_what_is_wrong_is_said(translation, loaded, tmp_path):
     assert isinstance(loaded.translate("\u2603 \u4f60\u597d Xqz", max_len_b=5), str)
 
 
+@pytest.mark.parametrize(("options", "said"), [
+    ({"min_len": 10, "max_len_b": 3}, "min_len: expected at most the length that max_len_a, .* allow, got 10"),
+    ({"max_len_b": -1}, "max_len_b: expected 0 or more, got -1"),
+    ({"max_len_b": 0}, "min_len: expected at most .*, got 1"),
+    ({"beam": 1.5}, "beam: expected a whole number, got 1.5"),
+    ({"beam": "5"}, "beam: expected a whole number, got '5'"),
+    ({"beam": True}, "beam: expected a whole number, got True"),
+    ({"unkpen": "a"}, "unkpen: expected a number, got 'a'"),
+    ({"max_len_a": math.inf}, "max_len_a: expected a finite number, 0 or more, got inf"),
+    ({"lenpen": math.nan}, "lenpen: expected a finite number, got nan"),
+    ({"sampling": True, "sampling_topk": -5}, "sampling_topk: expected -1 or more, got -5"),
+    ({"sampling": True, "sampling_topk": 10**6}, r"sampling_topk: expected at most the \d+ symbols, got 1000000"),
+    ({"sampling": True, "sampling_topp": 2.0}, "sampling_topp: expected a number from 0 to 1, or -1 for none, got 2.0"),
+    ({"sampling": True, "temperature": 0}, "temperature: expected a finite number above 0, got 0"),
+    ({"sampling": "yes"}, "sampling: expected True or False, got 'yes'"),
+    ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: expected 0 or more, got -1"),
+])
+def test_options_that_do_not_fit(loaded, options, said):
+    with pytest.raises(ValueError, match=said):
+        loaded.translate("ein Hund", **options)
+
+
+def test_options_at_their_bounds(loaded):
+    for options in ({"unkpen": math.inf}, {"max_len_b": 0, "min_len": 0}, {"lenpen": -1}, {"sampling_topk": -1},
+                    {"sampling": True, "sampling_topp": 1, "sampling_topk": 0, "beam": 1}):  # fmt: skip
+        assert isinstance(loaded.translate("ein Hund", **{"max_len_b": 5, **options}), str)
+
+
 def test_files_that_are_no_checkpoint_are_refused(translation, tmp_path):
     with pytest.raises(FileNotFoundError, match="nowhere.pt: no such checkpoint"):
         seqstruct.load(tmp_path / "nowhere.pt")
