@@ -52,7 +52,7 @@ def model_parser(model: Any, dictionary: Any, add_left: bool = False) -> Parser:
 
 
 def load_parser(path: str | os.PathLike, data: str | os.PathLike | None = None, add_left: bool = False) -> Parser:
-    """The parser of a checkpoint.  data: the binarised folder, if it is not where training found it.
+    """The parser of a checkpoint.  data: the prepared folder or the bin/ in it, which is searched for if None.
 
     Raises OSError or ValueError if the checkpoint cannot be read or is of no parser.
     """
@@ -91,7 +91,7 @@ def training_config(options: Sequence[str]) -> Any:
 def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | None = None) -> DependencyParser:
     """The parser of trees in a `joint_parser`'s checkpoint: sentences to the heads of their words, 0 the root.
 
-    data: the folder of `seqstruct prepare parsing`, if it is not where training found it.
+    data: the folder of `seqstruct prepare parsing`, which is searched for if None.
     Raises OSError or ValueError if the checkpoint cannot be read or has no parser of trees; the parser, if a sentence
     has no tags, or lemmas, and the model reads them.
     """
