@@ -308,6 +308,9 @@ def test_stacks_on_marked_reversal_and_dyck_are_told_as_recorded():
         values = valid(long, "marked-reversal", one, other)
         assert f"{one} ({values[0]:.3f})" in networks and f"({values[1]:.3f})" in networks and values[0] > values[1]
         assert all(short[f"{row.split()[0]} {one}"] < short[row] for row in short if row.endswith(f" {other}"))
+    poor = valid(long, "unmarked-reversal", "Tf", "Tf+Sup", "LSTM")
+    assert "V is {:.3f} and {:.3f}, of an LSTM {:.3f};".format(*poor) in claim("*Tf+Nd is ahead of Tf and Tf+Sup")
+    assert "unmarked reversal ({:.3f}; {:.3f})".format(*poor[1::-1]) in stack
     longer = sorted(long[f"marked-reversal {model}"][1] for model in ("LSTM", "LSTM+Sup", "LSTM+Nd"))
     gram = long["marked-reversal 5-gram"][1]
     assert f"(X {longer[0]:.2f} to {longer[2]:.2f}; {gram:.2f})" in networks
