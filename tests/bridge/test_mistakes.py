@@ -153,7 +153,8 @@ NO_CHECKPOINT = {
     "list.pt": "list.pt: not a fairseq checkpoint: its entry 'model' is list",
 }
 NO_MODEL = {
-    "parts.pt": "parts.pt: not a fairseq checkpoint (", "unknown.pt": "no model is called telepathy",
+    "parts.pt": "parts.pt: not a checkpoint of fairseq-train: it has no configuration",
+    "unknown.pt": "unknown.pt: the model 'telepathy' is not known to fairseq",
     "fewer.pt": "fewer.pt: the checkpoint is of another architecture", "empty": "empty: ",
 }  # fmt: skip
 OWN: list[tuple[str, str]] = [
