@@ -127,6 +127,28 @@ def test_tree_transduction_is_told_as_recorded():
     assert [depth for depth in "23456" if found["Structured", depth].p_value < 0.05] == ["4"]
 
 
+def test_questions_are_told_as_recorded():
+    (item,) = [item for item in items(prose("structured_attention"), "What holds") if "*Question answering*" in item]
+    found = {(line.row, line.metric): line for line in lines("structured_attention", "4")}
+    models = ("MemN2N", "Binary CRF", "Unary CRF")
+    answers = [found[f"average {model}", "test_accuracy"] for model in models]
+    best = "MemN2N has {:.1f} % on the average of twelve tasks, the binary CRF {:.1f} and the unary CRF {:.1f} ("
+    assert best.format(*(line.best for line in answers)) in item
+    assert f"({answers[1].mean:.1f}; {answers[0].mean:.1f}, p {answers[1].p_value:.1g})" in item
+    facts = [found[f"average {model}", "fact_accuracy_of_best_half"].mean for model in models]
+    said = f"the binary CRF finds the most, {facts[1]:.1f} %, MemN2N {facts[0]:.1f} and the unary CRF {facts[2]:.1f} ("
+    assert said in item and max(facts) == facts[1]
+    tasks = {model: {True: [], False: []} for model in models}
+    for (row, metric), line in found.items():
+        task, _, model = row.removeprefix("task ").partition(" ")
+        if row.startswith("task ") and metric == "test_accuracy" and (line.p_value or 1) < 0.05:
+            tasks[model][line.mean > found[f"task {task} MemN2N", metric].mean].append(int(task))
+    assert tasks["Unary CRF"] == {False: [2, 3, 11, 13, 14], True: [7, 17, 19]}
+    assert tasks["Binary CRF"] == {False: [3, 16], True: [14, 17, 19]}
+    assert "the unary CRF is behind MemN2N on 2, 3, 11, 13 and 14, the binary CRF on 3 and 16" in item
+    assert "the unary CRF on 7, 17 and 19" in item and "The binary CRF is ahead of MemN2N on 14, 17 and 19" in item
+
+
 def test_latent_trees_are_told_as_recorded():
     (item,) = [claim for claim in items(prose("peng_thesis"), "What holds") if "*Latent trees.*" in claim]
     found = {line.row.removeprefix("transduction "): line.mean for line in lines("peng_thesis", "latent-trees")
@@ -347,6 +369,20 @@ def test_rational_language_models_are_told_as_recorded():
     said = f"max-plus ({most:.1f}), B ({b:.1f}) and F ({f:.1f}) are ahead of the LSTM of three layers ({three:.1f})"
     assert said in item and two < most < b < f < three
     assert f"behind the bigram ({c:.1f})" in item and c > found["bigram"]
+
+
+def test_an_intermediate_tree_is_told_as_recorded():
+    (item,) = [item for item in items(prose("peng_thesis"), "What holds") if item.startswith("*SPIGOT, a tree before")]
+    found = {line.row: line for line in lines("peng_thesis", "2.1-stand-in") if line.metric == "test_labeled_f1"}
+    said = "SPIGOT ({:.1f}) is level with the pipeline ({:.1f}), STE ({:.1f}) is not ahead of it"
+    assert said.format(*(found[row].mean for row in ("SPIGOT", "PIPELINE", "STE"))) in item
+    assert f"structured attention ({found['SA'].mean:.1f}) leads" in item
+    assert f"(p {found['SA'].p_value:.2g} against the pipeline" in item
+    runs = {row: [*line.values.values()] for row, line in found.items()}
+    by_seed = zip(*(runs[row] for row in ("SA", "PIPELINE", "STE", "SPIGOT")), strict=True)
+    assert all(first > max(others) for first, *others in by_seed)
+    tree = [ttest_ind(runs[row], runs["no syntax"], equal_var=False).pvalue for row in ("SA", "PIPELINE")]
+    assert "attention (p {:.1g} by a test of its own), with the pipeline perhaps (p {:.1g})".format(*tree) in item
 
 
 def test_trees_that_spigot_changes_are_told_as_recorded():
