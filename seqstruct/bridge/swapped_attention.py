@@ -1,7 +1,8 @@
 """Trained models that are given other attention than they were trained with: what is taken over, and a warning.
 
 Loading a state dictionary shows other parameters (`adapt_state_dict`); mechanisms whose parameters bear the
-same names and shapes, as those of softmax and linear, differ in the options alone, as do numbers of heads (`changed`).
+same names and shapes, as those of softmax and linear, differ in the options alone, as do numbers of heads, rotary positions
+and the norms of queries and keys (`changed`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from seqstruct.bridge.earlier_plans import keep_meaning
 logger = logging.getLogger(__name__)
 
 PLANS = ("encoder_self_attention", "decoder_self_attention", "cross_attention")
-HEADS = ("encoder_attention_heads", "decoder_attention_heads", "attention_heads")
+OPTIONS = ("encoder_attention_heads", "decoder_attention_heads", "attention_heads", "rotary", "rotary_base", "qk_norm")
 WITHOUT_FINE_TUNING = (
     "without it, a translation model trained with softmax attention (35.5 BLEU) and used with random feature attention "
     "had 0.4, and one trained with random feature attention (35.2) and used with softmax had 0.7 (IWSLT'14 de-en, "
@@ -97,7 +98,7 @@ def changed(filename: str, options: Any) -> list[str]:
         own = {**own, **dict.fromkeys(PLANS, "softmax")}
     return [
         f"{name}: {own[name]}, now {now[name]}"
-        for name in (*PLANS, *HEADS)
+        for name in (*PLANS, *OPTIONS)
         if name in now and name in own and _meaning(own[name]) != _meaning(now[name])
     ]
 

@@ -132,6 +132,13 @@ def test_plans_are_compared_by_what_they_say(now: str, then: str, changes: list[
     assert changed(str(tmp_path / "a.pt"), {"decoder_self_attention": now}) == changes
 
 
+def test_options_without_parameters_are_compared(tmp_path: Path) -> None:
+    own = {"rotary": "all", "rotary_base": 10000.0, "qk_norm": False, "dropout": 0.1}
+    torch.save({"model": {}, "cfg": {"model": own}, "extra_state": {"seqstruct_versions": versions()}}, tmp_path / "a.pt")
+    now = {"rotary": "none", "rotary_base": 10000.0, "qk_norm": True, "dropout": 0.3}
+    assert changed(str(tmp_path / "a.pt"), now) == ["rotary: all, now none", "qk_norm: False, now True"]
+
+
 @pytest.mark.parametrize("form", [{}, {"_use_new_zipfile_serialization": False}])
 def test_a_transformer_of_fairseq_has_softmax(form: dict[str, bool], tmp_path: Path) -> None:
     prepare_fairseq()
