@@ -52,6 +52,18 @@ def test_published_settings_of_translation():
     assert [s["lr_scheduler"]["total_num_update"] for s in (characters, words)] == [1740, 4540]
 
 
+@pytest.mark.parametrize("scale, table, metrics", [
+    ("paper", "3", ["tokenized_bleu", "bleu", "chrf"]), ("small", "3-stand-in", ["bleu", "chrf"])])
+def test_translation_is_scored_as_published_at_scale_paper(scale, table, metrics):
+    """By BLEU of tokens (appendix A.3); the stand-in's records have SacreBLEU."""
+    assert {entry["metric"] for entry in TABLES[table]["rows"] if entry["unit"] == "BLEU"} == {f"test_{metrics[0]}"}
+    for row, command in (("words, structured", "score"), ("copy", "baseline")):
+        plan = Script(FOLDER / "table-3.sh").plan(Cell(row, 1, scale))
+        (words,) = [step.words for step in plan.steps if step.words[:2] == ("seqstruct", command)]
+        given = list(words[words.index("--metrics") + 1 :][:3]) if "--metrics" in words else ["bleu", "chrf"]
+        assert given == metrics, row
+
+
 def test_all_rows_score_by_the_same_bilinear_map():
     """Appendix A.3; so that a row differs from another by its weights alone."""
     for row in Script(FOLDER / "table-3.sh").rows("paper"):
