@@ -15,7 +15,8 @@ rows=({characters,words}", "{simple,sigmoid,structured} "words, "{"no gamma","un
 smoke_rows=("words, structured") baselines=(copy)
 
 cell() {
-    units="${row%, *}" attention="${row#*, }" source=de size="$scale" times_seen=1 longest=50 most=50 metrics=()
+    units="${row%, *}" attention="${row#*, }" source=de size="$scale" times_seen=1
+    longest=50 most=50 limited="" metrics=()
     [[ "$row" != copy ]] || units=words
     case "$scale" in
         smoke) minutes=0.4 disk=2 epochs=6 text="400 made-up sentence pairs"; [[ "$units" == words ]] || longest=100 ;;
@@ -25,7 +26,7 @@ cell() {
             [[ "$units" == words ]] || longest=60 size=small_characters
             ;;
         paper) minutes=1500 disk=900 epochs=30 text="ASPEC ja-en, 500000 pairs" times_seen=10 source=ja
-            metrics=(--metrics tokenized_bleu bleu chrf) ;;
+            limited=characters metrics=(--metrics tokenized_bleu bleu chrf) ;;
     esac
     case "$attention $units" in
         simple* | sigmoid*) ;;
@@ -33,8 +34,8 @@ cell() {
         from*) minutes="$(times "$minutes" 2.8)" ;;
         *) minutes="$(times "$minutes" 1.4)" ;;
     esac
-    dataset="$text, $units to words, at most $longest $units a source, tokens seen $times_seen times or more, "
-    dataset+="$epochs epochs"
+    dataset="$text, $units to words, at most $longest ${limited:-$units} a source, "
+    dataset+="tokens seen $times_seen times or more, $epochs epochs"
     if [[ "$scale" == paper ]]; then
         raw aspec
         prepare "ja-en-$units" data-prep/aspec.sh "${from[@]}" --units "${units/words/kytea}"

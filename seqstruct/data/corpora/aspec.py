@@ -2,7 +2,8 @@
 
 A line of train/train-N.txt has five fields between "|||": similarity, document, sentence, Japanese, English; a line of
 dev/dev.txt and test/test.txt has four, without the similarity.  Text is cut and binarised as `word_pairs` does, of at
-most 50 units a side (Kim et al. 2017, section 4.2; they have KyTea's words).
+most 50 characters of Japanese, whatever its units, and 50 words of English (Kim et al. 2017, section 4.2): systems of
+characters and of words have the same pairs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import new_folder
 from seqstruct.data.text import word_pairs
 from seqstruct.data.text.aligned import pair_writer, read_lines
+from seqstruct.data.text.subwords import normalize_spaces
 
 LANGUAGES = ("ja", "en")
 FILES = {
@@ -28,12 +30,13 @@ MANUAL = (
     "research, unpack ASPEC.tar.gz and name the folder ASPEC-JE"
 )
 FIELDS = {"train": 5, "valid": 4, "test": 4}
+LONGEST = 50  # characters of Japanese, words of English
 
 
 def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]:
     """Write `SPLIT.ja` and `SPLIT.en` for train, valid and test into `out`; the number of pairs by split comes back.
 
-    folder: the corpus, as its archive unpacks.  Pairs with an empty side are left out.
+    folder: the corpus, as its archive unpacks.  Pairs with an empty side or too much Japanese are left out.
     Raises ValueError if a file is missing, or a line has another number of fields.
     """
     folder, counts = Path(folder), {}
@@ -51,7 +54,7 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]
                             f"{folder / name}: line {number}: expected {FIELDS[split]} fields between '|||', "
                             f"found {len(fields)}"
                         )
-                    if all(fields[-2:]):
+                    if all(fields[-2:]) and len(normalize_spaces(fields[-2])) <= LONGEST:
                         counts[split] += 1
                         write((fields[-2], fields[-1]))
     return counts
@@ -69,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 def run(args: argparse.Namespace) -> None:
     source = raw_folder(args, manual=MANUAL)
     options = word_pairs.WordPairOptions(
-        LANGUAGES, (args.units, "moses"), max_source=50, max_target=50, sample=args.sample, threshold=args.threshold
+        LANGUAGES, (args.units, "moses"), max_source=LONGEST, max_target=LONGEST, sample=args.sample,
+        threshold=args.threshold,
     )
     with new_folder(args.out) as folder:
         pairs = folder.parent / "pairs"

@@ -131,6 +131,16 @@ def test_aspec_is_read(tmp_path):
     assert (tmp_path / "out" / "test.en").read_text().splitlines()[2] == "The dog runs 2 ."
 
 
+def test_aspec_has_at_most_fifty_characters_of_japanese(tmp_path):
+    """Kim et al. 2017, section 4.2: of characters and of words the same pairs, so that the draw is the same."""
+    folder = write_aspec(tmp_path / "ASPEC-JE", 0)
+    for split, head in (("dev", "D-1 ||| 1 ||| "), ("test", "D-1 ||| 1 ||| "), ("train", "0.9 ||| D-1 ||| 1 ||| ")):
+        path = next((folder / split).glob("*.txt"))
+        path.write_text("".join(f"{head}{'犬' * n} ||| {n} dogs .\n" for n in (49, 50, 51)))
+    assert aspec.extract(folder, tmp_path / "out") == {"train": 2, "valid": 2, "test": 2}
+    assert (tmp_path / "out" / "test.en").read_text() == "49 dogs .\n50 dogs .\n"
+
+
 def test_aspec_that_is_not_whole(tmp_path, capsys):
     folder = write_aspec(tmp_path / "ASPEC-JE")
     (folder / "dev" / "dev.txt").write_text("D-1 ||| 1 ||| 犬 ||| dog\nD-2 ||| 犬 ||| dog\n")
