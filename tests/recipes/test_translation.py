@@ -134,6 +134,22 @@ def test_phrases_at_scale_small_are_of_a_table_that_is_extracted(row):
                                         str(plan.place / "scored.gz") if row == "RNN" else table.target)
 
 
+@pytest.mark.parametrize("row, updates, kept, rate", [
+    ("EN-DE Transformer (base model)", 1500, 5, 0.000698771), ("EN-FR Transformer (big)", 600, 20, 0.000494106)])
+def test_the_transformer_is_trained_and_decoded_as_published(row, updates, kept, rate):
+    """Vaswani et al. 2017: a checkpoint in ten minutes of 0.4 or 1 second an update, positions of section 3.5, and the
+    length penalty of Wu et al. (2016)."""
+    (found,) = trainings("nmt_lectures/transformer", row)
+    assert found["checkpoint"]["save_interval_updates"] == updates
+    assert (found["checkpoint"]["keep_interval_updates"], found["optimization"]["lr"]) == (kept, [rate])
+    assert found["model"]["interleaved_positions"]
+    plan = plan_of("nmt_lectures/transformer", row)
+    (words,) = [step.words for step in plan.steps if step.words[0] == "fairseq-generate"]
+    given = {name: words[words.index(name) + 1] for name in ("--task", "--beam", "--length-alpha", "--coverage-beta")}
+    assert given == {"--task": "translation_gnmt", "--beam": "4", "--length-alpha": "0.6", "--coverage-beta": "0"}
+    assert "--lenpen" not in words
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_there_is_no_small_scale_of_a_published_table(name):
     script = Script(RECIPES / "nmt_lectures" / f"{name}.sh")
