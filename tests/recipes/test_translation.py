@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 
 import pytest
 from fairseq.models import ARCH_CONFIG_REGISTRY
@@ -148,6 +149,28 @@ def test_the_transformer_is_trained_and_decoded_as_published(row, updates, kept,
     given = {name: words[words.index(name) + 1] for name in ("--task", "--beam", "--length-alpha", "--coverage-beta")}
     assert given == {"--task": "translation_gnmt", "--beam": "4", "--length-alpha": "0.6", "--coverage-beta": "0"}
     assert "--lenpen" not in words
+
+
+@pytest.mark.parametrize("row, batch, units, bleu", [
+    ("WMT'16 en-ro", (64, 1), [512] * 20, "test_bleu"),
+    ("WMT'14 en-de", (48, 1), [512] * 10 + [768] * 3 + [2048] * 2, "test_tokenized_bleu"),
+    ("WMT'14 en-fr", (32, 8), [512] * 6 + [768] * 4 + [1024] * 3 + [2048, 4096], "test_tokenized_bleu"),
+])  # fmt: skip
+def test_convolutions_are_the_source_s(row, batch, units, bleu):
+    """Gehring et al. 2017, sections 4 and 5.1: embeddings of 512, one GPU but for French, detokenised Romanian."""
+    name = f"{row} ConvS2S (BPE 40K)"
+    (found,) = trainings("nmt_lectures/convs2s", name)
+    assert (found["dataset"]["batch_size"], *found["optimization"]["update_freq"]) == batch
+    model = found["model"]
+    for side in ("encoder", "decoder"):
+        written = re.findall(r"\((\d+), (\d)\)\] \* (\d+)", model[f"{side}_layers"])
+        groups = [tuple(map(int, group)) for group in written]
+        assert [size for size, _, count in groups for _ in range(count)] == units
+        assert all(width == (1 if size > 1024 else 3) for size, width, _ in groups)
+        assert model[f"{side}_embed_dim"] == 512
+    assert found["lr_scheduler"] == {"_name": "decay_from_plateau", "lr_shrink": 0.1}
+    (table,) = (table for table in read_tables(RECIPES / "nmt_lectures") if table.name == "convs2s")
+    assert {entry.metric for entry in table.published if entry.row.startswith(row)} == {bleu}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
