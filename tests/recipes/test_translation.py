@@ -173,6 +173,15 @@ def test_convolutions_are_the_source_s(row, batch, units, bleu):
     assert {entry.metric for entry in table.published if entry.row.startswith(row)} == {bleu}
 
 
+def test_statistics_aim_at_the_published_types():
+    """59,500 merges make 63,000 types (Sennrich et al. 2016, table 1), and joint BPE has 30,000 merges more."""
+    types = next(entry.value for table in read_tables(RECIPES / "nmt_lectures") if table.name == "bpe-statistics"
+                 for entry in table.published if (entry.row, entry.metric) == ("BPE", "types"))  # fmt: skip
+    words = plan_of("nmt_lectures/bpe-statistics", "BPE").steps[0].words
+    sizes = {name: words[words.index(name) + 1] for name in ("--vocabulary", "--joint-vocabulary", "--shortlist")}
+    assert list(sizes.values()) == [f"{types:.0f}", f"{types + 89_500 - 59_500:.0f}", "50000"]
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_there_is_no_small_scale_of_a_published_table(name):
     script = Script(RECIPES / "nmt_lectures" / f"{name}.sh")
