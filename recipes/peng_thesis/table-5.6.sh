@@ -2,8 +2,9 @@
 # Table 5.6 of Peng (2022): RoBERTa with its attention swapped, masked language modeling continued, then GLUE.
 # Scale paper: --from DIR holds roberta.base/model.pt as fairseq publishes it, text/, text of one's own binarised with
 # its dictionary (the thesis: BookCorpus, Wikipedia, OpenWebText, RealNews), and mnli/, qnli/, qqp/ and sst-2/ as made
-# by data-prep/glue.sh.  50,000 updates of 128 blocks of 512 tokens (the peak rate, 1e-4, is ours; the rest is
-# RoBERTa's), then fine-tuning with the hyperparameters that Liu et al. (2019) give for each task.
+# by data-prep/glue.sh.  50,000 updates of 128 blocks of whole sentences, 512 tokens at most (the peak rate, 1e-4, and
+# the 3,125 updates up to it are ours; the rest is RoBERTa's), then fine-tuning with the hyperparameters that Liu et al.
+# (2019) give for each task.
 # Scales small and smoke are table 5.6-stand-in: a RoBERTa of two layers, trained by fairseq's own `roberta` on the
 # Brown corpus, is continued with each attention on the same text, then fine-tuned on SST's binary sentences and on
 # RTE's pairs, each epoch validated and the best one tested; --from DIR holds brown.zip, rte.zip and stsa.binary.*, at any

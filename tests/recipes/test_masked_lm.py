@@ -46,6 +46,13 @@ def test_fine_tuning_is_that_of_the_source(task: str, classes: int, updates: int
     assert (config["lr_scheduler"]["warmup_updates"], config["optimization"]["lr"]) == (warm_up, [1e-5])
 
 
+@pytest.mark.parametrize("scale, mode", [("paper", "complete"), ("small", "none")])
+def test_blocks_of_scale_paper_are_whole_sentences(scale: str, mode: str) -> None:
+    """Peng 2022, section 5.5.3: all preprocessing is that of RoBERTa's recipe."""
+    config = composed("continue", "row=abc_mlp_64", f"scale={scale}", f"updates=continue_{scale}")
+    assert config["task"]["sample_break_mode"] == mode
+
+
 def test_models_are_pretrained_and_continued_once() -> None:
     plans = [SCRIPT.plan(Cell(row, 1, "small")) for row in ("ABC-MLP 32", "ABC-MLP 32, not continued", "BASE")]
     shared = [[step.target for step in plan.steps if step.kind == "shared"] for plan in plans]
