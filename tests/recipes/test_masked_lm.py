@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
 
 from seqstruct.attention import Site, parse_choices
+from seqstruct.harness.paper import read_tables
 from seqstruct.harness.script import Cell, Script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,7 +22,17 @@ SCRIPT = Script(ROOT / "recipes" / "peng_thesis" / "table-5.6.sh")
 @pytest.mark.parametrize("scale, table", [("small", "5.6-stand-in"), ("paper", "5.6")])
 def test_rows_are_those_of_the_tables(scale: str, table: str) -> None:
     tables = json.loads((ROOT / "recipes" / "peng_thesis" / "paper.json").read_text("utf-8"))["tables"]
-    assert set(SCRIPT.rows(scale)) == {entry["row"] for entry in tables[table]["rows"]}
+    assert set(SCRIPT.rows(scale)) == {e["row"] for e in tables[table]["rows"] if "average_of" not in e}
+
+
+def test_averages_over_the_tasks_are_published_with_them() -> None:
+    """Peng 2022, table 5.6, the last column, of rounded numbers."""
+    (table,) = (table for table in read_tables(ROOT / "recipes" / "peng_thesis") if table.name == "5.6")
+    found = {entry.row: entry for entry in table.published if entry.average_of}
+    assert len(found) == 5
+    for row, entry in found.items():
+        parts = [e.value for e in table.published if fnmatchcase(e.row, entry.average_of) and e is not entry]
+        assert len(parts) == 4 and entry.value == pytest.approx(fmean(parts), abs=0.0501), row
 
 
 def composed(name: str, *overrides: str) -> dict[str, Any]:
