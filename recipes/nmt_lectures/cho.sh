@@ -2,11 +2,12 @@
 # Phrase scores of an RNN encoder-decoder for Moses (Cho et al. 2014, table 1): WMT'14 English to French.
 # Scale paper takes the phrase table that Moses made, phrase-table or phrase-table.gz in the folder that --from names.
 # The model (GRUs of size 1000, embeddings of 100, maxout output) trains on the table's phrase pairs, each once however
-# often it was seen, with the 15,000 most frequent words of each language, by Adadelta in batches of 64; every thousandth
-# pair validates.  `seqstruct score-phrases` then writes the table anew with one more score, scored.gz.  BLEU, the published
-# figure, comes of tuning and decoding with Moses, which is no part of this project.  What is measured is how well the
-# model knows the pairs, and of source phrases whose targets were seen unequally often, which training does not tell,
-# in how many the model's best target is one that was seen most often.
+# often it was seen, with the 15,000 most frequent words of each language, by Adadelta in batches of 64, for 64 epochs
+# (the source: three days); every thousandth pair validates.  Deviation: the output matrix is whole, where the source's
+# is the product of two.  `seqstruct score-phrases` then writes the table anew with one more score, scored.gz.  BLEU,
+# the published figure, comes of tuning and decoding with Moses, which is no part of this project.  What is measured is
+# how well the model knows the pairs, and of source phrases whose targets were seen unequally often, which training
+# does not tell, in how many the model's best target is one that was seen most often.
 # Scale small extracts the table from Multi30k (`seqstruct prepare phrase-table`, by systran-align: pip install
 # 'seqstruct[align]'); phrases have four words at most, the model a quarter of the width and a third of the words, and
 # three epochs.  Scale smoke takes made-up phrases.
