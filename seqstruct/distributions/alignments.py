@@ -24,8 +24,8 @@ class Alignment(StructuredDistribution):
 
     lengths: *, T of each row of a batch; widths: *, S (ctc: U, odd), None for the greatest.  Without rows there is one
     monotone alignment, the empty one; one by edits, if there are no columns either; one of ctc, if there is no label.
-    The edits and monotone alignments of all T + S antidiagonals are found one after the other, those of ctc row by row;
-    O(B T S) for each operation.
+    The edits and monotone alignments of all T + S antidiagonals, of up to T points each, are found one after the other,
+    O(B T (T + S)) for each operation; those of ctc row by row, O(B T U).
     """
 
     kinds = ("scores",)

@@ -99,7 +99,7 @@ class Pushdown(StructuredDistribution):
 
     logits: * T A, log potentials and event: of each step, which of A transitions it takes (`ops.pushdown.layout` says
     which stands where).  lengths: *, steps of a row.  A run starts with state 0 and the bottom symbol 0 and may end
-    anyhow.  O(B S T^3 Q^3), sums by the definition in log space.
+    anyhow.  O(B S^2 T^3 Q^3), sums by the definition in log space.
     """
 
     kinds = ("logits",)

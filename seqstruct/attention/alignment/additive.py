@@ -1,6 +1,6 @@
 """Additive attention, the alignment model of RNNsearch (Bahdanau et al. 2015, sec. 3.1 and appendix A.1.2).
 
-Weights are softmax over s of v . tanh(W q + U k_s).  O(T S K) time and memory, O(S K) state.
+Weights are softmax over s of v . tanh(W q + U k_s).  O(T S (K + C)) time, O(T S K) memory, O(S (K + C)) state.
 Deviation: where the keys' size is not the queries' (two directions of an encoder), a linear map brings the context to
 the queries' size.
 """

@@ -9,7 +9,7 @@ scanned as Raffel et al. (2017, section 2.2) do: from the key of the query befor
 The chances to stop depend on keys alone, and of scores only the query's own count: a reading is a function of the
 memory, the query and its position, and the step form is the parallel form; the softmax of `luong` has
 alignments of the keys as its prior.  The sums over alignments are prefixes of `seqstruct.distributions.Alignment`.
-O(T S C) time, O(S C) state, and O((t + S) S) more for the alignments of the queries up to t, which every step of
+O(T S C) time, O(S C) state, and O((t + S) t) more for the alignments of the queries up to t, which every step of
 decoding takes anew.
 Deviations: Raffel et al.'s probabilities to stop depend on the query, and on no prior; where the values' size is not
 the queries', a linear map brings the context to it.

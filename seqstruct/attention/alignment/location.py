@@ -1,7 +1,7 @@
 """Location-based attention (Luong et al. 2015, sec. 3.1, eq. 8): weights come from the query alone.
 
 Weights are softmax over s of row s of W q, for source positions s from 0; the rows of a shorter source are used, and
-keys from `length` on are not seen, as in the source.  O(T S C) time, O(S C) state.
+keys from `length` on are not seen, as in the source.  O(T (S + length) C) time, O(S C) state.
 Deviation: where the values' size is not the queries', a linear map brings the context to the queries' size.
 """
 

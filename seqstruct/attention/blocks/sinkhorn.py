@@ -3,7 +3,7 @@
 Blocks are summed up by the mean of their inputs; products of two projections of the means give the logits of a soft
 permutation of the blocks, one a head, made doubly stochastic by rounds of normalising rows and columns.  The tokens of
 block i attend to its own keys and to the permuted keys and values of row i.
-O(T size C + (T/size)^2 C) time.  An encoder's attention.
+O(T size C + T^2/size C) time, of which the second part moves the blocks.  An encoder's attention.
 Deviations: logits of pairs of blocks rather than of a fixed number of them, so that lengths may vary; no Gumbel noise.
 """
 

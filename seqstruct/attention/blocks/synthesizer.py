@@ -2,7 +2,7 @@
 
 `dense`: a token's weights over the positions are a layer of its own input, softmax(W2 relu(W1 x)), for each head;
 `random`: they are learned for each pair of positions, whatever stands there.  Positions count real tokens from 0.
-O(T^2 C) time.  An encoder's attention; a sequence longer than `length` is a ValueError.
+O(T^2 C) time, dense O(T length C).  An encoder's attention; a sequence longer than `length` is a ValueError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Simple self-attention: a softmax over all tokens as parents, without trees (Kim et al. 2017, sec. 4.1 and A.1, A.2).
 
 The output of token j is c_j = sum_i softmax_i(theta_ij) x_i, with the scores of `dependency` (appendix A.1); i = j is
-among the sum, as written there.  O(B S^2 score_size) time and memory.
+among the sum, as written there.  O(B S^2 (score_size + C)) time, O(B S^2 score_size) memory.
 """
 
 from __future__ import annotations
