@@ -73,7 +73,8 @@ class MultiheadAttention(nn.Module):
     def from_torch(
         cls, attention: nn.MultiheadAttention, plan: str = "softmax", site: Site | str = Site.ENCODER_SELF
     ) -> MultiheadAttention:
-        """Of torch's sizes and with its projections, as copies, by any mechanism that has projections of heads.
+        """Of torch's sizes and with its projections, as copies, by any mechanism that has projections of heads, with
+        biases where torch's have them: those of the delta rule's family have none.
 
         Raises ValueError if the mechanism has no such projections, or torch's has biases of keys or zeros added.
         """
@@ -92,7 +93,8 @@ class MultiheadAttention(nn.Module):
             own = getattr(made.mechanism, name, None)
             fits = isinstance(own, nn.Linear) and own.weight.shape == weight.shape
             if not fits or (bias is None) != (own.bias is None):
-                raise ValueError(f"{made.mechanism.name} has no projection {name} that torch's weights fit")
+                which = "biases" if fits else "weights"
+                raise ValueError(f"{made.mechanism.name} has no projection {name} that torch's {which} fit")
             with torch.no_grad():
                 own.weight.copy_(weight)
                 if bias is not None:
@@ -118,7 +120,7 @@ class MultiheadAttention(nn.Module):
         -inf.  is_causal: where there is no attn_mask, a query sees the keys up to its own place, both counted from the
         first; else nothing, the mask says what is seen.
         A causal mask goes with "decoder_self", which needs one, and with what reads left to right anyway; any mask
-        with softmax, sigmoid and gated attention at the other sites.  Raises ValueError on other masks and shapes.
+        with softmax, normalized_softmax and sigmoid at the other sites.  Raises ValueError on other masks and shapes.
         """
         if query.is_nested:
             raise ValueError("expected padded sequences, got nested ones: enable_nested_tensor=False of the encoder")

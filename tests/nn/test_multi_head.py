@@ -186,3 +186,6 @@ def test_what_does_not_fit_is_refused(generator):
         soft(x[None], x, x)
     with pytest.raises(ValueError, match="superposition_stack has no projection q_proj"):
         MultiheadAttention.from_torch(nn.MultiheadAttention(C, H), "superposition_stack(size=4)", "decoder_self")
+    with pytest.raises(ValueError, match="delta has no projection q_proj that torch's biases fit"):
+        MultiheadAttention.from_torch(nn.MultiheadAttention(C, H), "delta")
+    assert MultiheadAttention.from_torch(nn.MultiheadAttention(C, H, bias=False), "delta").mechanism.name == "delta"
