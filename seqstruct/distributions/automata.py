@@ -28,8 +28,8 @@ class WFSA(StructuredDistribution):
     """Runs of a weighted finite-state automaton over a string of T symbols (Peng 2022, section 6.2).
 
     start, arcs, epsilons and end: log potentials as in `Runs`, the event.  epsilons None: there are none; `order` names
-    those that there are, (i, j), those that lead to a state before those that leave it.  lengths: *, symbols of rows.
-    `log_partition` is the score of the string.  O(B T Q^2).
+    those that there are, (i, j), those that lead to a state before those that leave it.  lengths: *, symbols of rows;
+    a row of none has runs too.  `log_partition` is the score of the string.  O(B T Q^2).
     """
 
     kinds, ranks, Event = ("start", "arcs", "epsilons", "end"), (1, 3, 3, 1), Runs
