@@ -42,7 +42,8 @@ class BoundedMemoryAttention(MultiHeadAttention):
     """Multi-head attention to a fixed number of slots; a subclass gives the controls, that is what is written where.
 
     Options of all: `slots`, their number n, and `empty_slots`, whether slots that nothing was written to take part in
-    the softmax (eq. 5.4 and 5.5 read literally) or are left out.  Projections bear the names of softmax attention's.
+    the softmax (eq. 5.4 and 5.5 read literally) or are left out.  Projections bear the names of softmax attention's;
+    as there products of queries and keys are divided by sqrt(D), which equation 5.4 leaves out.
     There are no weights to show or to drop: `dropout` of the shape is not used.
     O((T + S) n C) time, O(n C) state.  Everything between the projections is computed in float32 at least.
     """

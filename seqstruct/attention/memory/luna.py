@@ -5,7 +5,8 @@ controls phi = softmax(X~ X^T) (eq. 5.9) and the slots K~ = phi K, V~ = phi V; t
 (eq. 5.4).  What is handed on to the layer above is X~ plus what it read, V~ of all heads, normalised.  The lowest layer
 starts from n learned vectors.
 O((T + S) n C) time, O(n C) memory, n the number of slots.  All tokens have to be known: an encoder's attention.
-Deviations: one projection of keys and values serves both attentions; the memory handed on has no feed-forward part.
+Deviations: one projection of keys and values serves both attentions; products are scaled by the root of a head's size,
+as in softmax attention; the memory handed on has no feed-forward part.
 """
 
 from __future__ import annotations
