@@ -11,6 +11,10 @@ from seqstruct.data.text.trees import binary_tree, bracketed
 from seqstruct.loading.base import BATCH, Parse, Text, TextModel, as_list
 from seqstruct.loading.search import best
 from seqstruct.scoring.parsers import batches, model_parser
+from seqstruct.tasks.recognition import RecognitionTask
+from seqstruct.tasks.symbol_tagging import SymbolTaggingTask
+
+OTHER_OUTPUTS = (RecognitionTask, SymbolTaggingTask)  # what these ask of a language model is no next symbol
 
 
 class Generating(TextModel):
@@ -20,10 +24,11 @@ class Generating(TextModel):
 
     @classmethod
     def fits(cls, model: Any, task: Any) -> bool:
-        """A language model, with a dictionary."""
+        """A language model, with a dictionary, that was trained to say what comes next."""
         from fairseq.models import FairseqLanguageModel
 
-        return isinstance(model, FairseqLanguageModel) and task.target_dictionary is not None
+        predicts = task.target_dictionary is not None and not isinstance(task, OTHER_OUTPUTS)
+        return isinstance(model, FairseqLanguageModel) and predicts
 
     def generate(
         self, prefix: Text = "", beam: int = 1, *, batch_size: int = BATCH, seed: int = 1, **options: Any

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import seqstruct
+from tests.data.scripts import prepared
+from tests.loading.conftest import sizes, train
 from tests.models.front_door import PLUGIN, fairseq
 
 pytestmark = pytest.mark.training  # all use a trained model
@@ -75,3 +77,18 @@ def test_what_is_wrong_is_said(loaded):
         loaded.generate(". " * 90)
     assert loaded.generate([]) == [] and loaded.score([]) == []
     assert isinstance(loaded.score("\u2603 xyz"), float)
+
+
+@pytest.mark.parametrize(
+    "corpus, task, criterion, arch",
+    [
+        (["flare", "parity"], "recognition", "recognition_cross_entropy", "transformer_recognizer"),
+        (["abilities", "--task", "parity"], "symbol_tagging", "symbol_tagging", "structured_transformer_lm"),
+    ],
+)
+def test_what_predicts_no_next_symbol_is_no_language_model(corpus, task, criterion, arch, tmp_path):
+    prepared(*corpus, "--train", 20, "--valid", 20, "--test", 20, "--out", tmp_path / "data")
+    checkpoint = train(tmp_path / "data", tmp_path / "run", "--task", task, "--criterion", criterion, "--arch", arch,
+                       *sizes("decoder"), "--batch-size", 20, "--max-update", 1)  # fmt: skip
+    with pytest.raises(ValueError, match=f"of the task {task} is none of a translation model, a language model"):
+        seqstruct.load(checkpoint)
