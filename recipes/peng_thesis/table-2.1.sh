@@ -3,7 +3,9 @@
 # and how SPIGOT and STE change the trees of the pipeline of the same seed (on validation graphs).  FREDA3 learns three
 # formalisms at once.  The corpora need licences (LDC2016T10 for the graphs, LDC99T42 for the trees): --from names the
 # folder that data-prep/sdp2015.sh makes of them.  Tags and lemmas are those of the files, where the source predicts
-# them with NLTK.  table-2.1-stand-in.sh has free stand-ins.
+# them with NLTK; the treebank has no lemmas and takes those that the graphs have most often for a word with its tag.
+# Validation graphs take the treebank's trees, for the attachment scores of 2.3.  table-2.1-stand-in.sh has free
+# stand-ins.
 paper=peng_thesis table=2.1 family="structured argmax" licence="LDC2016T10 (SDP 2015) and LDC99T42 (Penn Treebank)"
 rows=({DM,PSD}" "{NEURBOPARSER,FREDA3,PIPELINE,SA,STE,SPIGOT}) smoke_rows=("DM FREDA3")
 baselines=({DM,PSD}" "{previous,next}" word")

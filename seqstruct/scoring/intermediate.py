@@ -34,9 +34,10 @@ def predictions(
         chosen = model.best(corpus, output, batch["padding_mask"])
         heads = model.best(corpus, output.trees, batch["padding_mask"])
         for b, n in enumerate((~batch["padding_mask"]).sum(1).tolist()):
+            tree = batch["heads"][b, : n - 1] if "heads" in batch else None
             found.append({
                 "chosen": chosen[b, :n, :n], "gold": batch["arcs"][b, :n, :n], "heads": heads[b, : n - 1],
-                "tree": batch["heads"][b, : n - 1] if "heads" in batch else None,
+                "tree": None if tree is None or bool((tree < 0).any()) else tree,
             })  # fmt: skip
     return found
 
@@ -47,7 +48,7 @@ def compare_trees(
     """Of sentences with the SAME intermediate tree in both systems and with a
     DIFFerent one, in each group the attachment score and labeled F1 of both, and the kinds of change.
 
-    corpus: of graphs.  pipeline, other: checkpoints.  Attachment is left out where the sentences have no tree.
+    corpus: of graphs.  pipeline, other: checkpoints.  Attachment is that of the sentences that have a tree.
     """
     before = predictions(pipeline, data, corpus, split)
     after = predictions(other, data, corpus, split)
@@ -78,7 +79,10 @@ def _scores(outputs: list[dict[str, Any]]) -> list[tuple[str, float]]:
     graphs = [graph_counts(output["chosen"], output["gold"]) for output in outputs]
     sums = {name: sum(count[name] for count in graphs) for name in graphs[0]}
     scores = [("labeled_f1", f1(sums["labeled"], sums["predicted"], sums["gold"]))]
-    if all(output["tree"] is not None for output in outputs):
-        words = [attachment_counts(o["heads"], o["tree"], torch.zeros_like(o["tree"]).bool()) for o in outputs]
+    words = [
+        attachment_counts(o["heads"], o["tree"], torch.zeros_like(o["tree"]).bool())
+        for o in outputs if o["tree"] is not None
+    ]  # fmt: skip
+    if words:
         scores.append(("uas", share(sum(w["right"] for w in words), sum(w["words"] for w in words))))
     return scores

@@ -116,9 +116,9 @@ class CorporaUnion(SizedDataset):
         """A batch for each corpus in `batches`, by name; `id` of all sentences in the order of those batches.
 
         Each has id B, tokens B 3 n+1 long (words, lemmas, tags; the root first), padding_mask B n+1 bool (True =
-        padding, after the words) and what its sentences are annotated with: heads B n long, -1 at padding; arcs
-        B n+1 n+1 long, the label's number or -1, [b, h, m] from head h to m; a label that training lacks is L, one past
-        the last; classes B long.
+        padding, after the words) and what its sentences are annotated with: heads B n long, -1 at padding and where a
+        sentence has no tree; arcs B n+1 n+1 long, the label's number or -1, [b, h, m] from head h to m; a label that
+        training lacks is L, one past the last; classes B long.
         """
         if not samples:
             return {}
@@ -140,8 +140,9 @@ class CorporaUnion(SizedDataset):
             "padding_mask": torch.arange(rows.size(1)) >= lengths[:, None],
         }  # fmt: skip
         sentences, known = [sample.sentence for sample in samples], self.labels.get(name)
-        if all(sentence.heads is not None for sentence in sentences):
-            batch["heads"] = pad_sequence([torch.tensor(sentence.heads) for sentence in sentences], True, -1)
+        if any(sentence.heads is not None for sentence in sentences):
+            heads = (sentence.heads or (-1,) * len(sentence.words) for sentence in sentences)
+            batch["heads"] = pad_sequence([torch.tensor(row) for row in heads], True, -1)
         if known is not None and all(sentence.arcs is not None for sentence in sentences):
             batch["arcs"] = torch.full((*rows.shape[:2], rows.size(1)), -1)
             for b, sentence in enumerate(sentences):

@@ -1,6 +1,7 @@
 """Trees (CoNLL-U), graphs (CoNLL-U's enhanced ones, or SDP 2015) and classified sentences, for parsers.
 
-The folder has CORPUS/SPLIT.jsonl, dictionaries with counts, and corpora.json that describes them.
+The folder has CORPUS/SPLIT.jsonl, dictionaries with counts, and corpora.json that describes them.  Trees without lemmas
+and graphs without trees take them of one another, as `shared_text.lend` says.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.files import new_folder, sha256, verify, write_json, write_text
 from seqstruct.data.parsing.sentence import (
     TOP,
+    Annotated,
     AnnotatedSentence,
     crossing_arc,
     graph_of,
@@ -33,14 +35,6 @@ META = "corpora.json"
 SPLITS = ("train", "valid", "test", "ood")  # the last one out of domain
 NON_PROJECTIVE = ("drop", "lift", "keep")
 FIELDS = ("words", "lemmas", "tags")
-
-
-@dataclass(frozen=True)
-class Annotated:
-    """kind: trees, graphs or classes.  splits: train, and whatever else there is, each a list of sentences."""
-
-    kind: str
-    splits: Mapping[str, Sequence[AnnotatedSentence]]
 
 
 @dataclass(frozen=True)
@@ -199,6 +193,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from seqstruct.data.parsing.shared_text import lend
     from seqstruct.data.parsing.tagger import Tagger, read_brown
 
     corpora = {}
@@ -217,6 +212,7 @@ def run(args: argparse.Namespace) -> None:
         if lacking(corpus):
             dealt = own.deal(corpus.splits, args, lacking(corpus))
             corpora[name] = Annotated(corpus.kind, {**corpus.splits, **dealt})
+    corpora = lend(corpora)
     options = ParsingOptions(max_length=args.max_length, non_projective=args.non_projective, min_count=args.min_count)
     with new_folder(args.out) as folder:
         meta = write_folder(corpora, folder, options)

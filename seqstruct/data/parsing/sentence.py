@@ -1,8 +1,8 @@
-"""One annotated sentence, whatever file it came from, and projectivity of its tree."""
+"""One annotated sentence, whatever file it came from, a corpus of them, and projectivity of a tree."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seqstruct.data.text import conllu, sdp
@@ -24,6 +24,14 @@ class AnnotatedSentence:
     heads: tuple[int, ...] | None = None
     arcs: tuple[tuple[int, int, str], ...] | None = None
     label: str | None = None
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """kind: trees, graphs or classes.  splits: train, and whatever else there is, each a list of sentences."""
+
+    kind: str
+    splits: Mapping[str, Sequence[AnnotatedSentence]]
 
 
 def tree_of(sentence: conllu.ParsedSentence, column: str = "upos") -> AnnotatedSentence:
