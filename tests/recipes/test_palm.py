@@ -14,7 +14,8 @@ ROWS = ("AWD-LSTM", "PRPN", "ON-LSTM", "PaLM-U", "PaLM-RB", "PaLM-S", "PaLM-U la
 def trained(table, row, scale, **options):
     words = commands(script(f"peng_thesis/table-{table}"), row, scale, **options)
     train = next(found for found in words if found[0] == "fairseq-hydra-train")
-    return composed(FAMILY, *[word for word in train if word.split("=")[0] in ("row", "spans", "scale")])
+    groups = [word for word in train if word.split("=")[0] in ("row", "spans", "scale")]
+    return composed(FAMILY, *groups, name=option(train, "--config-name"))
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -35,10 +36,20 @@ def test_published_settings():
     config = trained("3.1", "PaLM-S", "paper")
     assert (config["model"]["max_span"], config["lr_scheduler"]["switch_epoch"]) == (20, 40)
     assert (config["optimization"]["lr"], config["optimizer"]["first"]) == ([0.001], "adam")
-    on_lstm, prpn = trained("3.1", "ON-LSTM", "paper"), trained("3.1", "PRPN", "paper")
-    assert (on_lstm["optimizer"]["first"], on_lstm["optimization"]["lr"]) == ("sgd", [30.0])
-    assert prpn["lr_scheduler"]["switch_epoch"] == 0 and prpn["criterion"]["activation_penalty"] == 0
-    assert trained("3.1", "ON-LSTM", "small")["lr_scheduler"]["switch_epoch"] == 5
+    for table, row, epochs in (("3.1", "ON-LSTM", 1000), ("3.1", "AWD-LSTM", 500), ("3.2", "AWD-LSTM", 750)):
+        config = trained(table, row, "paper")
+        schedule = config["lr_scheduler"]
+        assert (config["optimizer"]["first"], config["optimization"]["lr"]) == ("sgd", [30.0]), "not as PaLM"
+        assert (schedule["switch_epoch"], schedule["nonmonotone"], schedule["averaged_lr"]) == (0, 5, 30.0)
+        assert config["optimization"]["max_epoch"] == epochs
+        assert trained(table, row, "small")["lr_scheduler"]["switch_epoch"] == 5
+    prpn = trained("3.1", "PRPN", "paper")
+    assert prpn["criterion"]["activation_penalty"] == 0 and "random_segments" not in prpn["task"]
+    assert (prpn["task"]["tokens_per_sample"], prpn["dataset"]["batch_size"]) == (35, 64)
+    assert (prpn["optimizer"]["_name"], prpn["optimizer"]["adam_betas"]) == ("adam", "(0.0, 0.999)")
+    found = prpn["optimization"]
+    assert (found["lr"], found["clip_norm"], found["max_epoch"]) == ([0.003], 1.0, 100)
+    assert (prpn["lr_scheduler"]["lr_shrink"], prpn["lr_scheduler"]["lr_patience"]) == (0.5, 2)
 
 
 def test_wikitext2_has_the_published_setting(tmp_path):
