@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from seqstruct.search.settings import points, read_settings
@@ -14,6 +16,25 @@ FAMILY, FORMULAS = "peng_thesis/joint_parsing", "structured_attention/tree_trans
 def test_rows_are_those_of_the_tables(table):
     rows = script(f"peng_thesis/{table if table == 'latent-trees' else f'table-{table}'}").rows("paper")
     assert published_rows("peng_thesis", table) <= set(rows)
+
+
+def test_what_the_stand_in_quotes_is_what_table_2_1_says():
+    tables = json.loads((ROOT / "recipes/peng_thesis/paper.json").read_text("utf-8"))["tables"]
+    values = {(e["row"], e["metric"]): e.get("value") for e in tables["2.1"]["rows"]}
+    quoted = {(e["row"], e["metric"]): e["statement"] for e in tables["2.1-stand-in"]["rows"]}
+
+    def place(row, other, score, formalism):
+        own, theirs = (values[f"{formalism} {name}", f"in_domain_{score}"] for name in (row, other))
+        return "ahead" if own > theirs else "behind" if own < theirs else "equal"
+
+    for score in ("labeled_f1", "unlabeled_f1"):
+        first, second = (place("SPIGOT", "STE", score, formalism) for formalism in ("DM", "PSD"))
+        said = quoted["SPIGOT", f"test_{score}"]
+        assert said.removesuffix(" in domain") == f"{first} of STE on DM, {second} on PSD"
+        for row, known in (("SA", {"behind", "equal"}), ("STE", {"ahead"})):
+            assert {place(row, "PIPELINE", score, formalism) for formalism in ("DM", "PSD")} <= known
+    assert values["DM NEURBOPARSER", "in_domain_unlabeled_f1"] is None
+    assert quoted["PIPELINE", "test_unlabeled_f1"] == "not given" != quoted["PIPELINE", "test_labeled_f1"]
 
 
 @pytest.mark.parametrize("row, intermediate, gradient, loss", [
