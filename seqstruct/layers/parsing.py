@@ -21,7 +21,8 @@ class TokenEncoder(nn.Module):
     """Embeddings of words, lemmas and tags, one after another, and a bidirectional LSTM over them.
 
     entries: of each dictionary.  sizes: of each embedding, 0 to leave it out.  padding: index of padding in all of
-    them.  hidden_size: of each direction.
+    them.  hidden_size: of each direction.  dropout: of embeddings; state_dropout: of states and between layers, the
+    same by default.
     """
 
     def __init__(
@@ -33,14 +34,16 @@ class TokenEncoder(nn.Module):
         hidden_size: int,
         layers: int,
         dropout: float = 0.0,
+        state_dropout: float | None = None,
     ):
         super().__init__()
         self.embeddings = nn.ModuleList(
             nn.Embedding(count, size, padding) if size else None
             for count, size in zip(entries, sizes, strict=True)
         )  # fmt: skip
-        self.dropout = Dropout(dropout)
-        between = dropout if layers > 1 else 0.0
+        state_dropout = dropout if state_dropout is None else state_dropout
+        self.dropout, self.state_dropout = Dropout(dropout), Dropout(state_dropout)
+        between = state_dropout if layers > 1 else 0.0
         self.lstm = nn.LSTM(sum(sizes), hidden_size, layers, batch_first=True, bidirectional=True, dropout=between)
         self.output_size = 2 * hidden_size
 
@@ -51,7 +54,7 @@ class TokenEncoder(nn.Module):
         lengths = (~padding_mask).sum(1).cpu()
         packed = pack_padded_sequence(self.dropout(embedded), lengths, batch_first=True, enforce_sorted=False)
         states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=tokens.size(2))
-        return self.dropout(states)
+        return self.state_dropout(states)
 
 
 class PairScorer(nn.Module):

@@ -98,6 +98,16 @@ def test_both_learn_after_the_parser_alone():
     assert "--tagged" in words[0]
 
 
+@pytest.mark.parametrize("name, words", [("train", ("row=spigot",)), ("train", ("row=bilstm",)), ("parser", ())])
+def test_sentiment_over_graphs_has_the_published_settings(name, words):
+    config = composed("peng_thesis/graph_sentiment", *words, name=name)
+    model, rates = config["model"], config["optimization"]["lr"]
+    assert (model["word_dim"], model["prune_below"], config["optimizer"]["weight_decay"]) == (300, 0.001, 1e-6)
+    assert 0.2 <= model["classifier_embedding_dropout"] <= 0.5, "table C.1"
+    assert (config["dataset"]["batch_size"], config["optimization"]["clip_norm"]) == (32, 5)
+    assert rates == [float(f"{0.001 * 0.5 ** (epoch // 5):g}") for epoch in range(30)]
+
+
 def test_latent_trees_of_formulas_try_the_same_etas():
     def tried(row):
         path = ROOT / "configs" / FORMULAS / "search.yaml"

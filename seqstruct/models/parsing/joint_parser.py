@@ -63,6 +63,9 @@ class JointParserConfig(FairseqDataclass):
     classifier_lstm_size: int = flag(150, "units of each direction of the classifier's LSTM, 1 or more")
     classifier_mlp_size: int = flag(150, "hidden units of the classifier, 1 or more")
     classifier_dropout: float = flag(0.2, "dropout of the classifier's sum, in [0, 1)")
+    classifier_embedding_dropout: Optional[float] = flag(
+        None, "dropout of the classifier's embeddings, in [0, 1); its states then have none (default: --dropout, both)"
+    )
 
 
 class Trees(NamedTuple):
@@ -115,8 +118,9 @@ class JointParser(BaseFairseqModel):
         self._check(cfg, graphs)
         sizes = (cfg.word_dim, cfg.lemma_dim, cfg.tag_dim)
 
-        def encoder(hidden_size: int, layers: int, given: tuple = sizes) -> TokenEncoder:
-            return TokenEncoder(entries, given, padding, hidden_size=hidden_size, layers=layers, dropout=cfg.dropout)
+        def encoder(hidden_size: int, layers: int, given: tuple = sizes, **rates: float) -> TokenEncoder:
+            rates = {"dropout": cfg.dropout, **rates}
+            return TokenEncoder(entries, given, padding, hidden_size=hidden_size, layers=layers, **rates)
 
         self.tree_encoder = self.tree_arcs = self.shared_encoder = self.classifier = None
         if self.intermediate == "tree" or "trees" in kinds.values():
@@ -141,7 +145,9 @@ class JointParser(BaseFairseqModel):
                 self.pruners[name] = PairScorer(self.pruner_encoders[name].output_size, cfg.mlp_size)
         for name, kind in kinds.items():
             if kind == "classes":
-                own = encoder(cfg.classifier_lstm_size, 1, (cfg.word_dim, 0, 0))
+                rate = cfg.classifier_embedding_dropout
+                rates = {} if rate is None else {"dropout": rate, "state_dropout": 0.0}
+                own = encoder(cfg.classifier_lstm_size, 1, (cfg.word_dim, 0, 0), **rates)
                 self.classifier = Classifier(own, cfg, labels.get(self.graph_corpus, 0), labels[name])
 
     def _check(self, cfg: JointParserConfig, graphs: list) -> None:

@@ -101,6 +101,15 @@ def test_the_pruner_leaves_out_arcs(folder):
     assert loss.isfinite()
 
 
+def test_the_classifier_s_embeddings_have_a_dropout_of_their_own(folder):
+    """Appendix C.1.2: of word embeddings, not of the LSTM; the parser's are others'."""
+    for options, rates in (({}, (0.3, 0.3)), ({"classifier_embedding_dropout": 0.5}, (0.5, 0.0))):
+        _, model, _ = built(folder, "dm,sst", intermediate="graph", dropout=0.3, **options)
+        encoder, parser = model.classifier.encoder, model.graph_encoders["dm"]
+        assert (encoder.dropout.p, encoder.state_dropout.p) == rates
+        assert (parser.dropout.p, parser.state_dropout.p) == (0.3, 0.3)
+
+
 def test_a_batch_is_its_sentences(folder):
     task, model, sample = built(folder, "trees,dm,sst", intermediate="graph", gradient="spigot")
     model.eval()
