@@ -5,8 +5,8 @@
 # dm.{train,dev}.sdp, stsa.binary.{train,dev,test} and nltk's brown.zip.  Scale small, table 2.2-stand-in, takes the
 # enhanced dependencies of UD English EWT as graphs.  Deviations at every scale: the tags of all sentences are those of
 # a tagger learned from the Brown corpus, where the source has NLTK's; there are no lemmas; word embeddings are learned,
-# where the source has GloVe, and the parser's are as large as the classifier's; the parser learns in batches too; in row
-# PIPELINE it goes on learning from its fifth of the graphs, where the source's is fixed.  At scale paper sizes and
+# where the source has GloVe, and the parser's are as large as the classifier's; the parser learns in batches too; in
+# row PIPELINE it goes on learning from its fifth of the graphs, where the source's is fixed.  At scale paper sizes and
 # dropouts of the classifier are among those of table C.1, not searched for, weights decay apart from Adam's step, and
 # training graphs have at most 60 words.  Eta is the source's (appendix C.1.2), for STE too, and not tuned.
 paper=peng_thesis table=2.2 family="structured argmax" seeds_small=2

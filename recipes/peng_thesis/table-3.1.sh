@@ -5,8 +5,8 @@
 # training is in table-3.4.sh.  Row "PaLM-U last layer" attends after the last layer (note 9).
 # Scale paper takes .mrg trees of the Linguistic Data Consortium (--from, the folder parsed/mrg/wsj) and makes Mikolov's
 # kind of text of them.  PaLM is trained as appendix D.1 says; AWD-LSTM, ON-LSTM and PRPN, whose figures are quoted, as
-# in their papers and code, but that AWD-LSTM is not fine-tuned by a second run of averaged SGD.  Scales small and smoke are tables of stand-ins: nltk's sample of the treebank, two layers, few
-# epochs; made-up sentences.
+# in their papers and code, but that AWD-LSTM is not fine-tuned by a second run of averaged SGD.  Scales small and smoke
+# are tables of stand-ins: nltk's sample of the treebank, two layers, few epochs; made-up sentences.
 paper=peng_thesis table=3.1 family="parsing language models"
 licence="Penn Treebank: LDC99T42; nltk's sample: non-commercial; smoke: none needed, the sentences are made up"
 rows=(AWD-LSTM PRPN ON-LSTM PaLM-U PaLM-RB PaLM-S "PaLM-U last layer") smoke_rows=(PaLM-S)

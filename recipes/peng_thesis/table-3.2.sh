@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Table 3.2 of Peng (2022): perplexity of AWD-LSTM, PaLM-U and PaLM-S on WikiText-2.
 # Scale paper downloads WikiText-2 raw, or takes --from, a folder with wiki.{train,valid,test}.raw.  The thesis takes
-# PaLM-S's annotations from the treebank (note 10) and does not say how they supervise attention over WikiText-2: here it
-# needs parses of the text, a folder with train.mrg, valid.mrg and test.mrg, which then all rows read, so that they
+# PaLM-S's annotations from the treebank (note 10) and does not say how they supervise attention over WikiText-2: here
+# it needs parses of the text, a folder with train.mrg, valid.mrg and test.mrg, which then all rows read, so that they
 # predict the same tokens (an EOS after each sentence, where WikiText-2 has one after each paragraph).  AWD-LSTM is
-# trained as for table 3.1, with 750 epochs, PaLM as there too.  Scales small and smoke, table 3.2-stand-in, take the data of table-3.1.sh in place of WikiText-2.
+# trained as for table 3.1, with 750 epochs, PaLM as there too.  Scales small and smoke, table 3.2-stand-in, take the
+# data of table-3.1.sh in place of WikiText-2.
 paper=peng_thesis table=3.2 family="parsing language models"
 licence="WikiText-2: CC BY-SA; nltk's sample of the treebank: non-commercial; smoke: none needed"
 rows=(AWD-LSTM PaLM-U PaLM-S) smoke_rows=(PaLM-S) baselines=(bigram trigram 5-gram)

@@ -2,7 +2,9 @@
 # Tables 4.3, 5.4a and 5.4b of Peng (2022): word perplexity on WikiText-103 of language models with attention of linear
 # cost, in blocks of 512 tokens; --from DIR holds wiki.{train,valid,test}.tokens or wikitext-103-v1.zip.
 # 4.3: sizes of table A.2, no context; the stateful row hands (S, z) on to the next block, in training and evaluation.
-# "Random feature map size" 64 is read as D, half the size of the map, as the same words are meant in table A.3.
+# "Random feature map size" 64 is read as D, half the size of the Gaussian map, as the same words are meant in table
+# A.3, though section 4.4.1 has maps of 64 dimensions.  The stateful row keeps one random matrix a head, in training
+# too.  Of the rates and dropouts of table A.2 the middle and the least are taken, not searched for.
 # 5.4a: 16 layers (Baevski & Auli 2019), with contexts of 0 and 480 tokens of each block.  5.4b: 32 layers with layer
 # dropout (Kasai et al. 2021), with 256; "T2R 32 from softmax" is fine-tuned from the 32 layers of BASE.
 # Scale small is table 4.3-stand-in: the Brown corpus by subwords, four layers of size 128, twelve epochs, after which
