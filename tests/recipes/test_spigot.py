@@ -108,6 +108,16 @@ def test_sentiment_over_graphs_has_the_published_settings(name, words):
     assert rates == [float(f"{0.001 * 0.5 ** (epoch // 5):g}") for epoch in range(30)]
 
 
+@pytest.mark.parametrize("row, scale, eta", [
+    ("SPIGOT", "paper", 5 / 32), ("STE", "paper", 1), ("SPIGOT", "small", 5 / 32), ("STE", "small", 5 / 32),
+])  # fmt: skip
+def test_the_straight_through_gradient_of_table_2_2_is_the_identity(row, scale, eta):
+    *_, both = (found for found in commands(script("peng_thesis/table-2.2"), row, scale) if found[0].endswith("train"))
+    groups = [word for word in both if word.split("=")[0] in ("row", "scale")]
+    model = composed("peng_thesis/graph_sentiment", *groups)["model"]
+    assert (model["gradient"], model["step_size"]) == (row.lower(), eta)
+
+
 def test_latent_trees_of_formulas_try_the_same_etas():
     def tried(row):
         path = ROOT / "configs" / FORMULAS / "search.yaml"
