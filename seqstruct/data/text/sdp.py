@@ -1,8 +1,8 @@
 """Semantic dependency graphs in the format of SDP 2015 (Oepen et al. 2015, SemEval task 18).
 
-A line has a word: number, form, lemma, tag, then in the 2015 files head and relation of a syntactic tree, top (+ or -),
-predicate (+ or -), frame, and one argument column for each predicate of the sentence, in order; the 2014 files lack the
-tree and the frame.  Words count from 1.
+A line has a word: number, form, lemma, tag, top (+ or -), predicate (+ or -), frame, and one argument column for each
+predicate of the sentence, in order; the 2014 files lack the frame.  Head and relation of a syntactic tree, which some
+have merged in behind the tag, are passed over.  Words count from 1.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.conllu import paragraphs
 
 HEADER = "#SDP 2015"
+TAG = 3  # its column
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,22 @@ def parse_sdp(lines: Iterable[str], name: str) -> Iterator[Graph]:
     Raises ValueError, naming the line, for words that are not numbered from 1, a top or predicate that is neither + nor
     -, or as many argument columns as the sentence does not have predicates.
     """
-    columns, label = 6, ""  # before the arguments
+    frame, label = False, ""  # whether there is a column of frames
     for comments, rows in paragraphs(lines):
         for comment in comments:
             if comment.startswith("#SDP"):
-                columns = 9 if comment.strip() == HEADER else 6
+                frame = comment.strip() == HEADER
             else:
                 label = comment[1:].strip()
         if rows:
-            yield _graph(rows, columns, name, label)
+            yield _graph(rows, frame, name, label)
 
 
-def _graph(block: list[tuple[int, list[str]]], columns: int, name: str, label: str) -> Graph:
-    top = columns - 3 if columns == 9 else columns - 2
+def _graph(block: list[tuple[int, list[str]]], frame: bool, name: str, label: str) -> Graph:
+    first = block[0][1]
+    tree = len(first) > TAG + 1 and (first[TAG + 1].isdecimal() or first[TAG + 1] == "_")
+    top = TAG + (3 if tree else 1)
+    columns = top + (3 if frame else 2)  # before the arguments
     for position, (number, fields) in enumerate(block, 1):
         if len(fields) < columns or fields[0] != str(position):
             raise ValueError(
@@ -81,7 +85,7 @@ def _graph(block: list[tuple[int, list[str]]], columns: int, name: str, label: s
 
 
 def format_sdp(graphs: Iterable[Graph]) -> Iterator[str]:
-    """Lines of the 2015 format, without syntax and frames; `parse_sdp` reads the same graphs."""
+    """Lines of the 2015 format, without frames; `parse_sdp` reads the same graphs."""
     yield HEADER
     for graph in graphs:
         yield f"#{graph.name}"
@@ -90,5 +94,5 @@ def format_sdp(graphs: Iterable[Graph]) -> Iterator[str]:
         for position, word in enumerate(zip(graph.forms, graph.lemmas, graph.tags, strict=True), 1):
             marks = ("+" if position in marked else "-" for marked in (graph.tops, predicates))
             arguments = (labels.get((predicate, position), "_") for predicate in predicates)
-            yield "\t".join([str(position), *word, "_", "_", *marks, "_", *arguments])
+            yield "\t".join([str(position), *word, *marks, "_", *arguments])
         yield ""

@@ -16,7 +16,7 @@ from seqstruct.data.text.sdp import read_sdp
 from tests.data.scripts import prepare, prepared
 
 SCRIPT = Path(__file__).resolve().parents[3] / "data-prep" / "sdp2015.sh"
-WORDS = "1\tdogs\tdog\tNNS\t2\tnsubj\t-\t-\t_\tARG1\n2\tbark\tbark\tVBP\t0\troot\t+\t+\tv\t_\n"
+WORDS = "1\tdogs\tdog\tNNS\t-\t-\t_\tARG1\n2\tbark\tbark\tVBP\t+\t+\tv\t_\n"
 CONVERTER = """#!/bin/sh
 # a converter for trees of one line: the first word is the root
 for last; do :; done

@@ -7,9 +7,9 @@ from seqstruct.data.text.sdp import format_sdp, parse_sdp, read_sdp
 TEXT = """\
 #SDP 2015
 #7
-1\tIt\tit\tPRP\t2\tnsubj\t-\t-\t_\tARG1\t_
-2\thelps\thelp\tVBZ\t0\troot\t+\t+\tv:e-i\t_\t_
-3\tmuch\tmuch\tRB\t2\tadvmod\t-\t+\ta:e\t_\t_
+1\tIt\tit\tPRP\t-\t-\t_\tARG1\t_
+2\thelps\thelp\tVBZ\t+\t+\tv:e-i\t_\t_
+3\tmuch\tmuch\tRB\t-\t+\ta:e\t_\t_
 
 """
 
@@ -27,7 +27,24 @@ def test_graph_and_back():
     assert list(parse_sdp(format_sdp([graph]), "again")) == [graph]
 
 
-def test_the_format_of_2014_has_no_tree():
+def test_the_written_format_has_seven_columns_before_the_arguments():
+    assert list(format_sdp(graphs(TEXT))) == [
+        "#SDP 2015", "#7", "1\tIt\tit\tPRP\t-\t-\t_\tARG1", "2\thelps\thelp\tVBZ\t+\t+\t_\t_",
+        "3\tmuch\tmuch\tRB\t-\t-\t_\t_", "",
+    ]
+
+
+@pytest.mark.parametrize("trees", [("2\tnsubj", "0\troot", "2\tadvmod"), ("_\t_",) * 3])
+def test_a_tree_that_was_merged_in_is_passed_over(trees):
+    header, name, *rows = TEXT.splitlines()[:-1]
+    merged = [header, name]
+    for row, tree in zip(rows, trees, strict=True):
+        fields = row.split("\t")
+        merged.append("\t".join([*fields[:4], tree, *fields[4:]]))
+    assert list(parse_sdp(merged, "f.sdp")) == graphs(TEXT)
+
+
+def test_the_format_of_2014_has_no_frame():
     (graph,) = graphs("#1\n1\ta\ta\tX\t+\t+\t_\n2\tb\tb\tX\t-\t-\tARG\n")
     assert graph.arcs == ((1, 2, "ARG"),)
     assert graph.tops == (1,)
@@ -36,9 +53,9 @@ def test_the_format_of_2014_has_no_tree():
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("2\thelps", "4\thelps", "line 4: expected word 2 and 9 fields or more, got '4' and 11"),
-        ("3\tmuch\tmuch\tRB\t2\tadvmod\t-\t+\ta:e\t_\t_", "3\tmuch", "line 5: expected word 3 and 9 fields .* and 2"),
-        ("root\t+\t+", "root\tx\t+", "line 4: expected \\+ or - for top and predicate, got 'x', '\\+'"),
+        ("2\thelps", "4\thelps", "line 4: expected word 2 and 7 fields or more, got '4' and 9"),
+        ("3\tmuch\tmuch\tRB\t-\t+\ta:e\t_\t_", "3\tmuch", "line 5: expected word 3 and 7 fields .* and 2"),
+        ("VBZ\t+\t+", "VBZ\tx\t+", "line 4: expected \\+ or - for top and predicate, got 'x', '\\+'"),
         ("ARG1\t_", "ARG1", "line 3: expected 2 arguments, one for each predicate, got 1"),
     ],
 )
