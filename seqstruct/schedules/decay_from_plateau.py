@@ -30,6 +30,8 @@ class DecayFromPlateauConfig(FairseqDataclass):
 class DecayFromPlateau(FairseqLRScheduler):
     """Looks at the validation loss at the end of each epoch; less is better."""
 
+    steps_on_validation = True
+
     def __init__(self, cfg: DecayFromPlateauConfig, optimizer: Any):
         """Raises ValueError on several learning rates or options out of range."""
         super().__init__(cfg, optimizer)
@@ -42,17 +44,32 @@ class DecayFromPlateau(FairseqLRScheduler):
             )
         self.lr = cfg.lr[0]
         self.decaying = False
+        self.ended: Optional[int] = 0  # the last epoch whose end was looked at
         self.optimizer.set_lr(self.lr)
 
+    def step_begin_epoch(self, epoch: int) -> None:
+        """Make up for the end of the epoch before, if it came without validation."""
+        if self.ended is not None and self.ended < epoch - 1:
+            self._end(epoch - 1, worse=False)
+        self.ended = epoch - 1
+        self.step_update(0)
+
     def step(self, epoch: int, val_loss: Optional[float] = None) -> float:
-        """The rate of the next epoch, from the number of the one that ends (from 1) and its validation loss."""
-        worse = val_loss is not None and self.best is not None and val_loss >= self.best
-        limit = self.cfg.decay_after_epoch
-        self.decaying = self.decaying or worse or 0 < limit <= epoch
+        """The rate of the next epoch, from the number of the one that ends (from 1) and its validation loss.
+
+        Without a loss nothing changes before the next epoch begins: fairseq calls this so at the start of a training
+        and on its resumption too, with the number of an epoch that has not ended.
+        """
+        if val_loss is not None:
+            self._end(epoch, worse=self.best is not None and val_loss >= self.best)
         super().step(epoch, val_loss)
+        return self.step_update(0)
+
+    def _end(self, epoch: int, worse: bool) -> None:
+        self.ended = epoch
+        self.decaying = self.decaying or worse or 0 < self.cfg.decay_after_epoch <= epoch
         if self.decaying:
             self.lr *= self.cfg.lr_shrink
-        return self.step_update(0)
 
     def step_update(self, num_updates: int) -> float:
         """The rate does not change between epochs."""
@@ -60,9 +77,10 @@ class DecayFromPlateau(FairseqLRScheduler):
         return self.lr
 
     def state_dict(self) -> Dict[str, Any]:
-        return {"best": self.best, "lr": self.lr, "decaying": self.decaying}
+        return {"best": self.best, "lr": self.lr, "decaying": self.decaying, "ended": self.ended}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         super().load_state_dict(state_dict)
         self.lr, self.decaying = state_dict["lr"], state_dict["decaying"]
+        self.ended = state_dict.get("ended")  # checkpoints of version 0.4 do not say
         self.optimizer.set_lr(self.lr)
