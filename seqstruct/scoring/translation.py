@@ -207,8 +207,8 @@ def compare(
     """Compare a system with a baseline on the same sentences by paired bootstrap resampling.
 
     Arguments as for `score`.  The draw is fixed by sacreBLEU (12345, or the environment's SACREBLEU_SEED) and part of
-    the signature.  One deviation: identical outputs get p = 1, where sacreBLEU's strict inequality gives the least
-    p-value there is.  Raises ValueError as `score` does, and for fewer than one resample.
+    the signature.  One deviation: equal scores get p = 1, where sacreBLEU's strict inequality gives the least p-value
+    there is if no resample tells them apart.  Raises ValueError as `score` does, and for fewer than one resample.
     """
     if resamples < 1:
         raise ValueError(f"resamples: expected 1 or more, got {resamples}")
@@ -217,7 +217,6 @@ def compare(
     from sacrebleu.significance import PairedTest
 
     built = _metrics(metrics, lowercase, tokenize, language)
-    identical = list(hypotheses) == list(baseline)
     comparisons = []
     # One test a metric, since sacreBLEU files its results under names and both kinds of BLEU are "BLEU" to it; the
     # draws are the same in each.
@@ -229,6 +228,6 @@ def compare(
         key, (theirs, ours) = next((key, found) for key, found in results.items() if key != "System")
         comparisons.append(Comparison(
             name, ours.score, float(ours.ci), theirs.score, float(theirs.ci),
-            1.0 if identical else float(ours.p_value), str(signatures[key]),
+            1.0 if ours.score == theirs.score else float(ours.p_value), str(signatures[key]),
         ))
     return comparisons

@@ -63,6 +63,14 @@ def test_bootstrap_tells_a_better_system_from_an_equal_one():
     assert equal[0].p_value == 1
 
 
+def test_systems_that_differ_where_the_metric_does_not_look_are_equal():
+    cased = [line.upper() for line in GOOD]
+    found = compare(GOOD, cased, [REFERENCE], ["bleu", "chrf"], lowercase=True, resamples=50)
+    found += compare(["a", "x"], ["a", "y"], [["a", "b"]], ["exact_match"], resamples=50)
+    assert [c.value - c.baseline for c in found] == [0.0, 0.0, 0.0]
+    assert [c.p_value for c in found] == [1.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize(("arguments", "match"), [
     ((GOOD[:-1], [REFERENCE]), "40 lines, but reference 1 has 41"),
     ((GOOD, [REFERENCE, REFERENCE[:3]]), "41 lines, but reference 2 has 3"),
