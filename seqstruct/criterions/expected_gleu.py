@@ -93,7 +93,7 @@ class ExpectedGleu(SummedCriterion):
             dtype=torch.float32, device=target.device,
         )  # B m
         log_probs = self._log_probabilities(model, sample, references, drawn)
-        likelihood, of_draws = log_probs[:sentences].sum(), log_probs[sentences:].view(sentences, -1)
+        likelihood, of_draws = log_probs[:, 0].sum(), log_probs[:, 1:]
         advantage = rewards - rewards.mean(1, keepdim=True)
         objective = self.likelihood_weight * likelihood + (advantage * of_draws).mean(1).sum()
         gleu = rewards.mean(1).sum()
@@ -114,11 +114,10 @@ class ExpectedGleu(SummedCriterion):
     def _log_probabilities(
         self, model: Any, sample: Dict[str, Any], references: List[Tensor], drawn: List[List[Tensor]]
     ) -> Tensor:
-        """Of all references, then of all draws, (B + B m); one pass, so that gradients of all processes meet once."""
-        targets = [*references, *(y for ys in drawn for y in ys)]
-        sentences, device = len(references), references[0].device
-        rows = torch.arange(sentences, device=device)
-        rows = torch.cat([rows, rows.repeat_interleave(self.samples)])
+        """Of each reference and the draws beside it, B (1 + m); one pass, so that gradients of all processes meet once,
+        in the order of the sources, which some encoders want sorted by length."""
+        targets = [y for reference, ys in zip(references, drawn, strict=True) for y in (reference, *ys)]
+        rows = torch.arange(len(references), device=references[0].device).repeat_interleave(1 + self.samples)
         inputs = {
             name: value.index_select(0, rows) if isinstance(value, Tensor) else value
             for name, value in sample["net_input"].items()
@@ -129,7 +128,7 @@ class ExpectedGleu(SummedCriterion):
         output = model(**inputs)
         log_probs = model.get_normalized_probs(output, log_probs=True)
         chosen = log_probs.gather(2, target[..., None])[..., 0]
-        return chosen.masked_fill(target == self.padding_idx, 0.0).float().sum(1)
+        return chosen.masked_fill(target == self.padding_idx, 0.0).float().sum(1).view(len(references), -1)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairseq.models.lstm import LSTMModel, base_architecture
 from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
@@ -50,7 +52,8 @@ def batch(pairs: dict[int, tuple[list[int], list[int]]]) -> dict[str, Any]:
 
 
 def log_probability(model: Any, source: list[int], target: list[int]) -> Tensor:
-    logits = model(torch.tensor([source]), None, torch.tensor([[EOS, *target[:-1]]]))[0][0]
+    before = torch.tensor([[EOS, *target[:-1]]])
+    logits = model(torch.tensor([source]), torch.tensor([len(source)]), before)[0][0]
     return logits.log_softmax(1)[torch.arange(len(target)), torch.tensor(target)].sum()
 
 
@@ -138,6 +141,19 @@ def test_draws_depend_on_seed_update_and_sentence_alone(kind: str, monkeypatch: 
         for y in ys:
             assert EOS not in y[:-1]
             assert y[-1] == EOS or len(y) == 2 * len(target) + 10
+
+
+def test_an_encoder_that_wants_sources_sorted_by_length() -> None:
+    """fairseq's own LSTM."""
+    options = Namespace(criterion="expected_gleu", encoder_embed_dim=5, decoder_embed_dim=5, dropout=0.0)
+    base_architecture(options)
+    model = LSTMModel.build_model(options, task_of(DICTIONARY)).train()
+    pairs = {3: ([4, 6, 5, EOS], [4, EOS]), 8: ([5, EOS], [6, 5, EOS])}
+    criterion = ExpectedGleu(task_of(DICTIONARY), 1.0, 4, 7)
+    with torch.no_grad():
+        log = criterion(model, batch(pairs))[2]
+        exact = sum(float(log_probability(model, *pair)) for pair in pairs.values())
+    assert float(log["nll_loss"]) == pytest.approx(-exact, abs=1e-4)
 
 
 @pytest.mark.parametrize("options", [{"likelihood_weight": -1.0}, {"samples": 1}, {"seed": -1}])
