@@ -120,6 +120,11 @@ class SampledSegmentations(BaseWrapperDataset):
         super().__init__(dataset)
         self.sides, self.seed, self.epoch = sides, seed, epoch
 
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """No: the workers of a data loader that goes on never hear of another epoch."""
+        return False
+
     def set_epoch(self, epoch: int) -> None:
         """What is drawn from now on is drawn for this epoch."""
         super().set_epoch(epoch)

@@ -76,6 +76,13 @@ def test_draws_are_the_text_and_fresh_in_each_epoch(corpus):
     assert lines(*loaded(folder, seed=2), "source") != first["source"]
 
 
+def test_each_epoch_has_a_data_loader_of_its_own(corpus):
+    """The workers of one that went on would draw the first epoch's segmentations for ever."""
+    task, dataset = loaded(corpus[1])
+    first, second = (task.get_batch_iterator(dataset, max_sentences=8, epoch=epoch) for epoch in (1, 2))
+    assert first is not second
+
+
 def test_the_other_side_and_other_splits_keep_the_best_segmentation(corpus):
     _, folder = corpus
     best = (folder / "train.en").read_text().splitlines()

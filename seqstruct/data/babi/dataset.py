@@ -81,6 +81,11 @@ class StackedQuestions(SizedDataset):
         self.sentences = torch.from_numpy(questions.sentences)
         self.set_epoch(1)
 
+    @property
+    def can_reuse_epoch_itr_across_epochs(self) -> bool:
+        """Not in training: the workers of a data loader that goes on never hear of another epoch."""
+        return not self.shuffle
+
     def set_epoch(self, epoch: int) -> None:
         """Draw the orders of an epoch, counted from 1."""
         self.epoch = epoch

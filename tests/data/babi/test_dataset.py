@@ -45,6 +45,13 @@ def test_what_the_vocabulary_does_not_have_is_refused_with_file_and_line(path):
         encode(read_questions(path), {w: i for w, i in words.items() if w != "milk"}, 25, path)
 
 
+def test_a_data_loader_goes_on_where_no_order_is_drawn(path):
+    """Its workers never hear of another epoch."""
+    questions = encode(read_questions(path), vocabulary(path), 25, path)
+    drawn, fixed = (StackedQuestions(questions, [1], shuffle=shuffle) for shuffle in (True, False))
+    assert (drawn.can_reuse_epoch_itr_across_epochs, fixed.can_reuse_epoch_itr_across_epochs) == (False, True)
+
+
 def test_a_seed_sees_the_same_batches_alone_and_beside_others(path):
     questions = encode(read_questions(path), vocabulary(path), 25, path)
     together = StackedQuestions(questions, [3, 4, 9], shuffle=True)
