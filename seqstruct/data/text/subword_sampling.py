@@ -22,7 +22,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any
 
 from numpy.random import Generator
@@ -129,9 +129,10 @@ def draw_merges(
 class _SentencePiece:
     """What both kinds of SentencePiece models share: the processor, and words as units."""
 
-    def __init__(self, path: str | os.PathLike, dictionary: Collection[str]):
+    def __init__(self, path: str | os.PathLike, model: Any, dictionary: Collection[str]):
         import sentencepiece
 
+        self.known = {p.piece for p in model.pieces}
         self.processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
         self.dictionary = dictionary
 
@@ -145,12 +146,17 @@ class _SentencePiece:
         """The normalised text, cut before each space; SentencePiece says what it makes of the text by its pieces."""
         return WORD.findall("".join(self.best(line)))
 
+    def joined(self, pieces: list[str]) -> list[str]:
+        """With each run of characters that the model does not know as one piece, as SentencePiece has it."""
+        runs = groupby(pieces, self.known.__contains__)
+        return [piece for known, run in runs for piece in (run if known else ["".join(run)])]
+
 
 class UnigramSampler(_SentencePiece):
     """Segmentations under a unigram language model over pieces."""
 
     def __init__(self, path: str | os.PathLike, model: Any, dictionary: Collection[str], sampling: Sampling):
-        super().__init__(path, dictionary)
+        super().__init__(path, model, dictionary)
         self.sampling = sampling
         normal = [p for p in model.pieces if p.type == p.NORMAL]
         self.scores = {p.piece: p.score for p in normal}
@@ -185,7 +191,7 @@ class UnigramSampler(_SentencePiece):
             start = starts[_draw(cumulative, generator)]
             pieces.append(word[start:end])
             end = start
-        return pieces[::-1]
+        return self.joined(pieces[::-1])
 
     def _lattice(self, word: str) -> list[tuple[list[int], list[float]]]:
         """For each end of a piece its possible starts, and the cumulative probabilities of these given the end.
@@ -235,7 +241,7 @@ class SentencePieceBPESampler(_MergeSampler, _SentencePiece):
     """Byte-pair encoding by SentencePiece, whose merges are ranked by the score of the piece that they make."""
 
     def __init__(self, path: str | os.PathLike, model: Any, dictionary: Collection[str], sampling: Sampling):
-        super().__init__(path, dictionary)
+        super().__init__(path, model, dictionary)
         self.dropout = sampling.dropout
         self.ranks = {p.piece: -p.score for p in model.pieces if p.type in (p.NORMAL, p.UNUSED)}
         # Unused pieces are steps towards longer ones, and are taken apart again where they are all that was reached.
@@ -245,7 +251,7 @@ class SentencePieceBPESampler(_MergeSampler, _SentencePiece):
 
     def word(self, word: str, dropout: float, generator: Generator | None) -> list[str]:
         symbols, parts = draw_merges(word, lambda a, b: self.ranks.get(a + b), dropout, generator)
-        return [piece for symbol in symbols for piece in self._take_apart(symbol, parts)]
+        return self.joined([piece for symbol in symbols for piece in self._take_apart(symbol, parts)])
 
     def _take_apart(self, symbol: str, parts: dict[str, tuple[str, str]]) -> list[str]:
         if symbol not in self.unused or symbol not in parts:

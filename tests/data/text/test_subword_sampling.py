@@ -117,6 +117,13 @@ def test_unknown_characters_stay(models):
         assert "Q" in "".join(sampler.sample("low Q", np.random.default_rng(0)))
 
 
+@pytest.mark.parametrize("kind", ["sentencepiece", "sentencepiece-bpe"])
+def test_a_run_of_unknown_characters_is_one_piece_as_the_best_segmentation_has_it(models, kind):
+    sampler = load_sampler(models / kind, {"▁", "QZ"} | set("".join(TEXT)), Sampling(dropout=1.0))
+    assert sampler.best("QZ") == sampler.sample("QZ", np.random.default_rng(0)) == ["▁", "QZ"]
+    assert sampler.sample("lQZo", np.random.default_rng(0)) == ["▁", "l", "QZ", "o"]
+
+
 def test_unused_pieces_are_not_drawn(models, tmp_path):
     path = tmp_path / "model"
     path.write_bytes((models / "sentencepiece-bpe").read_bytes())
