@@ -6,7 +6,7 @@ rte.zip of nltk and stsa.binary.{train,dev,test}, at any depth.
 
 The folder holds mlm/ (for fairseq's task masked_lm), sst/ and rte/ (for sentence_prediction; in rte/ the hypothesis
 stands first, so that it is the premise's end that a model of few positions does not see), codes, and corpus.json,
-which names them.
+which names them and says how text is cut.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> None:
     }  # fmt: skip
     with new_folder(args.out) as folder:
         write(text, tasks, folder, args.vocabulary)
-        write_json(folder / "corpus.json", {"corpus": args.entry, "codes": "codes"})
+        write_json(folder / "corpus.json", {"corpus": args.entry, "codes": "codes", "options": {"lowercase": True}})
     for split in SPLITS:
         counts = {"lines of text": text.get(split, ()), "sentences": sentences[split], "pairs": pairs[split].pairs}
         print(f"{split}: " + ", ".join(f"{len(lines)} {name}" for name, lines in counts.items() if lines))

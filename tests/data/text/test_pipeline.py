@@ -86,6 +86,13 @@ def test_text_of_a_language_model(tmp_path):
     assert pipeline.decode(pipeline.encode(lines[0])) == "the cat saw N lions , slowly ."
 
 
+def test_text_of_a_masked_language_model(tmp_path):
+    prepared("masked-lm", "--made-up", "--vocabulary", 60, "--lines", 120, "--out", tmp_path / "out")
+    for part in ("mlm", "sst", "rte"):
+        pipeline = read_pipeline(tmp_path / "out" / part)
+        assert pipeline.decode(pipeline.encode("The Film of 1,000")) == "the film of N"
+
+
 def test_unknown_words_in_classes(tmp_path):
     find("ptb-sentences").write_made_up(tmp_path / "from")
     prepared("ptb-sentences", "--from", tmp_path / "from", "--unchecked", "--out", tmp_path / "out")
