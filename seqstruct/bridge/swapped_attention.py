@@ -1,8 +1,8 @@
 """Trained models that are given other attention than they were trained with: what is taken over, and a warning.
 
 Loading a state dictionary shows other parameters (`adapt_state_dict`); mechanisms whose parameters bear the
-same names and shapes, as those of softmax and linear, differ in the options alone, as do numbers of heads, rotary positions
-and the norms of queries and keys (`changed`).
+same names and shapes, as those of softmax and linear, differ in the options alone, as do numbers of heads, rotary
+positions and the norms of queries and keys (`changed`).
 """
 
 from __future__ import annotations

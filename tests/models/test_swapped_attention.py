@@ -134,7 +134,8 @@ def test_plans_are_compared_by_what_they_say(now: str, then: str, changes: list[
 
 def test_options_without_parameters_are_compared(tmp_path: Path) -> None:
     own = {"rotary": "all", "rotary_base": 10000.0, "qk_norm": False, "dropout": 0.1}
-    torch.save({"model": {}, "cfg": {"model": own}, "extra_state": {"seqstruct_versions": versions()}}, tmp_path / "a.pt")
+    extra = {"seqstruct_versions": versions()}
+    torch.save({"model": {}, "cfg": {"model": own}, "extra_state": extra}, tmp_path / "a.pt")
     now = {"rotary": "none", "rotary_base": 10000.0, "qk_norm": True, "dropout": 0.3}
     assert changed(str(tmp_path / "a.pt"), now) == ["rotary: all, now none", "qk_norm: False, now True"]
 
