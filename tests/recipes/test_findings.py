@@ -251,21 +251,17 @@ def test_states_are_held_against_what_softmax_uses():
     assert f"the states are {min(shares):.1f} to {max(shares):.1f} % of what softmax uses" in said
 
 
-def of_figure_2(table, longest):
+def of_figure_2():
     """By cell, of its draws: the difference on validation, and the mean beyond the lengths of training; best first."""
     found = {}
-    for line in lines("stack_attention", table):
+    for line in lines("stack_attention", "figure-2"):
         found[line.row] = []
         for run in line.runs.values():
             valid, test = (run.metrics[f"{split}_cross_entropy_difference"] for split in ("validation", "test"))
-            beyond = [value for length, value in test["points"] if length > longest]
+            beyond = [value for length, value in test["points"] if length > 80]
             found[line.row].append((valid["value"], sum(beyond) / len(beyond)))
         found[line.row].sort()
     return found
-
-
-def best_of_figure_2(table, longest):
-    return {row: draws[0] for row, draws in of_figure_2(table, longest).items()}
 
 
 def claim(start):
