@@ -270,72 +270,74 @@ def claim(start):
 
 
 def test_claims_that_rest_on_one_seed_say_so():
-    draws = {line.row: len(line.values) for line in lines("stack_attention", "figure-2-published-lengths")}
-    assert {row for row, count in draws.items() if count > 1} == {f"marked-reversal Tf{s}" for s in ("", "+Sup", "+Nd")}
     claims = items(prose("stack_attention"), "Which findings of section 6 hold")
     of_three = ("*Tf+Nd overfits", "*What a draw decides")
     assert len(claims) == 8 and [c for c in claims if "one seed" not in c and not c.startswith(of_three)] == []
+    three = {row for row, draws in of_figure_2().items() if len(draws) == 3}
+    assert three == {f"marked-reversal Tf{stack}" for stack in ("", "+Sup", "+Nd")}
 
 
 def test_n_grams_stand_beside_the_strings_of_figure_2():
-    text = " ".join(prose("stack_attention").split())
-    for table, longest, said in (
-        ("figure-2", 40,
-         ("V {:.2f} on short strings of the hardest CFL and {:.2f} to {:.2f}", "X {:.2f} and {:.2f} to {:.2f}")),
-        ("figure-2-published-lengths", 80, ("({:.2f} and {:.2f} to {:.2f} at the", "({:.2f} and {:.2f} to {:.2f});")),
-    ):
-        grams = {row: both for row, both in best_of_figure_2(table, longest).items() if row.endswith("5-gram")}
-        found = {row.split()[0]: both for row, both in grams.items()}
-        hardest = found.pop("hardest-cfl")
-        for which, words in enumerate(said):
-            values = [both[which] for both in found.values()]
-            assert words.format(hardest[which], min(values), max(values)) in text
+    text, draws = " ".join(prose("stack_attention").split()), of_figure_2()
+    grams = {row.split()[0]: found[0] for row, found in draws.items() if row.endswith("5-gram")}
+    assert all(found[-1][0] < grams[row.split()[0]][0] for row, found in draws.items() if not row.endswith("5-gram"))
+    (hardest, hardest_beyond), (valid, beyond) = grams.pop("hardest-cfl"), zip(*grams.values(), strict=True)
+    assert f"V {hardest:.2f} on the hardest CFL and {min(valid):.2f} to {max(valid):.2f} on the other languages" in text
+    assert f"and X {hardest_beyond:.2f} and {min(beyond):.2f} to {max(beyond):.2f};" in text
 
 
-def test_hardest_and_nondeterministic_languages_are_told_as_recorded():
-    item, found = claim("*Tf+Nd is best"), best_of_figure_2("figure-2-published-lengths", 80)
-    best = [found[f"hardest-cfl {model}"] for model in ("Tf+Nd", "Tf+Sup", "Tf", "5-gram")]
-    assert best == sorted(best)
-    assert "(V {:.3f}, Tf+Sup {:.3f}, Tf {:.3f}; the 5-gram {:.2f})".format(*(valid for valid, _ in best)) in item
-    assert f"({best[0][1]:.3f}; the others {best[1][1]:.3f})" in item
-    assert {f"{longer:.3f}" for _, longer in best[1:]} == {f"{best[1][1]:.3f}"}
-    short = {row: valid for row, (valid, _) in best_of_figure_2("figure-2", 40).items()}
-    lstms = sorted(short[f"hardest-cfl {model}"] for model in ("LSTM", "LSTM+Sup", "LSTM+Nd"))
-    assert f"({lstms[0]:.3f} to {lstms[2]:.3f}; {short['hardest-cfl Tf+Nd']:.3f})" in item
-    for language, said in (("unmarked", "(V {:.3f}; {:.3f} and {:.3f})"), ("padded", "({:.3f}; {:.3f} and {:.3f})")):
-        values = [short[f"{language}-reversal {model}"] for model in ("Tf+Nd", "Tf", "Tf+Sup")]
-        assert said.format(*values) in claim("*Tf+Nd is ahead of Tf and Tf+Sup")
+# a claim's beginning, and words of it with V, or by a colon X, of a cell's best draw
+SAID = [
+    ("*Tf+Nd is best", "(V {hardest Tf+Nd}, Tf+Sup {hardest Tf+Sup}, Tf {hardest Tf}; the 5-gram {hardest 5-gram})"),
+    ("*Tf+Nd is best", "(X {hardest Tf+Nd:}; Tf and Tf+Sup {hardest Tf:}"),
+    ("*Tf+Nd is best", "LSTM+Nd has V {hardest LSTM+Nd}, LSTM {hardest LSTM} and LSTM+Sup {hardest LSTM+Sup}"),
+    ("*Tf+Nd is ahead", "padded reversal (V {padded Tf+Nd}; {padded Tf} and {padded Tf+Sup})"),
+    ("*Tf+Nd is ahead", "unmarked reversal ({unmarked Tf+Nd}; {unmarked Tf} and {unmarked Tf+Sup})"),
+    ("*Tf+Nd is ahead", "an LSTM has {unmarked LSTM}"),
+    ("*Tf+Sup is better", "Dyck-2 (V {dyck Tf+Sup}; {dyck Tf}), unmarked reversal ({unmarked Tf+Sup}; {unmarked Tf})"),
+    ("*Tf+Sup is better", "padded reversal ({padded Tf+Sup}; {padded Tf})"),
+    ("*Tf+Sup is better", "({marked Tf+Sup}; {marked Tf}), and behind by the third"),
+    ("*LSTM+Nd generalises", "the hardest CFL (X {hardest LSTM+Nd:}; {hardest Tf+Nd:})"),
+    ("*LSTM+Nd generalises", "unmarked reversal ({unmarked LSTM+Nd:}; {unmarked Tf+Nd:})"),
+    ("*LSTM+Nd generalises", "the least X of all models ({marked LSTM+Nd:})"),
+    ("*LSTM+Nd generalises", "level ({padded LSTM+Nd:}; {padded Tf+Nd:})"),
+    ("*LSTM+Nd generalises", "behind ({dyck LSTM+Nd:}; {dyck Tf+Nd:})"),
+    *(("*LSTM+Sup is better", f"({{{f} LSTM+Sup}}; {{{f} Tf+Sup}}, and {{{f} LSTM}}; {{{f} Tf}})")
+      for f in ("unmarked", "padded", "hardest", "dyck")),
+    ("*LSTM+Sup is better", "LSTM+Sup ({marked LSTM+Sup}) is behind the best draw of Tf+Sup ({marked Tf+Sup})"),
+    ("*LSTM+Sup is better", "LSTM ({marked LSTM}) behind that of Tf ({marked Tf})"),
+    ("*LSTM+Sup is better", "(X {marked LSTM+Nd:} to {marked LSTM+Sup:}; {marked 5-gram:})"),
+    ("*Tf+Nd overfits", "({dyck Tf+Nd:}; LSTM+Sup {dyck LSTM+Sup:})"),
+    ("*What a draw", "(V {marked Tf+Sup} with Tf+Sup, {marked Tf+Nd} with Tf+Nd, {marked Tf} without a stack"),
+]  # fmt: skip
+LANGUAGES = {"hardest": "hardest-cfl", "dyck": "dyck"} | {
+    kind: f"{kind}-reversal" for kind in ("marked", "unmarked", "padded")}  # fmt: skip
 
 
-def test_stacks_on_marked_reversal_and_dyck_are_told_as_recorded():
-    short, draws = best_of_figure_2("figure-2", 40), of_figure_2("figure-2-published-lengths", 80)
-    long = {row: of_row[0] for row, of_row in draws.items()}
+@pytest.mark.parametrize("start, words", SAID)
+def test_claims_of_figure_2_are_told_as_recorded(start, words):
+    best = {row: draws[0] for row, draws in of_figure_2().items()}
+    told = re.sub(r"{(\w+) ([\w+-]+)(:?)}", lambda m: f"{best[f'{LANGUAGES[m[1]]} {m[2]}'][bool(m[3])]:.3f}", words)
+    assert told in claim(start)
 
-    def valid(found, language, *models):
-        return tuple(found[f"{language} {model}"][0] for model in models)
 
-    stack = claim("*Tf+Sup is better than Tf on all")
-    pairs = valid(short, "dyck", "Tf+Sup", "Tf") + valid(long, "dyck", "Tf+Sup", "Tf")
-    assert "(V {:.3f}; {:.3f}, at the published lengths {:.3f}; {:.3f})".format(*pairs) in stack
-    assert "({:.3f}; {:.3f}), and behind by the third".format(*valid(long, "marked-reversal", "Tf+Sup", "Tf")) in stack
-    networks = claim("*LSTM+Sup is better than Tf+Sup")
-    for found, said in ((short, "a hair ({:.3f}; {:.3f})"), (long, "on Dyck-2 ({:.3f}; {:.3f}, and")):
-        assert said.format(*valid(found, "dyck", "LSTM+Sup", "Tf+Sup")) in networks
-        assert "{:.3f}; {:.3f})".format(*valid(found, "dyck", "LSTM", "Tf")) in networks
-    for one, other in (("LSTM+Sup", "Tf+Sup"), ("LSTM", "Tf")):
-        values = valid(long, "marked-reversal", one, other)
-        assert f"{one} ({values[0]:.3f})" in networks and f"({values[1]:.3f})" in networks and values[0] > values[1]
-        assert all(short[f"{row.split()[0]} {one}"] < short[row] for row in short if row.endswith(f" {other}"))
-    poor = valid(long, "unmarked-reversal", "Tf", "Tf+Sup", "LSTM")
-    assert "V is {:.3f} and {:.3f}, of an LSTM {:.3f};".format(*poor) in claim("*Tf+Nd is ahead of Tf and Tf+Sup")
-    assert "unmarked reversal ({:.3f}; {:.3f})".format(*poor[1::-1]) in stack
-    longer = sorted(long[f"marked-reversal {model}"][1] for model in ("LSTM", "LSTM+Sup", "LSTM+Nd"))
-    gram = long["marked-reversal 5-gram"][1]
-    assert f"(X {longer[0]:.2f} to {longer[2]:.2f}; {gram:.2f})" in networks
-    beyond = [longer for row in draws if row.startswith("marked-reversal Tf") for _, longer in draws[row]]
-    assert len(beyond) == 9 and min(beyond) > gram
-    assert f"(X {short['dyck LSTM+Nd'][1]:.2f}; Tf+Nd {short['dyck Tf+Nd'][1]:.2f})" in claim("*LSTM+Nd generalises")
-    assert f"models ({long['marked-reversal LSTM+Nd'][1]:.2f})" in claim("*LSTM+Nd generalises")
+def test_the_order_of_figure_2_is_that_of_the_records():
+    draws = of_figure_2()
+    valid = {row: found[0][0] for row, found in draws.items()}
+    beyond = {row: found[0][1] for row, found in draws.items()}
+    models = ("LSTM+Nd", "LSTM", "LSTM+Sup", "Tf+Nd", "Tf+Sup", "Tf", "5-gram")
+    hardest = [valid[f"hardest-cfl {model}"] for model in models]
+    assert hardest == sorted(hardest)
+    for language in ("unmarked-reversal", "padded-reversal", "dyck", "hardest-cfl"):
+        assert valid[f"{language} LSTM+Sup"] < valid[f"{language} Tf+Sup"] < valid[f"{language} Tf"]
+        assert valid[f"{language} LSTM"] < valid[f"{language} Tf"]
+    assert valid["unmarked-reversal Tf+Nd"] > valid["unmarked-reversal Tf"]
+    assert valid["padded-reversal Tf+Nd"] < valid["padded-reversal Tf+Sup"] / 5
+    for language in ("marked-reversal", "dyck"):
+        least = min((row for row in beyond if row.startswith(f"{language} ")), key=beyond.__getitem__)
+        assert least == f"{language} {'LSTM+Nd' if language == 'marked-reversal' else 'Tf+Nd'}"
+    of_transformers = [longer for row in draws if row.startswith("marked-reversal Tf") for _, longer in draws[row]]
+    assert len(of_transformers) == 9 and min(of_transformers) > beyond["marked-reversal 5-gram"]
 
 
 def test_splits_of_a_parser_behind_its_baselines_are_no_finding():
