@@ -1,4 +1,4 @@
-"""The recipes of Stack Attention: rows of the tables, parameters and settings as published, rates as the pilot says."""
+"""The recipes of Stack Attention: rows of the tables, parameters and settings as published."""
 
 from __future__ import annotations
 
