@@ -342,6 +342,9 @@ def test_the_order_of_figure_2_is_that_of_the_records():
     for language in ("marked-reversal", "dyck"):
         least = min((row for row in beyond if row.startswith(f"{language} ")), key=beyond.__getitem__)
         assert least == f"{language} {'LSTM+Nd' if language == 'marked-reversal' else 'Tf+Nd'}"
+    p_values = {line.row: line.p_value for line in lines("stack_attention", "figure-2")}
+    told = "(p {:.2g} and {:.2g})".format(*(p_values[f"marked-reversal Tf+{stack}"] for stack in ("Sup", "Nd")))
+    assert told in claim("*What a draw decides")
     of_transformers = [longer for row in draws if row.startswith("marked-reversal Tf") for _, longer in draws[row]]
     assert len(of_transformers) == 9 and min(of_transformers) > beyond["marked-reversal 5-gram"]
 
