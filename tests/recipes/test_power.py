@@ -1,0 +1,81 @@
+"""What seeds leave open, docs/reproduction/ leaves open: a finding that a difference could not show is not refuted."""
+
+from __future__ import annotations
+
+from scipy.stats import ttest_ind
+
+from tests.recipes.test_findings import items, lines, prose
+
+
+def finding(paper, heading, start):
+    (item,) = [item for item in items(prose(paper), heading) if item.startswith(start)]
+    return item
+
+
+def interval(one, other):
+    """Of the difference of two rows' means, at 95 %, by Welch's test."""
+    runs = ([*line.values.values()] for line in (one, other))
+    return ttest_ind(*runs, equal_var=False).confidence_interval()
+
+
+def test_an_intermediate_tree_is_told_as_recorded():
+    item = finding("peng_thesis", "What holds", "*SPIGOT, a tree before")
+    found = {line.row: line for line in lines("peng_thesis", "2.1-stand-in") if line.metric == "test_labeled_f1"}
+    said = "neither SPIGOT ({:.1f}) nor STE ({:.1f}) is ahead of the pipeline ({:.1f})"
+    assert said.format(*(found[row].mean for row in ("SPIGOT", "STE", "PIPELINE"))) in item
+    spigot, ste = (interval(found[row], found["PIPELINE"]) for row in ("SPIGOT", "STE"))
+    ends = -spigot.low, spigot.high, -ste.low, ste.high
+    said = "SPIGOT is between {:.1f} behind and {:.1f} ahead, STE between {:.1f} behind and {:.1f} ahead."
+    assert said.format(*ends) in item
+    assert "**Not shown.**" in item and spigot.high > 91.6 - 90.8 > spigot.low and ste.high > 91.1 - 90.8 > ste.low
+    assert f"attention ({found['SA'].mean:.1f}) leads" in item
+    assert f"(p {found['SA'].p_value:.2g} against the pipeline" in item
+    runs = {row: [*line.values.values()] for row, line in found.items()}
+    by_seed = zip(*(runs[row] for row in ("SA", "PIPELINE", "STE", "SPIGOT")), strict=True)
+    assert all(first > max(others) for first, *others in by_seed)
+    tree = [ttest_ind(runs[row], runs["no syntax"], equal_var=False).pvalue for row in ("SA", "PIPELINE")]
+    assert "attention (p {:.1g} by a test of its own), with the pipeline perhaps (p {:.1g})".format(*tree) in item
+
+
+def test_trees_that_spigot_changes_are_told_as_recorded():
+    item = finding("peng_thesis", "What holds", "*SPIGOT overrules trees")
+    found = {line.metric: line for line in lines("peng_thesis", "2.3-stand-in") if line.row == "SPIGOT"}
+
+    def of(kind):
+        pipeline, joint = (found[kind.format(which)] for which in ("pipeline", "joint"))
+        return (pipeline.mean, joint.mean), [joint.values[seed] - pipeline.values[seed] for seed in pipeline.values]
+
+    (means, trees), (f1, graphs), (same, _) = of("diff_{}_uas"), of("diff_{}_labeled_f1"), of("same_{}_labeled_f1")
+    assert "in the mean {:.1f} to {:.1f} UAS, as".format(*means) in item and len(trees) == 3 and max(trees) < 0
+    assert "from {:.1f} to {:.1f} labeled F1, up with one seed and down with two, and".format(*f1) in item
+    assert sorted(change > 0 for change in graphs) == [False, False, True]
+    assert "where no tree was changed from {:.1f} to {:.1f}.".format(*same) in item
+
+
+def test_graphs_before_a_class_could_show_little():
+    item = finding("peng_thesis", "What holds", "*SPIGOT, a graph before")
+    found = {line.row: line for line in lines("peng_thesis", "2.2-stand-in") if line.metric == "test_accuracy"}
+    means = [found[row].mean for row in ("STE", "SPIGOT", "PIPELINE", "BiLSTM")]
+    assert f"all have {means[0]:.1f} to {means[-1]:.1f} %" in item and means == sorted(means)
+    ends = [abs(end) for row in ("STE", "SPIGOT", "PIPELINE") for end in interval(found[row], found["BiLSTM"])]
+    assert "reach about 4 points" in item and {round(end) for end in ends} == {4}
+    f1 = {line.row: line.mean for line in lines("peng_thesis", "2.2-stand-in") if line.metric == "graphs_labeled_f1"}
+    own, pipeline, spigot, ste = (f1[row] for row in ("parser alone", "PIPELINE", "SPIGOT", "STE"))
+    assert f"it has {own:.1f} labeled F1 by itself (graphs in which each word hangs on the next: " in item
+    assert f"The pipeline keeps {pipeline:.1f} of that, SPIGOT {spigot:.0f} and STE {ste:.0f}:" in item
+
+
+def test_language_models_with_stacks_are_told_as_recorded():
+    item = finding("stack_attention", "Which findings of sections 7 and 8 hold", "*Language modelling*")
+    found = {line.row: line for line in lines("stack_attention", "2-stand-ins") if line.metric == "test_perplexity"}
+    for text, order in (("brown", ("Tf+Nd", "Tf+Sup", "Tf")), ("wikitext2", ("Tf+Sup", "Tf", "Tf+Nd"))):
+        means = [found[f"{text} {row}"].mean for row in (*order, "5-gram")]
+        assert ", ".join(order) + " ({:.1f}, {:.1f}, {:.1f};".format(*means) in item and means == sorted(means)
+    models = [found[f"treebank-sample {row}"].mean for row in ("Tf", "Tf+Sup", "Tf+Nd")]
+    assert min(models) > found["treebank-sample 5-gram"].mean
+    p = [line.p_value for line in found.values() if line.p_value is not None]
+    assert f"(p {min(p):.2g} and more, of six tests)" in item and len(p) == 6
+    brown, wikitext = (interval(found[f"{text} Tf+Nd"], found[f"{text} Tf"]) for text in ("brown", "wikitext2"))
+    assert f"between {-brown.low:.0f} ahead of Tf and {brown.high:.0f} behind it on Brown" in item
+    assert f"between {-wikitext.low:.0f} ahead and {wikitext.high:.0f} behind on WikiText-2." in item
+    assert "**Not shown.**" in item and all(end.low < 88.5 - 92.8 < end.high for end in (brown, wikitext))
