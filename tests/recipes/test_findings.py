@@ -201,8 +201,11 @@ def test_masked_models_are_level_with_one_that_is_not_pretrained():
     without = found["BASE, not pretrained", "test_accuracy"]
     assert f"has {without:.1f} % on SST" in item and f"{min(sst):.1f} to {max(sst):.1f}" in item and without > max(sst)
     assert f"all fail, {found['ABC-MLP 32, not continued', 'test_accuracy']:.1f} (majority" in item
-    rte = [found[row, "rte_test_accuracy"] for row in ("BASE", "majority")]
-    assert "On RTE softmax has {:.1f} % and the majority {:.1f}".format(*rte) in item
+    rte = {row: value for (row, metric), value in found.items() if metric == "rte_test_accuracy"}
+    nothing, least = rte["BASE, not pretrained"], rte["majority"]
+    told = rte["BASE"], *(end(rte[row] for row in others) for end in (min, max))
+    assert "On RTE softmax has {:.1f} % and the others that are pretrained {:.1f} to {:.1f},".format(*told) in item
+    assert f"without pretraining it is {nothing:.1f}, and so is the majority" in item and round(nothing - least, 1) == 0
     masked = [found[row, "masked_perplexity"] for row in others]
     assert f"{found['BASE', 'masked_perplexity']:.0f} with softmax and {min(masked):.0f} to {max(masked):.0f}" in item
 
