@@ -1,4 +1,4 @@
-"""Sentences of docs/ are told as the records have it: decoding, an exchange, and what their headings say of data."""
+"""Sentences of docs/ are told as the records have it: decoding, exchanges, entailment, times, abilities."""
 
 from __future__ import annotations
 
@@ -36,3 +36,26 @@ def test_rational_language_models_read_as_many_sentences_as_is_said():
     found = lines("peng_thesis", "6.3-stand-in")
     (many,) = {re.search(r"(\d+) training sentences", run.dataset)[1] for line in found for run in line.runs.values()}
     assert f"of their size, on {int(many):,} sentences of Brown" in said("peng_thesis")
+
+
+def test_entailment_is_told_beside_what_its_pairs_can_tell():
+    found = {line.row: line.mean for line in lines("structured_attention", "5-rte") if line.metric == "test_accuracy"}
+    least, none = found.pop("majority"), found.pop("No attention")
+    beyond = 1.96 * (least * (100 - least) / 2400) ** 0.5
+    assert len(found) == 4 and max(found.values()) < least + beyond < none
+    ends = f"{min(found.values()):.1f} to {max(found.values()):.1f} %, within what 2,400 pairs tell from the majority ("
+    assert f"have {ends}{least:.1f}), and no attention has {none:.1f}, with one seed" in said("structured_attention")
+
+
+def test_times_of_segmentation_attention_are_those_of_the_records():
+    found = {line.row: line.runs[1].seconds for line in lines("structured_attention", "3-stand-in")
+             if line.row.startswith("words, ")}  # fmt: skip
+    simple, _ = found.pop("words, simple"), found.pop("words, sigmoid")
+    times = [seconds / simple for seconds in found.values()]
+    assert len(times) == 4
+    assert f"that have it take {min(times):.1f} to {max(times):.1f} times as long" in said("structured_attention")
+    speed = {line.row: line.mean for line in lines("published_sizes", "trial")
+             if line.metric == "training_tokens_per_second"}  # fmt: skip
+    structured, simple = (speed[f"structured_attention/table-3, words, {kind}"] for kind in ("structured", "simple"))
+    assert f"it trains on {structured:,.0f} tokens a second and simple attention on {simple:,.0f} (" in said(
+        "structured_attention")  # fmt: skip
