@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import statistics
 
-from tests.recipes.test_findings import lines, prose
+from seqstruct.harness.records import read_folder
+from tests.recipes.test_findings import RECIPES, lines, prose
 
 
 def said(paper):
@@ -59,3 +61,53 @@ def test_times_of_segmentation_attention_are_those_of_the_records():
     structured, simple = (speed[f"structured_attention/table-3, words, {kind}"] for kind in ("structured", "simple"))
     assert f"it trains on {structured:,.0f} tokens a second and simple attention on {simple:,.0f} (" in said(
         "structured_attention")  # fmt: skip
+
+
+def abilities():
+    """Mean and standard deviation of each row beyond the lengths of training, by task; and the page."""
+    found = {}
+    for record in read_folder(RECIPES / "abilities" / "records"):
+        if record.table == "abilities":
+            for name in record.metrics:
+                if name.endswith("_long"):
+                    values = [value for _, value in record.points(name)] or [record.value(name)]
+                    found.setdefault(name.removesuffix("_long"), {})[record.row.partition("(slots")[0]] = (
+                        statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0)  # fmt: skip
+    return found, " ".join((RECIPES.parent / "docs" / "choosing.md").read_text("utf-8").split())
+
+
+def test_what_mechanisms_remember_is_told_as_recorded():
+    found, page = abilities()
+    recall, copying = found["recall"], found["copying"]
+    kept = ["performer", "gated_softmax", "mean_pool", "local_to_global"]
+    low = {row for row, (mean, _) in recall.items() if mean < 95.5} - {"simple rule", "state_stack", *kept}
+    assert all("window" in row or "stack" in row or "LSTM" in row or "RRNN" in row or row == "GRU" for row in low)
+    assert f"({min(recall[row][0] for row in low):.0f} to {max(recall[row][0] for row in low):.0f}, the state" in page
+    told = "`performer` {:.0f}), but for `gated_softmax` ({:.0f}), `mean_pool` ({:.0f}) and `local_to_global` ({:.0f})."
+    assert told.format(*(recall[row][0] for row in kept)) in page
+    family = [mean for row, (mean, _) in copying.items() if "delta" in row]
+    assert f"the delta rule's family ({min(family):.0f} to {max(family):.0f}, but `kda` {copying['kda'][0]:.0f}" in page
+    told = "the GRU ({:.0f} ± {:.0f}); then come `gla` ({:.0f}), `abc_mlp` ({:.0f}) and `gsa` ({:.0f}),"
+    assert told.format(*copying["GRU"], *(copying[row][0] for row in ("gla", "abc_mlp", "gsa"))) in page
+    assert "and softmax has {:.0f} ± {:.0f}.".format(*copying["softmax"]) in page
+    best = sorted(copying, key=lambda row: -copying[row][0])
+    assert [row for row in best if "delta" not in row][:5] == ["GRU", "gla", "abc_mlp", "kda", "gsa"]
+
+
+def test_what_mechanisms_track_and_nest_is_told_as_recorded():
+    found, page = abilities()
+    even = {row: mean for row, (mean, _) in found["a5"].items()}
+    assert f"most), the LSTM {even['LSTM']:.0f} and the GRU {even['GRU']:.0f}, no other above 3, chance 2." in page
+    above = {row.partition("(negative")[0] for row, mean in even.items() if round(mean) > 3}
+    assert above == {"LSTM", "GRU", "LSTM+Sup", "LSTM+Nd", "delta", "delta_product"}
+    operations = [mean for row, (mean, _) in found["listops"].items() if row != "simple rule"]
+    told = f"{min(operations):.0f} to {max(operations):.0f} beside {found['listops']['simple rule'][0]:.0f} of the rule"
+    assert told in page
+    stacks = ("superposition_stack(size=16)", "stratification_stack(size=16)", "nondeterministic_stack")
+    assert f"({min(found[task][row][0] for task in ('dyck', 'undo') for row in stacks):.1f} and more)" in page
+
+
+def test_abilities_are_of_as_many_parameters_as_is_said():
+    records = read_folder(RECIPES / "abilities" / "records")
+    sizes = [record.parameters for record in records if record.table == "abilities" and record.parameters]
+    assert f"{min(sizes) // 1000 * 1000:,} to {max(sizes) // 1000 * 1000:,} parameters" in abilities()[1]
