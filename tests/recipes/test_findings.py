@@ -300,11 +300,11 @@ SAID = [
     ("*Tf+Sup is better", "Dyck-2 (V {dyck Tf+Sup}; {dyck Tf}), unmarked reversal ({unmarked Tf+Sup}; {unmarked Tf})"),
     ("*Tf+Sup is better", "padded reversal ({padded Tf+Sup}; {padded Tf})"),
     ("*Tf+Sup is better", "({marked Tf+Sup}; {marked Tf}), and behind by the third"),
-    ("*Tf+Sup is better", "the two are level ({hardest Tf+Sup}; {hardest Tf})"),
+    ("*Tf+Sup is better", "nothing tells the two apart ({hardest Tf+Sup}; {hardest Tf})"),
     ("*LSTM+Nd generalises", "the hardest CFL (X {hardest LSTM+Nd:}; Tf+Nd 0.162 and {hardest Tf+Nd:})"),
     ("*LSTM+Nd generalises", "unmarked reversal ({unmarked LSTM+Nd:}; {unmarked Tf+Nd:})"),
     ("*LSTM+Nd generalises", "the least X of all models ({marked LSTM+Nd:})"),
-    ("*LSTM+Nd generalises", "level ({padded LSTM+Nd:}; {padded Tf+Nd:})"),
+    ("*LSTM+Nd generalises", "nothing tells the two apart ({padded LSTM+Nd:}; {padded Tf+Nd:})"),
     ("*LSTM+Nd generalises", "behind ({dyck LSTM+Nd:}; {dyck Tf+Nd:})"),
     *(("*LSTM+Sup is better", f"({{{f} LSTM+Sup}}; {{{f} Tf+Sup}}, and {{{f} LSTM}}; {{{f} Tf}})")
       for f in ("unmarked", "padded", "hardest", "dyck")),

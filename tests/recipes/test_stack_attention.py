@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,6 +122,10 @@ def test_the_speed_of_training_is_told_as_recorded():
     text = " ".join((ROOT / "docs" / "reproduction" / "stack_attention.md").read_text("utf-8").split())
     assert "Tf+Nd trains {:.2f} times as fast as Tf, where the paper's has 0.03; on marked reversal {:.2f}, on the " \
         "hardest CFL {:.2f} times.".format(*ratios) in text
+    timed = (ROOT / "recipes" / "SPEED-H100.md").read_text("utf-8").partition("Training steps:")[2]
+    steps = {model: float(ms) for model, ms in re.findall(r"^(Tf\S*(?: Q=\d)?) +80 +[\d.]+ +([\d.]+) ", timed, re.M)}
+    told = "80 symbols are {:.2f} times as fast with two states and {:.2f} with three"
+    assert told.format(*(steps["Tf"] / steps[f"Tf+Nd Q={states}"] for states in (2, 3))) in text
 
 
 @pytest.mark.parametrize("name, row, told", [

@@ -131,3 +131,14 @@ def test_recurrent_recognisers_are_told_by_language():
     runs = [(name, value) for name in ("marked-reversal", "unmarked-reversal") for value in lstm[name].values.values()]
     (above,) = [value for name, value in runs if value > rule[name].mean]
     assert len(runs) == 6 and f"there one is ahead of the rule ({above:.0f} %)" in said("flare")
+
+
+def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
+    text = said("nmt_lectures")
+    found = {line.row: line for line in lines("nmt_lectures", "lineage") if line.metric == "test_bleu"}
+    of = [found[row].mean for row in ("Luong general", "RNN encoder-decoder")]
+    assert "Luong general has {:.1f} where that encoder-decoder has {:.1f}; what attention adds".format(*of) in text
+    assert "Sutskever" not in found, "with its record the sentence is another one"
+    chrf = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_difference"}
+    p = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_p"}
+    assert f"in chrF, where it is {chrf['RNNsearch']:.1f} ahead (p {p['RNNsearch']:.2f})" in text
