@@ -142,3 +142,13 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     chrf = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_difference"}
     p = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_p"}
     assert f"in chrF, where it is {chrf['RNNsearch']:.1f} ahead (p {p['RNNsearch']:.2f})" in text
+
+
+def test_steps_of_stack_models_are_told_beside_a_step_without_dropout_too():
+    timed = (RECIPES / "SPEED.md").read_text("utf-8").partition("\n## stack-layers\n")[2].partition("Training steps")[2]
+    rows = re.findall(r"^(\S.*?) +80 +[\d.]+ +([\d.]+) ", timed, re.M)
+    steps = {row: float(ms) for row, ms in reversed(rows[:10])}
+    plain = steps["plain Transformer step, length 80, no dropout"]
+    of = [steps[f"{model}+Nd Q={states}"] / plain for model in ("Tf", "LSTM") for states in (2, 3)]
+    told = "Tf+Nd with two and three states takes {:.1f} and {:.1f} times the time, LSTM+Nd {:.1f} and {:.1f}."
+    assert told.format(*of) in " ".join((RECIPES.parent / "docs" / "speed.md").read_text("utf-8").split())
