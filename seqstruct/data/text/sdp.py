@@ -50,6 +50,7 @@ def parse_sdp(lines: Iterable[str], name: str) -> Iterator[Graph]:
                 label = comment[1:].strip()
         if rows:
             yield _graph(rows, frame, name, label)
+            label = ""
 
 
 def _graph(block: list[tuple[int, list[str]]], frame: bool, name: str, label: str) -> Graph:

@@ -27,6 +27,10 @@ def test_graph_and_back():
     assert list(parse_sdp(format_sdp([graph]), "again")) == [graph]
 
 
+def test_a_sentence_without_a_comment_is_named_by_its_line():
+    assert [graph.name for graph in graphs(TEXT + TEXT[TEXT.index("1\tIt") :])] == ["7", "f.sdp, line 7"]
+
+
 def test_the_written_format_has_seven_columns_before_the_arguments():
     assert list(format_sdp(graphs(TEXT))) == [
         "#SDP 2015", "#7", "1\tIt\tit\tPRP\t-\t-\t_\tARG1", "2\thelps\thelp\tVBZ\t+\t+\t_\t_",
