@@ -15,15 +15,17 @@ def read_vectors(path: str | os.PathLike, words: Collection[str] | None = None) 
     """The float32 vectors of the wanted words (all if None) that a file, plain or .gz, has.
 
     A word may hold spaces, as a few of GloVe's do: the last numbers of a line, as many as the first line has, are the
-    vector.  A first line of two numbers (count and size, word2vec's form) is passed over.  Of a word that comes twice
-    the first counts.  Raises ValueError naming file and line where numbers are missing or are no numbers.
+    vector.  A first line of two whole numbers is word2vec's, the count of vectors and their size.  Of a word that comes
+    twice the first counts.  Raises ValueError naming file and line where numbers are missing or are no numbers.
     """
     wanted = None if words is None else set(words)
     found: dict[str, np.ndarray] = {}
-    size = 0
+    size = number = 0
+    header = False
     for number, line in enumerate(read_lines(path), 1):
         fields = line.rstrip(" ").split(" ")
-        if number == 1 and len(fields) == 2:
+        if number == 1 and len(fields) == 2 and all(map(str.isdecimal, fields)):
+            header, size = True, int(fields[1])
             continue
         size = size or len(fields) - 1
         if size < 1 or len(fields) <= size:
@@ -37,7 +39,7 @@ def read_vectors(path: str | os.PathLike, words: Collection[str] | None = None) 
             raise ValueError(f"{path}: line {number}: expected {size} numbers after {word[:40]!r}") from None
         if not np.isfinite(found[word]).all():
             raise ValueError(f"{path}: line {number}: the vector of {word[:40]!r} is not finite")
-    if not size:
+    if number == header:
         raise ValueError(f"{path}: expected word vectors, found none")
     return found
 

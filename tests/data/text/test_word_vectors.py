@@ -22,13 +22,22 @@ def test_reads_what_is_wanted_and_words_with_spaces(tmp_path):
 
 
 def test_a_header_is_passed_over(tmp_path):
-    assert read_vectors(written(tmp_path, "1 3\na 1 2 3\n"))["a"].tolist() == [1.0, 2.0, 3.0]
+    for text in ("1 3\na 1 2 3\n", "2 3\n. a 1 2 3 \na 1 2 3 \n"):
+        assert read_vectors(written(tmp_path, text))["a"].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("first", ["0.5", "7"])
+def test_a_first_line_of_a_word_and_a_number_is_a_vector(tmp_path, first):
+    found = read_vectors(written(tmp_path, f"the {first}\n12 2\n"))
+    assert {word: vector.tolist() for word, vector in found.items()} == {"the": [float(first)], "12": [2.0]}
 
 
 @pytest.mark.parametrize(("text", "message"), [
     ("a 1 2\nb 1\n", "line 2: expected a word and 2 numbers"),
     ("a 1 2\nb 1 x\n", "line 2: expected 2 numbers after 'b'"),
     ("a 1 2\nb 1 nan\n", "line 2: the vector of 'b' is not finite"),
+    ("2 3\na 1 2 3\nb 1 2\n", "line 3: expected a word and 3 numbers"),
+    ("1 3\n", "expected word vectors, found none"),
     ("word\n", "line 1: expected a word and 1 numbers"),
     ("", "expected word vectors, found none"),
 ])
