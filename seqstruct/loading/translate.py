@@ -8,6 +8,7 @@ from typing import Any
 from seqstruct.loading.base import BATCH, Text, TextModel, as_list, check_length
 from seqstruct.loading.search import best
 from seqstruct.scoring.forced import ForcedScorer
+from seqstruct.scoring.parsers import check_batch_size
 
 
 class Translating(TextModel):
@@ -43,6 +44,7 @@ class Translating(TextModel):
         if translations is None or len(sources) != len(targets):
             got = "none" if translations is None else str(len(targets))
             raise ValueError(f"expected a translation of each of {len(sources)} sentences, got {got}")
+        check_batch_size(batch_size)
         scorer, pairs = self._scorer, []
         for number, pair in enumerate(zip(sources, targets, strict=True), 1):
             tokens = self.source.encode(pair[0]), self.target.encode(pair[1])

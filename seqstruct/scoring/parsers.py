@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -142,10 +143,17 @@ def predictions(
     return [found[index] for index in range(len(sentences))]
 
 
-def batches(sizes: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Indices in batches of like sizes.  Raises ValueError on a batch size below 1."""
+def check_batch_size(batch_size: int) -> None:
+    """Raise ValueError unless it is a whole number, 1 or more."""
+    if isinstance(batch_size, bool) or not isinstance(batch_size, Integral):
+        raise ValueError(f"batch_size: expected a whole number, got {batch_size!r}")
     if batch_size < 1:
         raise ValueError(f"batch_size: expected 1 or more, got {batch_size}")
+
+
+def batches(sizes: Sequence[int], batch_size: int) -> Iterator[list[int]]:
+    """Indices in batches of like sizes.  Raises ValueError as `check_batch_size`."""
+    check_batch_size(batch_size)
     order = sorted(range(len(sizes)), key=lambda index: sizes[index])
     for start in range(0, len(order), batch_size):
         yield order[start : start + batch_size]

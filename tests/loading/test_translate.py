@@ -113,8 +113,12 @@ def test_what_is_wrong_is_said(translation, loaded, tmp_path):
         loaded.translate("ein Hund", beam=0)
     with pytest.raises(ValueError, match="--sampling-topk requires --sampling"):
         loaded.translate("ein Hund", sampling_topk=3)
-    with pytest.raises(ValueError, match="batch_size: expected 1 or more, got 0"):
-        loaded.translate("ein Hund", batch_size=0)
+    for size, said in ((0, "1 or more, got 0"), (-2, "1 or more, got -2"), (1.5, "a whole number, got 1.5"),
+                       (True, "a whole number, got True")):  # fmt: skip
+        with pytest.raises(ValueError, match=f"batch_size: expected {said}"):
+            loaded.translate("ein Hund", batch_size=size)
+        with pytest.raises(ValueError, match=f"batch_size: expected {said}"):
+            loaded.score("ein Hund", "a dog", batch_size=size)
     with pytest.raises(ValueError, match="expected a translation of each of 2 sentences, got 1"):
         loaded.score(["ein Hund", "ein Mann"], ["a dog"])
     with pytest.raises(ValueError, match="expected a translation of each of 1 sentences, got none"):
