@@ -18,16 +18,17 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import raw_folder
-from seqstruct.data.files import atomic_write, new_folder, open_text, write_json, write_text
-from seqstruct.data.text.conllu import read_conllu
+from seqstruct.data.files import atomic_write, new_folder, write_json, write_text
+from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.text.conllu import parse_conllu, read_conllu
 from seqstruct.data.text.sdp import HEADER, read_sdp
-from seqstruct.data.text.trees import bracketed, read_tree_files
+from seqstruct.data.text.trees import bracketed, read_wsj
 
 FORMALISMS = ("dm", "psd", "pas")
 SENTENCES = {"train": 33961, "dev": 1692, "id": 1410, "ood": 1849}  # of each formalism, as the thesis counts them
@@ -40,13 +41,18 @@ _TREES = re.compile(r"wsj_(\d\d)\d\d\.(mrg|conllx?|conllu|dep)", re.IGNORECASE)
 
 
 def blocks(path: str | os.PathLike) -> Iterator[str]:
-    """The sentences of an SDP file as they stand, comments included.  Raises ValueError on another header."""
-    with open_text(path) as stream:
-        if (first := stream.readline().rstrip("\r\n")) != HEADER:
-            raise ValueError(f"{path}, line 1: expected {HEADER!r}, got {first!r}")
-        for full, lines in groupby(stream, lambda line: bool(line.strip())):
-            if full:
-                yield "".join(lines)
+    """The sentences of an SDP file as they stand, comments included.
+
+    Raises ValueError on another header, and as `read_sdp`.
+    """
+    lines = read_lines(path)
+    if (first := next(lines, "")) != HEADER:
+        raise ValueError(f"{path}, line 1: expected {HEADER!r}, got {first!r}")
+    for _ in read_sdp(path):
+        pass
+    for full, block in groupby(lines, lambda line: bool(line.strip())):
+        if full:
+            yield "".join(f"{line}\n" for line in block)
 
 
 def split_of(block: str, name: str) -> str | None:
@@ -62,19 +68,21 @@ def split_of(block: str, name: str) -> str | None:
 
 
 def split_graphs(source: Path, out: Path, formalism: str) -> dict[str, int]:
-    """Write the four files of one formalism; sentences of each.  Raises ValueError if a file is missing."""
+    """Write the four files of one formalism; sentences of each.  Raises ValueError if a file is missing or damaged."""
     training = _only(source, f"en.{formalism}.sdp")
+    counts = dict.fromkeys(SENTENCES, 0)
     with ExitStack() as stack:
         streams = {split: stack.enter_context(atomic_write(out / f"{formalism}.{split}.sdp")) for split in SENTENCES}
         for stream in streams.values():
             stream.write(HEADER + "\n")
-        for block in blocks(training):
-            split = split_of(block, str(training))
+        tests = {split: blocks(_only(source, f"en.{split}.{formalism}.sdp")) for split in ("id", "ood")}
+        found = chain(((split_of(block, str(training)), block) for block in blocks(training)),
+                      ((split, block) for split in tests for block in tests[split]))  # fmt: skip
+        for split, block in found:
             if split is not None:
                 streams[split].write(block + "\n")
-        for split in ("id", "ood"):
-            streams[split].writelines(f"{block}\n" for block in blocks(_only(source, f"en.{split}.{formalism}.sdp")))
-    return {split: sum(1 for _ in read_sdp(out / f"{formalism}.{split}.sdp")) for split in SENTENCES}
+                counts[split] += 1
+    return counts
 
 
 def _only(source: Path, name: str) -> Path:
@@ -89,33 +97,44 @@ def split_trees(source: Path, out: Path, jar: str | None, java: str, all_section
 
     source: a folder with wsj_SSNN.mrg at any depth, or a .zip of them, for which `jar` names CoreNLP's jar (several
     with the system's separator), or a folder with wsj_SSNN.conllx, .conll, .conllu or .dep.
-    Raises ValueError if files or sections are missing, or the converter fails or loses sentences.
+    Raises ValueError if files or sections are missing, a file is there twice or is damaged, or the converter fails or
+    loses sentences.
     """
     found: dict[str, list[str]] = {split: [] for split in ("train", "dev", "test")}
+    counts = dict.fromkeys(found, 0)
+    seen: dict[str, Path] = {}
     sections = set()
-    for path in () if source.is_file() else sorted(source.rglob("wsj_*"), key=lambda path: path.name):
-        match = _TREES.fullmatch(path.name)
-        if match and match[2].lower() != "mrg":
-            sections.add(int(match[1]))
-            with open_text(path) as stream:
-                found[_tree_split(int(match[1]))].append(stream.read().strip("\n") + "\n\n")
+    for path in _tree_files(source):
+        stem, section = path.stem.lower(), int(path.name[4:6])
+        if path.suffix.lower() == ".mrg":
+            continue
+        if stem in seen:
+            raise ValueError(f"{source}: expected each file once, found {seen[stem]} and {path}")
+        seen[stem] = path
+        sections.add(section)
+        counts[_tree_split(section)] += sum(1 for _ in read_conllu(path))
+        found[_tree_split(section)].append("\n".join(read_lines(path)).strip("\n") + "\n\n")
     brackets: dict[str, list[str]] = {split: [] for split in found}
-    for name, trees in () if sections else sorted(read_tree_files(source)):
-        if match := _TREES.fullmatch(Path(name).name):
-            sections.add(int(match[1]))
-            brackets[_tree_split(int(match[1]))] += map(bracketed, trees)
+    for section, _, trees in () if sections else read_wsj(source):
+        sections.add(section)
+        brackets[_tree_split(section)] += map(bracketed, trees)
     missing = sorted(set(SECTIONS) - sections)
     if not sections or (missing and all_sections):
         raise ValueError(f"{source}: no wsj_SSNN files of the sections {', '.join(f'{s:02}' for s in missing)}")
     if any(brackets.values()) and not jar:
         raise ValueError("trees in brackets need --corenlp JAR to become dependencies")
-    counts = {}
     for split, texts in found.items():
-        texts += [convert(brackets[split], jar, java)] if brackets[split] else []
+        if brackets[split]:
+            texts.append(convert(brackets[split], jar, java))
+            counts[split] = sum(1 for _ in parse_conllu(texts[0].split("\n"), CONVERTER))
         with atomic_write(out / f"ptb.{split}.conllu") as stream:
             stream.writelines(texts)
-        counts[split] = sum(1 for _ in read_conllu(out / f"ptb.{split}.conllu"))
     return counts
+
+
+def _tree_files(source: Path) -> list[Path]:
+    """The files of trees in a folder, at any depth, in the order of their names; none of an archive."""
+    return sorted((path for path in source.rglob("*") if _TREES.fullmatch(path.name)), key=lambda path: path.name)
 
 
 def _tree_split(section: int) -> str:
@@ -155,7 +174,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     source = raw_folder(args, manual=MANUAL)
-    trees = args.trees or (source if any(source.rglob("wsj_*")) else None)
+    trees = args.trees or (source if _tree_files(source) else None)
     with new_folder(args.out) as folder:
         counts = {name: split_graphs(source, folder, name) for name in FORMALISMS}
         for formalism, found in () if args.unchecked else counts.items():

@@ -22,12 +22,12 @@ from seqstruct.data.checked import SPLITS
 
 EMPTY = "-NONE-"
 PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-"})
-EXTENSION = ".mrg"
 SAMPLE = "treebank.zip"
 SAMPLE_ENDS = {"train": 159, "valid": 179, "test": 199}  # the last file of each split
 
 Span = tuple[int, int]
 T = TypeVar("T")
+_MRG = re.compile(r".+\.mrg", re.IGNORECASE)
 _WSJ = re.compile(r"wsj_(\d\d)(\d\d)\.mrg", re.IGNORECASE)
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 
@@ -107,24 +107,28 @@ def read_tree_files(path: str | os.PathLike) -> Iterator[tuple[str, list[Tree]]]
     Raises ValueError if there are no trees in it, on a damaged archive, and what `parse_trees` raises; OSError if the
     file is not there.
     """
-    path = Path(path)
     files = 0
-    for name, lines in _texts(path):
-        trees = list(parse_trees(lines, name if path.is_file() and path.suffix != ".zip" else f"{path}: {name}"))
+    for name, trees in _read_files(Path(path), _MRG):
         files += bool(trees)
         yield name, trees
     if not files:
         raise ValueError(f"{path}: expected trees in brackets, found none")
 
 
-def _texts(path: Path) -> Iterator[tuple[str, list[str]]]:
+def _read_files(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, list[Tree]]]:
+    """wanted: of names without their folders, in a folder or archive."""
+    for name, lines in _texts(path, wanted):
+        yield name, list(parse_trees(lines, name if path.is_file() and path.suffix != ".zip" else f"{path}: {name}"))
+
+
+def _texts(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, list[str]]]:
     if path.is_dir():
-        for file in sorted(path.rglob(f"*{EXTENSION}")):
+        for file in sorted(file for file in path.rglob("*") if wanted.fullmatch(file.name)):
             yield str(file.relative_to(path)), _lines(file.read_bytes(), file)
     elif path.suffix == ".zip":
         try:
             with zipfile.ZipFile(path) as archive:
-                for name in sorted(n for n in archive.namelist() if PurePosixPath(n).suffix == EXTENSION):
+                for name in sorted(n for n in archive.namelist() if wanted.fullmatch(PurePosixPath(n).name)):
                     yield name, _lines(archive.read(name), f"{path}: {name}")
         except (zipfile.BadZipFile, EOFError) as error:
             raise ValueError(f"{path}: the archive is truncated or altered: {error}") from None
@@ -134,7 +138,7 @@ def _texts(path: Path) -> Iterator[tuple[str, list[str]]]:
 
 def _lines(data: bytes, where: object) -> list[str]:
     try:
-        return data.decode("utf-8").split("\n")
+        return data.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         raise ValueError(f"{where}: not UTF-8 in line {data[: error.start].count(10) + 1}") from None
 
@@ -144,10 +148,25 @@ def read_trees(path: str | os.PathLike) -> Iterator[Tree]:
         yield from trees
 
 
+def read_wsj(source: str | os.PathLike) -> Iterator[tuple[int, int, list[Tree]]]:
+    """Section, number and trees of each file wsj_SSNN.mrg, capitals or not; files of other names are not looked at.
+
+    source: as of `read_tree_files`.  Raises ValueError if a file is there twice, and what `read_tree_files` raises.
+    """
+    seen: dict[tuple[int, int], str] = {}
+    for name, trees in _read_files(Path(source), _WSJ):
+        if match := _WSJ.fullmatch(Path(name).name):
+            place = int(match[1]), int(match[2])
+            if place in seen:
+                raise ValueError(f"{source}: expected each file once, found {seen[place]} and {name}")
+            seen[place] = name
+            yield *place, trees
+
+
 def read_sections(source: str | os.PathLike, split_of: Mapping[int, str]) -> dict[str, list[Tree]]:
     """The trees of each split, by the split of each section.  source: as of `read_tree_files`, at any depth.
 
-    Raises ValueError if a section is missing.
+    Raises ValueError if a section is missing, and as `read_wsj`.
     """
     found, sections = _read_wsj(source, lambda section, _: split_of.get(section))
     missing = sorted(split_of.keys() - sections)
@@ -170,11 +189,10 @@ def _read_wsj(
     """Trees by split, and the sections seen."""
     found: dict[str, list[Tree]] = {split: [] for split in SPLITS}
     sections = set()
-    for name, trees in read_tree_files(source):
-        match = _WSJ.fullmatch(PurePosixPath(name.replace(os.sep, "/")).name)
-        split = split_of(int(match[1]), int(match[2])) if match else None
+    for section, number, trees in read_wsj(source):
+        split = split_of(section, number)
         if split is not None:
-            sections.add(int(match[1]))
+            sections.add(section)
             found[split] += trees
     return found, sections
 

@@ -92,6 +92,19 @@ def test_the_script(graphs: Path, trees: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_capitals_and_line_ends_of_other_systems(graphs: Path, tmp_path: Path) -> None:
+    for section in range(25):
+        tree = f"1\tw{section}\t_\tX\tX\t_\t0\troot\t_\t_\r\n\r\n"
+        (graphs / f"WSJ_{section:02}01.CONLLX").write_bytes(tree.encode())
+    counts = prepared("sdp2015", "--from", graphs, "--out", tmp_path / "unix", "--unchecked")
+    assert counts["ptb"] == {"train": 23, "dev": 1, "test": 1}
+    for path in graphs.rglob("*.sdp"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    assert prepared("sdp2015", "--from", graphs, "--out", tmp_path / "dos", "--unchecked") == counts
+    for path in (tmp_path / "unix").iterdir():
+        assert path.read_bytes() == (tmp_path / "dos" / path.name).read_bytes() and b"\r" not in path.read_bytes()
+
+
 def wrong_header(graphs: Path) -> None:
     sdp(graphs / "2015/en.dm.sdp", ["20001001"], "#SDP 2014")
 
@@ -108,7 +121,19 @@ def twice(graphs: Path) -> None:
     sdp(graphs / "other/en.psd.sdp", ["20001001"])
 
 
+def truncated(graphs: Path) -> None:
+    path = graphs / "test/en.id.dm.sdp"
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def not_utf8(graphs: Path) -> None:
+    path = graphs / "2015/en.dm.sdp"
+    path.write_bytes(path.read_bytes().replace(b"bark", b"b\xe9rk", 1))
+
+
 @pytest.mark.parametrize(("spoil", "message"), [
+    (truncated, "ldc/test/en.id.dm.sdp, line 4: expected word 2 and 7 fields"),
+    (not_utf8, "ldc/2015/en.dm.sdp: not UTF-8 after line"),
     (wrong_header, "en.dm.sdp, line 1: expected '#SDP 2015', got '#SDP 2014'"),
     (wrong_number, "begins with its number"),
     (missing, r"one file en.ood.pas.sdp .* found 0"), (twice, r"one file en.psd.sdp .* found 2"),
@@ -136,6 +161,19 @@ def test_wrong_trees(trees: Path, tmp_path: Path) -> None:
         sdp2015.split_trees(trees, tmp_path, "x.jar", java(tmp_path, "#!/bin/sh\necho out of memory >&2\nexit 3\n"))
     with pytest.raises(ValueError, match="gave 0 sentences for 46 trees"):
         sdp2015.split_trees(trees, tmp_path, "x.jar", java(tmp_path, "#!/bin/sh\n"))
+    (trees / "WSJ_0301.MRG").write_text("( (S (X w)) )\n")
+    with pytest.raises(ValueError, match="each file once, found .*0301"):
+        sdp2015.split_trees(trees, tmp_path, "x.jar", "java")
+    (trees / "WSJ_0301.MRG").unlink()
+    for name in ("wsj_0301.conllx", "wsj_0301.dep"):
+        (trees / name).write_bytes(b"1\tb\xe9\t_\tX\tX\t_\t0\troot\t_\t_\n")
+        with pytest.raises(ValueError, match="wsj_0301.conllx: not UTF-8 after line 0"):
+            sdp2015.split_trees(trees, tmp_path, None, "java")
+    (trees / "wsj_0301.conllx").write_text("1\tb\t_\tX\tX\t_\t0\troot\t_\t_\n\n")
+    with pytest.raises(ValueError, match="each file once, found .*wsj_0301.conllx and .*wsj_0301.dep"):
+        sdp2015.split_trees(trees, tmp_path, None, "java")
+    (trees / "wsj_0301.conllx").unlink()
+    (trees / "wsj_0301.dep").unlink()
     (trees / "07/wsj_0701.mrg").unlink()
     with pytest.raises(ValueError, match="sections 07"):
         sdp2015.split_trees(trees, tmp_path, "x.jar", "java")

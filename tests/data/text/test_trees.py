@@ -12,6 +12,7 @@ from seqstruct.data.text.trees import (
     drawn,
     leaves,
     parse_trees,
+    read_sections,
     read_tree_files,
     read_trees,
     remove_empty,
@@ -114,6 +115,25 @@ def test_folders_and_archives_are_read_in_order_of_names(tmp_path):
         archive.writestr("x/a.mrg", "(S (A first))")
         archive.writestr("x/README", "(((")
     assert [words(t) for t in read_trees(tmp_path / "t.zip")] == [["first"], ["second"]]
+
+
+def test_the_treebank_by_sections_whatever_lies_beside_it(tmp_path):
+    """Names in capitals, as on the disc; files of other parts, which have marks that are no trees, are not read."""
+    for name, text in (("WSJ/00/WSJ_0001.MRG", "( (A (B one)) )\n"), ("WSJ/01/wsj_0101.mrg", "( (A (B two)) )\n"),
+                       ("WSJ/02/WSJ_0201.MRG", "( (A (B three)) )\n"), ("ATIS/ATIS3.MRG", "( END_OF_TEXT_UNIT )\n"),
+                       ("__MACOSX/._wsj_0001.mrg", "\x00")):  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "WSJ/01/wsj_0101.mrg").write_bytes(b"\xef\xbb\xbf( (A (B two)) )\r\n")
+    found = read_sections(tmp_path, {0: "train", 1: "valid"})
+    assert {split: [words(tree) for tree in trees] for split, trees in found.items()} == {
+        "train": [["one"]], "valid": [["two"]], "test": []
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="no wsj_SSNN.mrg of the sections 03"):
+        read_sections(tmp_path, {0: "train", 3: "valid"})
+    (tmp_path / "wsj_0001.mrg").write_text("( (A (B one)) )\n")
+    with pytest.raises(ValueError, match="expected each file once, found WSJ/00/WSJ_0001.MRG and wsj_0001.mrg"):
+        read_sections(tmp_path, {0: "train"})
 
 
 def test_what_holds_no_trees_is_refused(tmp_path):
