@@ -130,10 +130,13 @@ def verify(path: str | os.PathLike, expected: str) -> None:
 
 
 def open_text(path: str | os.PathLike) -> IO[str]:
-    """A UTF-8 text file to read, unpacked on the way if it ends in .gz; newlines end lines, nothing else does."""
+    """A UTF-8 text file to read, unpacked on the way if it ends in .gz; newlines end lines, nothing else does.
+
+    A byte order mark at its beginning, as programs of Windows write it, is not of the text.
+    """
     if str(path).endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
-    return open(path, encoding="utf-8", newline="\n")
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="\n")
+    return open(path, encoding="utf-8-sig", newline="\n")
 
 
 def existing(path: Path, more: str = "") -> Path:

@@ -74,6 +74,14 @@ def test_text_lines_end_at_newlines_alone(tmp_path: Path) -> None:
             assert list(stream) == ["a\u2028b\r\n", "c\n"]
 
 
+@pytest.mark.parametrize("name", ["x.txt", "x.gz"])
+def test_a_byte_order_mark_is_not_of_the_text(tmp_path: Path, name: str) -> None:
+    with (gzip.open if name == "x.gz" else open)(tmp_path / name, "wb") as stream:
+        stream.write("\ufeffpos a\n\ufeffb\n".encode())
+    with open_text(tmp_path / name) as text:
+        assert list(text) == ["pos a\n", "\ufeffb\n"]
+
+
 KILLED = """
 import os, signal, sys
 from seqstruct.data.files import new_folder
