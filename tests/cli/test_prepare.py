@@ -119,6 +119,17 @@ def test_text_and_sentences_share_an_encoding(tmp_path, capsys):
     assert len({path.read_bytes() for path in dictionaries}) == 1
 
 
+def test_what_a_masked_language_model_lacks_leaves_nothing_where_it_is_asked_for(tmp_path, capsys, monkeypatch):
+    find("masked-lm").write_made_up(tmp_path / "raw")
+    (tmp_path / "raw" / "stsa.binary.train").unlink()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for _ in range(2):
+        assert prepare("masked-lm", "--from", "../raw", "--unchecked", "--out", "out") == 1
+        assert "raw: missing, as files or in archives: stsa.binary.train; " in capsys.readouterr().err
+    assert list((tmp_path / "here").iterdir()) == []
+
+
 def test_phrases_that_validate_do_not_train(tmp_path, capsys):
     assert prepare("phrases", "--made-up", "--every", 5, "--out", tmp_path / "out") == 0
     text = {split: (tmp_path / "out" / "text" / f"{split}.en").read_text().splitlines() for split in ("train", "valid")}

@@ -37,20 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 def run(args: argparse.Namespace) -> None:
     raw, checked = raw_folder(args, manual=MANUAL), not args.unchecked
-    found = collect(raw, {name: [name] for name in RAW}, "", MANUAL)
-    brown, rte, sst = (found[name].parent for name in RAW)
-    texts = corpora.read_lines("brown", brown, brown, checked)
-    text = {split: list(_clean(texts[split])) for split in SPLITS[:2]}
-    text["train"] = list(islice(text["train"], args.lines))
-    sentences, pairs = read_raw("sst", sst, checked=checked), read_corpus("rte", rte)
-    tasks: dict[str, dict[str, Columns]] = {
-        "sst": {split: {"input0": list(_clean(" ".join(s.words) for s in sentences[split])),
-                        "label": [s.label for s in sentences[split]]} for split in SPLITS},
-        "rte": {split: {"input0": list(_clean(" ".join(p.hypothesis) for p in pairs[split].pairs)),
-                        "input1": list(_clean(" ".join(p.premise) for p in pairs[split].pairs)),
-                        "label": [p.label.replace("no ", "not_") for p in pairs[split].pairs]} for split in SPLITS},
-    }  # fmt: skip
     with new_folder(args.out) as folder:
+        found = collect(raw, {name: [name] for name in RAW}, folder.parent / "unpacked", MANUAL)
+        brown, rte, sst = (found[name].parent for name in RAW)
+        texts = corpora.read_lines("brown", brown, brown, checked)
+        text = {split: list(_clean(texts[split])) for split in SPLITS[:2]}
+        text["train"] = list(islice(text["train"], args.lines))
+        sentences, pairs = read_raw("sst", sst, checked=checked), read_corpus("rte", rte)
+        tasks: dict[str, dict[str, Columns]] = {
+            "sst": {split: {"input0": list(_clean(" ".join(s.words) for s in sentences[split])),
+                            "label": [s.label for s in sentences[split]]} for split in SPLITS},
+            "rte": {split: {"input0": list(_clean(" ".join(p.hypothesis) for p in pairs[split].pairs)),
+                            "input1": list(_clean(" ".join(p.premise) for p in pairs[split].pairs)),
+                            "label": [p.label.replace("no ", "not_") for p in pairs[split].pairs]} for split in SPLITS},
+        }  # fmt: skip
         write(text, tasks, folder, args.vocabulary)
         write_json(folder / "corpus.json", {"corpus": args.entry, "codes": "codes", "options": {"lowercase": True}})
     for split in SPLITS:
