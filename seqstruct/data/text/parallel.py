@@ -41,10 +41,11 @@ class SubwordOptions:
     unigram model), "sentencepiece-bpe", or Moses tokens as "words" with "<unk>" for all others, as "mixed" words and
     characters, or the text's "characters"; one kind for both sides, or that of each.  vocabulary: two sizes make a
     model for each language; of "words" and "mixed" how many words are kept whole; of "characters" nothing, all are
-    kept.  min_frequency: a piece that is used less is cut into smaller ones.  max_length: it is an error where
-    sentences that are not for training are longer.  truecase: whether Moses tokens are truecased, as training has them.
-    drop_empty: else a pair with an empty side is an error.  escapes: whether the XML entities of Moses's tokeniser
-    (`&apos;` and the like) are kept as text, refused, or undone, in the references too.
+    kept.  min_frequency: a piece that is used less is cut into smaller ones.  max_length: of training pairs; longer
+    sentences that are not for training are an error where they are beyond 250 subwords, too.  truecase: whether Moses
+    tokens are truecased, as training has them.  drop_empty: else a pair with an empty side is an error.  escapes:
+    whether the XML entities of Moses's tokeniser (`&apos;` and the like) are kept as text, refused, or undone, in the
+    references too.
     """
 
     languages: tuple[str, str]
@@ -143,6 +144,7 @@ def segment(
     """Apply the segmentations of both sides to one split and write into.LANGUAGE.  Returns counts of pairs kept, pairs
     dropped and subwords kept on both sides; raises ValueError if a sentence that is not for training is over-long."""
     counts = {"pairs": 0, "dropped": 0, "subwords": 0}
+    most = max(options.max_length, SubwordOptions.max_length)
     with pair_writer(into, options.languages) as write:
         for number, pair in enumerate(read_pairs(*words), 1):
             lines = [cut(line) for cut, line in zip(apply, pair, strict=True)]
@@ -151,9 +153,9 @@ def segment(
                 counts["dropped"] += 1
                 continue
             for language, length in zip(options.languages, lengths, strict=True):
-                if length > options.max_length:
+                if length > most:
                     raise ValueError(f"{split}.{language}: line {number} has {length} subwords, "
-                                     f"expected at most {options.max_length} (see --max-length)")
+                                     f"expected at most {most} (see --max-length)")
             write(lines)
             counts["pairs"] += 1
             counts["subwords"] += sum(lengths)

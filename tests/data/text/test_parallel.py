@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 import json
 import re
@@ -126,6 +127,20 @@ def test_training_pairs_out_of_proportion_are_dropped(corpus, tmp_path):
     assert summary["counts"]["train"]["pairs"] == 7
     assert summary["counts"]["train"]["dropped"] == 1
     assert len(lines(tmp_path / "out" / "text" / "train.en")) == 7
+
+
+def test_a_limit_on_training_pairs_leaves_other_sentences_whole(corpus, tmp_path):
+    for name in ("val", "test"):
+        for language in ("de", "en"):
+            with open(corpus / f"{name}.{language}", "a", encoding="utf-8") as stream:
+                stream.write("Hund " * 250 + "\n")
+    options = SubwordOptions(("de", "en"), "words", vocabulary=40, max_length=8)
+    counts = parallel.prepare(prefixes(corpus), options, tmp_path / "out")["counts"]
+    assert {split: (found["pairs"], found["dropped"]) for split, found in counts.items()} == {
+        "train": (25, 0), "valid": (8, 0), "test": (6, 0)
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="train: all 25 pairs exceed"):
+        parallel.prepare(prefixes(corpus), dataclasses.replace(options, max_length=7), tmp_path / "short")
 
 
 def break_missing(folder):
