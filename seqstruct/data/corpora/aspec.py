@@ -13,6 +13,7 @@ import os
 from pathlib import Path
 
 from seqstruct.data.arguments import add_numbers
+from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import raw_folder
 from seqstruct.data.files import new_folder
 from seqstruct.data.text import word_pairs
@@ -29,17 +30,19 @@ MANUAL = (
     "apply for the corpus, with your name and affiliation, at https://jipsti.jst.go.jp/aspec/, accept its licence for "
     "research, unpack ASPEC.tar.gz and name the folder ASPEC-JE"
 )
+LINES = {"train": 3_008_500, "valid": 1790, "test": 1812}
 FIELDS = {"train": 5, "valid": 4, "test": 4}
 LONGEST = 50  # characters of Japanese, words of English
 
 
-def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]:
+def extract(folder: str | os.PathLike, out: str | os.PathLike, checked: bool = False) -> dict[str, int]:
     """Write `SPLIT.ja` and `SPLIT.en` for train, valid and test into `out`; the number of pairs by split comes back.
 
-    folder: the corpus, as its archive unpacks.  Pairs with an empty side or too much Japanese are left out.
+    folder: the corpus, as its archive unpacks.  Pairs with an empty side or too much Japanese are left out.  checked:
+    whether there must be as many lines as published.
     Raises ValueError if a file is missing, or a line has another number of fields.
     """
-    folder, counts = Path(folder), {}
+    folder, counts, lines = Path(folder), {}, dict.fromkeys(FILES, 0)
     missing = [name for names in FILES.values() for name in names if not (folder / name).is_file()]
     if missing:
         raise ValueError(f"{folder}: no ASPEC-JE: {missing[0]} is missing ({len(missing)} of 5 files)")
@@ -48,6 +51,7 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]
         with pair_writer(Path(out, split), LANGUAGES) as write:
             for name in names:
                 for number, line in enumerate(read_lines(folder / name), 1):
+                    lines[split] += 1
                     fields = [field.strip() for field in line.split("|||")]
                     if len(fields) != FIELDS[split]:
                         raise ValueError(
@@ -57,6 +61,8 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike) -> dict[str, int]
                     if all(fields[-2:]) and len(normalize_spaces(fields[-2])) <= LONGEST:
                         counts[split] += 1
                         write((fields[-2], fields[-1]))
+    if checked:
+        check_counts("aspec", lines, LINES, "lines")
     return counts
 
 
@@ -77,6 +83,6 @@ def run(args: argparse.Namespace) -> None:
     )
     with new_folder(args.out) as folder:
         pairs = folder.parent / "pairs"
-        counts = extract(source, pairs)
+        counts = extract(source, pairs, not args.unchecked)
         word_pairs.prepare({split: pairs / split for split in FILES}, options, folder, args.workers)
     print(", ".join(f"{split}: {count} pairs" for split, count in counts.items()))

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import existing, new_folder, write_json, write_text
 from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pairs, SentencePair, read_rte, read_snli
@@ -34,8 +35,11 @@ from seqstruct.data.text.word_vectors import read_vectors, vectors_with_hashing
 SPLITS = ("train", "valid", "test")
 CORPORA = {"snli": SNLI_LABELS, "rte": RTE_LABELS}
 VOCABULARY, META, VECTORS = "vocabulary.txt", "nli.json", "vectors.npy"
-SNLI = Remote("https://nlp.stanford.edu/projects/snli/snli_1.0.zip")
-GLOVE = Remote("https://nlp.stanford.edu/data/glove.840B.300d.zip")
+SNLI = Remote("https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
+              "afb3d70a5af5d8de0d9d81e2637e0fb8c22d1235c2749d83125ca43dab0dbd3e")  # fmt: skip
+GLOVE = Remote("https://nlp.stanford.edu/data/glove.840B.300d.zip",
+               "c06db255e65095393609f19a4cfca20bf3a71e20cc53e892aafa490347e3849f")  # fmt: skip
+COUNTS = {"snli": {"train": 550_152, "valid": 10_000, "test": 10_000}, "rte": {}}  # with those without a label
 GLOVE_TEXT = "glove.840B.300d.txt"
 MANUAL = {
     "snli": "the archives are linked from https://nlp.stanford.edu/projects/snli/ and .../glove/; name their folder by "
@@ -199,9 +203,13 @@ def run(args: argparse.Namespace) -> None:
     wanted = {split: [name] for split, name in names.items()}
     with TemporaryDirectory() as scratch:
         files = collect(raw, wanted | ({"vectors": [GLOVE_TEXT]} if glove else {}), scratch, manual)
+        splits = read_corpus(args.corpus, files["train"].parent)
+        if not args.unchecked:
+            found = {split: len(pairs) + skipped for split, (pairs, skipped) in splits.items()}
+            check_counts(args.corpus, found, COUNTS[args.corpus], "pairs")
         meta = write_pairs(
-            read_corpus(args.corpus, files["train"].parent), CORPORA[args.corpus], args.out, {"corpus": args.corpus},
-            heads=args.heads, lowercase=args.lowercase, vectors=files["vectors"] if glove else args.vectors,
+            splits, CORPORA[args.corpus], args.out, {"corpus": args.corpus}, heads=args.heads,
+            lowercase=args.lowercase, vectors=files["vectors"] if glove else args.vectors,
         )  # fmt: skip
     counts = ", ".join(
         f"{count} {split} pairs ({meta['skipped'][split]} without a label skipped)"

@@ -108,7 +108,8 @@ def test_the_folder_has_vectors_for_all_words(snli, tmp_path):
     ids = {word: number for number, word in enumerate(words, 1)}
     pairs = read_split(tmp_path / "out", "train", read_meta(tmp_path / "out")["labels"], ids)
     assert pairs == read_snli(snli / "snli_1.0_train.jsonl").pairs
-    assert main(["prepare", "snli", "--no-vectors", "--from", str(snli), "--out", str(tmp_path / "out")]) == 1
+    words = ["--no-vectors", "--unchecked", "--from", str(snli), "--out", str(tmp_path / "out")]
+    assert main(["prepare", "snli", *words]) == 1
 
 
 def conllu(sentences):
@@ -167,6 +168,7 @@ def test_projective_trees_of_a_treebank(tmp_path):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--from", "{snli}"], "missing, as files or in archives: glove.840B.300d.txt; "),
+    (["--from", "{snli}", "--no-vectors"], "snli: the train set has 3 pairs, expected 550152: truncated or altered"),
     (["--from", "{snli}", "--corpus", "rte"], "missing, as files or in archives: rte.zip"),
     (["--corpus", "rte"], "nothing is downloaded, --from DIR is needed: name a folder with rte.zip"),
     (["--from", "absent"], "absent is not a folder"), (["--from", "{snli}", "--vectors", "no"], "no is not a file"),

@@ -146,6 +146,10 @@ def test_aspec_that_is_not_whole(tmp_path, capsys):
     (folder / "dev" / "dev.txt").write_text("D-1 ||| 1 ||| 犬 ||| dog\nD-2 ||| 犬 ||| dog\n")
     assert prepare_by_name("aspec", "--from", folder, "--out", tmp_path / "out") == 1
     assert "dev.txt: line 2: expected 4 fields between '|||', found 3" in capsys.readouterr().err
+    (folder / "dev" / "dev.txt").write_text("D-1 ||| 1 ||| 犬 ||| dog\n")
+    assert prepare_by_name("aspec", "--from", folder, "--out", tmp_path / "out") == 1
+    assert "aspec: the train set has 12 lines, expected 3008500" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["ASPEC-JE"]
     (folder / "dev" / "dev.txt").unlink()
     with pytest.raises(ValueError, match=r"dev/dev.txt is missing \(1 of 5 files\)"):
         aspec.extract(folder, tmp_path / "out")
@@ -158,7 +162,7 @@ def script(*arguments: object) -> subprocess.CompletedProcess:
 
 def test_the_script_prepares_characters(tmp_path):
     done = script("--from", write_aspec(tmp_path / "ASPEC-JE", 4), "--out", tmp_path / "out", "--sample", "5",
-                  "--threshold", "1")
+                  "--threshold", "1", "--unchecked")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "bin" / "dict.ja.txt").exists()
     assert len((tmp_path / "out" / "text" / "train.ja").read_text().splitlines()) == 5
