@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from seqstruct.data.checked import check_counts
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.files import atomic_write, existing, new_folder, sha256, undamaged, write_json, write_text
 from seqstruct.data.text.trees import (
@@ -145,8 +146,11 @@ def run(args: argparse.Namespace) -> None:
     parses = corpora.TextOptions(vocabulary=args.vocabulary or 0, min_count=3)
     options = parses if args.corpus == "parses" else treebank
     with new_folder(args.out) as folder:
-        counts = {}
-        for split, trees in read_splits(args.corpus, source).items():
+        counts, splits = {}, read_splits(args.corpus, source)
+        if args.corpus == "ptb" and not args.unchecked:
+            published = {split: lines for split, (lines, _) in corpora.COUNTS["ptb"].items()}
+            check_counts("ptb", {split: len(trees) for split, trees in splits.items()}, published, "sentences", 0.001)
+        for split, trees in splits.items():
             bits, left_out = split_bits(trees, args.max_span, args.leave_out_longer, f"{source}: {split}")
             text = [normalise(words(tree), options) for tree in trees]
             write_text(folder / "text" / f"{split}.txt", (" ".join(line) for line in text))

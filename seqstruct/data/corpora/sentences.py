@@ -25,6 +25,7 @@ from pathlib import Path
 
 from seqstruct.data import shards
 from seqstruct.data.arguments import at_least
+from seqstruct.data.checked import check_counts
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
 from seqstruct.data.text.trees import Tree, read_sample, read_sections, remove_empty, trees_of, words
@@ -33,7 +34,7 @@ CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2", "wikitext2-part")
 SPLITS = shards.SPLITS
 VALIDATE_EVERY = 20_000  # training sentences in a shard, appendix F.2
 TRAINING = dict.fromkeys(range(2, 22), "train")  # sections
-VALIDATION_SECTIONS = (24, 22)
+VALIDATION_SECTIONS = {24: 1346, 22: 1700}  # and their sentences
 SENTENCE_ENDS = frozenset(".!?")
 # endings of words of five letters or more, first match
 SUFFIXES = ("ed", "ing", "ion", "er", "est", "ly", "ity", "y", "al")
@@ -160,6 +161,9 @@ def run(args: argparse.Namespace) -> None:
     with new_folder(args.out) as folder:
         scratch, checked = folder.parent / "unpacked", not args.unchecked
         splits = read_sentences(args.corpus, source, scratch, args.validation_section, checked)
+        if args.corpus == "ptb" and checked:
+            published = {"train": 39_832, "valid": VALIDATION_SECTIONS[args.validation_section], "test": 2416}
+            check_counts("ptb", {split: len(found) for split, found in splits.items()}, published, "sentences", 0.001)
         if args.train_sentences:
             splits["train"] = splits["train"][: args.train_sentences]
         types = write_text(splits, folder / "text")

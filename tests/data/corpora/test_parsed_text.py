@@ -93,6 +93,10 @@ def test_bad_input_is_refused_and_leaves_nothing(tmp_path, capsys):
     assert "no file wsj_NNNN.mrg with trees for valid" in capsys.readouterr().err
     assert script("--from", folder, "--out", tmp_path / "out") == 1
     assert "sections 02, 03" in capsys.readouterr().err
+    for section in range(25):
+        (folder / f"wsj_{section:02}98.mrg").write_text(NESTED)
+    assert script("--from", folder, "--out", tmp_path / "out") == 1
+    assert "ptb: the train set has 25 sentences, expected 42068: truncated or altered" in capsys.readouterr().err
     assert script("--corpus", "treebank-sample", "--from", write_sample(folder), "--out", tmp_path / "out",
                   "--max-span", 3) == 1
     assert "train: tree 1: the span [0, 4] has 5 words, more than the maximum of 3" in capsys.readouterr().err

@@ -70,8 +70,11 @@ def test_a_missing_section_is_named(tmp_path):
 
 def test_the_whole_way_from_trees_to_shards(tmp_path, monkeypatch):
     write_treebank(tmp_path / "wsj")
+    words = ["--from", tmp_path / "wsj", "--out", tmp_path / "out"]
+    with pytest.raises(ValueError, match="ptb: the train set has 40 sentences, expected 39832: .*see --unchecked"):
+        prepared("ptb-sentences", *words)
     monkeypatch.setattr(sentences, "VALIDATE_EVERY", 20)
-    summary = prepared("ptb-sentences", "--from", tmp_path / "wsj", "--out", tmp_path / "out")
+    summary = prepared("ptb-sentences", *words, "--unchecked")
     assert summary == json.loads((tmp_path / "out" / "corpus.json").read_text())
     assert summary["shards"] == 2 and summary["types"] == {"words": 5, "classes": 1}
     text = (tmp_path / "out" / "text" / "train.txt").read_text().splitlines()
@@ -88,7 +91,7 @@ def test_the_whole_way_from_trees_to_shards(tmp_path, monkeypatch):
     dealt = [data_utils.load_indexed_dataset(str(tmp_path / "out" / "bin" / str(k) / "train")) for k in (0, 1)]
     assert [dictionary.string(dealt[i % 2][i // 2]) for i in range(40)] == text
     with pytest.raises(ValueError, match="exists and is not empty"):
-        prepared("ptb-sentences", "--from", tmp_path / "wsj", "--out", tmp_path / "out")
+        prepared("ptb-sentences", *words, "--unchecked")
 
 
 def test_shards_are_counted_and_found(tmp_path):
