@@ -79,7 +79,7 @@ def read_questions(path: str | os.PathLike) -> list[Question]:
     previous = 0
     for line, text in enumerate(read_lines(path), 1):
         number, _, rest = text.partition(" ")
-        if not number.isascii() or not number.isdigit() or not rest.strip():
+        if not number.isascii() or not number.isdigit() or number.startswith("0") or not rest.strip():
             raise ValueError(f"{path}: line {line}: expected a number and a sentence, got {text!r}")
         if int(number) == 1:
             facts, numbers = [], []

@@ -40,6 +40,7 @@ def test_an_answer_is_one_word_of_the_vocabulary(tmp_path):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("1 A fact.\n\n", "line 2: expected a number and a sentence, got ''"),
+    ("01 A fact.\n", "line 1: expected a number and a sentence, got '01 A fact.'"),
     ("Mary moved.\n", "line 1: expected a number"),
     ("2 Mary moved.\n", "line 1: expected the number 1 or 1"),
     ("1 A fact.\n3 Another.\n", "line 2: expected the number 2 or 1, got 3"),
