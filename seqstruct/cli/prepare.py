@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
+from seqstruct.data.arguments import at_least
 from seqstruct.data.files import check_free
 from seqstruct.data.registry import ENTRIES, GENERATED, OWN, Entry, find
 
@@ -59,6 +60,8 @@ def prepare(entry: Entry, options: Sequence[str]) -> None:
     """Make the folder and say what it holds."""
     args = build_parser(entry).parse_args(options)
     args.entry = entry.name
+    if hasattr(args, "workers"):
+        at_least(args, workers=1)
     check_free(args.out)
     with TemporaryDirectory() as scratch:
         if entry.licence not in (GENERATED, OWN):

@@ -91,6 +91,10 @@ def test_wrong_options_are_one_sentence(arguments, message, tmp_path, capsys):
     (["yelp", "--out", "x"], "expected a corpus of aan"), (["sst", "--unchecked"], "--unchecked needs --from DIR"),
     (["sst", "--from", "absent"], "absent is not a folder"),
     (["ptb-trees"], "nothing is downloaded, --from PATH is needed: the treebank is licensed by the Linguistic Data"),
+    (["multi30k", "--pairs", -1], "pairs: expected 20 or more, or 0 for all, got -1"),
+    (["multi30k", "--pairs", 19], "pairs: expected 20 or more, or 0 for all, got 19"),
+    (["multi30k", "--documents", -3], "documents: expected 0 or more, got -3"),
+    (["aspec", "--workers", 0], "workers: expected 1 or more, got 0"),
     (["sdp2015"], "nothing is downloaded, --from DIR is needed: order LDC2016T10"),
 ])
 def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_path, capsys):

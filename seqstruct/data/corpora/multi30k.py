@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from seqstruct.data.arguments import add_numbers
+from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.downloads import Remote, raw_folder
 from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.text import parallel, word_pairs
@@ -51,6 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    if args.entry == "multi30k":
+        at_least(args, documents=0)
+        if args.pairs and args.pairs < 20:
+            raise ValueError(f"pairs: expected 20 or more, or 0 for all, got {args.pairs}")
     languages = tuple(dict.fromkeys((args.src, args.trg)))
     remotes = [Remote(f"{ADDRESS}/{name}.{language}.gz") for name in NAMES.values() for language in languages]
     raw = raw_folder(args, remotes, MANUAL)
