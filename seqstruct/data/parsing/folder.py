@@ -28,6 +28,7 @@ from seqstruct.data.parsing.sentence import (
     lift,
     tree_of,
 )
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.sdp import read_sdp
 
@@ -177,7 +178,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--graphs", nargs="+", action="append", default=[], metavar=("NAME", "SPLIT=FILE"),
                         help="graphs: SDP (.sdp) or the enhanced graphs of CoNLL-U; once for each formalism")
     parser.add_argument("--classes", nargs="+", default=[], metavar="SPLIT=FILE",
-                        help="a class, a space and words that are split already on each line; latin-1")
+                        help="a class, a space and words that are split already on each line")
     parser.add_argument("--tags", choices=("upos", "xpos"), default="upos", help="tags of CoNLL-U (default: upos)")
     parser.add_argument("--tagger", metavar="ZIP",
                         help="tag the words of all corpora anew, by a model of nltk's brown.zip; for corpora without")
@@ -271,15 +272,14 @@ def _read(path: str, kind: str, args: argparse.Namespace) -> list[AnnotatedSente
 
 
 def read_classes(path: str | os.PathLike) -> list[AnnotatedSentence]:
-    """Sentences of a file with a class, a space and words on each line; latin-1.
+    """Sentences of a file with a class, a space and words on each line.
 
-    Raises ValueError, naming the line, if it has no words.
+    Raises ValueError, naming the line, if it has no words or is not UTF-8.
     """
     sentences = []
-    with open(path, encoding="latin-1") as stream:
-        for number, line in enumerate(stream, 1):
-            label, *words = line.split()
-            if not words:
-                raise ValueError(f"{path}, line {number}: expected a class and words, got {line.strip()!r}")
-            sentences.append(AnnotatedSentence(tuple(words), label=label))
+    for number, line in enumerate(read_lines(path), 1):
+        label, *words = line.split() or [""]
+        if not words:
+            raise ValueError(f"{path}, line {number}: expected a class and words, got {line.strip()!r}")
+        sentences.append(AnnotatedSentence(tuple(words), label=label))
     return sentences

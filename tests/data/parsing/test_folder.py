@@ -142,7 +142,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     (tmp_path / "b.sdp").write_text(
         "#SDP 2015\n#1\n1\tdogs\tdog\tNNS\t_\t_\t-\t-\t_\tARG1\n2\tbark\tbark\tV\t_\t_\t+\t+\t_\t_\n"
     )
-    (tmp_path / "c.txt").write_text("1 good film\n0 bad film\n")
+    (tmp_path / "c.txt").write_text("1 good cliché\n0 bad film\n", "utf-8")
     options = ["--trees", "train=a.conllu", "valid=a.conllu", "--graphs", "ud", "train=a.conllu", "valid=a.conllu",
                "--graphs", "dm", "train=b.sdp", "valid=b.sdp", "--classes", "train=c.txt", "valid=c.txt",
                "--coarse-labels", "--out", "data"]
@@ -150,11 +150,16 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     meta = read_meta("data")
     assert meta["corpora"]["ud"]["labels"] == [TOP, "nsubj"] and meta["corpora"]["dm"]["labels"] == [TOP, "ARG1"]
     assert "data: classes (classes): train 2" in capsys.readouterr().out
+    assert [x.words for x in read_split("data", "classes", "train", meta)] == [("good", "cliché"), ("bad", "film")]
+    (tmp_path / "latin.txt").write_bytes("1 good\n0 cliché\n".encode("latin-1"))
+    (tmp_path / "blank.txt").write_text("1 good\n\n")
     for wrong, message in [
         (["--trees", "a.conllu", "--out", "x"], "--trees: expected SPLIT=FILE, got 'a.conllu'"),
         (["--graphs", "train=b.sdp", "--out", "x"], "--graphs: expected a name of its own before the files"),
         (["--trees", "train=c.txt", "--out", "x"], "c.txt, line 1: expected 10 fields parted by tabs, got 1"),
         (["--graphs", "dm", "train=no.sdp", "--out", "x"], "no.sdp: No such file"),
+        (["--classes", "train=latin.txt", "--out", "x"], "latin.txt: not UTF-8 after line"),
+        (["--classes", "train=blank.txt", "--out", "x"], "blank.txt, line 2: expected a class and words, got ''"),
     ]:
         assert main(["prepare", "parsing", *wrong]) == 1
         assert message in capsys.readouterr().err
