@@ -120,7 +120,8 @@ class Attention(nn.Module):
     With `unidirectional = True` it reads left to right at every site: output t depends on keys s <= t alone.
     With `drops_weights = True` it drops weights in training by the shape's dropout, which others do not use.
     With `queried = False` queries play no part: all that is read comes from keys and values.
-    With `carries = True` it takes what the reading of the layer below carries.
+    With `carries = True` it takes what the reading of the layer below carries; with `hands_on = True` its own reading
+    carries more than it was given.
     With `stacked = True` it reads a stack.
     `cost` says how time and memory grow with the length of a text, nothing where it is not declared.
     With `rotates = True` rotary positions of the slot turn its queries and keys at self-attention: its scores are their
@@ -134,6 +135,7 @@ class Attention(nn.Module):
     drops_weights: ClassVar[bool] = False
     queried: ClassVar[bool] = True
     carries: ClassVar[bool] = False
+    hands_on: ClassVar[bool] = False
     stacked: ClassVar[bool] = False
     rotates: ClassVar[bool] = False
     cost: ClassVar[Cost | None] = None

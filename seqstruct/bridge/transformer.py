@@ -52,6 +52,8 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     for option in UNSUPPORTED:
         if getattr(flat, option, None):
             raise ValueError(f"--{option.replace('_', '-')} does not go with an attention plan")
+    if getattr(flat, "offload_activations", False):  # as in fairseq, of checkpointed ones
+        flat.checkpoint_activations = True
     chunks = getattr(flat, "ffn_chunks", 1)
     if chunks < 1:
         raise ValueError(f"--ffn-chunks is 1 or more, not {chunks}")
@@ -65,6 +67,8 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
         parse_choices(flat.decoder_self_attention, decoder_layers, Site.DECODER_SELF),
         parse_choices(getattr(flat, "cross_attention", "softmax"), decoder_layers, Site.CROSS),
     )
+    if getattr(flat, "checkpoint_activations", False):
+        _refuse_handing_on(plan)
     if getattr(flat, "stack_to_output", False):
         if not stack_layers(plan):
             raise ValueError("--stack-to-output: no layer of decoder self-attention has a stack")
@@ -101,6 +105,13 @@ def _refuse_beside(chosen: str, flat: Any, options: tuple[str, ...]) -> None:
     for option in options:
         if getattr(flat, option, None):
             raise ValueError(f"--{option.replace('_', '-')} does not go with --{chosen}")
+
+
+def _refuse_handing_on(plan: AttentionPlan) -> None:
+    """A layer that is recomputed by itself has no gradient through what it hands on beside its output."""
+    names = [choice.name for choice in plan.at(Site.ENCODER_SELF) if get_attention(choice.name).hands_on]
+    if len(names) > 1:
+        raise ValueError(f"--checkpoint-activations does not go with two layers of {names[0]}, which hand on a memory")
 
 
 def stack_layers(plan: AttentionPlan) -> list[int]:

@@ -271,6 +271,27 @@ def test_layer_wrappers_of_fairseq_still_train(
     assert model.decoder.layers[0].fc1.weight.grad.abs().max() > 0
 
 
+@pytest.mark.parametrize("plan", ["dependency", "luna(slots=3) + softmax", "softmax + luna(slots=3)"])
+def test_checkpointed_layers_have_the_same_gradients(
+    plan: str, dictionary: Dictionary, generator: torch.Generator
+) -> None:
+    inputs, found = source(dictionary, generator), []
+    plain = randomize(small_translation_model(dictionary, encoder_self_attention=plan), generator)
+    for options in ({}, {"checkpoint_activations": True}):
+        model = small_translation_model(dictionary, encoder_self_attention=plan, dropout=0.0, **options)
+        model.load_state_dict(plain.state_dict())
+        model(**inputs)[0].sin().sum().backward()
+        found.append([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("option", ["checkpoint_activations", "offload_activations"])
+def test_layers_that_hand_on_a_memory_are_not_checkpointed(option: str, dictionary: Dictionary) -> None:
+    with pytest.raises(ValueError, match="--checkpoint-activations does not go with two layers of luna"):
+        small_translation_model(dictionary, encoder_self_attention="luna(slots=3)", **{option: True})
+
+
 def test_mechanisms_that_drop_no_weights_are_named_once(
     dictionary: Dictionary, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -310,6 +331,7 @@ def test_stacks_are_read_by_the_output_layer_too(dictionary: Dictionary, generat
     [
         ({"decoder_self_attention": "softmax"}, "--stack-to-output: no layer of decoder self-attention has a stack"),
         ({"checkpoint_activations": True}, "--checkpoint-activations does not go with --stack-to-output"),
+        ({"offload_activations": True}, "--checkpoint-activations does not go with --stack-to-output"),
         ({"reversible": True}, "--reversible does not go with --stack-to-output"),
         ({"decoder_layerdrop": 0.1}, "--decoder-layerdrop does not go with --stack-to-output"),
     ],

@@ -26,6 +26,7 @@ class LunaAttention(MultiHeadAttention):
 
     streaming = False
     carries = True
+    hands_on = True
 
     class Config(Options):
         slots: int = option(16, least=1)  # n, size of the memory
