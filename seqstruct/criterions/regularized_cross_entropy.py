@@ -84,6 +84,8 @@ class RegularizedCrossEntropy(SummedCriterion):
         if "raw" not in extra:
             raise ValueError("activation penalties need a model with raw and dropped features, as awd_lstm has")
         raw, dropped = extra["raw"], extra["dropped"]
+        if not bool(real.any()):  # the end of the last rows of a stream
+            return dropped.new_zeros(())
         penalty = self.alpha * dropped[real].square().mean()
         both = real[:, 1:] & real[:, :-1]
         if raw.size(1) > 1 and bool(both.any()):

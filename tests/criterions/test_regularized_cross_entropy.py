@@ -71,6 +71,13 @@ def test_each_term_by_hand(setting):
     assert criterion(2.0, 3.0, 0.5)(model, sample)[2]["span_loss"] > 0
 
 
+def test_a_segment_of_padding_has_no_penalty(setting):
+    model, sample = setting
+    padding = {**sample, "target": torch.full((2, 4), 1), "ntokens": 0}
+    loss, size, log = criterion(2.0, 3.0)(model.train(), padding)
+    assert loss == 0 and size == 0 and all(log[name] == 0 for name in ("loss", "nll_loss", "activation_penalty"))
+
+
 def test_spans_that_are_not_there_are_no_target(generator):
     scores = torch.randn(1, 1, 4, generator=generator)
     there = torch.tensor([[[True, True, True, False]]])
