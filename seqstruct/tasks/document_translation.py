@@ -70,7 +70,8 @@ class DocumentTranslationTask(TranslationTask):
         pairs = self.datasets[split]
         if pairs.tgt is None:
             raise ValueError(f"document_translation: the split {split} has no target")
-        data = Path(utils.split_paths(self.cfg.data)[0])
+        shards = utils.split_paths(self.cfg.data)
+        data = Path(shards[(epoch - 1) % len(shards) if split == self.cfg.train_subset else 0])
         folder = data.parent / "text" if self.cfg.documents is None else Path(self.cfg.documents)
         documents = read_documents(folder / f"{split}.docs", len(pairs))
         sides = []
@@ -133,6 +134,13 @@ class DocumentTranslationTask(TranslationTask):
         for name in ("tokens", "positional_scores"):
             hypothesis[name] = hypothesis[name][start:end].clone()
         hypothesis["tokens"][-1] = self.tgt_dict.eos()
+        alignment = hypothesis.get("alignment")
+        if isinstance(alignment, list):  # of pairs, or of the weights of each word
+            hard = bool(alignment) and isinstance(alignment[0], tuple)
+            hypothesis["alignment"] = (
+                [(word, at - start) for word, at in alignment if start <= at < end - 1] if hard
+                else alignment[start : end - 1]
+            )  # fmt: skip
         if isinstance(hypothesis.get("attention"), Tensor) and hypothesis["attention"].dim() == 2:
             hypothesis["attention"] = hypothesis["attention"][:, start:end]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -138,6 +139,37 @@ def test_through_the_front_door(data, tmp_path):
     references = (data.parent / "text" / "test.en").read_text().splitlines()
     printed = dict(re.findall(r"^T-(\d+)\t(.*)$", texts[1], re.M))
     assert [printed[str(i)] for i in range(60)] == references
+
+
+def test_shards_have_boundaries_of_their_own(data, tmp_path):
+    for folder in ("bin", "text"):
+        (tmp_path / folder).symlink_to(data.parent / folder)
+    (tmp_path / "docs").mkdir()
+    shutil.copytree(data, tmp_path / "docs" / "bin")
+    (tmp_path / "docs" / "text").mkdir()
+    for split, counts in {"train": (60,), "test": (60,)}.items():
+        (tmp_path / "docs" / "text" / f"{split}.docs").write_text("".join(f"{count}\n" for count in counts))
+    task, dataset = task_of(f"{tmp_path}/bin:{tmp_path}/docs/bin")
+    assert dataset.documents.document.max() == len(COUNTS["test"]) - 1
+    for epoch, documents in ((1, len(COUNTS["train"])), (2, 1), (3, len(COUNTS["train"]))):
+        task.load_dataset("train", epoch)
+        assert task.dataset("train").documents.document.max() == documents - 1
+
+
+def test_alignments_are_of_what_follows_the_context(data):
+    task, _ = task_of(data)
+    separator, end = task.tgt_dict.index(SEPARATOR), task.tgt_dict.eos()
+    for tokens, kept in (([5, separator, 6, 7, end], 2), ([5, separator, 6, separator, 7, end], 1)):
+        words = list(range(len(tokens) - 1))
+        for alignment, wanted in (
+            ([(9 - t, t) for t in words], [(7 - t, t) for t in range(kept)]),
+            ([[f"{t}"] for t in words], [[f"{t + 2}"] for t in range(kept)]),
+            ([], []),
+        ):
+            hypothesis = {"tokens": torch.tensor(tokens), "positional_scores": torch.zeros(len(tokens)),
+                          "alignment": alignment}  # fmt: skip
+            task._cut(hypothesis, 2)
+            assert hypothesis["alignment"] == wanted and len(hypothesis["tokens"]) == kept + 1
 
 
 def test_wrong_input(data, tmp_path):
