@@ -117,6 +117,12 @@ def _no_processes(error: BaseException, frames: list[Frame]) -> str | None:
             "them by torchrun, or give --distributed-init-method and --distributed-rank to each")
 
 
+def _unused_parameters(error: BaseException, frames: list[Frame]) -> str | None:
+    if "Expected to have finished reduction in the prior iteration" not in str(error):
+        return None
+    return "some parameters of the model have no part in the loss: give --find-unused-parameters"
+
+
 def _other_optimizer(error: BaseException, frames: list[Frame]) -> str | None:
     """A checkpoint's optimizer of other parameters: torch counts them as it loads, their sizes meet in a step."""
     if re.match("loaded state dict (contains a parameter group|has a different number)", str(error)):
@@ -174,5 +180,5 @@ def _configuration(frames: list[Frame]) -> Any:
 
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
     _no_batch_size, _no_architecture, _no_split, _damaged_data, _beyond_the_table, _no_such_metric, _not_a_literal,
-    _no_such_task_option, _no_processes, _other_optimizer, _together,
+    _no_such_task_option, _no_processes, _unused_parameters, _other_optimizer, _together,
 )  # fmt: skip

@@ -76,6 +76,8 @@ LIBRARY = failures.FAIRSEQ[0] + "/tasks/some_task.py"
         ("raise Exception('Process 0\\n\\nTraceback (most recent call last):\\n  File\\nValueError: no')", LIBRARY,
          "ValueError: no"),
         ("raise KeyboardInterrupt", LIBRARY, "interrupted"),
+        ("raise RuntimeError('Expected to have finished reduction in the prior iteration before ...')", LIBRARY,
+         "some parameters of the model have no part in the loss: give --find-unused-parameters"),
     ],
 )  # fmt: skip
 def test_sentences(
