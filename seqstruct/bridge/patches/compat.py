@@ -18,11 +18,13 @@ from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
 from seqstruct.bridge.patches import (
+    decoding,
     dictionaries,
     dropout,
     endings,
     linear,
     loading,
+    processes,
     replace_unknown,
     requirements,
     resume,
@@ -47,7 +49,8 @@ NOISE = (
 
 # each enters its patches in the list when it is imported
 MENDING = (
-    dictionaries, dropout, endings, linear, loading, replace_unknown, requirements, resume, running_average, seeds,
+    decoding, dictionaries, dropout, endings, linear, loading, processes, replace_unknown, requirements, resume,
+    running_average, seeds,
 )  # fmt: skip
 
 

@@ -1,0 +1,59 @@
+"""Diverse beam search, and references scored by ensembles or aligned."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+from fairseq.search import DiverseBeamSearch
+from fairseq.sequence_scorer import SequenceScorer
+from torch import Tensor
+
+from seqstruct.bridge.passes import collect_readings
+from seqstruct.bridge.patches.patch import patch
+
+
+@patch(DiverseBeamSearch, "step")
+def step(
+    original: Callable, self: DiverseBeamSearch, step: int, lprobs: Tensor, scores: Tensor,
+    prev_output_tokens: Tensor | None = None, original_batch_idxs: Tensor | None = None,
+) -> tuple[Tensor, ...]:
+    """What groups have in common is kept by places in the batch and looked up by the numbers of sentences."""
+    if original_batch_idxs is not None:
+        if step == 0:
+            self.sentences = original_batch_idxs
+        original_batch_idxs = original_batch_idxs[:, None].eq(self.sentences).long().argmax(1)
+    return original(self, step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+
+
+class _Attending:
+    """A model whose output says that there are no attention weights by None alone."""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.model, name)
+
+    def __call__(self, **inputs: Any) -> Any:
+        output, *rest = self.model(**inputs)
+        if rest and isinstance(rest[0], dict) and isinstance(rest[0].get("attn"), list) and rest[0]["attn"][0] is None:
+            rest[0] = {**rest[0], "attn": None}
+        return output, *rest
+
+
+@patch(SequenceScorer, "generate")
+def generate(original: Callable, self: SequenceScorer, models: list[Any], sample: Any, **named: Any) -> Any:
+    """Where a model has attention and another one none their weights are added, and models that keep weights where they
+    are asked for are not asked.
+
+    Raises ValueError if an alignment is wanted of models without attention, or a soft one, which is not made here.
+    """
+    if str(self.compute_alignment) == "soft":
+        raise ValueError("--score-reference goes with --print-alignment hard, not soft")
+    if not self.compute_alignment:
+        return original(self, list(map(_Attending, models)), sample, **named)
+    with collect_readings():
+        found = original(self, list(map(_Attending, models)), sample, **named)
+    if any(hypothesis["alignment"] is None for hypotheses in found for hypothesis in hypotheses):
+        raise ValueError("an alignment needs a model with attention to the source")
+    return found

@@ -1,0 +1,29 @@
+"""Training in several processes on CPUs, with gloo."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import torch
+from fairseq.distributed import utils as distributed
+from fairseq.models import distributed_fairseq_model
+
+from seqstruct.bridge.patches.patch import patch
+
+
+@patch(distributed, "all_gather_list")
+def all_gather_list(original: Callable, data: Any, group: Any = None, max_size: int = 16384) -> list[Any]:
+    """What processes tell each other is gathered in the memory of a GPU, where there is none too."""
+    gathers, group = distributed.all_gather_list, distributed.get_global_group() if group is None else group
+    size = max_size * distributed.get_world_size(group)
+    if not torch.cuda.is_available() and getattr(gathers, "_buffer", torch.empty(0)).numel() < size:
+        gathers._buffer, gathers._cpu_buffer = torch.ByteTensor(size), torch.ByteTensor(max_size)
+    return original(data, group, max_size)
+
+
+@patch(distributed_fairseq_model, "DistributedDataParallel")
+def data_parallel(original: Callable, module: torch.nn.Module, **options: Any) -> Any:
+    """The default --ddp-backend is given the number of a GPU, on CPUs too, which refuse it."""
+    if all(parameter.device.type == "cpu" for parameter in module.parameters()):
+        options.update(device_ids=None, output_device=None)
+    return original(module, **options)

@@ -1,0 +1,39 @@
+"""Processes on CPUs: what they tell each other, and the default backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.distributed import utils as distributed
+from fairseq.models.distributed_fairseq_model import DistributedFairseqModel
+from torch import nn
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="fairseq gathers on the GPU where there is one")
+
+
+@pytest.fixture(scope="module")
+def group() -> Iterator[torch.distributed.ProcessGroup]:
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    yield torch.distributed.group.WORLD
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("size", [400, 900, 300])
+def test_objects_are_gathered(group: torch.distributed.ProcessGroup, size: int) -> None:
+    log = {"loss": 1.5, "counts": list(range(20))}
+    assert distributed.all_gather_list(log, group, size) == [log]
+
+
+@pytest.mark.filterwarnings("ignore:`broadcast_buffers` is deprecated:FutureWarning")
+def test_the_default_backend_takes_a_model(group: torch.distributed.ProcessGroup) -> None:
+    options = SimpleNamespace(
+        tpu=False, ddp_backend="pytorch_ddp", device_id=0, broadcast_buffers=False, bucket_cap_mb=25,
+        find_unused_parameters=False, gradient_as_bucket_view=False, ddp_comm_hook="none", heartbeat_timeout=-1,
+    )  # fmt: skip
+    layer = nn.Linear(3, 2)
+    model = DistributedFairseqModel(options, layer, group, torch.device("cpu"))
+    model(torch.ones(5, 3)).sum().backward()
+    assert torch.equal(layer.weight.grad, torch.full((2, 3), 5.0))
