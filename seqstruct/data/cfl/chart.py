@@ -74,12 +74,11 @@ def string_log_weights(grammar: BinaryGrammar, tokens: Tensor) -> Tensor:
 class Spans(NamedTuple):
     """The weights of all spans of strings of one length N, every terminal counting SCALE times.
 
-    firsts: the nonterminals that begin a right-hand side.  by_start: N x B x (N + 1) x firsts, [i, b, width]; times two
-    to the power of exponent, N x B x (N + 1).  whole, whole_exponent: the same for the start symbol over the first
-    `width` symbols, B x (N + 1).
+    by_start: N x B x (N + 1) x the nonterminals that begin a right-hand side, [i, b, width]; times two to the power of
+    exponent, N x B x (N + 1).  whole, whole_exponent: the same for the start symbol over the first `width` symbols,
+    B x (N + 1).
     """
 
-    firsts: Tensor
     by_start: Tensor
     exponent: Tensor
     whole: Tensor
@@ -150,4 +149,4 @@ def span_weights(grammar: BinaryGrammar, tokens: Tensor) -> Spans:
         by_start[:spans, :, width], start_exponent[:spans, :, width] = cells[..., firsts], exponent
         by_end[width:, :, length - width], end_exponent[width:, :, length - width] = cells[..., seconds], exponent
         whole[:, width], whole_exponent[:, width] = cells[0, :, grammar.start], exponent[0]
-    return Spans(firsts, by_start, start_exponent, whole, whole_exponent)
+    return Spans(by_start, start_exponent, whole, whole_exponent)

@@ -68,9 +68,6 @@ class SentenceWindows(FairseqDataset):
             parts += [sentence[:-1], separator.to(sentence.dtype)]
         return torch.cat([*parts, self.sentences[index]])
 
-    def prefetch(self, indices: Sequence[int]) -> None:
-        """Nothing: sentences are read when they are asked for."""
-
 
 class DocumentPairs(LanguagePairDataset):
     """Pairs of windows; batches tell the document and position of each, and keep to the order of positions if asked to.

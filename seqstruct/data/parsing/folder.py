@@ -22,6 +22,7 @@ from seqstruct.data.parsing.sentence import (
     TOP,
     Annotated,
     AnnotatedSentence,
+    changed,
     crossing_arc,
     graph_of,
     graph_of_sdp,
@@ -226,13 +227,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def retagged(corpora: Mapping[str, Annotated], tagger: Any) -> dict[str, Annotated]:
-    return {
-        name: Annotated(corpus.kind, {
-            split: [replace(sentence, tags=tuple(tagger.tag(sentence.words))) for sentence in sentences]
-            for split, sentences in corpus.splits.items()
-        })
-        for name, corpus in corpora.items()
-    }  # fmt: skip
+    return changed(corpora, lambda _kind, _split, sentence: replace(sentence, tags=tuple(tagger.tag(sentence.words))))
 
 
 def lacking(corpus: Annotated) -> list[str]:

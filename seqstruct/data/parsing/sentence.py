@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from seqstruct.data.text import conllu, sdp
@@ -32,6 +32,19 @@ class Annotated:
 
     kind: str
     splits: Mapping[str, Sequence[AnnotatedSentence]]
+
+
+def changed(
+    corpora: Mapping[str, Annotated], change: Callable[[str, str, AnnotatedSentence], AnnotatedSentence]
+) -> dict[str, Annotated]:
+    """The corpora with each sentence changed; change: from the kind of its corpus, its split and the sentence."""
+    return {
+        name: Annotated(corpus.kind, {
+            split: [change(corpus.kind, split, sentence) for sentence in sentences]
+            for split, sentences in corpus.splits.items()
+        })
+        for name, corpus in corpora.items()
+    }  # fmt: skip
 
 
 def tree_of(sentence: conllu.ParsedSentence, column: str = "upos") -> AnnotatedSentence:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from seqstruct.data.parsing.sentence import Annotated, AnnotatedSentence
+from seqstruct.data.parsing.sentence import Annotated, AnnotatedSentence, changed
 
 NO_LEMMA = "_"
 _ESCAPES = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "\u201c": "``",
@@ -45,13 +45,7 @@ def lend(corpora: Mapping[str, Annotated]) -> dict[str, Annotated]:
             return replace(sentence, heads=heads.get((split, plain(sentence.words))))
         return sentence
 
-    return {
-        name: Annotated(corpus.kind, {
-            split: [lent(corpus.kind, split, sentence) for sentence in sentences]
-            for split, sentences in corpus.splits.items()
-        })
-        for name, corpus in corpora.items()
-    }  # fmt: skip
+    return changed(corpora, lent)
 
 
 def plain(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,29 +13,23 @@ from collections import Counter
 from collections.abc import Mapping
 
 LINKS = ("s", "es")  # the linking elements of the paper, for German
+LEAST_LENGTH = 3  # letters of a part, its linking element apart
+LEAST_COUNT = 2  # how often a part occurs by itself
 
 
 class CompoundSplitter:
-    """Cuts words of one language.
+    """Cuts words of one language; counts: of the words in training."""
 
-    counts: of the words in training.  least_length: letters that a part has at least, its linking element apart, 1 or
-    more.  least_count: how often a part must occur by itself.
-    Raises ValueError if a limit is below 1.
-    """
-
-    def __init__(self, counts: Mapping[str, int], least_length: int = 3, least_count: int = 2):
-        if least_length < 1 or least_count < 1:
-            raise ValueError(f"least_length, least_count: expected 1 or more, got {least_length} and {least_count}")
+    def __init__(self, counts: Mapping[str, int]):
         self.counts: Counter[str] = Counter()
         for word, count in counts.items():
             self.counts[word.lower()] += count
-        self.least_length, self.least_count = least_length, least_count
         self.longest = max(map(len, self.counts), default=0)
 
     def __call__(self, word: str) -> list[str]:
         """The parts of a word, which joined are the word.  O(length^2 parts) time."""
         length = len(word)
-        most = length // self.least_length
+        most = length // LEAST_LENGTH
         lowered = word.lower()
         if most < 2 or len(lowered) != length or not word.isalpha():
             return [word]
@@ -45,7 +39,7 @@ class CompoundSplitter:
         for _ in range(most):
             reached: dict[int, tuple[float, int]] = {}
             for start, (total, _) in best[-1].items():
-                for end in range(start + self.least_length, length + 1):
+                for end in range(start + LEAST_LENGTH, length + 1):
                     count = self._count(lowered[start:end], last=end == length)
                     if count and (end not in reached or total + math.log(count) > reached[end][0]):
                         reached[end] = (total + math.log(count), start)
@@ -66,5 +60,5 @@ class CompoundSplitter:
         stems = [part]
         if not last:
             stems += [part.removesuffix(link) for link in LINKS if part.endswith(link)]
-        counts = [self.counts[stem] for stem in stems if self.least_length <= len(stem) <= self.longest]
-        return max((c for c in counts if c >= self.least_count), default=0)
+        counts = [self.counts[stem] for stem in stems if LEAST_LENGTH <= len(stem) <= self.longest]
+        return max((c for c in counts if c >= LEAST_COUNT), default=0)

@@ -3,7 +3,7 @@ from collections import Counter
 
 import pytest
 
-from seqstruct.data.text.compounds import LINKS, CompoundSplitter
+from seqstruct.data.text.compounds import LEAST_COUNT, LEAST_LENGTH, LINKS, CompoundSplitter
 
 COUNTS = Counter({
     "Aktion": 960, "Aktionsplan": 2, "Plan": 710, "Akt": 5, "Ion": 3, "Tag": 90, "Frei": 40, "Freitag": 800, "und": 500,
@@ -17,14 +17,14 @@ def every_cut(word, least):
     return [[word[:end], *rest] for end in range(least, len(word) + 1) for rest in every_cut(word[end:], least)]
 
 
-def by_enumeration(splitter, word):
+def by_enumeration(word):
     """The greatest geometric mean of counts over all cuts, and the cut; the word itself if none is better."""
     lowered, best = Counter(), (0.0, [word])
     for known, count in COUNTS.items():
         lowered[known.lower()] += count
     if lowered[word.lower()]:
         best = (math.log(lowered[word.lower()]), [word])
-    for parts in every_cut(word, splitter.least_length):
+    for parts in every_cut(word, LEAST_LENGTH):
         if len(parts) < 2:
             continue
         counts = []
@@ -32,8 +32,8 @@ def by_enumeration(splitter, word):
             stems = [part.lower()]
             if i + 1 < len(parts):
                 stems += [part.lower().removesuffix(link) for link in LINKS if part.lower().endswith(link)]
-            known = [lowered[s] for s in stems if len(s) >= splitter.least_length]
-            counts.append(max((c for c in known if c >= splitter.least_count), default=0))
+            known = [lowered[s] for s in stems if len(s) >= LEAST_LENGTH]
+            counts.append(max((c for c in known if c >= LEAST_COUNT), default=0))
         if min(counts):
             mean = sum(map(math.log, counts)) / len(counts)
             if mean > best[0]:
@@ -41,14 +41,12 @@ def by_enumeration(splitter, word):
     return best
 
 
-@pytest.mark.parametrize("least_length", [2, 3])
 @pytest.mark.parametrize("word", ["Aktionsplan", "Freitag", "Abendbrottisch", "Tagesplan", "Tisch", "Derplan", "Qwertz",
                                   "Händetag", "Abendtagundplan", "", "A"])
-def test_the_greatest_geometric_mean_over_all_cuts(word, least_length):
-    splitter = CompoundSplitter(COUNTS, least_length)
-    found = splitter(word)
+def test_the_greatest_geometric_mean_over_all_cuts(word):
+    found = CompoundSplitter(COUNTS)(word)
     assert "".join(found) == word
-    assert found == by_enumeration(splitter, word)[1]
+    assert found == by_enumeration(word)[1]
 
 
 def test_the_example_of_the_paper():
@@ -65,8 +63,5 @@ def test_what_is_no_word_of_letters_stays_whole():
 
 
 def test_rare_parts_do_not_count():
-    counts = {"abc": 1, "def": 9}
-    assert CompoundSplitter(counts, least_count=1)("abcdef") == ["abc", "def"]
-    assert CompoundSplitter(counts, least_count=2)("abcdef") == ["abcdef"]
-    with pytest.raises(ValueError, match="expected 1 or more, got 0 and 2"):
-        CompoundSplitter(counts, least_length=0)
+    assert CompoundSplitter({"abc": 2, "def": 9})("abcdef") == ["abc", "def"]
+    assert CompoundSplitter({"abc": 1, "def": 9})("abcdef") == ["abcdef"]
