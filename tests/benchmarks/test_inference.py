@@ -36,11 +36,6 @@ def test_sections(capsys):
     assert "no section width; sections: peers, lengths" in capsys.readouterr().err
 
 
-def test_numbers_below_one_are_refused(capsys):
-    assert main(["bench", "inference", "--lengths", "0"]) == 1
-    assert "1 or more" in capsys.readouterr().err
-
-
 def test_peers_that_are_not_installed_are_named(monkeypatch):
     monkeypatch.setattr(peers, "peer", lambda name: None)
     told = inference.run([2], 1)

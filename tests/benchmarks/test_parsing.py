@@ -3,7 +3,6 @@
 import pytest
 
 from seqstruct.benchmarks import parsing, peers
-from seqstruct.cli import main
 
 
 @pytest.mark.training
@@ -14,8 +13,3 @@ def test_every_step_is_timed(monkeypatch):
     for name in ("tree, hinge", "tree, likelihood", "graph over tree, spigot"):
         assert f"\n{name} " in shown
     assert "projection at length 3:" in shown and "without supar, which is " in shown
-
-
-def test_length_zero_is_refused(capsys):
-    assert main(["bench", "parsing", "--lengths", "0"]) == 1
-    assert "lengths of 1 or more, got 0" in capsys.readouterr().err

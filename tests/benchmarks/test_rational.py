@@ -24,11 +24,6 @@ def test_the_table_has_a_row_for_each_layer(monkeypatch, capsys):
             assert any(row[:3] == [name, length, batch] for row in rows)
 
 
-def test_numbers_below_one_are_refused(capsys):
-    assert main(["bench", "rational", "--lengths", "0"]) == 1
-    assert "1 or more" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("automaton", PATTERNS)
 def test_gradients_reach_everything(automaton):
     inputs, weights = rational.draw(1, 2, 3, 4), rational.draw(2, 2, 3, 4)

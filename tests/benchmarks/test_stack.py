@@ -70,7 +70,6 @@ def test_sections_can_be_chosen():
         (["--repeats", "0"], "1 or more"),
         (["--threads", "0"], "1 or more"),
         (["--sections", "layers", "speed"], "no section speed; sections: layers, steps, decoding, growth"),
-        (["--device", "abacus"], "no device abacus here"),
         (["--dtype", "int8"], "float32 or bfloat16, got int8"),
     ],
 )

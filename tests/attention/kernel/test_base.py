@@ -39,18 +39,6 @@ FAMILY = [("linear", {}), ("rfa", {"gate": True}), ("rfa", {"unit_norm": False})
 
 
 @pytest.mark.parametrize("name, options", FAMILY)
-def test_the_state_is_of_one_size_however_much_was_read(name: str, options: dict, generator) -> None:
-    attention = build(name, **options)
-    with torch.no_grad():
-        state = attention.initial_state(2)
-        sizes = [x.shape for x in state]
-        for length in (1, 40, 7):
-            x = inputs(generator, length)
-            _, state = attention(x, x, x, state=state)
-            assert [part.shape for part in state] == sizes
-
-
-@pytest.mark.parametrize("name, options", FAMILY)
 def test_denominators_are_shown_the_same_in_both_forms(name: str, options: dict, generator) -> None:
     attention, x = build(name, **options), inputs(generator)
     parallel, stepped = (form(attention, x, x, x)[0].extra for form in (type(attention).forward, stepwise))

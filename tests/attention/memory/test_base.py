@@ -48,17 +48,6 @@ def output(attention: Attention, x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("name, options", FAMILY)
-def test_the_state_is_of_one_size_however_much_was_read(name: str, options: dict, generator) -> None:
-    attention = build(name, **options)
-    with torch.no_grad():
-        state = attention.initial_state(2)
-        for length in (1, 40, 7):
-            x = inputs(generator, length)
-            _, state = attention(x, x, x, state=state)
-            assert [part.shape for part in state.memory] == [(2, 3, 4, 4), (2, 3, 4, 4), (2, 3, 4)]
-
-
-@pytest.mark.parametrize("name, options", FAMILY)
 def test_bfloat16_parameters_keep_a_float32_memory(name: str, options: dict, generator) -> None:
     attention = build(name, **options).bfloat16()
     x = inputs(generator).bfloat16()

@@ -130,16 +130,6 @@ def test_a_padded_input_is_not_pushed(generator: torch.Generator) -> None:
         assert torch.equal(padded, plain)
 
 
-@pytest.mark.parametrize("mechanism", ["superposition_stack", "nondeterministic_stack"])
-def test_second_derivatives_are_refused(mechanism: str, generator: torch.Generator) -> None:
-    """A gradient penalty through a layer would else miss all that goes through the stack."""
-    attention = get_attention(mechanism)(make_config(mechanism, {"size": 2}), Shape.of(Site.DECODER_SELF, 6))
-    x = torch.randn(2, 5, 6, generator=generator).requires_grad_()
-    output = attention(x, x, x)[0].output
-    with pytest.raises(RuntimeError, match="first derivatives only: no create_graph=True"):
-        torch.autograd.grad(output.square().sum(), x, create_graph=True)
-
-
 def test_actions_are_computed_where_they_are_asked_for(generator: torch.Generator) -> None:
     attention = get_attention("nondeterministic_stack")(
         make_config("nondeterministic_stack", {"states": 2, "symbols": 2, "size": 3}), Shape.of(Site.DECODER_SELF, 6)

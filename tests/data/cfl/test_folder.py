@@ -79,26 +79,6 @@ def test_a_request_that_cannot_be_met_leaves_nothing(change, message, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_an_empty_folder_is_filled_and_a_full_one_is_kept(folder, tmp_path):
-    (tmp_path / "empty").mkdir()
-    write_folder(StringsRequest("dyck", **SMALL), tmp_path / "empty")
-    assert sha256(tmp_path / "empty/train.txt") == sha256(folder / "train.txt")
-    before = {path.name: sha256(path) for path in folder.iterdir()}
-    with pytest.raises(ValueError, match="exists and is not empty"):
-        write_folder(StringsRequest("dyck", **SMALL, seed=3), folder)
-    assert {path.name: sha256(path) for path in folder.iterdir()} == before
-
-
-def test_a_failure_on_the_way_leaves_nothing(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("seqstruct.data.cfl.folder.log_probabilities", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_folder(StringsRequest("dyck", **SMALL), tmp_path / "out")
-    assert os.listdir(tmp_path) == []
-
-
 @pytest.mark.parametrize("name", ["train.txt", "valid.txt", "valid.log_probability", "dict.txt"])
 @pytest.mark.parametrize("damage", ["missing", "truncated", "altered"])
 def test_damaged_files_are_noticed(name, damage, folder):

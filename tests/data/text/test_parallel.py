@@ -268,11 +268,6 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path, capsys):
         read_checksums(listing)
 
 
-def test_a_folder_with_files_is_not_written_over(corpus, tmp_path):
-    with pytest.raises(ValueError, match="exists and is not empty"):
-        parallel.prepare(prefixes(corpus), SubwordOptions(("de", "en")), corpus)
-
-
 @pytest.mark.parametrize(("changed", "match"), [
     ({"languages": ("de", "de")}, "two different"), ({"subwords": "syllables"}, "bpe, sentencepiece"),
     ({"vocabulary": 0}, "vocabulary"), ({"max_length": 0}, "max_length"), ({"max_ratio": 0.5}, "max_ratio"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
 from seqstruct.ops.pushdown import pushdown_initial, pushdown_reading, pushdown_stack, pushdown_step, transition_count
-from seqstruct.ops.pushdown.step import PushdownState, columns_of
+from seqstruct.ops.pushdown.step import columns_of
 from seqstruct.ops.pushdown.walk import CHUNK
 from tests.ops.pushdown.test_pushdown import doomed, draw
 
@@ -77,20 +76,6 @@ def test_inputs_in_single_precision_are_computed_in_double(compiled, generator):
     assert pushdown_reading(state).dtype == torch.float32
 
 
-@pytest.mark.parametrize("name", ["01", "11_n1", "12_n2", "13_S1", "08_pm50", "14_pm50_n40", "15_logsigmoid"])
-def test_reference_numbers(name, compiled, golden):
-    compiled(True)
-    arrays = np.load(golden("stack", f"nd_{name}.npz"))
-    case = {key: torch.from_numpy(np.asarray(array)) for key, array in arrays.items() if array.dtype.kind == "f"}
-    states, symbols = case["push"].shape[2:4]
-    state = pushdown_initial(case["bottom_logits"].sigmoid(), len(case["logits"]), states=states, symbols=symbols)
-    pushed = case["log_pushed"].exp()
-    for t in range(pushed.size(1)):
-        with torch.no_grad():
-            state = pushdown_step(state, case["logits"][:, t], pushed[:, t], states=states, symbols=symbols)
-        torch.testing.assert_close(pushdown_reading(state), case["readings"][:, t], rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("spread", [50.0, 100.0, 300.0])
 def test_extreme_weights(spread, compiled, generator):
     logits, pushed, bottom = draw(generator, 3, 23, 2, 3, 2)
@@ -126,33 +111,6 @@ def test_transitions_that_cannot_be_taken(compiled, generator):
     logits.masked_fill_(torch.rand(logits.shape, generator=generator) < 0.6, -torch.inf)
     (*expected, _), (*results, _) = both(compiled, logits, pushed, bottom, **SIZES)
     torch.testing.assert_close(results, expected, rtol=1e-10, atol=1e-12)
-
-
-def test_reorder_in_the_middle(compiled, generator):
-    logits, pushed, bottom = draw(generator, 5, 23, 2, 3, 2)
-    compiled(False)
-    expected = pushdown_stack(logits, pushed, bottom, **SIZES).flatten(2)
-    compiled(True)
-    order = torch.tensor([4, 0, 0])
-    *_, state = advance(pushdown_initial(bottom, 5, **SIZES), logits[:, :11], pushed[:, :11], **SIZES)
-    state = PushdownState(*(x.index_select(0, order) for x in state))
-    readings, *_ = advance(state, logits[order, 11:], pushed[order, 11:], **SIZES)
-    torch.testing.assert_close(readings, expected[order, 11:], rtol=0, atol=1e-12)
-
-
-def test_gradients_may_come_and_go(compiled, generator):
-    """A state made by a kernel goes on with gradients and the other way round."""
-    logits, pushed, bottom = draw(generator, 2, 9, 2, 3, 2)
-    compiled(False)
-    expected = pushdown_stack(logits, pushed, bottom, **SIZES).flatten(2)
-    compiled(True)
-    _, _, _, state = advance(pushdown_initial(bottom, 2, **SIZES), logits[:, :3], pushed[:, :3], **SIZES)
-    tail = logits[:, 3:6].clone().requires_grad_()
-    for t in range(3):
-        state = pushdown_step(state, tail[:, t], pushed[:, 3 + t], **SIZES)
-    torch.testing.assert_close(pushdown_reading(state).detach(), expected[:, 5], rtol=0, atol=1e-12)
-    readings, *_ = advance(state, logits[:, 6:], pushed[:, 6:], **SIZES)
-    torch.testing.assert_close(readings, expected[:, 6:], rtol=0, atol=1e-12)
 
 
 def test_no_sequences(compiled):

@@ -50,13 +50,6 @@ def test_derivatives(rows: int, generator: torch.Generator) -> None:
     assert torch.autograd.gradcheck(lambda w, y, g: sums(w, y, g, levels(g)), (weights, y, log_decay))
 
 
-def test_second_derivatives_are_refused(generator: torch.Generator) -> None:
-    x, y, log_decay = (tensor.requires_grad_() for tensor in inputs(4, generator))
-    for result in (products(x, y, log_decay, levels(log_decay)), sums(x @ y.mT, y, log_decay, levels(log_decay))):
-        with pytest.raises(RuntimeError, match="first derivatives only"):
-            torch.autograd.grad(result.sum(), log_decay, create_graph=True)
-
-
 def test_what_comes_after_a_row() -> None:
     rows = torch.tensor([[1.0, -math.inf, 3.0, 4.0]]).mT
     assert after(rows).flatten().tolist() == [-math.inf, 7.0, 4.0, 0.0]
