@@ -86,6 +86,14 @@ def one_thread() -> None:
 
 
 @pytest.fixture
+def threads():
+    """What sets the number of threads; that of before comes back."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def record():
     """A function that makes a record, whole but for what it is told to change; of one metric unless given several."""
 

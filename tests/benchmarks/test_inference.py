@@ -15,12 +15,8 @@ from seqstruct.ops.chains import chain_marginals
 HERE = Place.of("cpu", "float32")
 
 
-def test_the_table_has_a_row_for_each_case(capsys):
-    threads = torch.get_num_threads()
-    try:
-        assert main(["bench", "inference", "--lengths", "1", "3", "--repeats", "1", "--threads", "1"]) == 0
-    finally:
-        torch.set_num_threads(threads)
+def test_the_table_has_a_row_for_each_case(capsys, threads):
+    assert main(["bench", "inference", "--lengths", "1", "3", "--repeats", "1", "--threads", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     cases = [f"{kind}, batch 32, n {n}" for kind in ("chain", "projective trees", "all trees") for n in (1, 3)]
     for case in cases:

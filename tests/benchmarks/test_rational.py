@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from seqstruct.benchmarks import rational
 from seqstruct.cli import main
 from seqstruct.ops.automata import PATTERNS
 
 
-def test_the_table_has_a_row_for_each_layer(monkeypatch, capsys):
+def test_the_table_has_a_row_for_each_layer(monkeypatch, capsys, threads):
     monkeypatch.setattr(rational, "SIZE", 6)
     monkeypatch.setattr(rational, "MOST_WORDS", 8)
-    threads = torch.get_num_threads()
-    try:
-        assert main(["bench", "rational", "--lengths", "1", "7", "--repeats", "1", "--threads", "1"]) == 0
-    finally:
-        torch.set_num_threads(threads)
+    assert main(["bench", "rational", "--lengths", "1", "7", "--repeats", "1", "--threads", "1"]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     for length, batch in (("1", "8"), ("7", "1")):
         for name in [rational.LSTM, *(f"RRNN({a})" for a in PATTERNS)]:

@@ -30,12 +30,8 @@ HEADINGS = {"layers": "Layers", "steps": "Training steps", "decoding": "Decoding
 
 
 @pytest.mark.training
-def test_every_section_has_its_rows(capsys):
-    threads = torch.get_num_threads()
-    try:
-        assert main(["bench", "stack", "--lengths", "3", "6", "--repeats", "1", "--threads", "1"]) == 0
-    finally:
-        torch.set_num_threads(threads)
+def test_every_section_has_its_rows(capsys, threads):
+    assert main(["bench", "stack", "--lengths", "3", "6", "--repeats", "1", "--threads", "1"]) == 0
     title, *tables = capsys.readouterr().out.strip().split("\n\n")
     assert "1 threads" in title and "float32, on cpu" in title and "authors" in title
     assert [text.split("\n")[0].startswith(HEADINGS[name]) for name, text in zip(HEADINGS, tables, strict=True)] == [

@@ -41,6 +41,12 @@ def make_task(folder, language="dyck", **changes):
     return task_of(folder)
 
 
+def batches(task, split, **options):
+    task.load_dataset(split)
+    iterator = task.get_batch_iterator(task.dataset(split), disable_iterator_cache=True, **options)
+    return list(iterator.next_epoch_itr(shuffle=False))
+
+
 @torch.no_grad()
 def log_probability(model, string, dictionary):
     """Of one string and EOS, symbol by symbol, from the table."""

@@ -11,18 +11,12 @@ from seqstruct.data.cfl.chart import log_probabilities
 from seqstruct.data.cfl.folder import StringsRequest, read_meta, read_split, write_folder
 from seqstruct.data.cfl.own import own_language
 from seqstruct.tasks.cfl_language_modeling import CFLLanguageModelingConfig, CFLLanguageModelingTask
-from tests.tasks.stub import SMALL, bigram_model, log_probability, make_task, task_of
+from tests.tasks.stub import SMALL, batches, bigram_model, log_probability, make_task, task_of
 
 
 @pytest.fixture()
 def task(tmp_path):
     return make_task(tmp_path / "dyck")
-
-
-def batches(task, split, **options):
-    task.load_dataset(split)
-    iterator = task.get_batch_iterator(task.dataset(split), disable_iterator_cache=True, **options)
-    return list(iterator.next_epoch_itr(shuffle=False))
 
 
 def test_the_dictionary_is_the_terminals_in_order(task):

@@ -9,17 +9,12 @@ from seqstruct.data.recognition.folder import RecognitionRequest, read_split, wr
 from seqstruct.data.recognition.trivial import LOOKS, trivially_right
 from seqstruct.tasks.recognition import RecognitionConfig, RecognitionTask
 from tests.data.recognition.test_folder import SMALL
+from tests.tasks.stub import batches
 
 
 def make_task(folder, language="dyck-2-3", **options):
     write_folder(RecognitionRequest(language, **SMALL), folder)
     return RecognitionTask.setup_task(RecognitionConfig(data=str(folder), **options))
-
-
-def batches(task, split, **options):
-    task.load_dataset(split)
-    iterator = task.get_batch_iterator(task.dataset(split), disable_iterator_cache=True, **options)
-    return list(iterator.next_epoch_itr(shuffle=False))
 
 
 @pytest.mark.parametrize("split", ["train", "valid", "valid_long", "test"])

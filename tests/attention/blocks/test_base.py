@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
+from seqstruct.attention import Attention, Site
 from seqstruct.ops.memory.blocks import from_blocks, layout, sinkhorn, to_blocks
+from tests.attention import building
+from tests.attention.building import heads
 
-DIM, HEADS, LENGTH = 12, 3, 13
-
-
-def build(name: str, **options) -> Attention:
-    torch.manual_seed(5)
-    return get_attention(name)(make_config(name, options), Shape.of(Site.ENCODER_SELF, DIM, HEADS)).double().eval()
-
-
-def inputs(generator: torch.Generator) -> Tensor:
-    return torch.randn(2, LENGTH, DIM, generator=generator, dtype=torch.float64)
-
-
-def heads(x: Tensor) -> Tensor:
-    return x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
+LENGTH = 13
+build = partial(building.build, site=Site.ENCODER_SELF)
+inputs = partial(building.inputs, length=LENGTH)
 
 
 def masked(attention: Attention, x: Tensor, visible: Tensor) -> Tensor:

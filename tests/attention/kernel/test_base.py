@@ -7,33 +7,11 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
 from seqstruct.testing.cases import stepwise
-
-DIM, HEADS = 12, 3
-
-
-def build(name: str, site: Site = Site.DECODER_SELF, **options) -> Attention:
-    """In evaluation mode, float64, as it is constructed."""
-    torch.manual_seed(5)
-    shape = Shape.of(site, DIM, HEADS)
-    return get_attention(name)(make_config(name, options), shape).double().eval()
-
-
-def inputs(generator: torch.Generator, length: int = 9) -> Tensor:
-    return torch.randn(2, length, DIM, generator=generator, dtype=torch.float64)
-
-
-def heads(x: Tensor) -> Tensor:
-    return x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-
-
-def output(attention: Attention, x: Tensor) -> Tensor:
-    return attention(x, x, x)[0].output
-
+from tests.attention.building import HEADS, build, heads, inputs, output
 
 FAMILY = [("linear", {}), ("rfa", {"gate": True}), ("rfa", {"unit_norm": False}), ("performer", {}), ("t2r", {})]
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config, parse_choices
 from seqstruct.ops.memory.bounded_memory import LOWEST
 from seqstruct.ops.memory.clustering import k_means
+from tests.attention.building import DIM, HEADS, build, heads, inputs, output
 
-DIM, HEADS = 12, 3
 POSITIONAL = [
     ("linformer", {"slots": 4, "length": 9}),
     ("mean_pool", {"slots": 3, "stride": 3}),
@@ -26,25 +26,6 @@ FAMILY = [
     ("local_to_global", {"slots": 4}),
     ("mean_pool", {"slots": 4}),
 ]
-
-
-def build(name: str, site: Site = Site.DECODER_SELF, **options) -> Attention:
-    """In evaluation mode, float64, as it is constructed."""
-    torch.manual_seed(5)
-    shape = Shape.of(site, DIM, HEADS)
-    return get_attention(name)(make_config(name, options), shape).double().eval()
-
-
-def inputs(generator: torch.Generator, length: int = 9) -> Tensor:
-    return torch.randn(2, length, DIM, generator=generator, dtype=torch.float64)
-
-
-def heads(x: Tensor) -> Tensor:
-    return x.unflatten(-1, (HEADS, -1)).transpose(1, 2)
-
-
-def output(attention: Attention, x: Tensor) -> Tensor:
-    return attention(x, x, x)[0].output
 
 
 @pytest.mark.parametrize("name, options", FAMILY)

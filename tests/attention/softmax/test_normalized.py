@@ -5,14 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from seqstruct.attention import Shape, Site, get_attention, make_config
-
-DIM, HEADS = 12, 3
-
-
-def build(name: str, **options):
-    torch.manual_seed(5)
-    return get_attention(name)(make_config(name, options), Shape.of(Site.DECODER_SELF, DIM, HEADS)).double().eval()
+from tests.attention.building import DIM, HEADS, build
 
 
 def test_weights_are_a_softmax_of_cosines(generator: torch.Generator) -> None:

@@ -131,17 +131,12 @@ def test_gradients_by_differences(means, compiled, generator):
     assert torch.autograd.gradcheck(run, given, fast_mode=True)
 
 
-def test_threads_share_the_heads(compiled, generator):
+def test_threads_share_the_heads(compiled, threads, generator):
     compiled(True)
     given = inputs((70, 13, 20, 7), True, torch.float64, generator)
     alone = with_gradients(given, True, False)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        together = with_gradients(given, True, False)
-    finally:
-        torch.set_num_threads(threads)
-    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
+    threads(2)
+    assert all(torch.equal(x, y) for x, y in zip(alone, with_gradients(given, True, False), strict=True))
 
 
 def test_without_gradients_nothing_is_kept(compiled, generator):

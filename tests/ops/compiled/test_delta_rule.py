@@ -76,15 +76,12 @@ def test_single_precision_at_length(kind, kernels, generator):
         assert (ours - theirs).abs().max() <= 3e-5 * theirs.abs().max()
 
 
-def test_threads_share_heads(kernels, generator):
+def test_threads_share_heads(kernels, threads, generator):
     given, steps = arguments("gated", (3, 3, 40, 8, 8), torch.float32, generator)
-    before, found = torch.get_num_threads(), []
-    try:
-        for threads in (1, 4):
-            torch.set_num_threads(threads)
-            found.append(with_gradients(gated_delta_rule, given, steps))
-    finally:
-        torch.set_num_threads(before)
+    found = []
+    for count in (1, 4):
+        threads(count)
+        found.append(with_gradients(gated_delta_rule, given, steps))
     assert all(torch.equal(x, y) for x, y in zip(*found, strict=True))
 
 

@@ -87,15 +87,11 @@ def test_the_share_and_neighbours(kernels):
         assert abs(found.double().mean() - wanted) < 5 * spread
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_places_alone_decide(threads, kernels):
+@pytest.mark.parametrize("count", [1, 3])
+def test_places_alone_decide(count, threads, kernels):
     whole = kernels.dropped(torch.ones(70_001), 0.3, 9)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        assert torch.equal(kernels.dropped(torch.ones(70_001), 0.3, 9), whole)
-    finally:
-        torch.set_num_threads(before)
+    threads(count)
+    assert torch.equal(kernels.dropped(torch.ones(70_001), 0.3, 9), whole)
     for count in (0, 1, 63, 64, 4097):
         assert torch.equal(kernels.dropped(torch.ones(count), 0.3, 9), whole[:count])
 

@@ -116,17 +116,12 @@ def test_gradients_by_differences(compiled, generator):
     assert torch.autograd.gradcheck(run, used, fast_mode=True)
 
 
-def test_threads_share_the_heads(compiled, generator):
+def test_threads_share_the_heads(compiled, threads, generator):
     compiled(True)
     given = inputs("elu", (70, 13, 7), torch.float64, generator)
     alone = with_gradients("elu", given, True, True)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        together = with_gradients("elu", given, True, True)
-    finally:
-        torch.set_num_threads(threads)
-    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
+    threads(2)
+    assert all(torch.equal(x, y) for x, y in zip(alone, with_gradients("elu", given, True, True), strict=True))
 
 
 def test_without_gradients_nothing_is_kept(compiled, generator):

@@ -122,7 +122,7 @@ def test_no_sequences(compiled):
     assert state.reading.shape == (0, 30)
 
 
-def test_threads_share_symbols_and_columns(compiled, generator):
+def test_threads_share_symbols_and_columns(compiled, threads, generator):
     """A table of so many steps that one more is worth it; what it holds does not matter."""
     compiled(True)
     states, symbols, size = 2, 3, 5
@@ -136,15 +136,12 @@ def test_threads_share_symbols_and_columns(compiled, generator):
         column.copy_(torch.rand(column.shape, generator=generator, dtype=torch.float64))
     history = torch.zeros(2, MANY + 1, logits.size(2) + size, dtype=torch.float64)
     state = state._replace(table=table, history=history, length=state.length + MANY)
-    threads, results = torch.get_num_threads(), []
-    try:
-        for on, count in ((False, 1), (True, 1), (True, 2)):
-            compiled(on)
-            torch.set_num_threads(count)
-            *_, after = advance(state._replace(table=table.clone()), logits, pushed, **SIZES)
-            column = layout.column(layout.chunks(after.table, MANY + 2), MANY + 1)
-            results.append([after.reading, after.total, after.scaled, column])
-    finally:
-        torch.set_num_threads(threads)
+    results = []
+    for on, count in ((False, 1), (True, 1), (True, 2)):
+        compiled(on)
+        threads(count)
+        *_, after = advance(state._replace(table=table.clone()), logits, pushed, **SIZES)
+        column = layout.column(layout.chunks(after.table, MANY + 2), MANY + 1)
+        results.append([after.reading, after.total, after.scaled, column])
     torch.testing.assert_close(results[1], results[0], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(results[2], results[1], rtol=1e-14, atol=0)

@@ -11,7 +11,6 @@ from seqstruct.ops.cells.stack_lstm import stack_lstm
 from seqstruct.ops.pushdown import PushdownTape, transition_count
 from seqstruct.ops.pushdown.compiled import CompiledPushdownTape
 from tests.ops.cells.test_stack_lstm import lose_all_weight
-from tests.ops.compiled.test_superposition_stack import two_threads
 from tests.ops.pushdown.test_naive import SIZES, check_tape
 
 HIDDEN = 3
@@ -79,11 +78,12 @@ def test_a_second_backward_pass_is_the_first_one_again(compiled, generator):
     assert all(torch.equal(x, y) for x, y in zip(first, second, strict=True))
 
 
-def test_threads_share_the_batch(compiled, generator):
+def test_threads_share_the_batch(compiled, threads, generator):
     compiled(True)
     _, run = network(generator, 5, 40, 3, 3, 5)
-    alone, together = two_threads(lambda: run(CompiledPushdownTape))
-    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
+    alone = run(CompiledPushdownTape)
+    threads(2)
+    assert all(torch.equal(x, y) for x, y in zip(alone, run(CompiledPushdownTape), strict=True))
 
 
 def test_rows_out_of_range_are_told(compiled, generator):

@@ -117,22 +117,13 @@ def test_without_gradients_nothing_is_kept(compiled, generator):
     assert all(torch.equal(x, y) and not x.requires_grad for x, y in zip(results, expected, strict=True))
 
 
-def two_threads(run):
-    """What `run` gives with one thread, and with two."""
-    alone, threads = run(), torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        return alone, run()
-    finally:
-        torch.set_num_threads(threads)
-
-
 @pytest.mark.parametrize("batch", [1, 3])
-def test_threads_share_batch_and_columns(batch, compiled, generator):
+def test_threads_share_batch_and_columns(batch, compiled, threads, generator):
     compiled(True)
     inputs = draw(generator, batch, 13, 2 * SLICE + 5, 3)
-    alone, together = two_threads(lambda: with_gradients(inputs, True))
-    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
+    alone = with_gradients(inputs, True)
+    threads(2)
+    assert all(torch.equal(x, y) for x, y in zip(alone, with_gradients(inputs, True), strict=True))
 
 
 def recur(generator, B, T, m, height, sigmoid, dtype=torch.float64):
@@ -170,7 +161,9 @@ def test_steps_of_a_recurrent_network_in_single_precision(compiled, generator):
         assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
 
 
-def test_steps_that_are_worth_it_are_shared(compiled, generator):
+def test_steps_that_are_worth_it_are_shared(compiled, threads, generator):
     compiled(True)
-    alone, together = two_threads(recur(generator, 3, 13, 800, 7, True))
-    assert all(torch.equal(x, y) for x, y in zip(alone, together, strict=True))
+    run = recur(generator, 3, 13, 800, 7, True)
+    alone = run()
+    threads(2)
+    assert all(torch.equal(x, y) for x, y in zip(alone, run(), strict=True))
