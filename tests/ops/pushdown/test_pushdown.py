@@ -32,6 +32,18 @@ def with_gradients(form, inputs, weights, **sizes):
     return readings.detach(), torch.autograd.grad((readings * weights).sum(), inputs)
 
 
+def check_same(form, other, inputs, generator, atol, gradient_atol, *, states, symbols):
+    """Readings of two forms are the same, and so are finite gradients of a weighted sum of them; both readings."""
+    batch, length, size = inputs[1].shape
+    weights = torch.randn(batch, length, states * symbols * size, generator=generator, dtype=torch.float64)
+    expected, truth = with_gradients(other, inputs, weights, states=states, symbols=symbols)
+    readings, grads = with_gradients(form, inputs, weights, states=states, symbols=symbols)
+    torch.testing.assert_close(readings, expected, rtol=0, atol=atol)
+    torch.testing.assert_close(grads, truth, rtol=0, atol=gradient_atol)
+    assert all(grad.isfinite().all() for grad in truth)
+    return readings, expected
+
+
 def enumerate_runs(logits, pushed, bottom, Q, S):
     """Readings T Q S m of one sequence, from every single run."""
     T, m = pushed.shape
@@ -102,11 +114,7 @@ def test_gradcheck(generator, form, T):
 @pytest.mark.parametrize("T", [15, 16, 17, 33, 47])  # around the limits of blocks
 def test_both_forms_agree_at_every_length(generator, T):
     inputs = draw(generator, 2, T, 2, 2, 3, spread=2.0)
-    weights = torch.randn(2, T, 12, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
-    expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+    check_same(pushdown_stack, in_log_space, inputs, generator, 1e-11, 1e-10, states=2, symbols=2)
 
 
 @pytest.mark.parametrize("spread", [50.0, 100.0, 1000.0])
@@ -114,11 +122,7 @@ def test_extreme_weights_fall_back_row_by_row(generator, spread):
     T, sizes = 12, {"states": 2, "symbols": 3}
     logits, pushed, bottom = draw(generator, 3, T, 2, 3, 2)
     logits[1] *= spread
-    weights = torch.randn(3, T, 12, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **sizes)
-    expected, truth = with_gradients(in_log_space, (logits, pushed, bottom), weights, **sizes)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-9)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+    check_same(pushdown_stack, in_log_space, (logits, pushed, bottom), generator, 1e-9, 1e-9, **sizes)
 
 
 @pytest.mark.parametrize("spread", [50.0, 100.0])
@@ -127,11 +131,7 @@ def test_plus_and_minus_a_lot(generator, spread):
     sizes = {"states": 2, "symbols": 2}
     logits, pushed, bottom = draw(generator, 2, 30, 2, 2, 2)
     logits += spread * torch.randn(logits.shape, generator=generator, dtype=torch.float64).sign()
-    weights = torch.randn(2, 30, 8, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **sizes)
-    expected, truth = with_gradients(in_log_space, (logits, pushed, bottom), weights, **sizes)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-9)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+    check_same(pushdown_stack, in_log_space, (logits, pushed, bottom), generator, 1e-9, 1e-9, **sizes)
 
 
 def doomed(generator):
@@ -146,12 +146,8 @@ def doomed(generator):
 
 def test_underflow_is_found_and_mended(generator):
     inputs = doomed(generator)
-    weights = torch.randn(2, 5, 8, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
-    expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
+    readings, _ = check_same(pushdown_stack, in_log_space, inputs, generator, 1e-10, 1e-10, states=2, symbols=2)
     assert (readings[0, 4].view(2, 2, 2).abs().amax((1, 2)) > 1e-3).all()  # both states matter in the end
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-10)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
 
 
 def falling(generator, B, T, by):
@@ -188,12 +184,8 @@ def test_each_row_by_what_fits_it(generator):
     logits, pushed = (torch.cat([row[i][:1] for row in rows]) for i in range(2))
     logits[3, 2] = -INF
     logits.view(5, 5, 4, 10)[4, :, 2:] += 400.0
-    weights = torch.randn(5, 5, 8, generator=generator, dtype=torch.float64)
     inputs = logits, pushed, rows[0][2]
-    expected, truth = with_gradients(in_log_space, inputs, weights, states=2, symbols=2)
-    readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-10)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+    check_same(pushdown_stack, in_log_space, inputs, generator, 1e-10, 1e-10, states=2, symbols=2)
 
 
 def test_a_row_whose_tables_overflow_once_they_are_scaled(generator):
@@ -205,11 +197,8 @@ def test_a_row_whose_tables_overflow_once_they_are_scaled(generator):
     table[1, :, 2:, 4:] += 200.0
     table[1, :, 2:, [6, 7]] += 200.0
     assert growth(logits, 2, 2)[1].all()
-    weights = torch.randn(2, 8, 8, generator=generator, dtype=torch.float64)
-    expected, truth = with_gradients(in_log_space, (logits, pushed, bottom), weights, states=2, symbols=2)
-    readings, grads = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, states=2, symbols=2)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+    inputs = logits, pushed, bottom
+    check_same(pushdown_stack, in_log_space, inputs, generator, 1e-11, 1e-10, states=2, symbols=2)
 
 
 @pytest.mark.parametrize("form", [pushdown_stack, in_log_space])

@@ -13,7 +13,7 @@ from seqstruct.ops.pushdown import (
     pushdown_step,
     pushdown_steps,
 )
-from tests.ops.pushdown.test_pushdown import doomed, draw, with_gradients
+from tests.ops.pushdown.test_pushdown import check_same, doomed, draw
 from tests.ops.pushdown.test_step import SIZES, advance, by_steps
 
 LONG = 19  # steps
@@ -43,11 +43,7 @@ def test_gradcheck(generator, form, T):
 
 def test_gradients_of_rows_out_of_range(generator):
     inputs = doomed(generator)
-    weights = torch.randn(2, inputs[1].size(1), 4 * inputs[1].size(2), generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(by_steps, inputs, weights, states=2, symbols=2)
-    expected, truth = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+    check_same(by_steps, pushdown_stack, inputs, generator, 1e-11, 1e-9, states=2, symbols=2)
 
 
 def test_backward_passes_that_begin_at_different_steps(generator):
@@ -98,11 +94,7 @@ def test_an_empty_batch(generator):
 @pytest.mark.parametrize(("states", "symbols"), [(2, 1), (3, 2)])
 def test_segments_equal_the_parallel_form(generator, T, states, symbols):
     inputs, sizes = draw(generator, 2, T, states, symbols, 3, spread=2.0), {"states": states, "symbols": symbols}
-    weights = torch.randn(2, T, states * symbols * 3, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(in_segments, inputs, weights, **sizes)
-    expected, truth = with_gradients(pushdown_stack, inputs, weights, **sizes)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-11)
+    _, expected = check_same(in_segments, pushdown_stack, inputs, generator, 1e-12, 1e-11, **sizes)
     with torch.no_grad():
         torch.testing.assert_close(in_segments(*inputs, **sizes), expected, rtol=0, atol=1e-12)
 

@@ -16,7 +16,7 @@ from seqstruct.ops.pushdown import (
     pushdown_steps,
 )
 from seqstruct.ops.pushdown.walk import CHUNK
-from tests.ops.pushdown.test_pushdown import check_reference, doomed, draw, with_gradients
+from tests.ops.pushdown.test_pushdown import check_reference, check_same, doomed, draw, with_gradients
 
 SIZES = {"states": 2, "symbols": 3}
 
@@ -44,11 +44,7 @@ def test_reference_numbers(golden, name):
 @pytest.mark.parametrize("T", [1, 2, 13, 37])
 def test_steps_equal_the_parallel_form(generator, T):
     inputs = draw(generator, 2, T, 2, 3, 2)
-    weights = torch.randn(2, T, 12, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(by_steps, inputs, weights, **SIZES)
-    expected, truth = with_gradients(pushdown_stack, inputs, weights, **SIZES)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-11)
+    _, expected = check_same(by_steps, pushdown_stack, inputs, generator, 1e-12, 1e-11, **SIZES)
     with torch.no_grad():
         torch.testing.assert_close(by_steps(*inputs, **SIZES), expected, rtol=0, atol=1e-12)
 
@@ -67,11 +63,7 @@ def test_sums_in_place_are_the_same(generator, T, monkeypatch):
 def test_extreme_weights(generator, spread):
     logits, pushed, bottom = draw(generator, 3, 9, 2, 3, 2)
     logits[1] *= spread
-    weights = torch.randn(3, 9, 12, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(by_steps, (logits, pushed, bottom), weights, **SIZES)
-    expected, truth = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **SIZES)
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-9)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-9)
+    check_same(by_steps, pushdown_stack, (logits, pushed, bottom), generator, 1e-9, 1e-9, **SIZES)
 
 
 def test_out_of_range_rows_are_read_in_log_space(generator):
@@ -85,12 +77,8 @@ def test_out_of_range_rows_are_read_in_log_space(generator):
 def test_no_run_left_reads_zeros(generator):
     logits, pushed, bottom = draw(generator, 2, 4, 2, 3, 2)
     logits[0, 1] = -torch.inf
-    weights = torch.randn(2, 4, 12, generator=generator, dtype=torch.float64)
-    readings, grads = with_gradients(by_steps, (logits, pushed, bottom), weights, **SIZES)
-    expected, truth = with_gradients(pushdown_stack, (logits, pushed, bottom), weights, **SIZES)
+    readings, _ = check_same(by_steps, pushdown_stack, (logits, pushed, bottom), generator, 1e-12, 1e-11, **SIZES)
     assert not readings[0, 1:].any()
-    torch.testing.assert_close(readings, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(grads, truth, rtol=0, atol=1e-11)
 
 
 def test_reorder_with_fewer_rows_in_the_middle(generator):
