@@ -97,6 +97,7 @@ LONG_OPTIONS: dict[str, list[dict[str, Any]]] = {  # where those above lay out l
     "synthesizer": [{"length": LONG}, {"kind": "random", "length": LONG}],
 }
 ALL, STREAMING = pytest.mark.law(), pytest.mark.law(streaming=True)
+SITES = pytest.mark.law(one_of_each="site")
 TOLERANCE = {"rtol": 1e-9, "atol": 1e-10}
 BATCH, LENGTH, SOURCE, DIM, MEMORY_DIM, HEADS = 5, 7, 11, 6, 10, 2
 
@@ -138,13 +139,13 @@ def cases(
     """
     if one_of_each:
         chosen: dict[Hashable, Case] = {}
-        for case in cases(plans, streaming=streaming):
+        for case in cases(plans, streaming=streaming, decoder=decoder):
             family = get_attention(case.name).__module__.rpartition(".")[0]
             chosen.setdefault(family if one_of_each == "family" else (case.name, case.site), case)
         return list(chosen.values())
     if slots:
         first: dict[tuple[str, Site], Case] = {}  # one set of options
-        for case in cases(plans, streaming=streaming):
+        for case in cases(plans, streaming=streaming, decoder=decoder):
             first.setdefault((case.name, case.site), case)
         start = -1 if slots == "full" else 0
         found = [case._replace(slot=slot) for case in first.values() for slot in asked_of(case)[start:]]

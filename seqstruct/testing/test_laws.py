@@ -18,6 +18,7 @@ from seqstruct.testing.cases import (
     ALL,
     BATCH,
     LENGTH,
+    SITES,
     STREAMING,
     TOLERANCE,
     Case,
@@ -111,35 +112,29 @@ def each_row_is_as_if_alone(
 
 @ALL
 @pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("by_step", [False, True])
-def test_padding_is_invisible(case: Case, side: str, by_step: bool, generator: torch.Generator) -> None:
+def test_padding_is_invisible(case: Case, side: str, generator: torch.Generator) -> None:
     attention = build(case, generator)
-    if by_step and not attention.streaming:
-        return
     query, memory = inputs(case, generator)
     lengths = [1, 3, memory.size(1), 2, 5]
     filled, mask = padded(memory, lengths, side, memory.size(1) + 2, generator)
     queries = filled if query is memory else query
-    form = stepwise if by_step else type(attention).forward
-    result = form(attention, queries, filled, filled, mask)[0].output
-    each_row_is_as_if_alone(attention, query, memory, lengths, mask, result)
+    for form in forms(attention):
+        result = form(attention, queries, filled, filled, mask)[0].output
+        each_row_is_as_if_alone(attention, query, memory, lengths, mask, result)
 
 
 @ALL
-@pytest.mark.parametrize("by_step", [False, True])
-def test_a_fully_padded_row_reads_zeros(case: Case, by_step: bool, generator: torch.Generator) -> None:
+def test_a_fully_padded_row_reads_zeros(case: Case, generator: torch.Generator) -> None:
     attention = build(case, generator)
-    if by_step and not attention.streaming:
-        return
     query, memory = inputs(case, generator)
     mask = torch.zeros(memory.shape[:2], dtype=torch.bool)
     mask[2] = True
-    form = stepwise if by_step else type(attention).forward
-    result = form(attention, query, memory, memory, mask)[0].output
-    assert torch.equal(result[2], torch.zeros_like(result[2]))
-    assert result[3].abs().max() > 0
-    for gradient in gradients(result, attention, *distinct(query, memory)):
-        assert gradient.isfinite().all()
+    for form in forms(attention):
+        result = form(attention, query, memory, memory, mask)[0].output
+        assert torch.equal(result[2], torch.zeros_like(result[2]))
+        assert result[3].abs().max() > 0
+        for gradient in gradients(result, attention, *distinct(query, memory)):
+            assert gradient.isfinite().all()
 
 
 @ALL
@@ -220,11 +215,9 @@ def test_one_step_selects_writes_and_reads(
     torch.testing.assert_close(found, wanted, **TOLERANCE)
 
 
-@STREAMING
+@pytest.mark.law(streaming=True, decoder=True)
 def test_adapter_goes_on_from_rows_in_another_order(case: Case, generator: torch.Generator) -> None:
     """Two orders one after the other, as where a sentence ends and beams change places."""
-    if case.site is Site.ENCODER_SELF:
-        return
     attention = build(case, generator)
     adapter = AttentionAdapter(attention, 0)
     query, memory = inputs(case, generator)
@@ -318,7 +311,7 @@ def test_dropout_of_weights_is_as_declared(case: Case, generator: torch.Generato
     assert torch.equal(*results) != attention.drops_weights
 
 
-@ALL
+@SITES
 def test_another_site_is_refused(case: Case, generator: torch.Generator) -> None:
     attention = build(case, generator)
     for site in set(Site) - attention.sites:
@@ -326,7 +319,7 @@ def test_another_site_is_refused(case: Case, generator: torch.Generator) -> None
             type(attention)(attention.config, attention.shape.__class__.of(site, 6, 2))
 
 
-@ALL
+@SITES
 def test_a_mask_of_another_kind_is_refused(case: Case, generator: torch.Generator) -> None:
     attention = build(case, generator)
     query, memory = inputs(case, generator)
@@ -336,7 +329,7 @@ def test_a_mask_of_another_kind_is_refused(case: Case, generator: torch.Generato
         output(attention, query, memory, torch.zeros(memory.shape[:2]))
 
 
-@ALL
+@SITES
 def test_what_it_has_no_use_for_is_refused(case: Case, generator: torch.Generator) -> None:
     attention = build(case, generator)
     query, memory = inputs(case, generator)

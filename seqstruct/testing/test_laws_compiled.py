@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from seqstruct.attention import Attention, Site
 from seqstruct.attention.states import map_tensors
 from seqstruct.ops.compiled import switched_on
-from seqstruct.testing.cases import TOLERANCE, Case, build, distinct, gradients, inputs, output
+from seqstruct.testing.cases import SITES, TOLERANCE, Case, build, distinct, gradients, inputs, output
 
-FAMILIES, SITES = pytest.mark.law(one_of_each="family"), pytest.mark.law(one_of_each="site")
+FAMILIES = pytest.mark.law(one_of_each="family")
 STEPS = pytest.mark.law(streaming=True, one_of_each="site")
 FEW_STEPS = pytest.mark.law(streaming=True, one_of_each="family")
 SIZES = ((5, 7, 11), (4, 9, 13))  # batch, queries, keys across
