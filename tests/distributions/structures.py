@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from seqstruct import distributions as D
-from tests.ops.trees.enumeration import all_trees
+from tests.ops.trees.enumeration import all_trees, trees_over
 
 INF = float("inf")
 
@@ -71,15 +71,10 @@ def spans(draw, lengths, batch):
 
 
 def brackets(d, row):
-    def of(i, j):
-        if i == j:
-            return [[(i, j)]]
-        return [[(i, j), *x, *y] for k in range(i, j) for x in of(i, k) for y in of(k + 1, j)]
-
     n, labels = int(d.lengths[row]), range(d.potentials[0].size(-1))
     return [
         ([(*span, label) for span, label in zip(tree, chosen, strict=True)],)
-        for tree in (of(0, n - 1) if n else [[]])
+        for tree in (trees_over(0, n - 1) if n else [[]])
         for chosen in itertools.product(labels, repeat=len(tree))
     ]
 

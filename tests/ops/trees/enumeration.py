@@ -1,4 +1,4 @@
-"""All dependency trees of a few words, by trying all heads."""
+"""All dependency trees of a few words, by trying all heads, and all binary trees."""
 
 from __future__ import annotations
 
@@ -55,6 +55,18 @@ def entropy_of(scores):
     others = scores.index_fill(0, scores.argmax(), -torch.inf).logsumexp(0)
     log_partition = torch.log1p(others.exp())
     return log_partition - ((scores - log_partition).exp() * scores).sum()
+
+
+def trees_over(first, last):
+    """All trees of the words first .. last, each the list of its spans."""
+    if first == last:
+        return [[(first, last)]]
+    return [
+        [(first, last), *left, *right]
+        for middle in range(first, last)
+        for left in trees_over(first, middle)
+        for right in trees_over(middle + 1, last)
+    ]
 
 
 def masked_everywhere(generator, n, mask):

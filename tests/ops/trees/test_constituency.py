@@ -8,6 +8,7 @@ import torch
 from seqstruct.ops.marginals import by_autograd
 from seqstruct.ops.semiring import ExactLogSemiring
 from seqstruct.ops.trees import constituency_log_partition, constituency_marginals, constituency_total
+from tests.ops.trees.enumeration import trees_over
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-11}
 
@@ -42,18 +43,6 @@ def test_derivatives_of_marginals_agree(generator, n, spread):
     _, (marginals,) = defined(spans, lengths)
     (wanted,) = torch.autograd.grad((marginals * weights).sum(), spans)
     torch.testing.assert_close(found, wanted, **CLOSE)
-
-
-def trees_over(first, last):
-    """All trees of the words first .. last, each the list of its spans."""
-    if first == last:
-        return [[(first, last)]]
-    return [
-        [(first, last), *left, *right]
-        for middle in range(first, last)
-        for left in trees_over(first, middle)
-        for right in trees_over(middle + 1, last)
-    ]
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
