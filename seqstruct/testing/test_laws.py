@@ -9,7 +9,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from seqstruct.attention import Attention, Site
 from seqstruct.attention.states import select_rows
@@ -82,6 +82,45 @@ def test_steps_without_gradients_are_the_same(case: Case, generator: torch.Gener
     with torch.no_grad():
         stepped = stepwise(attention, query, memory, memory)[0].output
         torch.testing.assert_close(stepped, output(attention, query, memory), **TOLERANCE)
+
+
+@STREAMING
+def test_steps_have_the_gradient_of_each_tensor_alone(case: Case, generator: torch.Generator) -> None:
+    """With all else frozen, as where few kinds of parameters are tuned."""
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    leaves = [*distinct(query, memory), *attention.parameters()]
+    wanted = gradients(stepwise(attention, query, memory, memory)[0].output, attention, *distinct(query, memory))
+    for leaf, gradient in zip(leaves, wanted, strict=True):
+        for other in leaves:
+            other.requires_grad_(other is leaf)
+        result = stepwise(attention, query, memory, memory)[0].output
+        found = torch.zeros_like(leaf)
+        if result.requires_grad:
+            found, *_ = gradients(result, nn.Module(), leaf)
+        torch.testing.assert_close(found, gradient, **TOLERANCE)
+
+
+@STREAMING
+def test_steps_without_gradients_spoil_none_of_those_before(case: Case, generator: torch.Generator) -> None:
+    """These are right, or refused as torch refuses those of what was written over."""
+    if case.site is not Site.DECODER_SELF:
+        return
+    attention = build(case, generator)
+    x, _ = inputs(case, generator)
+    state, outputs = attention.initial_state(BATCH), []
+    for now in x[:, :3].split(1, 1):
+        reading, state = attention.step(state, now, now, now)
+        outputs.append(reading.output)
+    with torch.no_grad():
+        attention.step(state, *[x[:, 3:4]] * 3)
+    wanted = gradients(output(attention, x[:, :3], x[:, :3]), attention, x)
+    try:
+        found = gradients(torch.cat(outputs, 1), attention, x)
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error) or "has been modified inplace" in str(error)
+    else:
+        torch.testing.assert_close(found, wanted, **TOLERANCE)
 
 
 @ALL

@@ -56,7 +56,7 @@ class DotProductAttention(MultiHeadAttention):
         return Cache(empty, empty, padding, torch.zeros(batch_size, dtype=torch.long, device=like.device))
 
     def write(self, state: Cache, key: Tensor, value: Tensor, padding_mask: Tensor | None = None) -> Cache:
-        """Append keys and values B S C; in place beyond `length` where no gradient is recorded."""
+        """Append keys and values B S C; in place beyond `length` where gradients are off."""
         key, value = clear_padding(padding_mask, key, value)
         new_key, new_value = self._keys_and_values(key, value, padding_mask, state)
         padding_mask = mask_of(padding_mask, key)
@@ -64,7 +64,7 @@ class DotProductAttention(MultiHeadAttention):
         if torch.compiler.is_compiling():
             return _placed(state, new_key, new_value, padding_mask)._replace(length=length)
         used = self._used(state)
-        if torch.is_grad_enabled() and (new_key.requires_grad or state.key.requires_grad):
+        if torch.is_grad_enabled():
             return Cache(
                 torch.cat([state.key[:, :, :used], new_key], 2),
                 torch.cat([state.value[:, :, :used], new_value], 2),

@@ -55,9 +55,9 @@ def empty_bounded_memory(batch: int, heads: int, slots: int, key_dim: int, value
 def write(state: BoundedMemory, key: Tensor, value: Tensor, control: Tensor, means: bool) -> BoundedMemory:
     """Write keys B H S D and values B H S E by controls B H S N (logarithms for means; 0 or -inf writes nothing).
 
-    O(S N (D + E)) time.  The old memory is consumed: written in place where no gradient is recorded.
+    O(S N (D + E)) time.  The old memory is consumed: written in place where gradients are off.
     """
-    recorded = torch.is_grad_enabled() and any(x.requires_grad for x in (*state, key, value, control))
+    recorded = torch.is_grad_enabled()
     if not means:
         used = (control != 0).any(2)
         log_total = state.log_total.masked_fill(used, 0.0)

@@ -148,6 +148,8 @@ def places(memory: tuple[Tensor, ...], order: Tensor | None) -> tuple[tuple, tup
     """The parts of the old memory, None where it is written in place; where those of the new one go; and the order."""
     memory = tuple(x.contiguous() for x in memory)
     if order is None:
+        if not torch.compiler.is_compiling():
+            torch.autograd.graph.increment_version(memory)  # a kernel's writing is not seen by autograd
         return (None,) * len(memory), memory, None
     return memory, tuple(x.new_empty(order.size(0), *x.shape[1:]) for x in memory), order.long().contiguous()
 

@@ -101,7 +101,7 @@ def write(
     """Add keys B H S N (features) or B H S D (vectors that `features` makes features of), and values B H S E.
 
     weight: B H S, factors of the keys' features (which contain the plan's), or None.
-    O(S N E) time.  The old memory is consumed: written in place where no gradient is recorded.
+    O(S N E) time.  The old memory is consumed: written in place where gradients are off.
     """
     memory, total, level = state
     key = key if features is None else features(key)[0]
@@ -110,7 +110,7 @@ def write(
         left = (plan.log_decay[..., -1:] - plan.log_decay).to(key.dtype).exp()
         memory, total = memory * left[..., :1, None], total * left[..., :1]
         key, level = key * left[..., 1:, None], plan.level
-    if torch.is_grad_enabled() and any(x.requires_grad for x in (memory, key, value)):
+    if torch.is_grad_enabled():
         return Memory(memory + key.transpose(-1, -2) @ value, total + key.sum(-2), level)
     if key.size(-2) == 1:
         return Memory(memory.addcmul_(key.transpose(-1, -2), value), total.add_(key.squeeze(-2)), level)

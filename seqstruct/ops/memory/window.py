@@ -61,11 +61,10 @@ def ring_positions(count: Tensor, cells: int) -> Tensor:
 def ring_write(ring: Tensor, new: Tensor, old_count: Tensor, count: Tensor) -> Tensor:
     """The ring B H L D after the first count - old_count (B) of the vectors `new` (B H S D); the old one is consumed.
 
-    Token p lies in cell p mod L.  Written in place for one step without gradient.
+    Token p lies in cell p mod L.  Written in place for one step where gradients are off.
     """
     cells = ring.size(2)
-    recorded = torch.is_grad_enabled() and (ring.requires_grad or new.requires_grad)
-    if new.size(2) == 1 and not recorded:
+    if new.size(2) == 1 and not torch.is_grad_enabled():
         rows = torch.arange(len(ring), device=ring.device)
         cell = old_count % cells
         kept = torch.where((count > old_count).view(-1, 1, 1), new.squeeze(2), ring[rows, :, cell])
