@@ -18,7 +18,7 @@ from torch import Tensor
 
 from seqstruct.ops.gpu import host_may_look
 from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, refuse_what_is_no_number
-from seqstruct.ops.marginals import by_autograd
+from seqstruct.ops.marginals import by_autograd, recordable
 from seqstruct.ops.masking import fails
 from seqstruct.ops.max_marginals import max_marginals
 from seqstruct.ops.semiring import (
@@ -256,7 +256,7 @@ class StructuredDistribution:
 
     def _value(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         """The total, differentiable where there is no part at all too."""
-        return self.total(potentials, semiring) + sum(x.flatten()[:0].sum() for x in potentials)
+        return self._map(recordable).total(potentials, semiring) + sum(x.flatten()[:0].sum() for x in potentials)
 
     def _log_partition(self) -> Tensor:
         masked = self._masked()
@@ -288,15 +288,15 @@ class StructuredDistribution:
         return [x.masked_fill(_like(nothing, x), 0.0) for x in parts]
 
     def _topk(self, k: int) -> tuple[Sequence[Tensor], Tensor]:
-        with torch.enable_grad():
-            masked = [x.detach().requires_grad_() for x in self._masked()]
+        with torch.inference_mode(False), torch.enable_grad():
+            masked = [recordable(x.detach()).requires_grad_() for x in self._masked()]
             scores = self._checked(self._value(tuple(masked), KBestSemiring(k)))
             found = [torch.autograd.grad(x.sum(), masked, retain_graph=True, materialize_grads=True) for x in scores]
         events = [torch.stack(x) for x in zip(*found, strict=True)]
         return [x.masked_fill(_like(scores == -torch.inf, x), 0.0) for x in events], scores.detach()
 
     def _max_marginals(self) -> Sequence[Tensor]:
-        return max_marginals(self.total, self._masked())
+        return max_marginals(lambda *x: self._map(recordable).total(*x), self._masked())
 
     def _score(self, value: Any) -> Tensor:
         found = 0.0

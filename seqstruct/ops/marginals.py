@@ -101,20 +101,32 @@ def entropy(family: Family, *potentials: Tensor) -> Tensor:
 
 def structure(family: Family, semiring: LogSemiring, *potentials: Tensor) -> tuple[Tensor, Tensor]:
     """Indicators of the parts, of the first kind of potentials, to which the gradient of a total goes; the total, B."""
-    first, *others = (x.detach().double() for x in potentials)
-    total, (indicators,) = by_autograd(lambda x: family.total((x, *others), semiring), first)
+    few, chosen = family, potentials
+    if torch.is_inference_mode_enabled() or any(x.is_inference() for x in potentials):
+        with torch.inference_mode(False):
+            few, chosen = _some(family, potentials, torch.arange(len(potentials[0]), device=potentials[0].device))
+    first, *others = (x.detach().double() for x in chosen)
+    total, (indicators,) = by_autograd(lambda x: few.total((x, *others), semiring), first)
     _check(total, family, potentials)
     return indicators, total
 
 
 def by_autograd(total: Callable[..., Tensor], *potentials: Tensor) -> tuple[Tensor, Parts]:
-    """total(*potentials), B, and its derivatives; differentiable where the potentials want a gradient."""
+    """total(*potentials), B, and its derivatives; differentiable where the potentials want a gradient.
+
+    In inference mode too, where what the total has beside its arguments is `recordable`.
+    """
     wanted = torch.is_grad_enabled() and any(x.requires_grad for x in potentials)
-    with torch.enable_grad():
-        leaves = [x if wanted and x.requires_grad else x.detach().requires_grad_() for x in potentials]
+    with torch.inference_mode(False), torch.enable_grad():
+        leaves = [x if wanted and x.requires_grad else recordable(x.detach()).requires_grad_() for x in potentials]
         found = total(*leaves)
         derivatives = torch.autograd.grad(found.sum(), leaves, create_graph=wanted, materialize_grads=True)
     return (found, derivatives) if wanted else (found.detach(), derivatives)
+
+
+def recordable(x: Tensor) -> Tensor:
+    """A copy of what was made in inference mode, outside of it; else the tensor itself."""
+    return x.clone() if x.is_inference() and not torch.is_inference_mode_enabled() else x
 
 
 def _scaled(family: Family, potentials: Parts, need_total: bool) -> tuple[FirstPass, Tensor | None]:

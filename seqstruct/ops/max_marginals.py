@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from seqstruct.ops.marginals import recordable
 from seqstruct.ops.semiring import LogSemiring
 
 
@@ -62,6 +63,7 @@ class RecordedMax(LogSemiring):
         return torch.stack([scores, numbers.to(scores)])
 
 
+@torch.inference_mode(False)  # here derivatives are taken
 def max_marginals(total: Callable[[tuple[Tensor, ...], LogSemiring], Tensor], potentials: Sequence[Tensor]) -> list:
     """In the shapes of the potentials, float64; -inf where no structure has the part.  No gradient.
 
@@ -70,7 +72,7 @@ def max_marginals(total: Callable[[tuple[Tensor, ...], LogSemiring], Tensor], po
     """
     semiring = RecordedMax()
     with torch.enable_grad():
-        leaves = [x.detach().double().requires_grad_() for x in potentials]
+        leaves = [recordable(x.detach().double()).requires_grad_() for x in potentials]
         found = total(tuple(leaves), semiring)
     outside = semiring.outside(found)
     scores, there = ([torch.zeros_like(x) for x in leaves] for _ in range(2))

@@ -212,6 +212,26 @@ def test_derivatives(family, draw):
 
 
 @of_each
+@pytest.mark.parametrize("draw", ["ordinary", "enormous"])
+def test_inference_mode_changes_nothing(family, draw):
+    """Where all is made in it, and where only what is asked is asked outside of it."""
+
+    def answers(p):
+        names = ("log_partition", "marginals", "entropy", "argmax", "max_marginals")
+        found = [x for name in names for x in as_parts(getattr(p, name)())]
+        samples = p.sample((3,), generator=torch.Generator().manual_seed(1))
+        return [*found, p.topk(3).scores, *as_parts(samples), p.kl_divergence(p), p.contains(p.argmax())]
+
+    wanted = answers(drawn(family, draw))
+    with torch.inference_mode():
+        p = drawn(family, draw)
+        inside = answers(p)
+    for outside in (inside, answers(p)):
+        for x, y in zip(outside, wanted, strict=True):
+            assert torch.equal(x, y)
+
+
+@of_each
 def test_batches_expand_and_padding_does_not_matter(family):
     draw = drawer(8)
     one = family.make(draw, (max(family.lengths),), (1,))

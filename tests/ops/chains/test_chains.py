@@ -356,7 +356,10 @@ def test_rows_out_of_range_in_inference_mode(generator):
     edge[1] *= 1e7
     mask = masks([4, 5], 5, left=True)
     with torch.inference_mode():
-        found = chain_marginals(unary.clone(), edge.clone(), mask.clone())
+        given = unary.clone(), edge.clone(), mask.clone()
+        found, best = chain_marginals(*given), chain_best_path(*given)
+    for states in (best.states, chain_best_path(*given).states):
+        assert torch.equal(states, chain_best_path(unary, edge, mask).states)
     torch.testing.assert_close(found, chain_marginals(unary, edge, mask), rtol=0, atol=0)
 
 

@@ -237,8 +237,12 @@ def test_rows_out_of_range_in_inference_mode(generator):
     arcs[1, 2, 1], arcs[1, 1, 2] = 1e6, 1e6
     mask, _ = padding([4, 3], 4, left=True)
     with torch.inference_mode():
-        found = projective_marginals(arcs.clone(), mask.clone())
+        given = arcs.clone(), mask.clone()
+        found, best = projective_marginals(*given), projective_best_tree(*given)
     assert torch.equal(found, projective_marginals(arcs, mask))
+    for heads, score in (best, projective_best_tree(*given)):
+        assert torch.equal(heads, projective_best_tree(arcs, mask).heads)
+        assert torch.equal(score, projective_best_tree(arcs, mask).score)
 
 
 def test_backward_twice(generator):
