@@ -146,8 +146,8 @@ class StackLSTM(GatedLayer):
         """
         if isinstance(stack, str):
             (stack,) = parse_choices(stack, 1, Site.DECODER_SELF)
-        if hidden_size < 1:
-            raise ValueError(f"expected a hidden size of 1 or more, got {hidden_size}")
+        if min(symbols, hidden_size) < 1:
+            raise ValueError(f"expected symbols and a hidden size of 1 or more, got {symbols} and {hidden_size}")
         if stack is not None and stack.name not in CONTROLLERS:
             raise ValueError(f"an LSTM goes with {' or '.join(CONTROLLERS)}, not with {stack.name}")
         controller = None if stack is None else CONTROLLERS[stack.name](hidden_size, stack.config)
@@ -168,8 +168,12 @@ class StackLSTM(GatedLayer):
         inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros); or vectors, B T V of a floating type.
         state: None for the initial one.
         Without either state all steps are taken at once; else one by one, each linked to the one before.
-        Raises ValueError if the stack's max_length is passed.
+        Raises ValueError if the shapes do not fit, and if the stack's max_length is passed.
         """
+        if inputs.dim() < 2 or inputs.shape[2:] != ((self.symbols,) if inputs.is_floating_point() else ()):
+            raise ValueError(f"expected symbols B T, or vectors B T {self.symbols}, got {tuple(inputs.shape)}")
+        if state is not None and len(state.length) != len(inputs):
+            raise ValueError(f"expected a state of {len(inputs)} rows, got one of {len(state.length)}")
         if self.stack is not None and state is None and not need_state and inputs.numel():
             return self._whole(inputs), None
         state = self.initial_state(len(inputs)) if state is None else state

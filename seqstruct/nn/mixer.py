@@ -20,6 +20,11 @@ class MixerState(NamedTuple):
 
 def mechanism_of(plan: str, shape: Shape) -> Attention:
     """The mechanism that a plan of one layer describes.  Raises ValueError if it describes none, or does not fit."""
+    sizes = shape.embed_dim, shape.key_dim, shape.value_dim, shape.num_heads
+    if min(sizes) < 1:
+        raise ValueError(f"expected sizes of queries, keys and values and a number of heads of 1 or more, got {sizes}")
+    if not 0 <= shape.dropout < 1:
+        raise ValueError(f"dropout: expected 0 or more and below 1, got {shape.dropout}")
     (choice,) = parse_choices(plan, 1, shape.site)
     return choice.build(shape)
 
@@ -104,6 +109,9 @@ class Mixer(nn.Module):
         `select_rows(state, order)`.
         """
         memory, position = state
+        rows, size = len(position), self.mechanism.shape.embed_dim
+        if x.dim() != 3 or x.shape[::2] != (rows, size):
+            raise ValueError(f"expected tokens {rows} x T x {size}, as the state has rows, got {tuple(x.shape)}")
         after = position + x.size(1)
         if self.site is Site.CROSS:
             places = position[:, None] + torch.arange(x.size(1), device=x.device)

@@ -119,6 +119,16 @@ def test_what_does_not_fit_is_refused(inputs):
         Mixer("softmax", C)(inputs[0], inputs[0])
     with pytest.raises(ValueError, match="expected queries"):
         Mixer("softmax", C)(inputs[0][..., :5])
+    for sizes in ((0, 1), (C, 0), (C, -2)):
+        with pytest.raises(ValueError, match="a number of heads of 1 or more"):
+            Mixer("softmax", *sizes)
+    with pytest.raises(ValueError, match="dropout: expected 0 or more and below 1, got 2.0"):
+        Mixer("softmax", C, 2, dropout=2.0)
+    for plan in ("rfa(features=8)", "softmax"):
+        mixer = Mixer(plan, C, 2)
+        for x in (inputs[0][:1, :1], inputs[0][:, :1, :5], inputs[0][0]):
+            with pytest.raises(ValueError, match="expected tokens 3 x T x 12, as the state has rows, got"):
+                mixer.step(x, mixer.initial_state(B))
 
 
 def test_torch_alone_is_imported():

@@ -53,3 +53,15 @@ def test_a_stack_lstm_reads_vectors_as_it_reads_symbols(stack, need_state, gener
         begun, middle = layer(vectors[:, :4])
         torch.testing.assert_close(torch.cat([begun, layer(vectors[:, 4:], middle)[0]], 1), found)
     assert layer(vectors[:, :0])[0].shape == (B, 0, D)
+
+
+@pytest.mark.parametrize("stack", [None, "superposition_stack(size=3)"])
+def test_other_inputs_of_a_stack_lstm_are_refused(stack):
+    layer = StackLSTM(6, D, stack)
+    for wrong in (torch.zeros(B, T, 5), torch.zeros(B, T, 7), torch.zeros(B, T), torch.zeros(T, dtype=torch.long)):
+        with pytest.raises(ValueError, match=r"expected symbols B T, or vectors B T 6, got \("):
+            layer(wrong)
+    with pytest.raises(ValueError, match="expected a state of 3 rows, got one of 2"):
+        layer(torch.zeros(B, T, 6), layer.initial_state(2))
+    with pytest.raises(ValueError, match="expected symbols and a hidden size of 1 or more, got -2 and 4"):
+        StackLSTM(-2, D, stack)

@@ -32,7 +32,13 @@ def lstm_sequence(
 
     inputs: B T C; hidden, cell: B h, before the first step; weight_ih: 4h C; weight_hh: 4h h; bias: 4h.
     Under autocast on a CPU that has no pass in bfloat16, where torch's fails, it is that of float32.
+    Raises ValueError if the shapes do not fit, which torch's own pass takes for others.
     """
+    given = [tuple(x.shape) for x in (inputs, hidden, cell, weight_ih, weight_hh, bias)]
+    (batch, size), columns = cell.shape, weight_ih.size(1)
+    state, rows = (batch, size), 4 * size
+    if given != [(batch, inputs.size(1), columns), state, state, (rows, columns), (rows, size), (rows,)]:
+        raise ValueError(f"expected inputs B T C, hidden and cell B h, weights 4h C and 4h h, and bias 4h, got {given}")
     if inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not _has_bfloat16():
         given = (x.float() for x in (inputs, hidden, cell, weight_ih, weight_hh, bias))
         with torch.autocast("cpu", enabled=False):

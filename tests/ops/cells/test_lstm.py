@@ -48,6 +48,18 @@ def test_a_sequence_is_its_steps(generator, batch, length):
     assert hiddens.shape == (batch, length, 3)
 
 
+def test_other_shapes_are_refused(generator):
+    """torch's pass reads beyond the weights where inputs are wider than they."""
+    leaves = leaves_of(generator, 3, 7)
+    for number, x in enumerate(leaves):
+        for axis in range(x.dim()):
+            wrong = [*leaves]
+            wrong[number] = torch.cat([x, x.narrow(axis, 0, 1)], axis)
+            if (number, axis) != (0, 1):
+                with pytest.raises(ValueError, match="expected inputs B T C, hidden and cell B h, weights"):
+                    lstm_sequence(*wrong)
+
+
 def test_where_autocast_has_no_pass_it_is_that_of_float32(generator, monkeypatch):
     leaves = [x.detach().float() for x in leaves_of(generator, 3, 7)]
     expected = lstm_sequence(*leaves)
