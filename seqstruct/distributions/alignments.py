@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from seqstruct.distributions.base import Parts, StructuredDistribution, before
+from seqstruct.ops.masking import fails
 from seqstruct.ops.semiring import LogSemiring
 
 KINDS = ("monotone", "edit", "ctc")
@@ -40,7 +41,7 @@ class Alignment(StructuredDistribution):
         widths: Tensor | None = None,
         may_skip: Tensor | None = None,
     ) -> None:
-        """Raises ValueError also if the kind is unknown, or one of ctc has no `may_skip`."""
+        """Raises ValueError also if the kind is unknown, or one of ctc has no `may_skip` or an even width."""
         if kind not in KINDS:
             raise ValueError(f"expected a kind of {', '.join(KINDS)}, got {kind!r}")
         if (kind == "ctc") != (may_skip is not None):
@@ -51,6 +52,8 @@ class Alignment(StructuredDistribution):
         super().__init__(scores, lengths=lengths)
         most = self.potentials[0].size(2) - (kind == "edit")
         self.widths = self._up_to("widths", widths, most)
+        if kind == "ctc" and fails(self.widths % 2 == 0, "expected odd widths of the kind ctc"):
+            raise ValueError(f"expected odd widths of the kind ctc, got {self.widths.tolist()}")
         self.may_skip = self._flat(may_skip.expand(*self.batch_shape, most)) if kind == "ctc" else self.widths > 0
 
     @classmethod

@@ -117,7 +117,7 @@ class StructuredDistribution:
         parts, sample = self._parts(value)
         rows = self.expand((*sample, *self.batch_shape))
         rows.potentials = tuple(rows._flat(x.double().log() + 1) for x in parts)
-        outside = [(x > -torch.inf) & ~mask for x, mask in zip(rows.potentials, rows.mask(), strict=True)]
+        outside = [(x != -torch.inf) & ~((x == 1) & m) for x, m in zip(rows.potentials, rows.mask(), strict=True)]
         count = sum((x > -torch.inf).flatten(1).sum(1) for x in rows.potentials)
         found = (rows._best() == count) & ~torch.stack([x.flatten(1).any(1) for x in outside]).any(0)
         return rows._batch(found)

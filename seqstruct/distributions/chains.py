@@ -10,6 +10,7 @@ from torch.nn.functional import one_hot, pad
 
 from seqstruct.distributions.base import Parts, StructuredDistribution, before
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals, chain_total_of
+from seqstruct.ops.masking import fails
 from seqstruct.ops.semiring import LogSemiring
 
 
@@ -82,11 +83,15 @@ class HiddenMarkov(LinearChain):
         if initial.shape != (C,) or transition.shape != (C, C) or emission.dim() != 2 or emission.size(0) != C:
             shapes = [tuple(x.shape) for x in (initial, transition, emission)]
             raise ValueError(f"expected initial C, transition C C and emission C V, got {shapes}")
-        node = emission.t()[observations]
+        most = emission.size(1) - 1
+        node = emission.t()[observations.clamp(0, most)]
         if observations.size(-1):
             node = node + pad(initial.unsqueeze(0), (0, 0, 0, observations.size(-1) - 1))
         steps = max(0, observations.size(-1) - 1)
         super().__init__(node, transition.expand(*observations.shape[:-1], steps, C, C), lengths=lengths)
+        beyond = self._flat((observations < 0) | (observations > most))
+        if fails(beyond & before(self.lengths, beyond.size(1)), f"expected observations from 0 to {most}"):
+            raise ValueError(f"expected observations from 0 to {most}, got {observations}")
 
 
 class SemiMarkov(StructuredDistribution):

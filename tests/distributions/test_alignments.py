@@ -70,3 +70,9 @@ def test_kinds_that_do_not_fit_are_refused():
     for options, said in wrong:
         with pytest.raises(ValueError, match=said):
             D.Alignment(scores, **options)
+
+
+def test_even_widths_of_ctc_are_refused():
+    for columns, widths in ((4, None), (5, torch.tensor([5, 2]))):
+        with pytest.raises(ValueError, match="expected odd widths of the kind ctc, got"):
+            D.Alignment(torch.zeros(2, 3, columns), kind="ctc", may_skip=torch.zeros(columns) > 0, widths=widths)

@@ -26,6 +26,12 @@ def test_the_likelihood_of_a_hidden_markov_model(generator):
             score = initial[path[0]] + sum(transition[i, j] for i, j in itertools.pairwise(path))
             total += (score + sum(emission[i, v] for i, v in zip(path, observed[row], strict=False))).exp()
         torch.testing.assert_close(model.log_partition()[row].exp(), total)
+    padded = torch.tensor([[2, 0, 3, 1], [1, 1, -1, 9]])
+    same = D.HiddenMarkov(initial, transition, emission, padded, lengths=torch.tensor([4, 2]))
+    assert torch.equal(same.log_partition(), model.log_partition())
+    for wrong in (-1, 4):
+        with pytest.raises(ValueError, match="expected observations from 0 to 3, got"):
+            D.HiddenMarkov(initial, transition, emission, torch.tensor([2, wrong, 0]))
     everything = torch.tensor(list(itertools.product(range(4), repeat=2)))
     torch.testing.assert_close(
         D.HiddenMarkov(initial, transition, emission, everything).log_partition().exp().sum().item(), 1.0
@@ -109,3 +115,9 @@ def test_shapes_that_do_not_fit_are_refused():
     for make in wrong:
         with pytest.raises(ValueError, match="expected"):
             make()
+
+
+def test_numbers_other_than_0_and_1_are_no_structures():
+    keys = D.Bernoulli(torch.zeros(4, 3))
+    given = torch.tensor([[2, 0.5, 0], [-1, 0, 0], [4, 0.5, 0.5], [1, 0, 1]])
+    assert keys.contains(given).tolist() == [False, False, False, True]
