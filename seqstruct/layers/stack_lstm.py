@@ -7,6 +7,8 @@ vector RNS-RNN.  The stacks are those of the attention mechanisms of the same na
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -39,14 +41,14 @@ class StackLSTMState(NamedTuple):
     length: Tensor
 
 
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # what is cached may be used in training later
+def _placed(order: Callable[..., Tensor], device: torch.device, *sizes: int) -> Tensor:
+    return order(*sizes).to(device)
+
+
 class StackController(nn.Module):
-    """Linear layers from the hidden state to a stack's actions and to the vector to push, and the stack's steps.
-
-    control_order, reading_order: how a tape of the stack, which takes all steps of a sequence, arranges both.
-    """
-
-    control_order: Tensor
-    reading_order: Tensor
+    """Linear layers from the hidden state to a stack's actions and to the vector to push, and the stack's steps."""
 
     def __init__(self, hidden_size: int, actions: int, size: int, sigmoid: bool):
         """actions: numbers that choose an action; size: of a pushed vector; sigmoid: whether it is squashed."""
@@ -71,8 +73,11 @@ class SuperpositionController(StackController):
     def __init__(self, hidden_size: int, config: Any):
         super().__init__(hidden_size, ACTIONS, config.size, config.sigmoid)
         self.reading_size = config.size
-        self.register_buffer("control_order", superposition.control_order(config.size), persistent=False)
-        self.register_buffer("reading_order", torch.arange(config.size), persistent=False)
+
+    def orders(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """How a tape, which takes all steps of a sequence, arranges controls and readings."""
+        size = self.reading_size
+        return _placed(superposition.control_order, device, size), _placed(torch.arange, device, size)
 
     def start(self, batch_size: int) -> Tensor:
         """What a tape starts from: the empty stack, B 0 m."""
@@ -103,9 +108,11 @@ class NondeterministicController(StackController):
         self.max_length = config.max_length
         self.bottom = nn.Parameter(torch.empty(config.size).uniform_(-0.1, 0.1))
         self.reading_size = config.states * config.symbols * config.size
-        sizes = (config.states, config.symbols, config.size)
-        self.register_buffer("control_order", pushdown.control_order(*sizes), persistent=False)
-        self.register_buffer("reading_order", pushdown.reading_order(*sizes), persistent=False)
+
+    def orders(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """As of the superposition stack."""
+        sizes = *self.sizes.values(), self.bottom.size(0)
+        return _placed(pushdown.control_order, device, *sizes), _placed(pushdown.reading_order, device, *sizes)
 
     def start(self, batch_size: int) -> Tensor:
         """What a tape starts from: the bottom vectors, B m."""
@@ -201,8 +208,9 @@ class StackLSTM(GatedLayer):
     def _whole(self, inputs: Tensor) -> Tensor:
         """Hidden states B T h from the initial state; rows that leave the range of the tape, step by step."""
         gates, of_reading = self._gates(inputs.transpose(0, 1))
-        recurrent = torch.cat([of_reading.index_select(1, self.stack.reading_order), self.weight_hh], 1).t()
-        weight, bias = (x.index_select(0, self.stack.control_order) for x in self.stack.controls())
+        of_controls, of_readings = self.stack.orders(inputs.device)
+        recurrent = torch.cat([of_reading.index_select(1, of_readings), self.weight_hh], 1).t()
+        weight, bias = (x.index_select(0, of_controls) for x in self.stack.controls())
         zeros = self.weight_hh.new_zeros(len(inputs), self.hidden_size)
         start = self.stack.start(len(inputs))
         hiddens, trusted = stack_lstm(gates, zeros, zeros, recurrent, weight.t(), bias, start, self.stack.tape)

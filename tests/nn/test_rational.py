@@ -65,3 +65,17 @@ def test_other_inputs_of_a_stack_lstm_are_refused(stack):
         layer(torch.zeros(B, T, 6), layer.initial_state(2))
     with pytest.raises(ValueError, match="expected symbols and a hidden size of 1 or more, got -2 and 4"):
         StackLSTM(-2, D, stack)
+
+
+@pytest.mark.parametrize("stack", [None, "superposition_stack(size=3)",
+                                   "nondeterministic_stack(states=2, symbols=2, size=3)"])  # fmt: skip
+@pytest.mark.parametrize("assign", [True, False])
+def test_a_stack_lstm_without_memory_takes_what_is_loaded(stack, assign, generator):
+    layer = StackLSTM(6, D, stack)
+    with torch.device("meta"):
+        other = StackLSTM(6, D, stack)
+    other = other if assign else other.to_empty(device="cpu")
+    other.load_state_dict(layer.state_dict(), assign=assign)
+    symbols = torch.randint(7, (B, T), generator=generator)
+    for need_state in (True, False):
+        torch.testing.assert_close(other(symbols, need_state=need_state)[0], layer(symbols, need_state=need_state)[0])
