@@ -4,7 +4,8 @@ Upstream leaves the version marks of encoder and decoder out of each update of t
 own parameters for those of 2018 and drops the final normalisation of pre-norm transformers.  Parameters that have
 several names, as tied embeddings do, it moves once for each name: twice as fast where two tables are one.  It averages
 buffers too, and stops at one of whole numbers; here buffers, such as the draws of random features, are the model's.
-A run that goes on from a checkpoint without an average starts one there.
+A run that goes on from a checkpoint without an average starts one there; with `--ema-update-freq` the average moves
+at the same updates whether or not a run was cut.
 """
 
 from __future__ import annotations
@@ -24,6 +25,14 @@ from seqstruct.bridge.patches.patch import patch
 def restore(original: Callable, self: EMA, state_dict: dict[str, Any], build_fp32_params: bool = False) -> None:
     """What an update of the average leaves out is taken for missing."""
     original(self, {**self.model.state_dict(), **state_dict}, build_fp32_params)
+
+
+@patch(EMA, "step")
+def count(original: Callable, self: EMA, new_model: Any, updates: int | None = None) -> None:
+    """The updates since the average moved last are forgotten where a run goes on."""
+    if updates is not None and self.config.ema_update_freq > 1:
+        self.update_freq_counter = (updates - 1) % self.config.ema_update_freq
+    original(self, new_model, updates)
 
 
 @patch(EMA, "_step_internal")

@@ -57,6 +57,17 @@ def test_each_update_moves_every_parameter_once_and_a_resumed_run_goes_on(data: 
 
 
 @pytest.mark.training
+def test_a_resumed_run_moves_the_average_at_the_same_updates(data: Path, tmp_path: Path) -> None:
+    average = ["--store-ema", "--ema-decay", 0.75, "--ema-update-freq", 3]
+    for updates in (2, 4):
+        train(data, tmp_path, updates, *average)
+    name = "decoder.layer_norm.weight"
+    means = [read(tmp_path / f"checkpoint_1_{i}.pt")[1][name] for i in (1, 2, 3)]
+    means.append(read(tmp_path / "checkpoint_last.pt")[1][name])
+    assert [torch.equal(*pair) for pair in zip(means, means[1:], strict=False)] == [True, False, True]
+
+
+@pytest.mark.training
 def test_a_run_without_an_average_starts_one_where_it_goes_on(data: Path, tmp_path: Path) -> None:
     train(data, tmp_path, 2)
     train(data, tmp_path, 3, "--store-ema", "--ema-decay", 0.5)
