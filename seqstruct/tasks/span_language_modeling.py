@@ -20,7 +20,7 @@ class SpanLanguageModelingTask(StreamLanguageModelingTask):
         """The text and its spans.  Raises ValueError if the spans are missing, damaged, or of another text."""
         super().load_dataset(split, epoch, combine, **named)
         dataset = self.datasets[split]
-        dataset.spans = torch.from_numpy(read_bits(self.args.data, split, len(dataset)))
+        dataset.spans = torch.from_numpy(read_bits(self._folder(epoch), split, len(dataset)))
 
     def get_batch_iterator(self, dataset: StreamDataset, *args: Any, **named: Any) -> Any:
         """As of `stream_language_modeling`, with gold_spans B T long in each batch: bit l is set where the span of

@@ -17,6 +17,7 @@ from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 import torch
+from fairseq import utils
 from fairseq.data import data_utils, iterators
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
@@ -66,12 +67,17 @@ class StreamLanguageModelingTask(LanguageModelingTask):
 
         Raises FileNotFoundError if there is no such split, ValueError if it is empty.
         """
-        path = str(Path(self.args.data) / split)
+        path = str(self._folder(epoch) / split)
         found = data_utils.load_indexed_dataset(path, self.dictionary, self.args.dataset_impl, combine=combine)
         if found is None:
             raise FileNotFoundError(f"{path}.bin: no such split; fairseq-preprocess --only-source makes one")
         tokens = torch.cat([found[i] for i in range(len(found))]) if len(found) else torch.zeros(0)
         self.datasets[split] = StreamDataset(tokens, self.dictionary.pad(), self.dictionary.eos())
+
+    def _folder(self, epoch: int) -> Path:
+        """The data of an epoch: of several folders each in its turn."""
+        folders = utils.split_paths(self.args.data)
+        return Path(folders[(epoch - 1) % len(folders)])
 
     def get_batch_iterator(
         self, dataset: Any, max_sentences: Optional[int] = None, seed: int = 1, epoch: int = 1, **options: Any

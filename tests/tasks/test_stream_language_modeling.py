@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,19 @@ def test_resumed_training_equals_an_unbroken_one(data, tmp_path):
     ]
     for name, value in models[0].items():
         assert torch.equal(models[1][name], value), name
+
+
+def test_folders_take_turns_by_epoch(data, tmp_path):
+    shutil.copytree(data, tmp_path / "more")
+    for end in ("bin", "idx"):
+        shutil.copy(data / f"test.{end}", tmp_path / "more" / f"train.{end}")
+    _, task = stub_task(f"{data}:{tmp_path / 'more'}", 1)
+    found = {}
+    for split, epoch in (("test", 1), ("train", 1), ("train", 2), ("train", 3)):
+        task.load_dataset(split, epoch)
+        found[split, epoch] = task.dataset(split).tokens
+    assert torch.equal(found["train", 2], found["test", 1])
+    assert torch.equal(found["train", 3], found["train", 1]) and len(found["train", 1]) != len(found["train", 2])
 
 
 def test_wrong_input(data, tmp_path):
