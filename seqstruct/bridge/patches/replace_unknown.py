@@ -44,17 +44,20 @@ def build_generator(
     build: Callable, self: FairseqTask, models: Any, args: Any, seq_gen_cls: Any = None,
     extra_gen_cls_kwargs: Any = None, *rest: Any, **named: Any,
 ) -> Any:
-    """No alignments unless they are printed; search over the whole vocabulary; a beam of 0 fails somewhere inside."""
+    """No alignments unless they are printed, and an IndexError where a model has no attention or a sentence has fewer
+    hypotheses than the beam; search over the whole vocabulary; a beam of 0 fails somewhere inside.
+    """
     for option in ("beam", "nbest"):
         if getattr(args, option, 1) < 1:
             raise ValueError(f"--{option} is 1 or more, not {getattr(args, option)}")
-    aligns = getattr(args, "print_alignment", None)
+    aligns, replaces = getattr(args, "print_alignment", None), getattr(args, "replace_unk", None) is not None
     if seq_gen_cls is None and not getattr(args, "score_reference", False):
-        if getattr(args, "replace_unk", None) is not None:
-            if str(aligns) == "soft":
-                raise ValueError("--replace-unk goes with --print-alignment hard, not soft")
+        if replaces and str(aligns) == "soft":
+            raise ValueError("--replace-unk goes with --print-alignment hard, not soft")
+        anew = any(getattr(model, "full_context_alignment", False) for model in models)  # aligned in a pass of its own
+        if replaces or (aligns and not anew):
             seq_gen_cls = TranslationGenerator
-            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "alignment": "hard"}
+            extra_gen_cls_kwargs = {**(extra_gen_cls_kwargs or {}), "alignment": str(aligns or "hard")}
         elif not aligns:
             seq_gen_cls = BeamSearchGenerator
     return build(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, *rest, **named)

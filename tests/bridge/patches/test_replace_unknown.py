@@ -76,9 +76,10 @@ def test_the_attended_word_stands_for_the_unknown_one(folder: Path, tmp_path: Pa
 
 
 @pytest.mark.training
-def test_without_attention_there_is_nothing_to_copy_from(folder: Path) -> None:
+@pytest.mark.parametrize("option", [["--replace-unk"], ["--print-alignment", "hard"], ["--print-alignment", "soft"]])
+def test_without_attention_there_is_no_alignment(folder: Path, option: list[str]) -> None:
     with pytest.raises(ValueError, match="an alignment needs a model with attention"):
-        generate(folder, "plain", "--replace-unk")
+        generate(folder, "plain", *option)
 
 
 def test_subwords_are_joined_after_words_were_replaced() -> None:
