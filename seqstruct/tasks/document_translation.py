@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.bridge.options import flag
-from seqstruct.data.documents.dataset import DocumentPairs, SentenceWindows, read_documents
+from seqstruct.data.documents.dataset import DocumentPairs, SentenceWindows, TargetWindows, read_documents
 
 SEPARATOR = "<sep>"
 
@@ -75,11 +75,12 @@ class DocumentTranslationTask(TranslationTask):
         folder = data.parent / "text" if self.cfg.documents is None else Path(self.cfg.documents)
         documents = read_documents(folder / f"{split}.docs", len(pairs))
         sides = []
-        for sentences, sizes, dictionary in (
-            (pairs.src, pairs.src_sizes, self.src_dict), (pairs.tgt, pairs.tgt_sizes, self.tgt_dict),
-        ):  # fmt: skip
+        for kind, sentences, sizes, dictionary in (
+            (SentenceWindows, pairs.src, pairs.src_sizes, self.src_dict),
+            (TargetWindows, pairs.tgt, pairs.tgt_sizes, self.tgt_dict),
+        ):
             separator = dictionary.index(SEPARATOR)
-            windows = SentenceWindows(sentences, sizes, documents.position, self.cfg.window, separator)
+            windows = kind(sentences, sizes, documents.position, self.cfg.window, separator)
             sides += [windows, windows.sizes, dictionary]
         training = split == self.cfg.train_subset
         self.datasets[split] = DocumentPairs(

@@ -172,6 +172,40 @@ def test_alignments_are_of_what_follows_the_context(data):
             assert hypothesis["alignment"] == wanted and len(hypothesis["tokens"]) == kept + 1
 
 
+@pytest.mark.training
+def test_unknown_words_are_replaced_by_those_of_the_window(data, tmp_path):
+    for path in (data.parent / "text").iterdir():
+        shutil.copy(path, tmp_path)
+    lines = [[f"{word}{i}" if i % 3 == 0 else word for i, word in enumerate(line.split())]
+             for line in (tmp_path / "test.de").read_text().splitlines()]  # fmt: skip
+    (tmp_path / "test.de").write_text("".join(" ".join(line) + "\n" for line in lines))
+    fairseq("preprocess", "-s", "de", "-t", "en", "--joined-dictionary", "--dataset-impl", "raw", "--destdir",
+            tmp_path / "raw", "--workers", 1, *(x for split in COUNTS for x in (f"--{split}pref", tmp_path / split)))
+    options = ["--dataset-impl", "raw", "--user-dir", PLUGIN, "--task", "document_translation", "--documents", tmp_path,
+               "--window", 3, "--cpu"]  # fmt: skip
+    fairseq("train", tmp_path / "raw", *options, "--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8,
+            "--encoder-layers", 1, "--decoder-layers", 1, "--optimizer", "adam", "--lr", 0.02, "--batch-size", 20,
+            "--max-update", 2, "--disable-validation", "--no-epoch-checkpoints", "--save-dir", tmp_path)  # fmt: skip
+    options += ["--path", tmp_path / "checkpoint_last.pt", "--beam", 2, "--max-len-b", 12,
+                "--unkpen", -2]  # fmt: skip
+    before, after = (fairseq("generate", tmp_path / "raw", *options, *more)
+                     for more in (["--print-alignment", "hard"], ["--replace-unk"]))  # fmt: skip
+    words = {kind: {int(i): text.split() for i, text in re.findall(rf"^{kind}-(\d+)\t(?:.*\t)?(.*)$", printed, re.M)}
+             for kind, printed in (("H", before), ("A", before), ("D", after), ("S", after), ("T", after))}  # fmt: skip
+    copied, first = 0, 0
+    for count in COUNTS["test"]:
+        for i in range(first, first + count):
+            window = " <unk> ".join(map(" ".join, lines[max(first, i - 2) : i + 1])).split()
+            assert words["S"][i] == window
+            pairs = dict(pair.split("-")[::-1] for pair in words["A"][i])
+            copies = {t: window[int(pairs[str(t)])] for t, word in enumerate(words["H"][i]) if word == "<unk>"}
+            assert words["D"][i] == [copies.get(t, word) for t, word in enumerate(words["H"][i])]
+            copied += len(copies)
+        first += count
+    assert copied > 20
+    assert [words["T"][i] for i in range(60)] == [x.split() for x in (tmp_path / "test.en").read_text().splitlines()]
+
+
 def test_wrong_input(data, tmp_path):
     with pytest.raises(ValueError, match="window: expected 1 or more sentences, got 0"):
         task_of(data, window=0)

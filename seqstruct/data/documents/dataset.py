@@ -68,6 +68,18 @@ class SentenceWindows(FairseqDataset):
             parts += [sentence[:-1], separator.to(sentence.dtype)]
         return torch.cat([*parts, self.sentences[index]])
 
+    def get_original_text(self, index: int) -> str:
+        """The words of a window of raw text, to copy from; a separator, which is none, is unknown."""
+        first = index - int(self.context[index])
+        return " <unk> ".join(self.sentences.get_original_text(at) for at in range(first, index + 1))
+
+
+class TargetWindows(SentenceWindows):
+    """Windows of references: what is translated of each is its last sentence."""
+
+    def get_original_text(self, index: int) -> str:
+        return self.sentences.get_original_text(index)
+
 
 class DocumentPairs(LanguagePairDataset):
     """Pairs of windows; batches tell the document and position of each, and keep to the order of positions if asked to.
