@@ -3,7 +3,8 @@
 Upstream loses the count of validations without improvement (`--patience`), and with `reduce_lr_on_plateau` the count
 of bad epochs and the step that follows the validation at which the checkpoint was written; the step also of schedules
 of this package that say `steps_on_validation = True`.  A run that was cut at the
-end of an epoch then trains otherwise than an unbroken one.  The versions that wrote a checkpoint are kept beside.
+end of an epoch then trains otherwise than an unbroken one; one that was cut anywhere, in other batches, unless each
+epoch makes them anew (`--update-epoch-batch-itr`).  The versions that wrote a checkpoint are kept beside.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 from typing import Any, Callable
 
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
+from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 
 from seqstruct.bridge.patches.patch import patch
@@ -42,6 +44,22 @@ def load_checkpoint(
     if not reset_lr_scheduler:
         _restore_schedule(getattr(self, "_lr_scheduler", None), kept, extra_state)
     return extra_state
+
+
+@patch(FairseqTask, "get_batch_iterator")
+def get_batch_iterator(
+    batches: Callable, self: FairseqTask, dataset: Any, *rest: Any, epoch: int = 1,
+    disable_iterator_cache: bool = False, update_epoch_batch_itr: bool = False, **named: Any,
+) -> Any:
+    """Batches that a run keeps from its first epoch on are made by the seed of the epoch in which it goes on."""
+    remade = disable_iterator_cache or update_epoch_batch_itr or not self.can_reuse_epoch_itr(dataset)
+    first = epoch if remade or dataset in self.dataset_to_epoch_iter else 1
+    named.update(disable_iterator_cache=disable_iterator_cache, update_epoch_batch_itr=update_epoch_batch_itr)
+    found = batches(self, dataset, *rest, epoch=first, **named)
+    if first != epoch:
+        found.epoch = epoch
+        dataset.set_epoch(epoch)
+    return found
 
 
 def _restore_schedule(scheduler: Any, kept: dict[str, Any], extra_state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A training cut at the end of an epoch and resumed equals an unbroken one, patience and plateau included."""
+"""A training that is cut and resumed equals an unbroken one, patience and plateau included."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import pytest
 import torch
 
 import seqstruct
+from seqstruct.bridge.checkpoints import load_checkpoint
 from tests.models.front_door import fairseq
 
+SMALL = ["--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "8", "--decoder-layers", "1",
+         "--decoder-attention-heads", "2"]  # fmt: skip
 _TRAIN = """
 from seqstruct.bridge.patches.compat import prepare_fairseq
 prepare_fairseq()
@@ -38,8 +41,7 @@ def train(data: Path, folder: Path, epochs: int) -> tuple[dict, str]:
     """Checkpoint and output of a tiny language model trained up to an epoch, going on from what is in the folder."""
     done = subprocess.run(
         [sys.executable, "-c", _TRAIN, data, "--task", "language_modeling", "--arch", "transformer_lm",
-         "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "8", "--decoder-layers", "1",
-         "--decoder-attention-heads", "2", "--dropout", "0.3", "--tokens-per-sample", "8", "--batch-size", "3",
+         *SMALL, "--dropout", "0.3", "--tokens-per-sample", "8", "--batch-size", "3",
          "--sample-break-mode", "none", "--optimizer", "adam", "--lr", "0.05",
          "--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", "1", "--lr-shrink", "0.5", "--patience", "4",
          "--max-epoch", str(epochs), "--save-dir", folder, "--no-epoch-checkpoints", "--cpu", "--num-workers", "0",
@@ -64,5 +66,21 @@ def test_resumed_equals_unbroken_bit_for_bit(data, tmp_path):
     assert "early stop since" in output
     assert cut["extra_state"]["train_iterator"] == whole["extra_state"]["train_iterator"]
     assert cut["last_optimizer_state"]["param_groups"][0]["lr"] == lr
+    for name, value in whole["model"].items():
+        assert torch.equal(cut["model"][name], value), name
+
+
+@pytest.mark.training
+@pytest.mark.parametrize("updates", [8, 10], ids=["within an epoch", "at its end"])
+def test_batches_of_the_first_epoch_are_kept(data, tmp_path, updates):
+    """Without --update-epoch-batch-itr; five batches an epoch."""
+    options = ["--task", "language_modeling", "--arch", "transformer_lm", *SMALL, "--dropout", 0.3, "--batch-size", 3,
+               "--tokens-per-sample", 8, "--sample-break-mode", "none", "--optimizer", "adam", "--lr", 0.05, "--cpu",
+               "--disable-validation", "--no-epoch-checkpoints"]  # fmt: skip
+    fairseq("train", data, *options, "--max-update", 15, "--save-dir", tmp_path / "whole")
+    for last in (updates, 15):
+        fairseq("train", data, *options, "--max-update", last, "--save-dir", tmp_path / "cut")
+    whole, cut = (load_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in ("whole", "cut"))
+    assert cut["extra_state"]["train_iterator"] == whole["extra_state"]["train_iterator"]
     for name, value in whole["model"].items():
         assert torch.equal(cut["model"][name], value), name
