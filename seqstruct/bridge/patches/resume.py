@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable
 
+import numpy
 from fairseq.optim.lr_scheduler.reduce_lr_on_plateau import ReduceLROnPlateauLRSchedule
 from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
@@ -26,6 +27,16 @@ _KEY = "seqstruct_resume"
 def save_checkpoint(save: Callable, self: Trainer, filename: str, extra_state: dict[str, Any]) -> Any:
     """A checkpoint lacks the count of validations without improvement, and where a plateau's schedule stands."""
     return save(self, filename, {**extra_state, _KEY: _state(self), "seqstruct_versions": versions()})
+
+
+@patch(Trainer, "state_dict")
+def state_dict(original: Callable, self: Trainer) -> dict[str, Any]:
+    """The meters of --eval-bleu have arrays, with which a checkpoint cannot be loaded as `weights_only=True`."""
+    state = original(self)
+    for meters in state["extra_state"]["metrics"].values():
+        for *_, meter in meters:
+            meter.update({name: x.tolist() for name, x in meter.items() if isinstance(x, numpy.ndarray)})
+    return state
 
 
 @patch(Trainer, "load_checkpoint")

@@ -12,7 +12,7 @@ import torch
 
 import seqstruct
 from seqstruct.bridge.checkpoints import load_checkpoint
-from tests.models.front_door import fairseq
+from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
 SMALL = ["--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "8", "--decoder-layers", "1",
          "--decoder-attention-heads", "2"]  # fmt: skip
@@ -84,3 +84,16 @@ def test_batches_of_the_first_epoch_are_kept(data, tmp_path, updates):
     assert cut["extra_state"]["train_iterator"] == whole["extra_state"]["train_iterator"]
     for name, value in whole["model"].items():
         assert torch.equal(cut["model"][name], value), name
+
+
+@pytest.mark.training
+def test_a_run_with_bleu_goes_on(tmp_path):
+    write_copy_corpus(tmp_path, sentences=9)
+    pairs, bleu = binarize(tmp_path, tmp_path / "bin"), "--eval-bleu --best-checkpoint-metric bleu"
+    options = ["--user-dir", PLUGIN, "--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8, "--optimizer",
+               "adam", "--batch-size", 3, "--cpu", "--no-epoch-checkpoints", "--save-dir", tmp_path]  # fmt: skip
+    for updates in (1, 2):
+        log = fairseq("train", pairs, *options, *bleu.split(), "--eval-bleu-args", '{"beam": 1, "max_len_b": 3}',
+                      "--maximize-best-checkpoint-metric", "--max-update", updates)  # fmt: skip
+        assert " | bleu " in log
+        assert load_checkpoint(tmp_path / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == updates
