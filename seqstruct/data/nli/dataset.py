@@ -19,7 +19,8 @@ class PairsDataset(TextClassificationDataset):
     """Pairs in batches of like lengths, padded on the right.
 
     pairs: with heads in all or in none.  vocabulary: word ids from 1.  labels: by name, in the order of their ids.
-    shuffle: whether the order among equal lengths is drawn anew in each epoch.
+    shuffle: whether the order among equal lengths is drawn, once for all epochs or, with fairseq's
+    --update-epoch-batch-itr, for each.
     """
 
     def __init__(
