@@ -44,10 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from seqstruct.data.text.trees import EXTENSION
-
     path = Path(args.input)
-    trees = args.input != "-" and (path.is_dir() or path.suffix in (EXTENSION, ".zip"))
+    trees = args.input != "-" and (path.is_dir() or path.suffix.lower() in (".mrg", ".zip"))
     if not trees and (args.branching == "gold" or args.format in ("scores", "json")):
         raise ValueError(f"{args.input}: gold branching and scores need trees: .mrg, .zip or a folder")
     if (args.config_dir is None) != (args.config_name is None) or (args.config_dir and not args.untrained):

@@ -64,6 +64,9 @@ def test_branching_is_scored(trees, capsys):
     assert found["f1"] == pytest.approx(100 * 6 / 7)
     assert (found["left_splits"], found["right_splits"]) == (0, 100)
     assert "unlabeled f1         100.00" in printed(capsys, trees, "--branching", "gold")
+    capitals = trees.with_name("GOLD.MRG")
+    capitals.write_bytes(trees.read_bytes())
+    assert "unlabeled f1         100.00" in printed(capsys, capitals, "--branching", "gold")
     assert json.loads(printed(capsys, trees, "--branching", "left", "--format", "json"))["sentences"] == 3
 
 

@@ -117,15 +117,16 @@ def read_tree_files(path: str | os.PathLike) -> Iterator[tuple[str, list[Tree]]]
 
 def _read_files(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, list[Tree]]]:
     """wanted: of names without their folders, in a folder or archive."""
+    alone = path.is_file() and path.suffix.lower() != ".zip"
     for name, lines in _texts(path, wanted):
-        yield name, list(parse_trees(lines, name if path.is_file() and path.suffix != ".zip" else f"{path}: {name}"))
+        yield name, list(parse_trees(lines, name if alone else f"{path}: {name}"))
 
 
 def _texts(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, list[str]]]:
     if path.is_dir():
         for file in sorted(file for file in path.rglob("*") if wanted.fullmatch(file.name)):
             yield str(file.relative_to(path)), _lines(file.read_bytes(), file)
-    elif path.suffix == ".zip":
+    elif path.suffix.lower() == ".zip":
         try:
             with zipfile.ZipFile(path) as archive:
                 for name in sorted(n for n in archive.namelist() if wanted.fullmatch(PurePosixPath(n).name)):
