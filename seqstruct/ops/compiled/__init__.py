@@ -39,9 +39,9 @@ def usable(*tensors: Tensor | None) -> bool:
 def transformed() -> bool:
     """Whether forward-mode derivatives or transforms of `torch.func` are on, which kernels do not take.
 
-    What is plain PyTorch without a kernel, as the delta rule's family, goes through them.  What has a derivative of its
-    own there too, as chains, projective trees, linear attention and the stacks, raises RuntimeError under
-    `torch.func.grad`.
+    What is plain PyTorch without a kernel, as `retention` and `mlstm`, goes through them.  What has a derivative of its
+    own there too, as chains, projective trees, linear attention, the delta rule and the stacks, raises RuntimeError
+    under `torch.func.grad`.
     """
     return forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active()
 
