@@ -7,8 +7,6 @@ vector RNS-RNN.  The stacks are those of the attention mechanisms of the same na
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -41,12 +39,6 @@ class StackLSTMState(NamedTuple):
     length: Tensor
 
 
-@lru_cache(maxsize=64)
-@torch.inference_mode(False)  # what is cached may be used in training later
-def _placed(order: Callable[..., Tensor], device: torch.device, *sizes: int) -> Tensor:
-    return order(*sizes).to(device)
-
-
 class StackController(nn.Module):
     """Linear layers from the hidden state to a stack's actions and to the vector to push, and the stack's steps."""
 
@@ -75,9 +67,9 @@ class SuperpositionController(StackController):
         self.reading_size = config.size
 
     def orders(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """How a tape, which takes all steps of a sequence, arranges controls and readings."""
+        """Which control and which part of a reading stands where in those of a tape, 3+m and m long."""
         size = self.reading_size
-        return _placed(superposition.control_order, device, size), _placed(torch.arange, device, size)
+        return superposition.control_order(size, device), torch.arange(size, device=device)
 
     def start(self, batch_size: int) -> Tensor:
         """What a tape starts from: the empty stack, B 0 m."""
@@ -110,9 +102,9 @@ class NondeterministicController(StackController):
         self.reading_size = config.states * config.symbols * config.size
 
     def orders(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """As of the superposition stack."""
+        """As of the superposition stack, A+m and QSm long."""
         sizes = *self.sizes.values(), self.bottom.size(0)
-        return _placed(pushdown.control_order, device, *sizes), _placed(pushdown.reading_order, device, *sizes)
+        return pushdown.control_order(*sizes, device), pushdown.reading_order(*sizes, device)
 
     def start(self, batch_size: int) -> Tensor:
         """What a tape starts from: the bottom vectors, B m."""

@@ -79,3 +79,16 @@ def test_a_stack_lstm_without_memory_takes_what_is_loaded(stack, assign, generat
     symbols = torch.randint(7, (B, T), generator=generator)
     for need_state in (True, False):
         torch.testing.assert_close(other(symbols, need_state=need_state)[0], layer(symbols, need_state=need_state)[0])
+
+
+@pytest.mark.parametrize("stack", ["superposition_stack(size=11)",
+                                   "nondeterministic_stack(states=2, symbols=1, size=11)"])  # fmt: skip
+def test_a_stack_lstm_trains_after_inference(stack, generator):
+    """Of sizes that no other test has: what is first made in inference mode is kept."""
+    layer = StackLSTM(6, D, stack)
+    symbols = torch.randint(7, (B, T), generator=generator)
+    with torch.inference_mode():
+        found = layer(symbols, need_state=False)[0]
+    again = layer(symbols, need_state=False)[0]
+    again.square().sum().backward()
+    torch.testing.assert_close(again, found)

@@ -261,9 +261,14 @@ def drawn(row):
     return [line.runs[seed].metrics["validation_cross_entropy_difference"]["value"] for seed in sorted(line.runs)]
 
 
-def claim(start):
-    (found,) = [item for item in items(prose("stack_attention"), "Which findings of section 6 hold") if start in item]
+def finding(paper, heading, start):
+    """The item of a page's list that begins so."""
+    (found,) = [item for item in items(prose(paper), heading) if item.startswith(start)]
     return found
+
+
+def claim(start):
+    return finding("stack_attention", "Which findings of section 6 hold", start)
 
 
 def test_claims_that_rest_on_one_seed_say_so():

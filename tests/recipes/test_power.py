@@ -6,12 +6,7 @@ from itertools import combinations
 
 from scipy.stats import ttest_ind
 
-from tests.recipes.test_findings import items, lines, prose
-
-
-def finding(paper, heading, start):
-    (item,) = [item for item in items(prose(paper), heading) if item.startswith(start)]
-    return item
+from tests.recipes.test_findings import finding, lines
 
 
 def interval(one, other):

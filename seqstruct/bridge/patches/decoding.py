@@ -1,4 +1,4 @@
-"""Diverse beam search, and references scored by ensembles or aligned."""
+"""What fairseq gets wrong in diverse beam search, and where references are scored by ensembles or aligned."""
 
 from __future__ import annotations
 

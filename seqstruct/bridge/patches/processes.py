@@ -1,4 +1,4 @@
-"""Training in several processes on CPUs, with gloo."""
+"""What fairseq gets wrong where several processes train on CPUs, with gloo."""
 
 from __future__ import annotations
 

@@ -98,6 +98,7 @@ class Columns(NamedTuple):
 
 
 @lru_cache(maxsize=64)
+@torch.inference_mode(False)  # what is cached may be used in training later
 def step_order(states: int, symbols: int, size: int, device: torch.device) -> Tensor:
     """Which of A log-weights and m numbers to push stands where in a step's controls, A+m long.
 

@@ -7,6 +7,7 @@ Controls and readings are arranged as steps need them: `control_order` and `read
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar
 
 import torch
@@ -15,15 +16,20 @@ from torch import Tensor
 from seqstruct.ops.pushdown.columns import LARGEST_INNER, SMALLEST_TOTAL, Columns, next_column, step_order
 from seqstruct.ops.pushdown.layout import LARGEST_READING, pushed_vectors, transition_count
 
+CPU = torch.device("cpu")
 
-def control_order(states: int, symbols: int, size: int) -> Tensor:
+
+def control_order(states: int, symbols: int, size: int, device: torch.device = CPU) -> Tensor:
     """Which of the controls, A log-weights and m numbers to push, stands where in those of a tape, A+m long."""
-    return step_order(states, symbols, size, torch.device("cpu"))
+    return step_order(states, symbols, size, device)
 
 
-def reading_order(states: int, symbols: int, size: int) -> Tensor:
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # as of `step_order`
+def reading_order(states: int, symbols: int, size: int, device: torch.device = CPU) -> Tensor:
     """Which part of a reading (Q S m) stands where in that of a tape (S Q m), QSm long."""
-    return torch.arange(states * symbols * size).view(states, symbols, size).transpose(0, 1).flatten()
+    place = torch.arange(states * symbols * size, device=device)
+    return place.view(states, symbols, size).transpose(0, 1).flatten()
 
 
 class PushdownTape:

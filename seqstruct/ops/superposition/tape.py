@@ -5,6 +5,8 @@ The recurrences and the buffer are those of `superposition.stack`; rows that no 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -13,10 +15,14 @@ from seqstruct.ops.superposition.compiled import STEP, STEP_BACKWARD
 from seqstruct.ops.superposition.naive import ACTIONS, heights_of
 from seqstruct.ops.superposition.stack import blend
 
+CPU = torch.device("cpu")
 
-def control_order(size: int) -> Tensor:
+
+@lru_cache(maxsize=64)
+@torch.inference_mode(False)  # what is cached may be used in training later
+def control_order(size: int, device: torch.device = CPU) -> Tensor:
     """Which of the controls, push, pop, no-op and m numbers to push, stands where in those of a tape, 3+m long."""
-    return torch.tensor([0, 2, 1, *range(ACTIONS, ACTIONS + size)])
+    return torch.tensor([0, 2, 1, *range(ACTIONS, ACTIONS + size)], device=device)
 
 
 class SuperpositionTape:
