@@ -73,11 +73,16 @@ def write(state: BoundedMemory, key: Tensor, value: Tensor, control: Tensor, mea
         if recorded:
             return BoundedMemory(state.key.lerp(key, share), state.value.lerp(value, share), log_total)
         return BoundedMemory(state.key.lerp_(key, share), state.value.lerp_(value, share), log_total)
-    log_total = torch.cat([state.log_total.unsqueeze(2), control], 2).logsumexp(2)
-    left = (state.log_total - log_total).exp().to(key.dtype).unsqueeze(-1)
-    shares = (control - log_total.unsqueeze(2)).exp().to(key.dtype).transpose(2, 3)  # B H N S
-    log_total = log_total.to(state.log_total.dtype)
-    return BoundedMemory(state.key * left + shares @ key, state.value * left + shares @ value, log_total)
+    if key.size(2) == 0:
+        return state
+    level = torch.maximum(state.log_total, control.amax(2)).detach()
+    left, weights = (state.log_total - level).exp(), (control - level.unsqueeze(2)).exp_()
+    total = left + weights.sum(2)
+    log_total = (level + total.log()).to(state.log_total.dtype)
+    by_slot = weights.to(key.dtype).transpose(2, 3)  # B H N S
+    left, total = (x.to(key.dtype).unsqueeze(-1) for x in (left, total))
+    sums = (memory * left + by_slot @ new for memory, new in ((state.key, key), (state.value, value)))
+    return BoundedMemory(*(x / total for x in sums), log_total)
 
 
 def read(state: BoundedMemory, query: Tensor, empty_slots: bool = False) -> Tensor:
