@@ -47,18 +47,18 @@ cell() {
         nmt_lectures/convs2s) words=(--languages en ro --types 40000 --length 28) ;;
         nmt_lectures/transformer) words=(--languages en de --types 37000 --length 28) ;;
         nmt_lectures/subword-regularization) words=(--languages en de --types 32000 --length 28) ;;
-        peng_thesis/table-3.2) words=(--types 33278 --length 25 --sentences 40000) ;;
+        peng_thesis/table-3.2) words=(--types 33278 --length 25 --sentences 40000) minutes=6 ;;
         peng_thesis/table-4.3) words=(--types 267740 --length 25 --sentences 40000) ;;
         peng_thesis/table-4.4) words=(--languages en de --types 32768 --length 28) ;;
         stack_attention/table-2) words=(--types 23000 --length 24 --sentences 5000) minutes=10 ;;
         stack_attention/table-3) words=(--languages de en --types 32000 --length 28) ;;
         structured_attention/table-3) words=(--languages ja en --types 11000 7000 --length 26 --longest 50) minutes=10 ;;
-        nmt_lectures/sentencepiece) words=(--languages ja en --types 8000 --length 30) ;;
+        nmt_lectures/sentencepiece) words=(--languages ja en --types 8000 --length 30) minutes=6 ;;
         peng_thesis/table-2.1) words=(--raw graphs --types 32000 --length 22 --sentences 2000 --labels 59) minutes=10
             own=(parsing --tags xpos --graphs dm train=RAW/train.sdp valid=RAW/valid.sdp
                 --trees train=RAW/train.conllu valid=RAW/valid.conllu) ;;
         peng_thesis/table-6.3) words=(--types 10000 --length 22 --sentences 40000) minutes=10 ;;
-        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) ;;
+        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) minutes=60 ;;
         peng_thesis/table-5.5b) words=(--languages es en --types 30000 --length 22 --documents 127) ;;
         structured_attention/table-5) words=(--raw pairs --types 36000 --length 14 8 --labels 3 --vectors 300) minutes=10
             own=(sentence-pairs --train RAW/train.tsv --valid RAW/valid.tsv --vectors RAW/vectors.txt) ;;
