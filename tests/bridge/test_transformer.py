@@ -282,8 +282,7 @@ def test_checkpointed_layers_have_the_same_gradients(
         model.load_state_dict(plain.state_dict())
         model(**inputs)[0].sin().sum().backward()
         found.append([parameter.grad for parameter in model.parameters() if parameter.grad is not None])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("option", ["checkpoint_activations", "offload_activations"])

@@ -41,8 +41,7 @@ def both(start, step, inputs):
             *reading, state = step(state, None if order is None else order.to(device), *now)
             outcomes += [x.cpu().double().clone() for x in (*reading, *state)]
         found.append(outcomes)
-    for ours, right in zip(*found, strict=True):
-        torch.testing.assert_close(ours, right, rtol=2e-5, atol=2e-5)
+    torch.testing.assert_close(*found, rtol=2e-5, atol=2e-5)
 
 
 @pytest.mark.parametrize("gated", [False, True])

@@ -103,8 +103,7 @@ def test_additive_scores_and_their_gradients(n: int, m: int, generator: torch.Ge
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
     direction = torch.randn(found.shape, generator=generator, dtype=found.dtype)
     pairs = (torch.autograd.grad((x * direction).sum(), inputs) for x in (found, expected))
-    for own, wanted in zip(*pairs, strict=True):
-        torch.testing.assert_close(own, wanted, rtol=1e-11, atol=1e-11)
+    torch.testing.assert_close(*pairs, rtol=1e-11, atol=1e-11)
 
 
 def test_gradcheck_of_additive_scores(generator: torch.Generator) -> None:

@@ -55,8 +55,7 @@ def test_values_and_gradients_are_those_of_pytorch(shape, means, empty, compiled
     compiled(False)
     expected = with_gradients(given, means, empty)
     compiled(True)
-    for ours, theirs in zip(with_gradients(given, means, empty), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(with_gradients(given, means, empty), expected, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("empty", [False, True])
@@ -77,8 +76,7 @@ def test_from_an_empty_memory_into_which_little_is_written(means, empty, compile
     compiled(False)
     expected = run()
     compiled(True)
-    for ours, theirs in zip(run(), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(run(), expected, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("spread", [30.0, 200.0, 5000.0])
@@ -87,8 +85,7 @@ def test_controls_that_rise_steeply(spread, compiled, generator):
     compiled(False)
     expected = with_gradients(given, True, False)
     compiled(True)
-    for ours, theirs in zip(with_gradients(given, True, False), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(with_gradients(given, True, False), expected, rtol=1e-10, atol=1e-9)
     single = [x.detach().float().requires_grad_() for x in given]
     assert all(x.isfinite().all() for x in with_gradients(single, True, False))
 
@@ -110,8 +107,7 @@ def test_controls_in_double_precision_for_a_memory_in_single(compiled, generator
     compiled(True)
     found = with_gradients(given, True, False)
     assert [x.dtype for x in found] == [x.dtype for x in expected]
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("means", [False, True])
@@ -155,8 +151,7 @@ def test_controls_that_need_no_gradient(compiled, generator):
     expected = torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves)
     compiled(True)
     found = torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves)
-    for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", [None, [1, 0], [1, 1, 0], [1]])
@@ -173,8 +168,7 @@ def test_a_step_is_that_of_pytorch(shape, means, empty, order, compiled, generat
         state = BoundedMemory(key_memory.clone(), value_memory.clone(), log_total.clone())
         output, after = step(state, order, *new, means, empty)
         results.append([output, *after])
-    for ours, theirs in zip(*reversed(results), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(*reversed(results), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("means", [False, True])
@@ -188,8 +182,7 @@ def test_a_step_into_empty_slots_and_of_controls_in_double_precision(means, comp
         output, after = step(state, None, query, key, value, control.double(), means)
         results.append([output, *after])
     assert torch.equal(results[1][0][0], torch.zeros_like(results[1][0][0]))
-    for ours, theirs in zip(*reversed(results), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(*reversed(results), rtol=1e-5, atol=1e-6)
 
 
 def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):

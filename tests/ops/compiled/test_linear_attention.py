@@ -71,8 +71,7 @@ def test_values_and_gradients_are_those_of_pytorch(name, shape, gated, weighted,
     compiled(False)
     expected = with_gradients(name, given, gated, weighted)
     compiled(True)
-    for ours, theirs in zip(with_gradients(name, given, gated, weighted), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(with_gradients(name, given, gated, weighted), expected, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["none", "elu", "arccos", "learned"])
@@ -151,8 +150,7 @@ def test_a_step_is_that_of_pytorch(name, shape, decorated, order, compiled, gene
         floor = 30.0 if decorated else 0.0
         *found, after = step(state, order, new["query"], new["key"], new["value"], plan, features, weight, floor)
         results.append([*found, *after, *read(after, new["query"].flip(0), features)])
-    for ours, theirs in zip(*reversed(results), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(*reversed(results), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("gated", [False, True])
@@ -164,8 +162,7 @@ def test_floors_of_the_denominator(name, gated, compiled, generator):
     floor = denominator.median().item() * (1 + 1e-6)  # half of the readings have it
     expected = with_gradients(name, given, gated, True, floor)
     compiled(True)
-    for ours, theirs in zip(with_gradients(name, given, gated, True, floor), expected, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(with_gradients(name, given, gated, True, floor), expected, rtol=1e-10, atol=1e-9)
 
 
 def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):

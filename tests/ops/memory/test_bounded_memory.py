@@ -129,8 +129,7 @@ def test_gradients_flow_through_the_memory_that_is_handed_on(means: bool, genera
         loss = sum(x.square().sum() for x in (*outputs, state.key, state.value, total))
         return torch.autograd.grad(loss, leaves)
 
-    for found, wanted in zip(gradients(outputs, chunked), gradients(steps, stepped), strict=True):
-        torch.testing.assert_close(found, wanted, rtol=1e-8, atol=1e-9)
+    torch.testing.assert_close(gradients(outputs, chunked), gradients(steps, stepped), rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("means", [True, False])
@@ -180,5 +179,4 @@ def test_decaying_slots_are_the_memory(means: bool, spread: float, empty: bool, 
         pull = torch.linspace(-1, 2, output.numel(), dtype=output.dtype).view(output.shape)
         total = (output * pull).sum() + memory.key.square().sum() + memory.value.sum()
         found.append([output, *memory, *torch.autograd.grad(total, leaves)])
-    for ours, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8)
+    torch.testing.assert_close(*found, rtol=1e-8, atol=1e-8)

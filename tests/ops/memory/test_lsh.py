@@ -61,8 +61,7 @@ def test_chunks_are_the_definition(causal: bool, chunk: int, side: str, generato
     torch.testing.assert_close(found, expected)
     pull = torch.randn(found.shape, generator=generator, dtype=torch.float64)
     gradients = [torch.autograd.grad((x * pull).sum(), [query, key, value]) for x in (found, expected)]
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+    torch.testing.assert_close(*gradients)
 
 
 def test_a_position_attends_to_itself_only_if_there_is_nothing_else(generator: torch.Generator) -> None:

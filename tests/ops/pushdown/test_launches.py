@@ -23,8 +23,7 @@ def test_rows_are_what_tiles_are(B, T, S, Q, m, generator):
     found = [form.apply(*inputs) for form in (RunsByRow, ScaledRuns)]
     weights = torch.randn(found[0].shape, generator=generator, dtype=torch.float64)
     gradients = [torch.autograd.grad((x * weights).sum(), inputs) for x in found]
-    for ours, theirs in zip((found[0], *gradients[0]), (found[1], *gradients[1]), strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close((found[0], *gradients[0]), (found[1], *gradients[1]), rtol=1e-10, atol=1e-12)
 
 
 def test_operators_on_a_device():
