@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from argparse import Namespace
 
 import numpy as np
@@ -10,7 +8,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from seqstruct.data.cfl.chart import log_probabilities
 from seqstruct.data.cfl.folder import StringsRequest, read_meta, read_split, write_folder
 from seqstruct.data.cfl.own import own_language
-from seqstruct.tasks.cfl_language_modeling import CFLLanguageModelingConfig, CFLLanguageModelingTask
 from tests.tasks.stub import SMALL, batches, bigram_model, log_probability, make_task, task_of
 
 
@@ -112,8 +109,6 @@ def test_over_long_strings(task):
 def test_wrong_folders(tmp_path, task):
     with pytest.raises(ValueError, match="meta.json cannot be read"):
         task_of(tmp_path / "nothing")
-    with pytest.raises(ValueError, match="needs a folder"):
-        CFLLanguageModelingTask.setup_task(CFLLanguageModelingConfig())
     path = tmp_path / "dyck/valid.txt"
     path.write_bytes(path.read_bytes()[:-5])
     with pytest.raises(ValueError, match="valid.txt: SHA-256 .* truncated or altered"):
@@ -176,17 +171,3 @@ def test_generator_of_fairseq_generate(task):
     for i, (hypothesis, *_) in zip(sample["id"].tolist(), scorer.generate([model], sample), strict=True):
         expected = log_probability(model, strings[i], task.source_dictionary)
         assert float(hypothesis["positional_scores"].sum()) == pytest.approx(expected, abs=1e-4)
-
-
-def test_user_dir_registers_task_and_criterion():
-    """As the fairseq commands import the plugin: by its folder, scanning tasks and models."""
-    code = (
-        "from argparse import Namespace; from fairseq.utils import import_user_module; import sys;"
-        "import_user_module(Namespace(user_dir=sys.argv[1]));"
-        "from fairseq.tasks import TASK_REGISTRY; from fairseq.criterions import CRITERION_REGISTRY;"
-        "assert 'cfl_language_modeling' in TASK_REGISTRY and 'cfl_cross_entropy' in CRITERION_REGISTRY"
-    )
-    import seqstruct
-
-    done = subprocess.run([sys.executable, "-c", code, seqstruct.__path__[0]], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr

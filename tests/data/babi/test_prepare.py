@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from seqstruct.cli import main
 from seqstruct.data.babi.folder import split_stories, write_folder
 from seqstruct.data.babi.stories import TASKS, read_questions
 from tests.data.babi.stories_text import OTHER, STORY
-from tests.data.scripts import pack_tar
-
-ROOT = Path(__file__).resolve().parents[3]
-SCRIPT = ROOT / "data-prep" / "babi.sh"
+from tests.data.scripts import pack_tar, run
 
 
 @pytest.fixture
@@ -50,18 +42,8 @@ def test_the_folder_has_the_vocabulary_of_all_files(official, tmp_path):
         write_folder(official, 19, tmp_path / "out")
 
 
-def test_the_command_says_one_sentence(official, tmp_path, capsys):
-    assert main(["prepare", "babi", "--from", str(official), "--task", "3", "--out", str(tmp_path / "out")]) == 1
-    assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def run_script(*arguments):
-    environment = {**os.environ, "PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(["bash", SCRIPT, *arguments], capture_output=True, text=True, env=environment)
-
-
 def test_the_script_makes_the_folder(official, tmp_path):
-    done = run_script("--task", "19", "--from", official, "--unchecked", "--out", tmp_path / "out")
+    done = run("babi", "--task", "19", "--from", official, "--unchecked", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "test.txt", "train.txt", "valid.txt", "vocabulary.txt",

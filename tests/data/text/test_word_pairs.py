@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
@@ -16,9 +15,8 @@ from seqstruct.data.text import word_pairs
 from seqstruct.data.text.subwords import undo_sentencepiece
 from seqstruct.data.text.word_pairs import WordPairOptions, characters, prepare, segmented
 from tests.data.scripts import prepare as prepare_by_name
+from tests.data.scripts import run
 
-ROOT = Path(__file__).resolve().parents[3]
-SCRIPT = ROOT / "data-prep" / "aspec.sh"
 PAIRS = [("Ein Hund läuft.", "A dog runs."), ("Zwei Hunde laufen weit.", "Two dogs run far."), ("Ja.", "Yes.")]
 
 
@@ -155,14 +153,9 @@ def test_aspec_that_is_not_whole(tmp_path, capsys):
         aspec.extract(folder, tmp_path / "out")
 
 
-def script(*arguments: object) -> subprocess.CompletedProcess:
-    environment = {**os.environ, "PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(["bash", SCRIPT, *arguments], capture_output=True, text=True, env=environment)
-
-
 def test_the_script_prepares_characters(tmp_path):
-    done = script("--from", write_aspec(tmp_path / "ASPEC-JE", 4), "--out", tmp_path / "out", "--sample", "5",
-                  "--threshold", "1", "--unchecked")
+    done = run("aspec", "--from", write_aspec(tmp_path / "ASPEC-JE", 4), "--out", tmp_path / "out", "--sample", "5",
+               "--threshold", "1", "--unchecked")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "bin" / "dict.ja.txt").exists()
     assert len((tmp_path / "out" / "text" / "train.ja").read_text().splitlines()) == 5
