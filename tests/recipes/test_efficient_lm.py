@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -22,9 +20,9 @@ from seqstruct.harness.script import Script
 from seqstruct.models.transformer import lm as models
 from tests.models.building import dictionary_of, language_model_config, small_language_model, task_of
 from tests.models.front_door import PLUGIN, fairseq
+from tests.recipes.composed import ROOT, composed
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = ROOT / "configs" / "peng_thesis" / "efficient_lm"
+FAMILY = "peng_thesis/efficient_lm"
 SCRIPT = Script(ROOT / "recipes" / "peng_thesis" / "table-4.3.sh")
 TABLES = json.loads((ROOT / "recipes" / "peng_thesis" / "paper.json").read_text("utf-8"))["tables"]
 SIZES = ("small", "big", "layers_16", "layers_32")
@@ -35,36 +33,27 @@ def test_rows_are_those_of_the_tables(scale: str, tables: list[str]) -> None:
     assert set(SCRIPT.rows(scale)) == {entry["row"] for table in tables for entry in TABLES[table]["rows"]}
 
 
-def composed(*overrides: str) -> dict[str, Any]:
-    from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
-
-    with initialize_config_dir(config_dir=str(CONFIGS), version_base="1.1"):
-        config = compose("train", overrides=[*overrides, "task.data=x", "checkpoint.save_dir=x"])
-    return OmegaConf.to_container(config, resolve=True)
-
-
 @pytest.mark.parametrize("size", SIZES)
 def test_presets_are_the_models_of_the_configs(size: str) -> None:
     preset = argparse.Namespace(decoder_self_attention="softmax")
     name = f"{size[7:]}_layers" if size.startswith("layers") else size
     ARCH_CONFIG_REGISTRY[f"structured_transformer_lm_wikitext103_{name}"](preset)
-    config = composed("row=base", "scale=paper", f"size={size}")
+    config = composed(FAMILY, "row=base", "scale=paper", f"size={size}")
     assert config["model"] == {"_name": "structured_transformer_lm", **vars(preset)}
     published = (286000, 0.1, [1.0], 16000) if size.startswith("layers") else (150000, 0.25, [0.00025], 6000)
     found = config["optimization"]
     assert (found["max_update"], found["clip_norm"], found["lr"], config["lr_scheduler"]["warmup_updates"]) == published
 
 
-@pytest.mark.parametrize("row", sorted(path.stem for path in (CONFIGS / "row").glob("*.yaml")))
+@pytest.mark.parametrize("row", sorted(path.stem for path in (ROOT / "configs" / FAMILY / "row").glob("*.yaml")))
 def test_plans_are_read(row: str) -> None:
-    config = composed(f"row={row}", "scale=small")
+    config = composed(FAMILY, f"row={row}", "scale=small")
     assert len(parse_choices(config["model"]["decoder_self_attention"], 4, Site.DECODER_SELF)) == 4
     assert config["task"]["_name"] == ("stream_language_modeling" if "stateful" in row else "language_modeling")
 
 
 def test_fine_tuning_differs_in_its_schedule_alone() -> None:
-    before, after = composed("scale=small"), composed("scale=small", "tuning=small")
+    before, after = composed(FAMILY, "scale=small"), composed(FAMILY, "scale=small", "tuning=small")
     changed = {(group, name) for group in after if isinstance(after[group], dict) for name in after[group]
                if before.get(group, {}).get(name) != after[group][name]}  # fmt: skip
     assert changed == {

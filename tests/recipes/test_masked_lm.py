@@ -6,16 +6,15 @@ import json
 from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 
 from seqstruct.attention import Site, parse_choices
 from seqstruct.harness.paper import read_tables
 from seqstruct.harness.script import Cell, Script
+from tests.recipes.composed import ROOT, composed
 
-ROOT = Path(__file__).resolve().parents[2]
-CONFIGS = ROOT / "configs" / "peng_thesis" / "masked_lm"
+FAMILY = "peng_thesis/masked_lm"
 SCRIPT = Script(ROOT / "recipes" / "peng_thesis" / "table-5.6.sh")
 
 
@@ -35,25 +34,16 @@ def test_averages_over_the_tasks_are_published_with_them() -> None:
         assert len(parts) == 4 and entry.value == pytest.approx(fmean(parts), abs=0.0501), row
 
 
-def composed(name: str, *overrides: str) -> dict[str, Any]:
-    from hydra import compose, initialize_config_dir
-    from omegaconf import OmegaConf
-
-    with initialize_config_dir(config_dir=str(CONFIGS), version_base="1.1"):
-        config = compose(name, overrides=[*overrides, "task.data=x", "checkpoint.save_dir=x"])
-    return OmegaConf.to_container(config, resolve=False) | {"model": OmegaConf.to_container(config.model, resolve=True)}
-
-
-@pytest.mark.parametrize("row", sorted(path.stem for path in (CONFIGS / "row").glob("*.yaml")))
+@pytest.mark.parametrize("row", sorted(path.stem for path in (ROOT / "configs" / FAMILY / "row").glob("*.yaml")))
 def test_plans_are_read(row: str) -> None:
-    plan = composed("continue", f"row={row}")["model"]["encoder_self_attention"]
+    plan = composed(FAMILY, f"row={row}", name="continue")["model"]["encoder_self_attention"]
     assert len(parse_choices(plan, 2, Site.ENCODER_SELF)) == 2
 
 
 @pytest.mark.parametrize("task, classes, updates, warm_up", [
     ("mnli", 3, 123873, 7432), ("qnli", 2, 33112, 1986), ("qqp", 2, 113272, 28318), ("sst_2", 2, 20935, 1256)])
 def test_fine_tuning_is_that_of_the_source(task: str, classes: int, updates: int, warm_up: int) -> None:
-    config = composed("finetune", "row=linformer_128", "scale=paper", f"tuning={task}")
+    config = composed(FAMILY, "row=linformer_128", "scale=paper", f"tuning={task}", name="finetune")
     assert config["model"]["encoder_self_attention"] == "linformer(slots=128, length=512)"
     assert (config["task"]["num_classes"], config["lr_scheduler"]["total_num_update"]) == (classes, updates)
     assert (config["lr_scheduler"]["warmup_updates"], config["optimization"]["lr"]) == (warm_up, [1e-5])
@@ -62,7 +52,7 @@ def test_fine_tuning_is_that_of_the_source(task: str, classes: int, updates: int
 @pytest.mark.parametrize("scale, mode", [("paper", "complete"), ("small", "none")])
 def test_blocks_of_scale_paper_are_whole_sentences(scale: str, mode: str) -> None:
     """Peng 2022, section 5.5.3: all preprocessing is that of RoBERTa's recipe."""
-    config = composed("continue", "row=abc_mlp_64", f"scale={scale}", f"updates=continue_{scale}")
+    config = composed(FAMILY, "row=abc_mlp_64", f"scale={scale}", f"updates=continue_{scale}", name="continue")
     assert config["task"]["sample_break_mode"] == mode
 
 
