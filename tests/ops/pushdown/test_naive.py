@@ -13,7 +13,7 @@ from tests.ops.pushdown.test_recorded_steps import in_segments
 from tests.ops.pushdown.test_step import by_steps
 
 FORMS = [pushdown_stack, in_log_space, by_steps, in_segments]
-SIZES = [(1, 1, 1), (5, 1, 2), (7, 2, 3), (6, 3, 2)]
+SIZES = [(1, 1, 1), (5, 1, 2), (5, 2, 1), (1, 2, 3), (7, 2, 3), (6, 3, 2)]
 
 
 @pytest.mark.parametrize(("T", "Q", "S"), [(5, 1, 2), (3, 2, 2), (2, 3, 2), (5, 2, 1), (1, 2, 3)])

@@ -1,10 +1,11 @@
-"""What projective and non-projective trees have in common: enumeration, padding, masks, arcs that are impossible."""
+"""What both kinds of trees have in common: enumeration, reference numbers, padding, masks, impossible arcs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
@@ -37,6 +38,14 @@ SPANNING = Trees(False, trees.spanning_marginals, trees.spanning_log_partition, 
                  trees.spanning_best_tree)  # fmt: skip
 kinds = pytest.mark.parametrize("kind", [PROJECTIVE, SPANNING], ids=["projective", "spanning"])
 roots = pytest.mark.parametrize("single_root", [False, True])
+REFERENCE = {
+    PROJECTIVE: [
+        "multi_n5_extreme100", "multi_n6_lengths", "single_n6_lengths", "single_n5", "multi_n2", "multi_n3", "multi_n4",
+        "multi_n5", "multi_n6", "multi_n6_scale4", "multi_n12", "multi_n25", "multi_n25_lengths", "single_n2",
+        "single_n3", "single_n4", "single_n6", "single_n12", "single_n25_lengths",
+    ],
+    SPANNING: ["multi_n5_lengths", "single_n5", "multi_n3", "multi_n5", "multi_n12", "single_n3"],
+}  # fmt: skip
 
 
 @kinds
@@ -56,6 +65,27 @@ def test_sum_over_all_trees(generator, n, single_root, kind):
         best = kind.best_tree(arcs, single_root=single_root)
         assert torch.equal(best.heads[b], every[scores.argmax()])
         torch.testing.assert_close(best.score[b], scores.max())
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in REFERENCE.items() for name in names])
+def test_reference_numbers(golden, kind, name):
+    case = np.load(golden("inference", f"dep_{'' if kind.projective else 'non'}proj_{name}.npz"))
+    case = {k: torch.from_numpy(v) for k, v in case.items() if v.ndim and v.dtype.kind in "fi"}
+    single_root, arcs = name.startswith("single"), case["theta"].requires_grad_()
+    mask, _ = padding(case["lengths"].tolist(), arcs.size(1) - 1, left=False)
+    marginals = kind.marginals(arcs, mask, single_root=single_root)
+    found = {
+        "marginals": marginals,
+        "logz": kind.log_partition(arcs, mask, single_root=single_root),
+        "entropy": kind.entropy(arcs, mask, single_root=single_root),
+        "grad": torch.autograd.grad((marginals * case["w"]).sum(), arcs)[0],
+    }
+    if kind.projective or bool(case["max_score"].isfinite().all()):  # enumerated
+        best = kind.best_tree(arcs, mask, single_root=single_root)
+        assert torch.equal(best.heads, case["heads"])
+        found["max_score"] = best.score
+    for key, value in found.items():
+        torch.testing.assert_close(value, case[key], rtol=0, atol=1e-9, msg=lambda m, key=key: f"{key}: {m}")
 
 
 @kinds
