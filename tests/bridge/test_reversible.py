@@ -9,17 +9,14 @@ import torch
 
 from seqstruct.bridge.reversible import ReversibleLayers, two_streams
 from tests.models.building import dictionary_of, small_language_model, small_translation_model
+from tests.randomised import randomised
 
 WORDS = dictionary_of([f"w{i}" for i in range(9)])
 PLANS = ["softmax", "lsh(rounds=2, buckets=2) + rfa(features=8, gate=True)", "abc_mlp(slots=3)"]
 
 
 def small(generator, **options):
-    model = small_language_model(WORDS, **options).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-0.5, 0.5, generator=generator)
-    return model
+    return randomised(small_language_model(WORDS, **options).double(), generator, 0.5)
 
 
 def tokens_of(generator):

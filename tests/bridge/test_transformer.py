@@ -15,6 +15,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from seqstruct.attention import Site
 from seqstruct.bridge.passes import collect_readings
 from tests.models.building import dictionary_of, small_language_model, small_translation_model, task_of
+from tests.randomised import randomised
 
 STACK = "superposition_stack(size=3) + softmax"
 PLANS = [
@@ -105,19 +106,11 @@ def test_softmax_language_model_equals_fairseq(
     torch.testing.assert_close(ours(tokens)[0], stock(tokens)[0], rtol=0, atol=1e-6)
 
 
-def randomize(model: torch.nn.Module, generator: torch.Generator) -> torch.nn.Module:
-    """Independent random parameters, so that no test passes because a term starts at zero."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-0.5, 0.5, generator=generator)
-    return model.eval()
-
-
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_teacher_forcing_equals_incremental_decoding(
     plan: dict[str, str], dictionary: Dictionary, generator: torch.Generator
 ) -> None:
-    model = randomize(small_translation_model(dictionary, **plan), generator).double()
+    model = randomised(small_translation_model(dictionary, **plan), generator, 0.5).eval().double()
     inputs = source(dictionary, generator)
     previous = inputs["prev_output_tokens"][:2]
     inputs = {name: tensor[:2] for name, tensor in inputs.items()}
@@ -152,7 +145,7 @@ def greedy(model: torch.nn.Module, inputs: dict, dictionary: Dictionary, steps: 
 def test_beam_1_is_greedy_and_beam_4_scores_are_true(
     plan: dict[str, str], dictionary: Dictionary, generator: torch.Generator
 ) -> None:
-    model = randomize(small_translation_model(dictionary, **plan), generator).double()
+    model = randomised(small_translation_model(dictionary, **plan), generator, 0.5).eval().double()
     inputs = source(dictionary, generator)
     sample = {"net_input": {name: inputs[name] for name in ("src_tokens", "src_lengths")}}
     with torch.no_grad():
@@ -174,7 +167,7 @@ def test_beam_1_is_greedy_and_beam_4_scores_are_true(
 
 def test_a_loaded_model_calls_our_attention(dictionary: Dictionary, generator: torch.Generator) -> None:
     plan = PLANS[1]
-    trained = randomize(small_translation_model(dictionary, **plan), generator)
+    trained = randomised(small_translation_model(dictionary, **plan), generator, 0.5).eval()
     loaded = small_translation_model(dictionary, **plan).eval()
     loaded.load_state_dict(trained.state_dict())
     inputs = source(dictionary, generator)
@@ -193,7 +186,7 @@ def test_a_loaded_model_calls_our_attention(dictionary: Dictionary, generator: t
 def test_attention_is_swapped_into_a_trained_softmax_model(
     dictionary: Dictionary, generator: torch.Generator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    stock = randomize(stock_translation_model(dictionary, False, False), generator)
+    stock = randomised(stock_translation_model(dictionary, False, False), generator, 0.5).eval()
     swapped = small_translation_model(dictionary, decoder_self_attention=STACK)
     before = swapped.decoder.layers[0].self_attn.mechanism.pushed_layer.weight.clone()
     with caplog.at_level(logging.WARNING, logger="seqstruct"):
@@ -212,7 +205,7 @@ def test_attention_is_swapped_into_a_trained_softmax_model(
 def test_projections_of_a_trained_softmax_model_are_taken_over(
     plan: str, dictionary: Dictionary, generator: torch.Generator, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trained = randomize(small_translation_model(dictionary), generator)
+    trained = randomised(small_translation_model(dictionary), generator, 0.5).eval()
     sites = {"decoder_self_attention": plan, "cross_attention": plan}
     swapped = small_translation_model(dictionary, **sites)
     before = {name: value.clone() for name, value in swapped.state_dict().items()}
@@ -276,7 +269,7 @@ def test_checkpointed_layers_have_the_same_gradients(
     plan: str, dictionary: Dictionary, generator: torch.Generator
 ) -> None:
     inputs, found = source(dictionary, generator), []
-    plain = randomize(small_translation_model(dictionary, encoder_self_attention=plan), generator)
+    plain = randomised(small_translation_model(dictionary, encoder_self_attention=plan), generator, 0.5).eval()
     for options in ({}, {"checkpoint_activations": True}):
         model = small_translation_model(dictionary, encoder_self_attention=plan, dropout=0.0, **options)
         model.load_state_dict(plain.state_dict())
@@ -313,7 +306,7 @@ def test_mechanisms_that_drop_no_weights_are_named_once(
 
 def test_stacks_are_read_by_the_output_layer_too(dictionary: Dictionary, generator: torch.Generator) -> None:
     plan = "superposition_stack(size=3) + softmax"
-    plain = randomize(small_language_model(dictionary, decoder_self_attention=plan), generator)
+    plain = randomised(small_language_model(dictionary, decoder_self_attention=plan), generator, 0.5).eval()
     model = small_language_model(dictionary, decoder_self_attention=plan, stack_to_output=True).eval()
     lacking = torch.nn.Module.load_state_dict(model, plain.state_dict(), strict=False)
     assert lacking.missing_keys == ["decoder.stack_projection.weight"] and not lacking.unexpected_keys

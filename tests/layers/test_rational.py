@@ -10,16 +10,13 @@ from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.rational import CELLS, RationalLayer, recurrent_parameters, stack_of
 from seqstruct.layers.recurrent import RecurrentLayer, SimpleLayer, variational_dropout
 from seqstruct.ops.automata import PATTERNS, rational_step
+from tests.randomised import randomised
 
 B, T, C, D = 3, 13, 5, 7
 
 
 def random_rnn(cell, generator, output_gate=True, layers=2):
-    rnn = stack_of(cell, layers, C, D, output_gate=output_gate).double()
-    with torch.no_grad():
-        for parameter in rnn.parameters():
-            parameter.uniform_(-1, 1, generator=generator)
-    return rnn
+    return randomised(stack_of(cell, layers, C, D, output_gate=output_gate).double(), generator, 1.0)
 
 
 def inputs_of(generator, steps=T):

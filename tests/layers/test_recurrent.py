@@ -7,16 +7,13 @@ import torch
 
 from seqstruct.benchmarks.timing import kept
 from seqstruct.layers.recurrent import CellState, RecurrentLayer, RecurrentStack, joined, separated
+from tests.randomised import randomised
 
 KINDS = pytest.mark.parametrize("kind", ["lstm", "gru"])
 
 
 def layer(kind: str, generator: torch.Generator, inputs: int = 3, size: int = 4) -> RecurrentLayer:
-    made = RecurrentLayer(kind, inputs, size).double()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.uniform_(-0.9, 0.9, generator=generator)
-    return made
+    return randomised(RecurrentLayer(kind, inputs, size).double(), generator)
 
 
 def draw(generator: torch.Generator, *shape: int) -> torch.Tensor:

@@ -7,6 +7,7 @@ import torch
 
 from seqstruct.bridge.passes import CarriedState
 from tests.models.building import dictionary_of, small_language_model
+from tests.randomised import randomised
 
 WORDS = dictionary_of([f"w{i}" for i in range(9)])
 PLANS = [
@@ -25,10 +26,7 @@ PLANS = [
 def small(plan, generator, **options):
     options = {"no_token_positional_embeddings": True, **options}
     model = small_language_model(WORDS, decoder_self_attention=plan, **options).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-0.5, 0.5, generator=generator)
-    return model
+    return randomised(model, generator, 0.5)
 
 
 def tokens_of(generator, rows=3, steps=11):

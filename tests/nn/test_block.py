@@ -7,14 +7,9 @@ import torch
 from torch import nn
 
 from seqstruct.nn import MultiheadAttention, Slot, TransformerBlock, select_rows
+from tests.randomised import randomised
 
 B, T, S, C, H = 3, 7, 5, 12, 3
-
-
-def drawn(module, generator):
-    for parameter in module.parameters():
-        parameter.data.uniform_(-0.5, 0.5, generator=generator)
-    return module.double().eval()
 
 
 def attention(mixer, theirs, site):
@@ -24,8 +19,8 @@ def attention(mixer, theirs, site):
 @pytest.mark.parametrize("norm_first", [True, False])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_with_softmax_it_is_torch_s_layer(generator, norm_first, activation):
-    theirs = drawn(nn.TransformerDecoderLayer(C, H, 20, 0.0, activation, batch_first=True, norm_first=norm_first),
-                   generator)  # fmt: skip
+    theirs = nn.TransformerDecoderLayer(C, H, 20, 0.0, activation, batch_first=True, norm_first=norm_first)
+    theirs = randomised(theirs, generator, 0.5).double().eval()
     ours = TransformerBlock("softmax", C, H, ffn_dim=20, cross="softmax", activation=activation,
                             norm_first=norm_first).double().eval()  # fmt: skip
     attention(ours.mixer, theirs.self_attn, "decoder_self")
@@ -47,7 +42,8 @@ TODAY = {"norm": "rms", "activation": "swiglu", "bias": False, "norm_first": Tru
 @pytest.mark.parametrize("plan", ["softmax", "gated_delta", "rfa(features=8)", "superposition_stack(size=4)"])
 @pytest.mark.parametrize("options", [{}, {"norm_first": False}, TODAY], ids=["usual", "post-norm", "today"])
 def test_steps_give_what_one_pass_does(generator, plan, options):
-    block = drawn(TransformerBlock(plan, C, H, ffn_dim=9, cross="abc_mlp(slots=3)", memory_dim=4, **options), generator)
+    block = TransformerBlock(plan, C, H, ffn_dim=9, cross="abc_mlp(slots=3)", memory_dim=4, **options)
+    block = randomised(block, generator, 0.5).double().eval()
     x = torch.randn(B, T, C, generator=generator, dtype=torch.float64)
     memory = torch.randn(B, S, 4, generator=generator, dtype=torch.float64)
     mask, memory_mask = torch.zeros(B, T, dtype=torch.bool), torch.zeros(B, S, dtype=torch.bool)
@@ -67,7 +63,7 @@ def test_steps_give_what_one_pass_does(generator, plan, options):
 
 def test_a_decoder_of_today_has_rotary_positions_and_grouped_heads(generator):
     slot = Slot(kv_heads=2, rotary_base=10000.0, qk_norm=True, biases=False)
-    block = drawn(TransformerBlock("softmax", 16, 4, slot=slot, **TODAY), generator)
+    block = randomised(TransformerBlock("softmax", 16, 4, slot=slot, **TODAY), generator, 0.5).double().eval()
     assert not [name for name, _ in block.named_parameters() if "bias" in name]
     assert block.mixer.mechanism.k_proj.weight.shape == (8, 16)
     x = torch.randn(2, 5, 16, generator=generator, dtype=torch.float64)

@@ -13,6 +13,7 @@ import torch
 
 from seqstruct.attention import Shape, Site, parse_choices
 from seqstruct.nn import Mixer, select_rows
+from tests.randomised import randomised
 
 ROOT = Path(__file__).resolve().parents[2]
 CAUSAL = ["softmax", "rfa(features=8, gate=True)", "abc_mlp(slots=3)", "gated_delta", "sliding_window(slots=3)",
@@ -28,16 +29,10 @@ def inputs(generator):
     return x, padding_mask
 
 
-def drawn(module, generator):
-    for parameter in module.parameters():
-        parameter.data.uniform_(-0.5, 0.5, generator=generator)
-    return module.double().eval()
-
-
 @pytest.mark.parametrize("plan", CAUSAL)
 def test_a_causal_layer_is_the_mechanism_and_steps_give_what_one_pass_does(plan, inputs, generator):
     x, padding_mask = inputs[0].double(), inputs[1]
-    mixer = drawn(Mixer(plan, C, 2), generator)
+    mixer = randomised(Mixer(plan, C, 2), generator, 0.5).double().eval()
     assert mixer.site is Site.DECODER_SELF
     whole = mixer(x, None, padding_mask)
     torch.testing.assert_close(whole, mixer.mechanism(x, x, x, padding_mask)[0].output)
@@ -57,7 +52,7 @@ def test_a_causal_layer_is_the_mechanism_and_steps_give_what_one_pass_does(plan,
 @pytest.mark.parametrize("plan", ["softmax", "dependency", "sinkhorn(size=4)", "bigbird(size=2, random=1)"])
 def test_at_the_encoder_all_is_seen(plan, inputs, generator):
     x, padding_mask = inputs[0].double(), inputs[1]
-    mixer = drawn(Mixer(plan, C, 2, site="encoder_self"), generator)
+    mixer = randomised(Mixer(plan, C, 2, site="encoder_self"), generator, 0.5).double().eval()
     reading = mixer.read(x, padding_mask=padding_mask)
     torch.testing.assert_close(reading.output, mixer(x, padding_mask=padding_mask))
     assert reading.output.shape == x.shape
@@ -70,7 +65,7 @@ def test_across_to_a_memory(plan, inputs, generator):
     x = inputs[0].double()
     memory, mask = torch.randn(B, S, 6, generator=generator).double(), torch.zeros(B, S, dtype=torch.bool)
     mask[1, 3:] = True
-    mixer = drawn(Mixer(plan, C, 2, site="cross", memory_dim=6), generator)
+    mixer = randomised(Mixer(plan, C, 2, site="cross", memory_dim=6), generator, 0.5).double().eval()
     state, outputs = mixer.initial_state(B, memory, mask), []
     for t in range(T):
         output, state = mixer.step(x[:, t : t + 1], state)

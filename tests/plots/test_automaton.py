@@ -11,17 +11,14 @@ from seqstruct.ops.automata import best_path, forward, pattern_automaton, ration
 from seqstruct.ops.semiring import RealSemiring
 from seqstruct.plots.automaton import BEST, automaton_figure, feature_automaton
 from seqstruct.plots.figures import save
+from tests.randomised import randomised
 
 T, C, D = 6, 5, 3
 WORDS = "a b c d e f".split()
 
 
 def random_layer(automaton, generator, output_gate=False):
-    layer = RationalLayer(automaton, C, D, output_gate).double()
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.uniform_(-1, 1, generator=generator)
-    return layer
+    return randomised(RationalLayer(automaton, C, D, output_gate).double(), generator, 1.0)
 
 
 @pytest.mark.parametrize("output_gate", [False, True])

@@ -16,6 +16,7 @@ from seqstruct.models.sentences.rnn_classifier import RNNClassifier, RNNClassifi
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
 from tests.data.scripts import prepared
 from tests.models.front_door import PLUGIN, fairseq
+from tests.randomised import randomised
 
 WORDS = {0: ("bad", "poor", "dull"), 1: ("good", "fine", "great")}
 
@@ -75,9 +76,7 @@ def test_it_learns(data, tmp_path, cell):
 def test_a_sentence_alone_and_in_a_batch(task, cell, generator):
     """Padding of the batch, and sentences beside it, change nothing."""
     model = RNNClassifier.build_model(RNNClassifierConfig(cell=cell, hidden_size=7, embed_dim=5), task).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-1, 1, generator=generator)
+    randomised(model, generator, 1.0)
     task.load_dataset("valid")
     dataset = task.dataset("valid")
     batch = dataset.collater([dataset[i] for i in range(9)])

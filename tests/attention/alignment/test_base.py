@@ -11,16 +11,14 @@ from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
 from tests.ops.graphs import assert_same
+from tests.randomised import randomised
 
 DIM, SOURCE = 4, 9
 
 
 def build(name: str, generator: torch.Generator, **options: Any) -> Attention:
     attention = get_attention(name)(make_config(name, options), Shape.of(Site.CROSS, DIM)).double().eval()
-    with torch.no_grad():
-        for parameter in attention.parameters():
-            parameter.uniform_(-0.9, 0.9, generator=generator)
-    return attention
+    return randomised(attention, generator)
 
 
 def draw(generator: torch.Generator, *shape: int) -> Tensor:

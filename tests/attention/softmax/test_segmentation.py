@@ -11,6 +11,7 @@ from torch import Tensor
 
 from seqstruct.attention import Shape, Site
 from seqstruct.attention.softmax.segmentation import SegmentationAttention
+from tests.randomised import randomised
 
 BATCH, QUERIES, SOURCE, DIM, MEMORY = 2, 3, 5, 6, 7
 SHAPE = Shape.of(Site.CROSS, DIM, memory_dim=MEMORY)
@@ -18,10 +19,7 @@ SHAPE = Shape.of(Site.CROSS, DIM, memory_dim=MEMORY)
 
 def build(generator: torch.Generator, **options: object) -> SegmentationAttention:
     attention = SegmentationAttention(SegmentationAttention.Config(**options), SHAPE).double().eval()
-    with torch.no_grad():
-        for parameter in attention.parameters():
-            parameter.uniform_(-1.5, 1.5, generator=generator)
-    return attention
+    return randomised(attention, generator, 1.5)
 
 
 def draw(generator: torch.Generator, source: int = SOURCE) -> tuple[Tensor, Tensor]:

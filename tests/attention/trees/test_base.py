@@ -13,17 +13,14 @@ from seqstruct.attention import Shape, Site, get_attention, make_config
 from seqstruct.attention.trees.arc_scorer import ArcScorer
 from seqstruct.ops.rows import Rows
 from tests.ops.trees.enumeration import all_trees, indicators, scores_of
+from tests.randomised import randomised
 
 DIM = 6
 SHAPE = Shape.of(Site.ENCODER_SELF, DIM)
 
 
 def build(name: str, generator: torch.Generator, **options: object) -> nn.Module:
-    attention = get_attention(name)(make_config(name, options), SHAPE).double().eval()
-    with torch.no_grad():
-        for parameter in attention.parameters():
-            parameter.uniform_(-1.5, 1.5, generator=generator)
-    return attention
+    return randomised(get_attention(name)(make_config(name, options), SHAPE).double().eval(), generator, 1.5)
 
 
 def draw(generator: torch.Generator, batch: int = 3, length: int = 5) -> Tensor:

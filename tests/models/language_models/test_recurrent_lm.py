@@ -12,17 +12,14 @@ from seqstruct.bridge.passes import CarriedState
 from seqstruct.layers.rational import CELLS
 from seqstruct.models.language_models.recurrent_lm import RecurrentLanguageModel, RecurrentLanguageModelConfig
 from tests.models.building import dictionary_of, task_of
+from tests.randomised import randomised
 
 WORDS = dictionary_of([f"w{i}" for i in range(9)])
 
 
 def small(cell, generator, **options):
     config = RecurrentLanguageModelConfig(cell=cell, hidden_size=7, **options)
-    model = RecurrentLanguageModel.build_model(config, task_of(WORDS)).double().eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-1, 1, generator=generator)
-    return model
+    return randomised(RecurrentLanguageModel.build_model(config, task_of(WORDS)).double().eval(), generator, 1.0)
 
 
 def tokens_of(generator, rows=3, steps=11):

@@ -15,6 +15,7 @@ from torch import nn
 from seqstruct.bridge.checkpoints import load_checkpoint
 from tests.models.building import dictionary_of, language_model_config, small_language_model, small_translation_model
 from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
+from tests.randomised import randomised
 
 MODERN = dict(
     rotary="all", rotary_base=50.0, qk_norm=True, no_biases=True, rms_norm=True, swiglu=True, decoder_kv_heads=1,
@@ -30,13 +31,6 @@ DICTIONARY = dictionary_of("abcdefg")
 
 def tokens(generator: torch.Generator, rows: int, length: int) -> torch.Tensor:
     return torch.randint(4, len(DICTIONARY), (rows, length), generator=generator)
-
-
-def randomised(model: nn.Module, generator: torch.Generator) -> nn.Module:
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.uniform_(-0.9, 0.9, generator=generator)
-    return model.double().eval()
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -64,9 +58,8 @@ PLANS = {
 def test_steps_of_a_language_model_are_its_parallel_form(plan: str, chunks: int, generator: torch.Generator) -> None:
     """Padding on the left, as prefixes have it, and rows that change places in the middle."""
     options = {**MODERN, "rotary": "all" if plan == "all" else "hybrid", "ffn_chunks": chunks}
-    model = randomised(
-        small_language_model(DICTIONARY, **options, decoder_self_attention=PLANS[plan]), generator
-    ).decoder
+    model = small_language_model(DICTIONARY, **options, decoder_self_attention=PLANS[plan])
+    model = randomised(model, generator).double().eval().decoder
     read = tokens(generator, 3, 7)
     read[1, :2] = DICTIONARY.pad()
     order = torch.tensor([2, 0, 0])
@@ -84,7 +77,7 @@ def test_steps_of_a_language_model_are_its_parallel_form(plan: str, chunks: int,
 
 
 def test_steps_of_a_translation_model_are_its_parallel_form(generator: torch.Generator) -> None:
-    model = randomised(small_translation_model(DICTIONARY, **MODERN, encoder_kv_heads=1), generator)
+    model = randomised(small_translation_model(DICTIONARY, **MODERN, encoder_kv_heads=1), generator).double().eval()
     source, target = tokens(generator, 3, 6), tokens(generator, 3, 5)
     source[2, :3] = DICTIONARY.pad()
     with torch.no_grad():

@@ -1,0 +1,18 @@
+"""Modules with random parameters, so that no test passes because a term starts at zero."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from torch import nn
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+def randomised(module: Module, generator: torch.Generator, bound: float = 0.9) -> Module:
+    """The module with independent parameters, uniform within the bound."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.uniform_(-bound, bound, generator=generator)
+    return module
