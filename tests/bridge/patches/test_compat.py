@@ -10,11 +10,9 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils
 from fairseq.data import BucketPadLengthDataset, data_utils
 
 from seqstruct.bridge.patches.compat import prepare_fairseq
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
 
 @pytest.mark.parametrize("count", [1, 7, 60, 64])
@@ -83,24 +81,3 @@ def test_known_noise_passes_in_tests_and_any_other_warning_of_ours_is_an_error()
     np.copy(torch.zeros(2))
     with pytest.raises(UserWarning, match="of ours"):
         warnings.warn("of ours", stacklevel=1)
-
-
-@pytest.mark.training
-def test_options_that_a_checkpoint_of_a_preset_lacks_have_their_defaults(tmp_path) -> None:
-    write_copy_corpus(tmp_path)
-    corpus = binarize(tmp_path, tmp_path / "bin")
-    options = ["--user-dir", PLUGIN, "--cpu", "--num-workers", 0]
-    fairseq("train", corpus, *options, "--arch", "rnn_luong_global", "--embed-dim", 8, "--hidden-size", 8,
-            "--optimizer", "adam", "--criterion", "cross_entropy", "--batch-size", 20, "--max-update", 1,
-            "--disable-validation", "--save-dir", tmp_path)
-    path = tmp_path / "checkpoint_last.pt"
-    found = []
-    for lacking in ((), ("cell_clip", "logit_clip", "reverse_source")):
-        state = torch.load(path, weights_only=True)
-        assert state["cfg"]["model"]["_name"] == "rnn_luong_global"
-        for name in lacking:
-            del state["cfg"]["model"][name]
-        torch.save(state, path)
-        (model,), cfg, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)])
-        found.append((cfg.model.get("cell_clip"), cfg.model.get("logit_clip"), model.encoder.reverse))
-    assert found == [(0.0, 0.0, True), (0.0, 0.0, False)]

@@ -16,16 +16,18 @@ from seqstruct.tasks.nli import NLITask
 from tests.golden.checkpoints.make import FOLDER
 
 
-def test_a_presets_checkpoint_without_options_of_today_has_their_defaults(tmp_path: Path) -> None:
-    state = load_checkpoint(FOLDER / "lm_cfl.pt")
-    assert state["cfg"]["model"]["_name"] == "structured_transformer_lm_cfl"
-    for option in ("reversible", "ffn_chunks"):
+@pytest.mark.parametrize("lacking", [(), ("cell_clip", "logit_clip", "reverse_source")], ids=str)
+def test_options_that_a_presets_checkpoint_lacks_have_their_defaults(lacking: tuple[str, ...], tmp_path: Path) -> None:
+    """Not the preset's, which reverses its sources."""
+    state = load_checkpoint(FOLDER / "rnn_luong_local_p.pt")
+    assert state["cfg"]["model"]["_name"] == "rnn_luong_local_p"
+    for option in lacking:
         del state["cfg"]["model"][option]
     path = str(tmp_path / "older.pt")
     torch.save(state, path)
     (model,), cfg, _ = checkpoint_utils.load_model_ensemble_and_task([path], {"data": str(FOLDER / "data" / "text")})
-    assert cfg.model.ffn_chunks == 1 and cfg.model.reversible is False
-    assert model.state_dict().keys() >= state["model"].keys() - {"decoder.version"}
+    assert (cfg.model.cell_clip, cfg.model.logit_clip, model.encoder.reverse) == (0.0, 0.0, not lacking)
+    assert model.state_dict().keys() == state["model"].keys()
 
 
 @pytest.mark.parametrize(
