@@ -80,15 +80,21 @@ def test_validation_does_not_depend_on_the_segments(trained, data, length):
 
 
 @pytest.mark.training
-def test_eval_lm_carries_the_state(trained, data):
+@pytest.mark.parametrize("model, length", [("trained", 4), ("stateful", 1), ("stateful", 7)])
+def test_eval_lm_carries_the_state(model, length, data, request):
+    checkpoint = request.getfixturevalue(model)
     printed = fairseq(
-        "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
-        "--gen-subset", "test", "--tokens-per-sample", "4", "--num-workers", "0", "--no-progress-bar",
+        "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", checkpoint, "--cpu",
+        "--gen-subset", "test", "--tokens-per-sample", length, "--num-workers", "0", "--no-progress-bar",
     )  # fmt: skip
-    nats, tokens = nats_by_hand(trained, "test")
+    nats, tokens = nats_by_hand(checkpoint, "test")
     assert f"Evaluated {tokens:,} tokens" in printed
     found = float(re.search(r"Loss \(base 2\): ([\d.]+)", printed)[1])
     assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-4)
+
+
+@pytest.mark.training
+def test_a_window_of_context_is_refused(trained, data):
     with pytest.raises(ValueError, match="context-window"):
         fairseq(
             "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
@@ -264,19 +270,6 @@ def with_arch(name):
     options[options.index("recurrent_lm")] = name
     at = options.index("--hidden-size")
     return options[:at] + options[at + 2 :]
-
-
-@pytest.mark.training
-@pytest.mark.parametrize("length", [1, 7])
-def test_eval_lm_of_a_transformer_does_not_depend_on_the_segments(stateful, data, length):
-    printed = fairseq(
-        "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", stateful, "--cpu",
-        "--gen-subset", "test", "--tokens-per-sample", length, "--num-workers", "0", "--no-progress-bar",
-    )  # fmt: skip
-    nats, tokens = nats_by_hand(stateful, "test")
-    assert f"Evaluated {tokens:,} tokens" in printed
-    found = float(re.search(r"Loss \(base 2\): ([\d.]+)", printed)[1])
-    assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-4)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -20,6 +19,7 @@ from seqstruct.ops.memory.bounded_memory import (
     write,
 )
 from seqstruct.ops.memory.naive import naive_bounded_memory
+from tests.ops.memory.test_linear_attention import load
 
 EXACT = {"rtol": 0, "atol": 1e-9}
 MLP = ["mlp_causal", "mlp_causal_n40", "mlp_cross", "mlp_noncausal_lengths"]
@@ -28,11 +28,6 @@ SUMS = [
     for kind in ("linformer", "random", "local_to_global", "mean_pool", "clustering")
     for mode in ("causal", "noncausal")
 ]
-
-
-def load(golden, name: str) -> dict:
-    with np.load(golden("attention", f"abc_{name}.npz")) as file:
-        return {k: torch.from_numpy(file[k]) if file[k].dtype.kind in "fib" else str(file[k]) for k in file.files}
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, control: Tensor, causal: bool, means: bool, empty: bool = False):
@@ -46,7 +41,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, control: Tensor, causal: b
 
 @pytest.mark.parametrize("name", MLP)
 def test_learned_control_is_the_reference(name: str, golden) -> None:
-    case = load(golden, name)
+    case = load(golden, f"abc_{name}")
     leaves = {x: case[x].clone().requires_grad_() for x in ("q", "k", "v", "x", "W_phi")}
     control = torch.einsum("bsc,hnc->bhsn", leaves["x"], leaves["W_phi"])
     absent = torch.arange(control.size(2)) >= case["key_lengths"][:, None, None]
@@ -61,7 +56,7 @@ def test_learned_control_is_the_reference(name: str, golden) -> None:
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("name", SUMS)
 def test_sums_are_the_reference(name: str, empty: bool, golden) -> None:
-    case = load(golden, name)
+    case = load(golden, f"abc_{name}")
     leaves = [case[x].clone().requires_grad_() for x in "qkv"]
     output, _ = attend(*leaves, case["phi"], bool(case["causal"]), False, empty)
     torch.testing.assert_close(output, case["out_all_slots" if empty else "out_written_slots_only"], **EXACT)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 from seqstruct.ops.memory.window import LEAST_BLOCK, ring_positions, ring_unrolled, ring_write, window_attention
+from tests.ops.memory.test_linear_attention import load
 
 
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("name", ["sliding_window", "dilated_window"])
 def test_windows_are_the_reference(name: str, empty: bool, golden) -> None:
-    with np.load(golden("attention", f"abc_{name}.npz")) as file:
-        case = {k: torch.from_numpy(file[k]) for k in file.files}
+    case = load(golden, f"abc_{name}")
     leaves = [case[x].clone().requires_grad_() for x in "qkv"]
     window, dilation = int(case["window"]), int(case["dilation"])
     reach = (window - 1) * dilation
