@@ -185,9 +185,7 @@ def test_hydra_equals_argparse(folder: Path, tmp_path: Path) -> None:
         tmp_path / "argparse",
     )  # fmt: skip
     states = [load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("hydra", "argparse")]
-    assert states[0].keys() == states[1].keys()
-    for name, value in states[0].items():
-        torch.testing.assert_close(states[1][name], value, rtol=0, atol=0, msg=lambda m, name=name: f"{name}: {m}")
+    torch.testing.assert_close(*states, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind, plan", [("none", "none"), ("simple", "SIMPLE"), ("structured", "STRUCTURED")])
