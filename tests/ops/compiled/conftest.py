@@ -27,3 +27,17 @@ def library():
 def compiled(monkeypatch, library):
     """compiled(True) switches kernels on, compiled(False) off."""
     return lambda on: monkeypatch.setenv(VARIABLE, str(int(on)))
+
+
+@pytest.fixture()
+def both(compiled):
+    """both(results): with kernels, which stay on, and with PyTorch's operators."""
+
+    def run(results):
+        found = []
+        for on in (False, True):
+            compiled(on)
+            found.append(results())
+        return found[::-1]
+
+    return run

@@ -50,17 +50,14 @@ def with_gradients(given: list[Tensor], means: bool, empty: bool) -> list[Tensor
 @pytest.mark.parametrize("empty", [False, True])
 @pytest.mark.parametrize("means", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_values_and_gradients_are_those_of_pytorch(shape, means, empty, compiled, generator):
+def test_values_and_gradients_are_those_of_pytorch(shape, means, empty, both, generator):
     given = inputs(shape, means, torch.float64, generator)
-    compiled(False)
-    expected = with_gradients(given, means, empty)
-    compiled(True)
-    torch.testing.assert_close(with_gradients(given, means, empty), expected, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(*both(lambda: with_gradients(given, means, empty)), rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("empty", [False, True])
 @pytest.mark.parametrize("means", [False, True])
-def test_from_an_empty_memory_into_which_little_is_written(means, empty, compiled, generator):
+def test_from_an_empty_memory_into_which_little_is_written(means, empty, both, generator):
     """Some slots stay empty for long, and one head reads nothing at first."""
     given = inputs((70, 5, 7, 3), means, torch.float64, generator)[:4]
     first = torch.randint(0, 90, (B, H, 1, 7), generator=generator)
@@ -73,19 +70,13 @@ def test_from_an_empty_memory_into_which_little_is_written(means, empty, compile
         output, end = causal_bounded_memory(memory, *given, means, empty)
         return [output, *end, *torch.autograd.grad(output.square().sum() + end.value.sum(), given)]
 
-    compiled(False)
-    expected = run()
-    compiled(True)
-    torch.testing.assert_close(run(), expected, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(*both(run), rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("spread", [30.0, 200.0, 5000.0])
-def test_controls_that_rise_steeply(spread, compiled, generator):
+def test_controls_that_rise_steeply(spread, both, generator):
     given = inputs((SPAN + 21, 5, 3, 4), True, torch.float64, generator, spread)
-    compiled(False)
-    expected = with_gradients(given, True, False)
-    compiled(True)
-    torch.testing.assert_close(with_gradients(given, True, False), expected, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(*both(lambda: with_gradients(given, True, False)), rtol=1e-10, atol=1e-9)
     single = [x.detach().float().requires_grad_() for x in given]
     assert all(x.isfinite().all() for x in with_gradients(single, True, False))
 
@@ -99,13 +90,10 @@ def test_in_single_precision(means, compiled, generator):
         assert (ours - theirs).abs().max() <= 2e-5 * theirs.abs().max()
 
 
-def test_controls_in_double_precision_for_a_memory_in_single(compiled, generator):
+def test_controls_in_double_precision_for_a_memory_in_single(both, generator):
     given = inputs((70, 13, 20, 7), True, torch.float32, generator)
     given[3] = (given[3].detach().double() + torch.arange(70).view(-1, 1) * 1e6).requires_grad_()
-    compiled(False)
-    expected = with_gradients(given, True, False)
-    compiled(True)
-    found = with_gradients(given, True, False)
+    found, expected = both(lambda: with_gradients(given, True, False))
     assert [x.dtype for x in found] == [x.dtype for x in expected]
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
@@ -135,54 +123,49 @@ def test_threads_share_the_heads(compiled, threads, generator):
     assert all(torch.equal(x, y) for x, y in zip(alone, with_gradients(given, True, False), strict=True))
 
 
-def test_without_gradients_nothing_is_kept(compiled, generator):
+def test_without_gradients_nothing_is_kept(both, generator):
     given = [x.detach() for x in inputs((70, 13, 20, 7), True, torch.float64, generator)]
-    compiled(True)
-    output, *_ = attend(given, True, False)
-    compiled(False)
-    torch.testing.assert_close(output, attend(given, True, False)[0], rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(*both(lambda: attend(given, True, False)[0]), rtol=1e-10, atol=1e-10)
 
 
-def test_controls_that_need_no_gradient(compiled, generator):
+def test_controls_that_need_no_gradient(both, generator):
     given = inputs((70, 13, 20, 7), True, torch.float64, generator)
     given[3].requires_grad_(False)
     leaves = [x for x in given if x.requires_grad]
-    compiled(False)
-    expected = torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves)
-    compiled(True)
-    found = torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves)
-    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+    found = both(lambda: torch.autograd.grad(attend(given, True, False)[0].square().sum(), leaves))
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", [None, [1, 0], [1, 1, 0], [1]])
 @pytest.mark.parametrize("empty", [False, True])
 @pytest.mark.parametrize("means", [False, True])
 @pytest.mark.parametrize("shape", [(1, 5, 3, 4), (1, 64, 32, 64), (1, 13, 20, 71)], ids=str)
-def test_a_step_is_that_of_pytorch(shape, means, empty, order, compiled, generator):
+def test_a_step_is_that_of_pytorch(shape, means, empty, order, both, generator):
     *given, key_memory, value_memory, log_total = (x.detach() for x in inputs(shape, means, torch.float64, generator))
     order = None if order is None else torch.tensor(order, dtype=torch.int32)
     new = [x if order is None else x[order] for x in given]
-    results = []
-    for on in (False, True):
-        compiled(on)
+
+    def run() -> list[Tensor]:
         state = BoundedMemory(key_memory.clone(), value_memory.clone(), log_total.clone())
         output, after = step(state, order, *new, means, empty)
-        results.append([output, *after])
-    torch.testing.assert_close(*reversed(results), rtol=1e-12, atol=1e-12)
+        return [output, *after]
+
+    torch.testing.assert_close(*both(run), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("means", [False, True])
-def test_a_step_into_empty_slots_and_of_controls_in_double_precision(means, compiled, generator):
+def test_a_step_into_empty_slots_and_of_controls_in_double_precision(means, both, generator):
     query, key, value, control, *_ = (x.detach() for x in inputs((1, 5, 3, 4), means, torch.float32, generator))
     control[0] = -math.inf if means else 0.0
-    results = []
-    for on in (False, True):
-        compiled(on)
+
+    def run() -> list[Tensor]:
         state = empty_bounded_memory(B, H, 3, 5, 4, query)
         output, after = step(state, None, query, key, value, control.double(), means)
-        results.append([output, *after])
-    assert torch.equal(results[1][0][0], torch.zeros_like(results[1][0][0]))
-    torch.testing.assert_close(*reversed(results), rtol=1e-5, atol=1e-6)
+        return [output, *after]
+
+    found, expected = both(run)
+    assert not found[0][0].any()
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):

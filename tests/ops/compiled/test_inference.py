@@ -52,24 +52,15 @@ def with_gradients(found, leaves):
     return [*(x.detach() for x in found), *torch.autograd.grad(loss, leaves)]
 
 
-def both(compiled, results):
-    """With kernels, and without."""
-    found = []
-    for on in (True, False):
-        compiled(on)
-        found.append(results())
-    return found
-
-
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize(("N", "C"), [(5, 1), (1, 3), (2, 2), (13, 2), (13, 3), (7, 5), (5, 13), (40, 19)])
-def test_chains_are_those_of_pytorch(N, C, left, compiled, generator):
+def test_chains_are_those_of_pytorch(N, C, left, both, generator):
     unary, edge = (3 * torch.randn(x, generator=generator, dtype=torch.float64) for x in ((4, N, C), (4, N - 1, C, C)))
     unary[0, 0, 0] = -torch.inf if C > 1 else 0.0
     mask = padded([N, N // 2, min(N, 1), 0], N, left)
     leaves = unary.requires_grad_(), edge.requires_grad_()
     for mask_or_none in (mask, None):
-        found = both(compiled, lambda m=mask_or_none: of_chains(*leaves, m))
+        found = both(lambda m=mask_or_none: of_chains(*leaves, m))
         torch.testing.assert_close(*found, rtol=1e-12, atol=1e-11)
 
 
@@ -77,30 +68,30 @@ def test_chains_are_those_of_pytorch(N, C, left, compiled, generator):
 @roots
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 7, 13, 34])
-def test_trees_are_those_of_pytorch(form, n, left, single_root, compiled, generator):
+def test_trees_are_those_of_pytorch(form, n, left, single_root, both, generator):
     arcs = 2 * torch.randn(4, n + 1, n + 1, generator=generator, dtype=torch.float64)
     arcs[0, 1, n], arcs[1, 0, n] = -torch.inf, 40.0
     mask, arcs = padded([n, n // 2, 1, 0], n, left), arcs.requires_grad_()
     for mask_or_none in (mask, None):
-        found = both(compiled, lambda m=mask_or_none: of_trees(form, arcs, m, single_root))
+        found = both(lambda m=mask_or_none: of_trees(form, arcs, m, single_root))
         torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)
 
 
 @roots
 @pytest.mark.parametrize(("n", "spread"), [(70, 1.0), (70, 6.0), (140, 3.0)])
-def test_charts_that_would_leave_the_range_of_numbers(n, spread, single_root, compiled, generator):
+def test_charts_that_would_leave_the_range_of_numbers(n, spread, single_root, compiled, both, generator):
     """Arcs are multiplied by a factor when spans have become 32, 64 and 128 words long."""
     arcs = (spread * torch.randn(2, n + 1, n + 1, generator=generator, dtype=torch.float64)).requires_grad_()
     compiled(True)
     *_, exact, _ = torch.ops.seqstruct.projective_marginals(arcs.detach(), None, single_root, False)
     assert exact.all()
-    found = both(compiled, lambda: of_trees("projective", arcs, None, single_root))
+    found = both(lambda: of_trees("projective", arcs, None, single_root))
     torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)
 
 
 @pytest.mark.parametrize("labels", [1, 2, 13])
 @pytest.mark.parametrize("n", [1, 2, 5, 13, 34])
-def test_brackets_are_those_of_pytorch(n, labels, compiled, generator):
+def test_brackets_are_those_of_pytorch(n, labels, both, generator):
     """What stands below the diagonal and behind the words of a row does not matter."""
     spans = 2 * torch.randn(5, n, n, labels, generator=generator, dtype=torch.float64)
     lengths = torch.tensor([n, n // 2, 1, 0, n - 1])
@@ -110,31 +101,31 @@ def test_brackets_are_those_of_pytorch(n, labels, compiled, generator):
     spans = spans.masked_fill(nowhere.unsqueeze(3), torch.nan)
     spans[0, 0, n // 2, labels - 1] = -torch.inf if n > 2 or labels > 1 else 0.0
     leaf = spans.requires_grad_()
-    found = both(compiled, lambda: of_spans(leaf, lengths))
+    found = both(lambda: of_spans(leaf, lengths))
     torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)
     assert all(x.isfinite().all() for x in found[0])
 
 
 @pytest.mark.parametrize(("n", "spread"), [(140, 1.0), (70, 12.0), (40, 60.0)])
-def test_brackets_that_would_leave_the_range_of_numbers(n, spread, compiled, generator):
+def test_brackets_that_would_leave_the_range_of_numbers(n, spread, compiled, both, generator):
     """Spans are multiplied by a factor when they have become 4, 16 and 64 words long."""
     leaf = (spread * torch.randn(1, n, n, 1, generator=generator, dtype=torch.float64)).requires_grad_()
     compiled(True)
     lengths = torch.tensor([n])
     assert torch.ops.seqstruct.constituency_marginals(leaf.detach(), lengths, False)[2].all()
-    found = both(compiled, lambda: of_spans(leaf, lengths))
+    found = both(lambda: of_spans(leaf, lengths))
     torch.testing.assert_close(*found, rtol=1e-11, atol=1e-10)
 
 
 @trees
 @roots
-def test_roots_of_great_potentials(form, single_root, compiled, generator):
+def test_roots_of_great_potentials(form, single_root, both, generator):
     """They are brought to 0 where no digit is lost by it."""
     arcs = torch.randn(3, 6, 6, generator=generator, dtype=torch.float64)
     arcs[:, 0] = (arcs[:, 0] * 2**10).round() / 2**10 + torch.tensor([0.0, 2.0**30, -(2.0**30)]).unsqueeze(1)
     arcs[2, 0, 1] += 1e-7
     arcs.requires_grad_()
-    found = both(compiled, lambda: of_trees(form, arcs, None, single_root))
+    found = both(lambda: of_trees(form, arcs, None, single_root))
     torch.testing.assert_close(*found, rtol=1e-11, atol=1e-9)
 
 

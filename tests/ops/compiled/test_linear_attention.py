@@ -66,12 +66,9 @@ def with_gradients(
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", MAPS)
-def test_values_and_gradients_are_those_of_pytorch(name, shape, gated, weighted, compiled, generator):
+def test_values_and_gradients_are_those_of_pytorch(name, shape, gated, weighted, both, generator):
     given = inputs(name, shape, torch.float64, generator)
-    compiled(False)
-    expected = with_gradients(name, given, gated, weighted)
-    compiled(True)
-    torch.testing.assert_close(with_gradients(name, given, gated, weighted), expected, rtol=1e-10, atol=1e-9)
+    torch.testing.assert_close(*both(lambda: with_gradients(name, given, gated, weighted)), rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["none", "elu", "arccos", "learned"])
@@ -123,34 +120,31 @@ def test_threads_share_the_heads(compiled, threads, generator):
     assert all(torch.equal(x, y) for x, y in zip(alone, with_gradients("elu", given, True, True), strict=True))
 
 
-def test_without_gradients_nothing_is_kept(compiled, generator):
-    compiled(True)
+def test_without_gradients_nothing_is_kept(both, generator):
     given = {k: x.detach() for k, x in inputs("elu", (70, 13, 7), torch.float64, generator).items()}
-    output, *_ = attend("elu", given, False, False)
-    compiled(False)
-    torch.testing.assert_close(output, attend("elu", given, False, False)[0], rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(*both(lambda: attend("elu", given, False, False)[0]), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("order", [None, [1, 0], [1, 1, 0], [1]])
 @pytest.mark.parametrize("decorated", [False, True])
 @pytest.mark.parametrize("shape", [(1, 5, 3), (1, 64, 64), (1, 13, 71)], ids=str)
 @pytest.mark.parametrize("name", MAPS)
-def test_a_step_is_that_of_pytorch(name, shape, decorated, order, compiled, generator):
+def test_a_step_is_that_of_pytorch(name, shape, decorated, order, both, generator):
     """decorated: with gates, weights and a floor."""
     given = {k: x.detach() for k, x in inputs(name, shape, torch.float64, generator).items()}
     order = None if order is None else torch.tensor(order, dtype=torch.int32)
     new = {k: given[k] if order is None else given[k][order] for k in ("query", "key", "value", "log_gate", "weight")}
-    results = []
-    for on in (False, True):
-        compiled(on)
+
+    def run():
         level = given["total"].new_zeros(B, H)
         state = Memory(given["memory"].clone(), given["total"].clone(), level)
         plan = schedule(level if order is None else level[order], None, new["log_gate"] if decorated else None)
         weight, features = new["weight"] if decorated else None, feature_map(name, given)
         floor = 30.0 if decorated else 0.0
         *found, after = step(state, order, new["query"], new["key"], new["value"], plan, features, weight, floor)
-        results.append([*found, *after, *read(after, new["query"].flip(0), features)])
-    torch.testing.assert_close(*reversed(results), rtol=1e-12, atol=1e-12)
+        return [*found, *after, *read(after, new["query"].flip(0), features)]
+
+    torch.testing.assert_close(*both(run), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("gated", [False, True])

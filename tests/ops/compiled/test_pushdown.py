@@ -36,12 +36,9 @@ def with_gradients(inputs, Q, S):
 
 
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
-def test_readings_and_gradients(compiled, generator, sizes):
+def test_readings_and_gradients(both, generator, sizes):
     inputs = draw(generator, *sizes)
-    compiled(False)
-    expected = with_gradients(inputs, *sizes[2:4])
-    compiled(True)
-    torch.testing.assert_close(with_gradients(inputs, *sizes[2:4]), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(*both(lambda: with_gradients(inputs, *sizes[2:4])), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("T", "Q", "S"), RECURRENCE)
@@ -90,13 +87,10 @@ def extremes(generator, name):
 
 
 @pytest.mark.parametrize("name", ["blocked", "no run left", "50", "100"])
-def test_extreme_weights(compiled, generator, name):
+def test_extreme_weights(both, generator, name):
     _, *vectors = draw(generator, 2, 37, 2, 3, 5)
     inputs = [extremes(generator, name), *vectors]
-    compiled(False)
-    expected = with_gradients(inputs, 2, 3)
-    compiled(True)
-    torch.testing.assert_close(with_gradients(inputs, 2, 3), expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(*both(lambda: with_gradients(inputs, 2, 3)), rtol=0, atol=1e-10)
 
 
 def test_all_sums_and_their_gradients(compiled, generator):

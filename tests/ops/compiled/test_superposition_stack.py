@@ -36,12 +36,10 @@ def with_gradients(inputs, need_final, form=superposition_stack):
 @pytest.mark.parametrize("height", [0, 1, 4, 17])
 @pytest.mark.parametrize("T", [1, 2, 13])
 @pytest.mark.parametrize("m", [1, 7, 2 * SLICE + 5])
-def test_values_and_gradients_are_those_of_pytorch(m, T, height, need_final, compiled, generator):
+def test_values_and_gradients_are_those_of_pytorch(m, T, height, need_final, both, generator):
     inputs = draw(generator, 3, T, m, height)
-    compiled(False)
-    expected = with_gradients(inputs, need_final)
-    compiled(True)
-    torch.testing.assert_close(with_gradients(inputs, need_final), expected, rtol=1e-10, atol=1e-12)
+    found, expected = both(lambda: with_gradients(inputs, need_final))
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
     truth = with_gradients(inputs, need_final, by_recurrence)
     torch.testing.assert_close(expected, truth, rtol=1e-10, atol=1e-12)
 
@@ -57,18 +55,18 @@ def test_in_single_precision(m, compiled, generator):
 
 
 @pytest.mark.parametrize("spread", [50.0, 100.0])
-def test_hard_actions(spread, compiled, generator):
+def test_hard_actions(spread, both, generator):
     """Probabilities that are 0 or next to it."""
     logits = spread * torch.randn(2, 13, 3, generator=generator, dtype=torch.float64).sign()
     logits[0, 3], logits[1, 5] = (torch.tensor(x) for x in ([-torch.inf, 0.0, -torch.inf], [-torch.inf, 1.0, 2.0]))
     _, pushed, start = draw(generator, 2, 13, 7, 2)
-    results = []
-    for on in (False, True):
-        compiled(on)
-        weights = logits.clone().requires_grad_()
-        readings, final = superposition_stack(weights.softmax(-1), pushed, start)
-        results.append([readings, final, *torch.autograd.grad(readings.square().sum(), (weights, pushed, start))])
-    torch.testing.assert_close(*results, rtol=1e-10, atol=1e-12)
+    leaves = logits.requires_grad_(), pushed, start
+
+    def run():
+        readings, final = superposition_stack(logits.softmax(-1), pushed, start)
+        return [readings, final, *torch.autograd.grad(readings.square().sum(), leaves)]
+
+    torch.testing.assert_close(*both(run), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("need_final", [True, False])
@@ -98,14 +96,11 @@ def test_inputs_may_be_views(compiled, generator):
     assert all(torch.equal(*x) for x in zip(*(with_gradients(x, True) for x in (inputs, turned)), strict=True))
 
 
-def test_only_one_result_is_needed(compiled, generator):
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_only_one_result_is_needed(chosen, both, generator):
     inputs = draw(generator, 2, 5, 7, 3)
-    for chosen in (0, 1):
-        gradients = []
-        for on in (False, True):
-            compiled(on)
-            gradients.append(torch.autograd.grad(superposition_stack(*inputs)[chosen].square().sum(), inputs))
-        torch.testing.assert_close(*gradients, rtol=1e-10, atol=1e-12)
+    found = both(lambda: torch.autograd.grad(superposition_stack(*inputs)[chosen].square().sum(), inputs))
+    torch.testing.assert_close(*found, rtol=1e-10, atol=1e-12)
 
 
 def test_without_gradients_nothing_is_kept(compiled, generator):
@@ -143,20 +138,13 @@ def recur(generator, B, T, m, height, sigmoid, dtype=torch.float64):
 @pytest.mark.parametrize("sigmoid", [True, False])
 @pytest.mark.parametrize(("T", "height"), [(1, 2), (2, 0), (7, 1), (13, 4), (5, 17)])
 @pytest.mark.parametrize("m", [1, 7, 18])
-def test_steps_of_a_recurrent_network_are_those_of_pytorch(m, T, height, sigmoid, compiled, generator):
+def test_steps_of_a_recurrent_network_are_those_of_pytorch(m, T, height, sigmoid, both, generator):
     run = recur(generator, 3, T, m, height, sigmoid)
-    compiled(False)
-    expected = run()
-    compiled(True)
-    torch.testing.assert_close(run(), expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(*both(run), rtol=1e-10, atol=1e-12)
 
 
-def test_steps_of_a_recurrent_network_in_single_precision(compiled, generator):
-    run = recur(generator, 3, 13, 18, 4, True, torch.float32)
-    compiled(False)
-    expected = run()
-    compiled(True)
-    for ours, theirs in zip(run(), expected, strict=True):
+def test_steps_of_a_recurrent_network_in_single_precision(both, generator):
+    for ours, theirs in zip(*both(recur(generator, 3, 13, 18, 4, True, torch.float32)), strict=True):
         assert ours.dtype == torch.float32
         assert (ours - theirs).abs().max() <= 1e-4 * theirs.abs().max()
 
