@@ -101,6 +101,12 @@ def _no_such_metric(error: BaseException, frames: list[Frame]) -> str | None:
     return f"--best-checkpoint-metric {error.args[0]}: validation has {known}"
 
 
+def _no_language_model(error: BaseException, frames: list[Frame]) -> str | None:
+    if "eval_lm_dataloader" not in str(error):
+        return None
+    return f"fairseq-eval-lm evaluates language models, which --task {_configuration(frames).task._name} does not have"
+
+
 def _not_a_literal(error: BaseException, frames: list[Frame]) -> str | None:
     if isinstance(error, json.JSONDecodeError):
         return f"an option takes JSON, such as '{{\"beam\": 4}}', not {error.doc!r}: {error.msg}"
@@ -179,6 +185,6 @@ def _configuration(frames: list[Frame]) -> Any:
 
 
 EXPLANATIONS: tuple[Callable[[BaseException, list[Frame]], str | None], ...] = (
-    _no_batch_size, _no_architecture, _no_split, _damaged_data, _beyond_the_table, _no_such_metric, _not_a_literal,
-    _no_such_task_option, _no_processes, _unused_parameters, _other_optimizer, _together,
+    _no_batch_size, _no_architecture, _no_split, _damaged_data, _beyond_the_table, _no_such_metric, _no_language_model,
+    _not_a_literal, _no_such_task_option, _no_processes, _unused_parameters, _other_optimizer, _together,
 )  # fmt: skip

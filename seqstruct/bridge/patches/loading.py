@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Callable
 
 from fairseq import checkpoint_utils
@@ -43,7 +42,7 @@ def load_checkpoint_to_cpu(
 def load_checkpoint(load: Callable, cfg: Any, trainer: Trainer, *rest: Any, **named: Any) -> Any:
     """Where the file of --restore-file is not there, a run starts anew without a word that is seen."""
     path = cfg.restore_file
-    if Path(path).name != "checkpoint_last.pt" and not (trainer.checkpoint_suffix or PathManager.exists(path)):
+    if path != "checkpoint_last.pt" and not (trainer.checkpoint_suffix or PathManager.exists(path)):
         raise FileNotFoundError(f"--restore-file {path}: no such checkpoint")
     return load(cfg, trainer, *rest, **named)
 

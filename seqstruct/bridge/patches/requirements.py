@@ -134,8 +134,8 @@ def filter_indices_by_size(
         raise ValueError(f"sample {found[1]} has {sizes} tokens, model and task take {max_positions}: "
                          "--skip-invalid-size-inputs-valid-test leaves such samples out") from error
     if len(indices) and not len(fitting):
-        raise ValueError(f"all {len(indices)} samples are longer than the {max_positions} tokens that model and "
-                         "task take (--tokens-per-sample, --max-source-positions, --max-target-positions)")
+        raise ValueError(f"all {len(indices)} samples are longer than the {max_positions} tokens that model, task and "
+                         "--max-tokens take (--tokens-per-sample, --max-source-positions, --max-target-positions)")
     return fitting
 
 
