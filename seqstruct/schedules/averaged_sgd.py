@@ -163,6 +163,11 @@ class AveragingSwitch(FairseqLRScheduler):
             self.losses.append(val_loss)
         return self.optimizer.get_lr()
 
+    def step_update(self, num_updates: int) -> float:
+        """The rate that is given, also where the optimizer's checkpoint had another one."""
+        self.optimizer.set_lr(self.cfg.averaged_lr if self.optimizer.averaging else self.cfg.lr[0])
+        return self.optimizer.get_lr()
+
     def _switch(self) -> None:
         if not self.optimizer.averaging:
             self.optimizer.start_averaging(self.cfg.averaged_lr)

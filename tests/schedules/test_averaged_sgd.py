@@ -115,6 +115,16 @@ def test_a_number_of_epochs_switches():
     assert own.get_lr() == 7.0
 
 
+@pytest.mark.parametrize("averaging", [False, True])
+def test_a_reset_schedule_has_the_rates_that_are_given(averaging):
+    """Beside an optimizer from a checkpoint with other ones."""
+    before, own = (optimizer([torch.nn.Parameter(torch.zeros(1))]) for _ in range(2))
+    if averaging:
+        before.start_averaging(7.0)
+    own.load_state_dict(before.state_dict())
+    assert schedule(own, averaged_lr=3.0, lr=[0.5]).step_update(4) == own.get_lr() == (3.0 if averaging else 0.5)
+
+
 def test_a_loss_above_all_but_the_last_switches():
     losses = [5.0, 4.0, 3.0, 3.5, 3.2, 3.4]
     own = optimizer([torch.nn.Parameter(torch.zeros(1))])
