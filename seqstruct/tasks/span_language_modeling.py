@@ -26,6 +26,8 @@ class SpanLanguageModelingTask(StreamLanguageModelingTask):
         """As of `stream_language_modeling`, with gold_spans B T long in each batch: bit l is set where the span of
         l + 1 tokens that ends before the token read at a step is a constituent."""
         batches = super().get_batch_iterator(dataset, *args, **named)
+        if not isinstance(dataset, StreamDataset):  # prefixes to go on from
+            return batches
         shards, shard = named.get("num_shards", 1), named.get("shard_id", 0)
         rows, length = batches.dataset.source.shape
         whole = dataset.spans.new_zeros(rows * shards * length)

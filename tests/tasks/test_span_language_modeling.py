@@ -91,6 +91,18 @@ def test_resumed_equals_unbroken_across_the_switch(treebank, tmp_path, switch):
 
 
 @pytest.mark.training
+def test_lines_are_gone_on_from(treebank, tmp_path):
+    train(treebank[0], tmp_path, 1)
+    (tmp_path / "lines").write_text("the dog\na\n")
+    printed = fairseq(
+        "interactive", treebank[0] / "bin", "--task", "span_language_modeling", "--user-dir", PLUGIN, "--path",
+        tmp_path / "checkpoint_last.pt", "--cpu", "--input", tmp_path / "lines", "--beam", "2", "--max-len-b", "5",
+    )  # fmt: skip
+    found = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", printed, re.M))
+    assert found["0"].startswith("the dog") and found["1"].startswith("a")
+
+
+@pytest.mark.training
 def test_supervision_teaches_the_attention(treebank, tmp_path):
     def span_losses(weight: str) -> list[float]:
         _, log = train(treebank[0], tmp_path / weight, 6, "--switch-epoch", "0", "--span-supervision", weight)
