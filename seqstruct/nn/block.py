@@ -13,6 +13,7 @@ from seqstruct.attention.dropout import Dropout
 from seqstruct.attention.linear import Linear
 from seqstruct.attention.slot import USUAL, Slot
 from seqstruct.layers.feed_forward import swiglu
+from seqstruct.layers.recurrent import check_rate, check_sizes
 from seqstruct.nn.mixer import Mixer, MixerState
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "silu": F.silu, "swiglu": swiglu}
@@ -53,7 +54,7 @@ class TransformerBlock(nn.Module):
         activation: "relu", "gelu", "silu" or "swiglu", which has two linear layers before it.  norm: "layer" or "rms".
         bias: of the feed-forward layers.
 
-        Raises ValueError on an unknown name, and as `Mixer` does.
+        Raises ValueError on an unknown name, an inner size below 1, a rate outside 0 <= p < 1, and as `Mixer` does.
         """
         super().__init__()
         for name, value, known in (("activation", activation, ACTIVATIONS), ("norm", norm, NORMS)):
@@ -67,6 +68,8 @@ class TransformerBlock(nn.Module):
             self.cross = Mixer(cross, embed_dim, num_heads, site=Site.CROSS, dropout=attention_dropout,
                                memory_dim=memory_dim, slot=slot)  # fmt: skip
         inner = 4 * embed_dim if ffn_dim is None else ffn_dim
+        check_sizes(ffn_dim=inner)
+        check_rate("dropout", dropout)
         self.norms = nn.ModuleList(NORMS[norm](embed_dim) for _ in range(2 + (cross is not None)))
         self.fc1 = Linear(embed_dim, inner * (1 + (activation == "swiglu")), bias)
         self.fc2 = Linear(inner, embed_dim, bias)
@@ -79,7 +82,10 @@ class TransformerBlock(nn.Module):
         memory: Tensor | None = None,
         memory_padding_mask: Tensor | None = None,
     ) -> Tensor:
-        """B T C for x B T C.  padding_mask: B T bool, True = padding; memory: B S M, memory_padding_mask: B S."""
+        """B T C for x B T C.  padding_mask: B T bool, True = padding; memory: B S M, memory_padding_mask: B S.
+
+        Raises ValueError on other shapes, and where a memory is missing or too much.
+        """
         if (memory is None) != (self.cross is None):
             raise ValueError("expected a memory where, and only where, the block has a plan for cross")
         parts = [lambda y: self.mixer(y, None, padding_mask)]
@@ -112,6 +118,9 @@ class TransformerBlock(nn.Module):
         return x, BlockState(*after)
 
     def _through(self, x: Tensor, parts: list[Callable[[Tensor], Tensor]]) -> Tensor:
+        size = self.mixer.mechanism.shape.embed_dim
+        if x.dim() != 3 or x.size(2) != size:
+            raise ValueError(f"expected tokens B T {size}, got {tuple(x.shape)}")
         for norm, part in zip(self.norms, [*parts, self._feed_forward], strict=True):
             if self.norm_first:
                 x = x + self.dropout(part(norm(x)))

@@ -90,13 +90,18 @@ class Mixer(nn.Module):
     ) -> MixerState:
         """The state before the first token of `step`: nothing seen, or at "cross" all of the memory B S M.
 
-        Raises ValueError where a memory is missing or too much, and if the mechanism needs the whole sequence at once.
+        Raises ValueError where a memory is missing, too much or of another shape, on a mask without a memory, and if
+        the mechanism needs the whole sequence at once.
         """
         if not self.mechanism.streaming or self.site is Site.ENCODER_SELF:
             raise ValueError(f"{self.mechanism.name} at {self.site.value} needs the whole sequence at once: no steps")
+        if memory is None and padding_mask is not None:
+            raise ValueError("padding_mask: expected one of a memory alone; that of tokens goes with their step")
         state = self.mechanism.initial_state(batch_size)
         if self.site is Site.CROSS or memory is not None:
-            seen = self._seen(None, memory)
+            seen, size = self._seen(None, memory), self.mechanism.shape.key_dim
+            if seen.dim() != 3 or seen.shape[::2] != (batch_size, size):
+                raise ValueError(f"expected a memory {batch_size} x S x {size}, got {tuple(seen.shape)}")
             state = self.mechanism.write(state, seen, seen, padding_mask)
         device = next(self.parameters(), torch.empty(0)).device if memory is None else memory.device
         return MixerState(state, torch.zeros(batch_size, dtype=torch.long, device=device))
@@ -105,8 +110,8 @@ class Mixer(nn.Module):
         """Go on from a state by the next tokens, B T C, of which one or more come at once: what they read, B T C, and
         the state after them; the old state is consumed.
 
-        padding_mask: B T bool of x at self-attention.  Rows of a state are chosen, as beam search does, by
-        `select_rows(state, order)`.
+        padding_mask: B T bool of x, at self-attention alone; that of a memory is `initial_state`'s.  Rows of a state
+        are chosen, as beam search does, by `select_rows(state, order)`.
         """
         memory, position = state
         rows, size = len(position), self.mechanism.shape.embed_dim
@@ -114,6 +119,8 @@ class Mixer(nn.Module):
             raise ValueError(f"expected tokens {rows} x T x {size}, as the state has rows, got {tuple(x.shape)}")
         after = position + x.size(1)
         if self.site is Site.CROSS:
+            if padding_mask is not None:
+                raise ValueError("padding_mask: expected None at cross; that of the memory goes with initial_state")
             places = position[:, None] + torch.arange(x.size(1), device=x.device)
             return self.mechanism.read(memory, x, places).output, MixerState(memory, after)
         if x.size(1) == 1:

@@ -30,6 +30,7 @@ class RRNN(nn.Module):
         Raises ValueError on an unknown automaton, a size below 1 or a rate outside 0 <= p < 1.
         """
         super().__init__()
+        self.input_size = input_size
         if automaton not in PATTERNS:  # `stack_of` makes others too, which torch has
             raise ValueError(f"automaton: expected one of {', '.join(PATTERNS)}, got {automaton!r}")
         self.stack = stack_of(automaton, num_layers, input_size, hidden_size, output_gate=output_gate, dropout=dropout)
@@ -42,6 +43,12 @@ class RRNN(nn.Module):
         """Hidden states B T hidden_size of the last layer for x B T input_size, and the state after the last token.
 
         state: to go on from; None for the initial one.  Padding on the right reaches nothing before it.
+        Raises ValueError on other shapes, and on a state of another network.
         """
+        layers = len(self.stack.layers)
+        if x.dim() != 3 or x.size(2) != self.input_size:
+            raise ValueError(f"expected inputs B T {self.input_size}, got {tuple(x.shape)}")
+        if state is not None and len(state) != layers:
+            raise ValueError(f"expected a state of {layers} layers, got one of {len(state)}")
         hidden, after, _ = self.stack(x, self.initial_state(x.size(0)) if state is None else state)
         return hidden, after

@@ -124,6 +124,20 @@ def test_what_does_not_fit_is_refused(inputs):
         for x in (inputs[0][:1, :1], inputs[0][:, :1, :5], inputs[0][0]):
             with pytest.raises(ValueError, match="expected tokens 3 x T x 12, as the state has rows, got"):
                 mixer.step(x, mixer.initial_state(B))
+    with pytest.raises(ValueError, match="padding_mask: expected one of a memory alone"):
+        mixer.initial_state(B, padding_mask=torch.zeros(B, 2, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("plan", ["softmax", "luong", "rfa(features=8)", "location(length=9)"])
+def test_a_memory_that_does_not_fit_is_refused(plan, generator):
+    across = Mixer(plan, C, 2, site="cross", memory_dim=5)
+    memory = torch.randn(B, 4, 5, generator=generator)
+    for rows, given in ((B - 1, memory), (1, memory), (B, memory[..., :4]), (B, memory[0])):
+        with pytest.raises(ValueError, match=rf"expected a memory {rows} x S x 5, got \("):
+            across.initial_state(rows, given)
+    state, x = across.initial_state(B, memory), torch.randn(B, 2, C, generator=generator)
+    with pytest.raises(ValueError, match="padding_mask: expected None at cross"):
+        across.step(x, state, torch.zeros(B, 2, dtype=torch.bool))
 
 
 def test_torch_alone_is_imported():

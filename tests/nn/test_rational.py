@@ -37,6 +37,12 @@ def test_what_does_not_fit_is_refused():
             RRNN(name, C, D)
     with pytest.raises(ValueError, match="num_layers|layers: expected 1 or more, got 0"):
         RRNN("B", C, D, 0)
+    network = RRNN("F", C, D, 2)
+    for shape in ((B, T, C + 1), (T, C)):
+        with pytest.raises(ValueError, match=rf"expected inputs B T {C}, got \("):
+            network(torch.zeros(shape))
+    with pytest.raises(ValueError, match="expected a state of 2 layers, got one of 1"):
+        network(torch.zeros(B, T, C), network.initial_state(B)[:1])
 
 
 @pytest.mark.parametrize("stack", [None, "superposition_stack(size=3)",
