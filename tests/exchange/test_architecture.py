@@ -90,6 +90,16 @@ def test_logits_are_the_same(name: str, options: dict[str, Any]) -> None:
     assert len(list(other.parameters())) == len(list(model.parameters()))
 
 
+@pytest.mark.parametrize("value", [torch.nan, -torch.inf, torch.inf])
+def test_what_is_no_number_is_a_difference(value: float) -> None:
+    model, task, saved = model_of("structured_transformer_lm", {"compact_vocabulary": True})
+    other = converted(model, config_of(model, task, saved))
+    assert difference(model, other) < 1e-5  # where both have -inf
+    other.decoder.output_projection.bias.data = other.decoder.output_projection.bias.data.clone()
+    other.decoder.output_projection.bias.data[-1] = value
+    assert not difference(model, other) <= 1e-5
+
+
 @pytest.mark.parametrize("name, options", CASES, ids=str)
 def test_options_come_back(name: str, options: dict[str, Any]) -> None:
     model, task, saved = model_of(name, options)
