@@ -3,14 +3,19 @@
 transformers reads the types at run time: no postponed annotations here.
 """
 
+import math
+
 from huggingface_hub.dataclasses import strict
 from transformers import PreTrainedConfig
 
-from seqstruct.attention import Choice, Site, Slot, parse_choices
+from seqstruct.attention import Choice, Site, Slot, get_attention, parse_choices
+from seqstruct.attention.base import check_rotates
 from seqstruct.layers.transformer import ACTIVATIONS, Front, LayerForm
 from seqstruct.layers.vocabulary import Symbols
 
 ARCHITECTURES = ("structured_transformer", "structured_transformer_lm", "structured_transformer_classifier")
+KNOWN = {"arch": ARCHITECTURES, "activation_fn": ACTIVATIONS, "rotary": ("none", "all", "hybrid"),
+         "pooling": ("first", "mean")}  # fmt: skip
 
 
 @strict
@@ -20,7 +25,7 @@ class SeqstructConfig(PreTrainedConfig):
     arch: the model's name in fairseq.  vocab_size: of the target, or the text; source_vocab_size: of the source, None
     for the same.  special_tokens: the first ids, which stand for no word.  encoder_self_attention,
     decoder_self_attention, cross_attention: plans, such as "softmax*2 + rfa(features=64)".  Other options are
-    those of `fairseq-train --arch ...` with the same name.  Raises ValueError on a plan that does not fit.
+    those of `fairseq-train --arch ...` with the same name.  Raises ValueError on a plan or an option that does not fit.
     """
 
     model_type = "seqstruct"
@@ -93,14 +98,26 @@ class SeqstructConfig(PreTrainedConfig):
     use_cache: bool = True
 
     def __post_init__(self, **kwargs):
-        if self.arch not in ARCHITECTURES:
-            raise ValueError(f"arch: expected one of {', '.join(ARCHITECTURES)}, got {self.arch!r}")
-        if self.activation_fn not in ACTIVATIONS:
-            raise ValueError(f"activation_fn: expected one of {', '.join(ACTIVATIONS)}, got {self.activation_fn!r}")
+        for name, known in KNOWN.items():
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
+        if self.logit_soft_cap is not None and not 0 < self.logit_soft_cap < math.inf:
+            raise ValueError(f"logit_soft_cap: expected a finite number above 0, got {self.logit_soft_cap}")
         self.is_encoder_decoder = self.arch == "structured_transformer"
         super().__post_init__(**kwargs)
         for site in Site:
-            self.choices(site)
+            choices = self.choices(site)
+            if self.rotary == "all" and site is not Site.CROSS:
+                for choice in choices:
+                    check_rotates(get_attention(choice.name), site)
+        sizes = {(self.source_vocab_size or self.vocab_size, self.encoder_embed_dim),
+                 (self.vocab_size, self.decoder_embed_dim)}  # fmt: skip
+        if self.is_encoder_decoder and self.share_all_embeddings and len(sizes) > 1:
+            raise ValueError("share_all_embeddings: expected tables of one size on both sides, got "
+                             + " and ".join(f"{rows} x {size}" for rows, size in sorted(sizes)))  # fmt: skip
+        if self.tie_layers and len(set(self.choices(Site.ENCODER_SELF))) > 1:
+            raise ValueError("tie_layers: expected one mechanism for all layers in encoder_self_attention, got "
+                             f"{self.encoder_self_attention!r}")  # fmt: skip
 
     def choices(self, site: Site) -> tuple[Choice, ...]:
         """The mechanism of each layer at a site.  Raises ValueError as `parse_choices` does."""

@@ -186,6 +186,20 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
         drawn(max_target_positions=5, decoder_learned_pos=True)(tokens)
 
 
+@pytest.mark.parametrize("options, said", [
+    ({"rotary": "yes"}, "rotary: expected one of none, all, hybrid, got 'yes'"),
+    ({"pooling": "max"}, "pooling: expected one of first, mean, got 'max'"),
+    ({"logit_soft_cap": 0.0}, "logit_soft_cap: expected a finite number above 0, got 0.0"),
+    ({"rotary": "all", "decoder_self_attention": "delta"}, "delta takes no rotary positions"),
+    ({"arch": "structured_transformer", "share_all_embeddings": True, "source_vocab_size": 15},
+     "share_all_embeddings: expected tables of one size on both sides, got 13 x 12 and 15 x 12"),
+    ({"tie_layers": True, "encoder_self_attention": "softmax + linear"}, "tie_layers: expected one mechanism"),
+])  # fmt: skip
+def test_options_are_refused_as_by_fairseq(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        config_of(**options)
+
+
 def test_a_cache_goes_on_from_chosen_rows(generator: torch.Generator) -> None:
     model, tokens = drawn(decoder_self_attention="delta + softmax"), tokens_of(generator)
     assert isinstance(model, SeqstructForCausalLM)
