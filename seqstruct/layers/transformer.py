@@ -212,6 +212,8 @@ class DecoderLayer(_Layer):
     def consult(self, x: Tensor, now: NewTokens, memory: LayerMemory | None) -> Reading:
         """Cross attention of normalised tokens."""
         source = now.source, now.source_mask
+        if memory is None and _moved(now):
+            memory = LayerMemory()  # which reads at positions; one pass counts padding among the queries
         if memory is not None:
             return memory.consult(self.encoder_attn.mechanism, x, *source, now.position, now.need_weights)
         return self.encoder_attn(x, now.source, *source, need_weights=now.need_weights)[0]
@@ -229,6 +231,14 @@ class NewTokens:
     source: Tensor | None = None
     source_mask: Tensor | None = None
     need_weights: bool = False
+
+
+def _moved(now: NewTokens) -> bool:
+    """Whether padding stands before a real token."""
+    if now.padding_mask is None:
+        return False
+    places = torch.arange(now.position.size(1), device=now.position.device)
+    return bool(((now.position != places) & ~now.padding_mask).any())
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,19 @@ def test_options_are_refused_as_by_fairseq(options: dict[str, Any], said: str) -
         config_of(**options)
 
 
+@pytest.mark.parametrize("cross", ["alignment_crf", "local_monotonic(half_width=1)"])
+def test_padding_before_a_target_moves_no_query(cross: str, generator: torch.Generator) -> None:
+    """At cross attention, to mechanisms that read at positions; with a cache and without."""
+    model, tokens = drawn("structured_transformer", cross_attention=cross), tokens_of(generator)
+    mask = torch.tensor([[0, 0, 1, 1], [1, 1, 1, 1], [0, 1, 1, 1]])
+    given = {"decoder_input_ids": tokens[:, :4].masked_fill(mask == 0, 1), "decoder_attention_mask": mask}
+    for cached in (False, True):
+        logits = model(tokens, use_cache=cached, **given).logits
+        for row, kept in enumerate(mask.bool()):
+            alone = model(tokens[row : row + 1], decoder_input_ids=tokens[row : row + 1, :4][:, kept]).logits[0]
+            torch.testing.assert_close(logits[row, kept], alone)
+
+
 def test_a_cache_goes_on_from_chosen_rows(generator: torch.Generator) -> None:
     model, tokens = drawn(decoder_self_attention="delta + softmax"), tokens_of(generator)
     assert isinstance(model, SeqstructForCausalLM)
