@@ -28,7 +28,7 @@ class SeqstructCache(Cache):
     def advance(self, position: Tensor, padding_mask: Tensor | None) -> Tensor:
         """Take in new tokens: their positions B T, counted from the first of them, as positions in the whole."""
         real = position.size(1) if padding_mask is None else (~padding_mask).sum(1)
-        before = torch.zeros_like(position[:, 0]) if self.tokens is None else self.tokens
+        before = position.new_zeros(len(position)) if self.tokens is None else self.tokens
         self.tokens, self.length = before + real, self.length + position.size(1)
         return position + before.unsqueeze(1)
 
@@ -78,12 +78,17 @@ class Cached:
     _is_stateful = True  # what was written to a memory is not taken back
 
     def _cache(self, given: Any, wanted: bool | None) -> SeqstructCache | None:
-        """The cache to go on with: the given one, a new one if one is wanted, or None.
+        """The cache to go on with: the given one, a new one if one is wanted, or None; always None where activations
+        are recomputed, which would write to memories once more.
 
-        Raises ValueError if another kind of cache is given.
+        Raises ValueError if another kind of cache is given, or any where activations are recomputed.
         """
         if given is not None and not isinstance(given, SeqstructCache):
             raise ValueError(f"past_key_values: expected a SeqstructCache or None, got {type(given).__name__}")
+        if self.training and self.is_activation_checkpointing:
+            if given is not None:
+                raise ValueError("past_key_values: expected None in training with gradient checkpointing, got a cache")
+            return None
         wanted = self.config.use_cache and not self.training if wanted is None else wanted
         return SeqstructCache(self.config.num_hidden_layers) if given is None and wanted else given
 

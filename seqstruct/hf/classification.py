@@ -55,8 +55,8 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         return output if return_dict or return_dict is None else output.to_tuple()
 
     def encode(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
-        """Texts B T as vectors B C: the encoding of a token before them, or the mean over them."""
-        pad = padding(tokens, mask, tokens.size(1), self.config.pad_token_id)
+        """Texts B T as vectors B C: the encoding of a token before them, or the mean over them, of none zeros."""
+        pad = padding(tokens, mask, tokens, self.config.pad_token_id)
         first = self.config.pooling == "first"
         if first:
             tokens = F.pad(tokens, (1, 0), value=self.config.bos_token_id)
@@ -65,4 +65,4 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         if first:
             return x[:, 0]
         real = x.new_ones(x.shape[:2]) if pad is None else (~pad).to(x.dtype)
-        return (x * real.unsqueeze(2)).sum(1) / real.sum(1, keepdim=True)
+        return (x * real.unsqueeze(2)).sum(1) / real.sum(1, keepdim=True).clamp(min=1)

@@ -74,16 +74,27 @@ def build_decoder(config: SeqstructConfig, table: nn.Module | None = None) -> De
     return decoder
 
 
-def padding(tokens: Tensor | None, mask: Tensor | None, length: int, pad: int) -> Tensor | None:
-    """B T bool, True = padding, of the last `length` tokens: where the mask B S, of all so far, is 0, or, without one,
-    where a token is padding; None if there is none."""
+def padding(tokens: Tensor | None, mask: Tensor | None, like: Tensor, pad: int) -> Tensor | None:
+    """B T bool, True = padding, of like B T ..: where the mask B S, of all tokens so far, is 0, or, without one, where
+    a token is padding; None if there is none.  Raises ValueError on a mask of another shape."""
     if mask is not None:
+        rows, length = like.shape[:2]
+        if mask.dim() != 2 or len(mask) != rows or mask.size(1) < length:
+            raise ValueError(f"attention_mask: expected {rows} x {length}, tokens before these in front, 0 = padding, "
+                             f"got {' x '.join(map(str, mask.shape))}")  # fmt: skip
         found = mask[:, mask.size(1) - length :] == 0
     elif tokens is not None:
         found = tokens == pad
     else:
         return None
     return found if bool(found.any()) else None
+
+
+def embed(stack: Encoder | Decoder, tokens: Tensor | None, embedded: Tensor | None) -> Tensor:
+    """B T C of tokens B T, or what is given in their place.  Raises ValueError unless there is one of them."""
+    if (tokens is None) == (embedded is None):
+        raise ValueError(f"expected tokens or embeddings, got {'neither' if tokens is None else 'both'}")
+    return stack.embed_tokens(tokens) if embedded is None else embedded
 
 
 @torch.no_grad()
@@ -139,6 +150,9 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
     ) -> None:
         if every_n_layers != 1:
             raise ValueError(f"every_n_layers: expected 1, got {every_n_layers}; all layers are recomputed or none")
+        options = getattr(gradient_checkpointing_func, "keywords", {})
+        if enable and self.config.is_encoder_decoder and options.get("use_reentrant"):
+            raise ValueError("use_reentrant: expected False, got True; gradients of the source come from every layer")
         for module in self.modules():
             if enable and isinstance(module, Attention) and getattr(module.config, "redraw", 0):
                 raise ValueError(
@@ -175,8 +189,8 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
         source: Tensor | None = None, source_mask: Tensor | None = None, need_weights: bool = False,
     ) -> tuple[Tensor, list[Tensor], list[Any]]:  # fmt: skip
         """Features B T C of tokens B T or of what is embedded B T C, and what `Decoder.decode` gives beside them."""
-        embedded = self.decoder.embed_tokens(tokens) if embedded is None else embedded
-        padding_mask = padding(tokens, mask, embedded.size(1), self.config.pad_token_id)
+        embedded = embed(self.decoder, tokens, embedded)
+        padding_mask = padding(tokens, mask, embedded, self.config.pad_token_id)
         position = count(embedded, padding_mask)
         if cache is not None:
             position = cache.advance(position, padding_mask)

@@ -13,7 +13,7 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from seqstruct.hf.cache import SeqstructCache
 from seqstruct.hf.configuration import SeqstructConfig
-from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_decoder, build_encoder, padding
+from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_decoder, build_encoder, embed, padding
 from seqstruct.layers.transformer import Encoder, plainly
 
 IGNORED = -100  # a label that nothing is learnt from
@@ -35,8 +35,8 @@ class SeqstructEncoder(Encoder):
         call: Any = plainly,
     ) -> BaseModelOutput:
         """Encodings B S C of tokens B S; attention_mask: B S, 0 = padding."""
-        embedded = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        mask = padding(input_ids, attention_mask, embedded.size(1), self.front.padding_idx)
+        embedded = embed(self, input_ids, inputs_embeds)
+        mask = padding(input_ids, attention_mask, embedded, self.front.padding_idx)
         x, hidden, weights = self.encode(embedded, mask, bool(output_attentions), call)
         return BaseModelOutput(
             last_hidden_state=x,
@@ -77,6 +77,13 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
 
     def get_decoder(self, *_: Any, **__: Any) -> nn.Module:
         return self.decoder
+
+    def generate(self, inputs: Tensor | None = None, *given: Any, **named: Any) -> Any:
+        """As transformers' own; without attention_mask, padding of the source is where the token of that name is."""
+        tokens = named.get("input_ids", inputs)
+        if tokens is not None and named.get("attention_mask") is None:
+            named["attention_mask"] = tokens.ne(self.config.pad_token_id).long()
+        return super().generate(inputs, *given, **named)
 
     def _get_logits_processor(self, generation_config: Any, *rest: Any, **named: Any) -> LogitsProcessorList:
         processors = super()._get_logits_processor(generation_config, *rest, **named)
@@ -127,7 +134,7 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
                 input_ids, attention_mask, inputs_embeds, weighed, shown, call=self._caller()
             )
         source = encoder_outputs[0]
-        source_mask = padding(input_ids, attention_mask, source.size(1), self.config.pad_token_id)
+        source_mask = padding(input_ids, attention_mask, source, self.config.pad_token_id)
         if decoder_input_ids is None and decoder_inputs_embeds is None:
             if labels is None:
                 raise ValueError("expected decoder_input_ids, decoder_inputs_embeds or labels")

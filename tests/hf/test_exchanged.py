@@ -66,6 +66,19 @@ def test_softmax_in_all_layers_is_the_same_model(family: str, generator: torch.G
         torch.testing.assert_close(found[real], expected[real], rtol=0, atol=1e-5)
 
 
+def test_a_swapped_model_generates_by_a_configuration_of_its_own() -> None:
+    model = model_of("gpt2")
+    swap_attention(model, "softmax").generation_config.max_new_tokens = 3
+    assert model.generation_config.max_new_tokens is None
+
+
+def test_no_memory_is_kept_where_activations_are_recomputed(generator: torch.Generator) -> None:
+    model, tokens = swap_attention(model_of("llama"), "gated_delta").train(), tokens_of(generator)
+    assert model(tokens, use_cache=True).past_key_values.get_seq_length() == 13
+    model.activation_checkpointing_enable()
+    assert model(tokens, use_cache=True).past_key_values is None
+
+
 @pytest.mark.parametrize("options", [{"attention_bias": True}, {"num_key_value_heads": 1}, {"num_key_value_heads": 4}])
 def test_options_of_llama_are_honoured(options: dict[str, Any], generator: torch.Generator) -> None:
     model, tokens = model_of("llama", **options), tokens_of(generator)
@@ -159,7 +172,7 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
         other(tokens, past_key_values=DynamicCache())
     with pytest.raises(ValueError, match="output_attentions: expected False"):
         other(tokens, output_attentions=True)
-    with pytest.raises(ValueError, match="attention_mask: expected B S"):
+    with pytest.raises(ValueError, match="attention_mask: expected 3 x 13, tokens before"):
         other(tokens, attention_mask=torch.ones(3, 1, 13, 13))
     with pytest.raises(ValueError, match="other attention than softmax"):
         transfer(gpt2, other, [])

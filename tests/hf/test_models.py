@@ -105,6 +105,21 @@ def test_recomputed_activations_give_the_same_gradients(arch: str, generator: to
     torch.testing.assert_close(*found)
 
 
+def test_no_memory_is_written_where_activations_are_recomputed(generator: torch.Generator) -> None:
+    """A second writing would have other gradients."""
+    model, tokens = drawn(decoder_self_attention="softmax + gated_delta").train(), tokens_of(generator)
+    assert model(tokens, use_cache=True).past_key_values is not None
+    for reentrant in (False, True):
+        model.activation_checkpointing_enable({"use_reentrant": reentrant})
+        output = model(tokens, labels=tokens, use_cache=True)
+        assert output.past_key_values is None
+        output.loss.backward()
+    with pytest.raises(ValueError, match="past_key_values: expected None in training with gradient checkpointing"):
+        model(tokens, past_key_values=SeqstructCache(2))
+    with pytest.raises(ValueError, match="use_reentrant: expected False, got True"):
+        drawn("structured_transformer").activation_checkpointing_enable({"use_reentrant": True})
+
+
 def test_random_vectors_do_not_change_under_recomputation() -> None:
     with pytest.raises(ValueError, match="redraw=0"):
         drawn(decoder_self_attention="performer").activation_checkpointing_enable()
@@ -182,6 +197,13 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     assert isinstance(labels, SeqstructForSequenceClassification)
     with pytest.raises(ValueError, match="second_input_ids: expected none"):
         labels(tokens, second_input_ids=tokens)
+    for mask in (torch.ones(3, 6), torch.ones(2, 7), torch.ones(3, 1, 7, 7)):
+        for given in (model, labels, drawn("structured_transformer")):
+            with pytest.raises(ValueError, match="attention_mask: expected 3 x 7, tokens before these in front"):
+                given(tokens, attention_mask=mask)
+    for given in ({}, {"input_ids": tokens, "inputs_embeds": model.decoder.embed_tokens(tokens)}):
+        with pytest.raises(ValueError, match="expected tokens or embeddings, got (neither|both)"):
+            model(**given)
     with pytest.raises(ValueError, match="learned|positions"):
         drawn(max_target_positions=5, decoder_learned_pos=True)(tokens)
 
@@ -211,6 +233,26 @@ def test_padding_before_a_target_moves_no_query(cross: str, generator: torch.Gen
         for row, kept in enumerate(mask.bool()):
             alone = model(tokens[row : row + 1], decoder_input_ids=tokens[row : row + 1, :4][:, kept]).logits[0]
             torch.testing.assert_close(logits[row, kept], alone)
+
+
+def test_generation_sees_no_padding_of_the_source(generator: torch.Generator) -> None:
+    """Without a mask, too, which transformers makes up for language models alone."""
+    model, tokens = drawn("structured_transformer"), tokens_of(generator)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.uniform_(-0.9, 0.9, generator=generator)
+    mask = torch.arange(7) < torch.tensor([7, 2, 4])[:, None]
+    options = {"max_new_tokens": 6, "output_logits": True, "return_dict_in_generate": True, "do_sample": False}
+    expected = model.generate(tokens.masked_fill(~mask, 1), attention_mask=mask.long(), **options).logits
+    found = model.generate(tokens.masked_fill(~mask, 1), **options).logits
+    torch.testing.assert_close(found, expected)
+
+
+def test_nothing_is_an_input_too() -> None:
+    tokens = torch.zeros(3, 0, dtype=torch.long)
+    assert drawn()(tokens).logits.shape == (3, 0, 13)
+    output = drawn("structured_transformer_classifier", pooling="mean")(tokens).logits
+    assert output.isfinite().all()
 
 
 def test_a_cache_goes_on_from_chosen_rows(generator: torch.Generator) -> None:

@@ -238,9 +238,7 @@ def _padding(mask: Tensor | None, given: Tensor | None, options: dict[str, Any],
         raise ValueError("output_attentions: expected False; exchanged attention shows no weights")
     if given is None:
         raise ValueError("expected input_ids or inputs_embeds")
-    if mask is not None and mask.dim() != 2:
-        raise ValueError(f"attention_mask: expected B S with 0 at padding, got one of {mask.dim()} axes")
-    return padding(None, mask, given.size(1), 0)
+    return padding(None, mask, given, 0)
 
 
 def _refuse(config: Any, expected: dict[str, Any]) -> None:

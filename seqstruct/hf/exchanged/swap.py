@@ -6,6 +6,7 @@ first fit each exchanged layer, on the inputs that it has in the softmax model, 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -52,7 +53,7 @@ def swap_attention(model: PreTrainedModel, plan: str) -> Any:
         for name, (weight, bias) in zip(PROJECTIONS, cls.projections(block), strict=True):
             _take(attention, name, weight, bias)
     if model.can_generate():
-        made.generation_config = model.generation_config
+        made.generation_config = copy.deepcopy(model.generation_config)
     return made.train(model.training)
 
 
