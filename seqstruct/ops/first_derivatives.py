@@ -15,7 +15,7 @@ def first_derivatives_only(backward: Callable[..., Any]) -> Callable[..., Any]:
     PyTorch's `once_differentiable` refuses later, at the second pass, but not always: `torch.autograd.grad` walks only
     to the inputs it is given, and what that function returns leads to none, so that second derivatives would come out
     without all that goes through it.
-    Raises RuntimeError, naming the module.
+    Raises RuntimeError, naming the module.  It calculates in the types that its forward pass had, under autocast too.
     """
 
     @functools.wraps(backward)
@@ -24,6 +24,10 @@ def first_derivatives_only(backward: Callable[..., Any]) -> Callable[..., Any]:
             raise RuntimeError(
                 f"{backward.__module__} has first derivatives only: no create_graph=True in a backward pass through it"
             )
-        return backward(ctx, *grads)
+        device = next((grad.device.type for grad in grads if grad is not None), "cpu")
+        if not torch.is_autocast_enabled(device):
+            return backward(ctx, *grads)
+        with torch.autocast(device, enabled=False):
+            return backward(ctx, *grads)
 
     return refusing

@@ -180,6 +180,19 @@ def test_whatever_hangs_on_them_refuses_a_graph(monkeypatch):
     assert used == set(functions()) - TWICE - elsewhere
 
 
+def test_a_backward_pass_inside_autocast_keeps_its_types(monkeypatch, generator):
+    monkeypatch.setenv(VARIABLE, "0")
+    drawn = [torch.randn(1, 2, 5, 3, generator=generator) for _ in range(4)]
+    found = []
+    for inside in (False, True):
+        leaves = [x.clone().requires_grad_() for x in drawn]
+        result = causal_bounded_memory(empty_bounded_memory(1, 2, 3, 3, 3, leaves[0]), *leaves, True)[0]
+        with torch.autocast("cpu", torch.bfloat16, enabled=inside):
+            result.backward(torch.ones_like(result))
+        found.append([x.grad for x in leaves])
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("C", [2, 7])
 def test_log_partitions_are_right_twice(C):
     generator = torch.Generator().manual_seed(3)
