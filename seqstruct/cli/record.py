@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> None:
     """Append the records, print the numbers, and leave them in CELL/measurements.json."""
     from pathlib import Path
 
-    from seqstruct.harness.cells import STEPS, read_json
+    from seqstruct.data.files import read_json
+    from seqstruct.harness.cells import STEPS
     from seqstruct.harness.measurements import read, require
     from seqstruct.harness.recording import make_records
     from seqstruct.harness.records import append_records, format_value

@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from seqstruct.command import text_table
+from seqstruct.data.files import read_json
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.subwords import KINDS
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
@@ -123,8 +124,8 @@ def _read_data(args: argparse.Namespace) -> None:
     if args.references or args.alignments:
         raise ValueError("--data: expected translations with it, and no --references")
     path = Path(args.data, "corpus.json")
-    options = json.loads(path.read_text(encoding="utf-8")).get("options", {})
-    if len(options.get("languages", ())) != 2 or "subwords" not in options:
+    options = read_json(path).get("options")
+    if not isinstance(options, dict) or len(options.get("languages", ())) != 2 or "subwords" not in options:
         raise ValueError(f"{path}: expected the options of a folder of translations")
     target = options["languages"][1]
     args.references, args.language = [str(Path(args.data, "raw", f"{args.subset}.{target}"))], target

@@ -38,7 +38,7 @@ def read_meta(
             meta[key]
     except OSError:
         raise ValueError(f"{path} cannot be read; `seqstruct prepare {command}` makes such a folder") from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is truncated or altered: {error!r}") from None
     return meta
 

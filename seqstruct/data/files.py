@@ -13,8 +13,10 @@ import shutil
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Iterable, Iterator
+from typing import IO, Any, Iterable, Iterator
 from uuid import uuid4
+
+JSON_KINDS = {dict: "an object", list: "a list"}
 
 
 @contextmanager
@@ -109,6 +111,19 @@ def write_json(path: str | os.PathLike, value: object, **options: bool) -> None:
     with atomic_write(path) as stream:
         json.dump(value, stream, indent=1, **options)
         stream.write("\n")
+
+
+def read_json(path: str | os.PathLike, *kinds: type) -> Any:
+    """The value in a JSON file, of one of these kinds: dict if none is given.
+
+    Raises ValueError, naming the file, where it is damaged or of another kind; OSError if it is absent.
+    """
+    with undamaged(path, ValueError, RecursionError):
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    if not isinstance(found, kinds or dict):
+        expected = " or ".join(JSON_KINDS[kind] for kind in kinds or [dict])
+        raise ValueError(f"{path}: expected {expected} in JSON, got {type(found).__name__}")
+    return found
 
 
 def sha256(path: str | os.PathLike, algorithm: str = "sha256") -> str:

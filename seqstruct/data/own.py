@@ -7,7 +7,6 @@ validates or tests where no file was given for that: it is drawn once, by a seed
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seqstruct.data.checked import META, SPLITS
-from seqstruct.data.files import new_folder, write_json
+from seqstruct.data.files import new_folder, read_json, write_json
 from seqstruct.data.text.aligned import content_sha256, find_text, pair_writer, read_lines, read_pairs
 
 PAIRS_META = "nli.json"
@@ -149,7 +148,7 @@ def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], dr
 def about(folder: Path) -> str:
     """Name and licence of a folder of one's own data, for records: "mine (licence: CC0)"; empty for any other."""
     for path in (folder / META, folder / PAIRS_META):
-        meta = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        meta = read_json(path) if path.is_file() else {}
         if {"corpus", "licence"} <= meta.keys():
             return f"{meta['corpus']} (licence: {meta['licence']})"
     return ""

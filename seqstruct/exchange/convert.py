@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from seqstruct.data.files import new_folder
-from seqstruct.exchange.saved import CONFIGURATION, check_shapes, read_configuration, read_shapes
+from seqstruct.data.files import new_folder, read_json
+from seqstruct.exchange.saved import CONFIGURATION, check_shapes, read_shapes
 from seqstruct.exchange.text_blocks import STEPS, batches, blocks, milliseconds, perplexity
 from seqstruct.hf.exchanged import falling, losses_at_swap, swap_attention, transfer, tune
 from seqstruct.hf.exchanged.swap import EXCHANGED
@@ -92,7 +92,7 @@ def load(name: str | os.PathLike) -> Any:
 
     folder = Path(name)
     if (folder / CONFIGURATION).is_file():
-        read_configuration(folder / CONFIGURATION)
+        read_json(folder / CONFIGURATION)
     found = {path: read_shapes(path) for path in sorted(folder.glob("*.safetensors"))}
     try:
         config = transformers.AutoConfig.from_pretrained(name)

@@ -10,11 +10,11 @@ import torch
 from huggingface_hub.errors import StrictDataclassError
 
 from seqstruct.bridge.versions import versions
-from seqstruct.data.files import atomic_write, check_free, undamaged
+from seqstruct.data.files import atomic_write, check_free, read_json, undamaged
 from seqstruct.data.text.pipeline import BINARISED
 from seqstruct.exchange.architecture import ARCHITECTURES, difference, options_of
 from seqstruct.exchange.export import TOLERANCE
-from seqstruct.exchange.saved import CONFIGURATION, WEIGHTS, check_shapes, read_configuration, read_shapes
+from seqstruct.exchange.saved import CONFIGURATION, WEIGHTS, check_shapes, read_shapes
 from seqstruct.hf import SeqstructConfig
 from seqstruct.hf.tokenization import SeqstructTokenizer
 from seqstruct.scoring.trained import register
@@ -36,7 +36,7 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
     for name in (CONFIGURATION, WEIGHTS):
         if not (folder / name).is_file():
             raise FileNotFoundError(f"{folder / name}: no such file; expected a folder of a model of transformers")
-    kind = read_configuration(folder / CONFIGURATION).get("model_type")
+    kind = read_json(folder / CONFIGURATION).get("model_type")
     if kind != SeqstructConfig.model_type:
         raise ValueError(f"{folder}: expected a model of type {SeqstructConfig.model_type}, got {kind}")
     try:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
@@ -13,15 +11,6 @@ from torch import Tensor
 from seqstruct.data.files import undamaged
 
 WEIGHTS, CONFIGURATION = "model.safetensors", "config.json"
-
-
-def read_configuration(path: Path) -> dict[str, Any]:
-    """A config.json as it is.  Raises ValueError, naming the file, where it is damaged; OSError if it is absent."""
-    with undamaged(path, json.JSONDecodeError, UnicodeDecodeError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(found, dict):
-        raise ValueError(f"{path}: expected an object in JSON, got {type(found).__name__}")
-    return found
 
 
 def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.bridge import logs
-from seqstruct.data.files import locked, write_json
+from seqstruct.data.files import locked, read_json, write_json
 from seqstruct.harness.configs import read_config
 from seqstruct.harness.process import run_command, terminate_all
 from seqstruct.harness.progress import Progress
@@ -202,7 +201,7 @@ def _numbers(out: Path) -> str:
     """The numbers that `seqstruct record` left, in one line."""
     from seqstruct.harness.records import format_value
 
-    found = read_json(out / "measurements.json")
+    found = read_json(out / "measurements.json", list)
     return ", ".join(f"{m['metric'].replace('_', ' ')} {format_value(m['value'])} {m['unit']}" for m in found)
 
 
@@ -225,7 +224,3 @@ def mend_last_checkpoint(folder: Path) -> None:
         if best.exists() and zipfile.is_zipfile(best):
             shutil.copyfile(best, folder / "checkpoint_last.pt.copy")
             os.replace(folder / "checkpoint_last.pt.copy", last)
-
-
-def read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from seqstruct.bridge import logs
+from seqstruct.data.files import read_json, undamaged
 from seqstruct.harness.cells import STEPS
 from seqstruct.scoring.measurement import Measurement
 
@@ -39,8 +40,8 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
             table, _, name = request.rpartition(":")
             if not name.endswith(".json"):
                 raise ValueError(f"expected METRIC[UNIT]=FILE:KEY or FILE.json, got {request!r}")
-            loaded = [Measurement(**one) for one in json.loads(_file(folder, name).read_text(encoding="utf-8"))]
-            found += [one._replace(table=table or one.table) for one in loaded]
+            path = _file(folder, name)
+            found += [one._replace(table=table or one.table) for one in _measurements(path, read_json(path, list))]
             continue
         if parts["file"] == STEPS and not (folder / STEPS).exists():
             continue
@@ -50,7 +51,7 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
         key, value, axis = parts["key"], 0.0, parts["axis"] or ""
         for name in parts["file"].split("+"):
             path = _file(folder, name)
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = read_log(path)
             said = _statistics(lines, key, parts["which"])
             if key not in said:
                 raise ValueError(f"{path}: it says no {key}")
@@ -62,16 +63,27 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
 
 def _of_json(path: Path, parts: re.Match[str]) -> Measurement:
     """A number of an object, or a measurement of a list under another name, in another table."""
-    said = json.loads(path.read_text(encoding="utf-8"))
+    said = read_json(path, dict, list)
     if path.name == STEPS:
         took = next((step for step in said.values() if step["kind"] == "train"), None)
         said = {} if took is None else {"mebibytes": took["peak_memory"] / 2**20}
     if isinstance(said, dict):
         said = [{"metric": metric, "value": value, "unit": ""} for metric, value in said.items()]
-    one = next((Measurement(**m) for m in said if m["metric"] == parts["key"]), None)
+    one = next((m for m in _measurements(path, said) if m.metric == parts["key"]), None)
     if one is None:
         raise ValueError(f"{path}: it says no {parts['key']}")
     return one._replace(metric=parts["metric"], unit=parts["unit"], table=parts["table"] or one.table)
+
+
+def _measurements(path: Path, found: Sequence[Mapping[str, Any]]) -> list[Measurement]:
+    with undamaged(path, TypeError):
+        return [Measurement(**one) for one in found]
+
+
+def read_log(path: Path) -> list[str]:
+    """The lines of a log, bars of progress too.  Raises ValueError, naming the file, if it is not UTF-8."""
+    with undamaged(path, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8").splitlines()
 
 
 def _file(folder: Path, name: str) -> Path:

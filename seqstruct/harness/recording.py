@@ -9,6 +9,7 @@ from typing import Any
 from seqstruct.bridge import logs
 from seqstruct.data.files import sha256
 from seqstruct.data.own import about
+from seqstruct.harness.measurements import read_log
 from seqstruct.harness.provenance import machine, versions
 from seqstruct.harness.records import Record
 from seqstruct.scoring.measurement import Measurement
@@ -29,7 +30,7 @@ def make_records(
     own = [step for step in steps if step["kind"] == "train"]
     trained = own or [step for step in steps if step["kind"] == "shared"]
     names = [step["log"] for step in trained] or [p.name for p in [cell / "train.log"] if p.exists()]
-    texts = [(cell / name).read_text(encoding="utf-8").splitlines() for name in names]
+    texts = [read_log(cell / name) for name in names]
     seconds = sum(step["seconds"] for step in trained) or sum(logs.seconds(lines) or 0.0 for lines in texts)
     sizes = [logs.parameters(lines) for lines in texts]
     ran = trained or [step for step in steps if names and step["kind"] == "step"]

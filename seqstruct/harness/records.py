@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from seqstruct.data.files import atomic_write, locked
+from seqstruct.data.files import atomic_write, locked, undamaged
 
 PAPERS = (
     "stack_attention", "structured_attention", "peng_thesis", "nmt_lectures", "flare", "abilities", "generalisation",
@@ -143,7 +143,7 @@ def read_records(path: str | os.PathLike) -> list[Record]:
     if not path.exists():
         return []
     records = []
-    with open(path, encoding="utf-8") as stream:
+    with undamaged(path, UnicodeDecodeError), open(path, encoding="utf-8") as stream:
         for number, line in enumerate(stream, 1):
             try:
                 records.append(Record.from_json(line.rstrip("\n")))

@@ -5,7 +5,6 @@ The folders are those that the scripts of data-prep/ and `seqstruct prepare` mak
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from statistics import fmean
 from seqstruct.data.abilities import folder as sequences
 from seqstruct.data.babi import stories
 from seqstruct.data.cfl import folder as strings
-from seqstruct.data.files import existing
+from seqstruct.data.files import existing, read_json, undamaged
 from seqstruct.data.nli import folder as nli
 from seqstruct.data.parsing import folder as parsing
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
@@ -246,7 +245,8 @@ def _constant(folder: Path, name: str) -> list[Measurement]:
 def _constant_translation(folder: Path) -> list[Measurement]:
     """Share of the translations that are the most frequent one in training, in percent."""
     path = folder / "corpus.json"
-    languages = json.loads(existing(path).read_text(encoding="utf-8"))["options"]["languages"]
+    with undamaged(path, KeyError, TypeError):
+        languages = read_json(existing(path))["options"]["languages"]
     counts = Counter(read_lines(folder / "text" / f"train.{languages[1]}"))
     ((constant, _),) = counts.most_common(1)
     found = []

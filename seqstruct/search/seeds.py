@@ -14,7 +14,6 @@ or GPUs are then counted.
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import re
@@ -28,7 +27,7 @@ import torch
 from seqstruct.bridge.quiet import quiet
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.abilities.folder import CALLED, LEVELS, WHOLE, read_meta, tasks_of
-from seqstruct.data.files import write_json
+from seqstruct.data.files import read_json, write_json
 from seqstruct.harness.provenance import processor
 from seqstruct.scoring.measurement import Measurement, write
 from seqstruct.search.trials import Train, hydra_training
@@ -44,7 +43,7 @@ def train_all(train: Train, rates: Sequence[float], seeds: Sequence[int], path: 
     A training that breaks (a loss that is not finite, a model that refuses) has the reason in place of numbers.  Where
     every rate breaks, there are no other seeds.
     """
-    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    found: list[dict[str, Any]] = read_json(path, list) if path.exists() else []
 
     def attempt(rate: float, seed: int) -> None:
         if any((one["rate"], one["seed"]) == (rate, seed) for one in found):

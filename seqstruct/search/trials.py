@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from seqstruct.bridge.logs import LogEntry, parse_line
-from seqstruct.data.files import atomic_write, write_json
+from seqstruct.data.files import atomic_write, read_json, write_json
 from seqstruct.scoring.measurement import write
 from seqstruct.search.settings import Point, choose, measurements, order, outcome, override, points
 
@@ -26,7 +25,7 @@ def search(settings: dict[str, Any], out: Path, seed: int, least: float | None, 
     """
     out.mkdir(parents=True, exist_ok=True)
     path = out / "settings.json"
-    known = json.loads(path.read_text(encoding="utf-8"))["tried"] if path.exists() else []
+    known = read_json(path).get("tried", []) if path.exists() else []
 
     def attempt(point: Point, epochs: int) -> dict[str, Any]:
         found = next((one for one in known if one["setting"] == point and one["epochs"] == epochs), None)

@@ -70,11 +70,14 @@ def test_text_holds_scores_signature_and_comparison(folder, capsys):
      "generate.txt: 2 of 3 sentences have no hypothesis (ids 1, 2)"),
     ("ref.en", "", ["--hypotheses", "empty"], "references: expected one line or more, got none"),
     ("empty", "", ["--hypotheses", "absent"], "absent"),
+    ("corpus.json", "", ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: truncated or altered: "),
+    ("corpus.json", "[]", ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: expected an object in JSON, got"),
+    ("corpus.json", '{"options": 3}', ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: expected the options"),
 ])
 def test_bad_input_is_one_sentence(folder, capsys, name, content, arguments, message):
     (folder / "empty").write_text("")
     (folder / name).write_text(content)
-    assert main(["score", *arguments, *UNDO]) == 1
+    assert main(["score", *arguments, *([] if "--data" in arguments else UNDO)]) == 1
     shown = capsys.readouterr()
     assert shown.out == ""
     assert len(shown.err.splitlines()) == 1

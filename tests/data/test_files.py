@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.data.files import atomic_write, new_folder, open_text, sha256, verify
+from seqstruct.data.files import atomic_write, new_folder, open_text, read_json, sha256, verify
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +53,18 @@ def test_errors_name_the_path_that_was_given(tmp_path: Path, monkeypatch: pytest
             open("absent")
     assert other.value.filename == "absent"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "link"]
+
+
+@pytest.mark.parametrize("content", [b"", b'{"a": ', b"\0\n", b'{"a": "\xe9"}', b"[" * 100_000, b"[]", b"3", b"null"])
+def test_a_damaged_description_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b'{"a": [1]}')
+    assert read_json(path) == read_json(path, dict, list) == {"a": [1]}
+    with pytest.raises(ValueError, match="x.json: expected a list in JSON, got dict"):
+        read_json(path, list)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"x.json: (truncated or altered: |expected an object in JSON, got )"):
+        read_json(path)
 
 
 def test_checksums(tmp_path: Path) -> None:

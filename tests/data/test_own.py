@@ -88,6 +88,9 @@ def test_name_and_licence_go_to_the_records(files):
         assert record.dataset == "30 texts; mine (licence: CC0)"
     (files / "other").mkdir()
     assert about(files / "other") == ""
+    (files / "other" / "meta.json").write_bytes(b"[]")
+    with pytest.raises(ValueError, match="meta.json: expected an object"):
+        about(files / "other")
 
 
 def test_splits_that_are_given_stay(files):

@@ -120,6 +120,16 @@ def test_json_that_says_nothing_of_it(cell, request_, told):
         read(cell, [request_])
 
 
+@pytest.mark.parametrize("name, content", [
+    ("scores.json", b""), ("scores.json", b"3"), ("scores.json", b"[3]"), ("train.log", b"caf\xe9\n"),
+])  # fmt: skip
+def test_what_is_damaged_is_named(cell, name, content):
+    (cell / name).write_bytes(content)
+    for request in ["scores.json"] * name.endswith("json") + [f"m[%]={name}:f1"]:
+        with pytest.raises(ValueError, match=f"{name}: (truncated or altered|expected)"):
+            read(cell, [request])
+
+
 def test_conditions(cell):
     require(cell, ["train.log:valid_most_predicted<100", "train.log:valid_loss@best<4"])
     with pytest.raises(ValueError, match="no result: expected train.log:valid_loss<3.5, got 3.5"):

@@ -81,6 +81,13 @@ def test_a_malformed_line_is_named(record, tmp_path, old, new, message):
     assert path.read_bytes() == before
 
 
+def test_a_file_that_is_not_utf_8_is_named(record, tmp_path):
+    path = tmp_path / "figure-2.jsonl"
+    path.write_bytes(record().to_json().encode() + b"\ncaf\xe9\n")
+    with pytest.raises(ValueError, match="figure-2.jsonl: truncated or altered"):
+        read_records(path)
+
+
 def test_no_file_is_no_records(tmp_path):
     assert read_records(tmp_path / "5.jsonl") == []
 

@@ -143,7 +143,7 @@ def read_meta(folder: str | os.PathLike) -> dict:
     try:
         meta = json.loads(path.read_text(encoding="utf-8"))
         len(meta["labels"])
-    except (OSError, json.JSONDecodeError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: expected a folder made by data-prep/snli.sh: {error}") from None
     return meta
 

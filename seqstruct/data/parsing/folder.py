@@ -17,7 +17,7 @@ from typing import Any
 
 from seqstruct.data import own
 from seqstruct.data.arguments import add_numbers, at_least
-from seqstruct.data.files import new_folder, sha256, verify, write_json, write_text
+from seqstruct.data.files import new_folder, read_json, sha256, verify, write_json, write_text
 from seqstruct.data.parsing.sentence import (
     TOP,
     Annotated,
@@ -146,7 +146,7 @@ def read_meta(folder: str | os.PathLike) -> dict[str, Any]:
     path = Path(folder) / META
     if not path.is_file():
         raise ValueError(f"{folder}: no {META}: expected a folder made by `seqstruct prepare parsing`")
-    meta = json.loads(path.read_text(encoding="utf-8"))
+    meta = read_json(path)
     if meta.get("version") != 1:
         raise ValueError(f"{path}: expected version 1, got {meta.get('version')!r}")
     return meta

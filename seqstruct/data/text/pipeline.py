@@ -148,7 +148,7 @@ def read_pipeline(folder: str | os.PathLike, language: str | None = None) -> Tex
         if "languages" in options:
             return _of_pair(path, content, language)
         return _of_text(path, content)
-    except (json.JSONDecodeError, AttributeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is truncated or altered: {error!r}") from None
 
 

@@ -22,6 +22,13 @@ def written(tmp_path, corpora, **options):
     return meta
 
 
+@pytest.mark.parametrize("content", [b"", b"[]", b"caf\xe9"])
+def test_a_damaged_description_is_named(tmp_path, content):
+    (tmp_path / "corpora.json").write_bytes(content)
+    with pytest.raises(ValueError, match=r"corpora.json: (truncated or altered|expected an object)"):
+        read_meta(tmp_path)
+
+
 def union(folder, meta, split="train", **options):
     dictionaries = Dictionaries(*(Dictionary.load(str(folder / f"dict.{f}.txt")) for f in ("words", "lemmas", "tags")))
     corpora = {name: read_split(folder, name, split, meta) for name in meta["corpora"]}
