@@ -139,32 +139,39 @@ def test_a_bad_plan_is_one_sentence(corpus: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.training
-def test_two_processes_equal_accumulation_over_two_batches(corpus: Path, tmp_path: Path) -> None:
-    """Data-parallel training on the CPU leaves the parameters that gradient accumulation leaves."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+def test_two_processes_equal_accumulation_over_four_batches(corpus: Path, tmp_path: Path) -> None:
+    """Data-parallel training on the CPU leaves the parameters that gradient accumulation leaves: with 15 batches an
+    epoch, so that one process has fewer in the last update, and cut after two updates."""
     common = [
         corpus / "bin", *TRAIN, *TRANSLATE[:-4], "--criterion", "structured_cross_entropy",
-        "--decoder-self-attention", STACK, "--max-update", 4, "--required-batch-size-multiple", 1,
+        "--decoder-self-attention", STACK, "--batch-size", 4, "--required-batch-size-multiple", 1,
         "--optimizer", "sgd", "--lr", 0.5,  # Adam divides by the size of gradients that rounding alone makes
     ]  # fmt: skip
     parallel = [
-        "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--distributed-world-size", 2,
-        "--distributed-no-spawn", "--distributed-init-method", f"tcp://127.0.0.1:{port}", "--device-id", 0,
-        "--batch-size", 5, "--save-dir", tmp_path / "two",
+        *common, "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--distributed-world-size", 2,
+        "--distributed-no-spawn", "--device-id", 0, "--update-freq", 2, "--save-dir", tmp_path / "two",
     ]  # fmt: skip
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "fairseq_cli.train", *map(str, [*common, *parallel, "--distributed-rank", rank])],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            env=command_environment(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""),
-        )
-        for rank in (0, 1)
-    ]  # fmt: skip
-    for worker in workers:
-        said, _ = worker.communicate(timeout=300)
-        assert worker.returncode == 0, said
-    fairseq("train", *common, "--batch-size", 5, "--update-freq", 2, "--save-dir", tmp_path / "one")
+    for updates in (2, 6):
+        place = f"tcp://127.0.0.1:{free_port()}"
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "fairseq_cli.train", *map(str, [
+                    *parallel, "--max-update", updates, "--distributed-init-method", place, "--distributed-rank", rank,
+                ])],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                env=command_environment(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""),
+            )
+            for rank in (0, 1)
+        ]  # fmt: skip
+        for worker in workers:
+            said, _ = worker.communicate(timeout=300)
+            assert worker.returncode == 0, said
+    fairseq("train", *common, "--update-freq", 4, "--max-update", 6, "--save-dir", tmp_path / "one")
     one, two = (load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("one", "two"))
     torch.testing.assert_close(two, one, rtol=1e-4, atol=1e-5)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What fairseq gets wrong where several processes train on CPUs, with gloo."""
+"""What fairseq gets wrong where several processes train, on CPUs with gloo above all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Callable
 import torch
 from fairseq.distributed import utils as distributed
 from fairseq.models import distributed_fairseq_model
+from fairseq.trainer import Trainer
 
 from seqstruct.bridge.patches.patch import patch
 
@@ -27,3 +28,19 @@ def data_parallel(original: Callable, module: torch.nn.Module, **options: Any) -
     if all(parameter.device.type == "cpu" for parameter in module.parameters()):
         options.update(device_ids=None, output_device=None)
     return original(module, **options)
+
+
+@patch(distributed, "_broadcast_object_slow")
+def broadcast_object(_: Callable, obj: Any, src_rank: int, group: Any, dist_device: torch.device) -> Any:
+    """A checkpoint that one process reads is loaded by the others as weights alone, which its options are not."""
+    found = [obj]
+    torch.distributed.broadcast_object_list(found, src_rank, group, dist_device)
+    return found[0]
+
+
+@patch(Trainer, "train_step")
+def train_step(step: Callable, self: Trainer, samples: list[Any], *rest: Any, **named: Any) -> Any:
+    """Where a process runs out of batches within an update, what it had of them is in the gradient, and in neither its
+    divisor nor the log."""
+    there = [sample for sample in samples if sample]
+    return step(self, samples if self.is_fsdp or not there else there, *rest, **named)
