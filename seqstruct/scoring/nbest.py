@@ -55,7 +55,7 @@ def read_moses(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
 def read_generate(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
     """The sentences in the output of fairseq-generate, in its order, with their sources.
 
-    Raises ValueError, with the line, if an S-, H- or P- line is malformed or out of place.
+    Raises ValueError, with the line, if an S-, H- or P- line is malformed, out of place or missing.
     """
     current: Rescorable | None = None
     text: str | None = None
@@ -66,6 +66,8 @@ def read_generate(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
         fields = line.rstrip("\r\n").split("\t")
         if not fields[0][2:].isdecimal() or len(fields) != (3 if kind == "H-" else 2):
             raise ValueError(f"{name}: line {number}: expected {kind}id and its fields separated by tabs")
+        if text is not None and kind != "P-":
+            raise ValueError(f"{name}: line {number}: expected P-{current.id}, which the line H- before it lacks")
         if kind == "S-":
             if current is not None:
                 yield current
@@ -76,10 +78,12 @@ def read_generate(lines: Iterable[str], name: str) -> Iterator[Rescorable]:
         if kind == "H-":
             text = fields[2]
             continue
-        bits = [_number(x, name, number) for x in fields[1].split()]
+        bits = [_number(x, name, number) for x in fields[1].split() or [""]]
         score = sum(bits) * math.log(2)
         current.hypotheses.append(Hypothesis(number, text, f"LogProbability0= {score:.6g}", score))
         text = None
+    if text is not None:
+        raise ValueError(f"{name}: truncated: its last line H- has no P-{current.id} behind it")
     if current is not None:
         yield current
 

@@ -99,6 +99,10 @@ def test_bad_lists_are_one_sentence_and_leave_nothing(lines, message, models, tm
     (["S-0\tx", "H-0\ta"], "line 2: expected H-id and its fields"),
     (["S-0\tx", "H-0\t-1\ta", "P-0\t-1 x"], "line 3: expected a number, got 'x'"),
     (["S-0\tx", "H-0\t-1\ta", "P-0\t-1 -inf"], "line 3: expected a finite number, got '-inf'"),
+    (["S-0\tx", "H-0\t-1\ta", "P-0\t"], "line 3: expected a number, got ''"),
+    (["S-0\tx", "H-0\t-1\ta", "H-0\t-2\tb", "P-0\t-2"], "line 3: expected P-0"),
+    (["S-0\tx", "H-0\t-1\ta", "S-1\ty"], "line 3: expected P-0"),
+    (["S-0\tx", "H-0\t-1\ta", "P-0\t-1", "H-0\t-2\tb"], "g: truncated: its last line H- has no P-0"),
 ])
 def test_bad_output_of_generate(lines, message):
     with pytest.raises(ValueError, match=message):
