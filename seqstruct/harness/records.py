@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Mapping, Sequence
 
-from seqstruct.data.files import atomic_write, locked, undamaged
+from seqstruct.data.files import atomic_write, locked
 
 PAPERS = (
     "stack_attention", "structured_attention", "peng_thesis", "nmt_lectures", "flare", "abilities", "generalisation",
@@ -63,8 +63,11 @@ class Record:
     def __post_init__(self) -> None:
         for name in ("table", "row", "dataset", "configuration_hash", "command"):
             _expect(isinstance(getattr(self, name), str), name, "a string", getattr(self, name))
-        for name in ("metrics", "data_checksums", "versions", "machine"):
-            _expect(isinstance(getattr(self, name), Mapping), name, "an object", getattr(self, name))
+        _expect(isinstance(self.metrics, Mapping), "metrics", "an object", self.metrics)
+        for name in ("data_checksums", "versions", "machine"):
+            found = getattr(self, name)
+            strings = isinstance(found, Mapping) and all(isinstance(value, str) for value in found.values())
+            _expect(strings, name, "an object of strings", found)
         for name in ("seed", "peak_memory"):
             _expect(_is_number(getattr(self, name), int), name, "an integer", getattr(self, name))
         _expect(_is_finite(self.seconds), "seconds", "a finite number", self.seconds)
@@ -111,7 +114,7 @@ def _is_number(found: object, kind: type | tuple[type, ...]) -> bool:
 
 
 def _is_finite(found: object) -> bool:
-    return _is_number(found, (int, float)) and math.isfinite(found)  # type: ignore[arg-type]
+    return _is_number(found, (int, float)) and abs(found) <= sys.float_info.max  # type: ignore[arg-type]
 
 
 def _check_metric(name: str, metric: object) -> None:
@@ -143,10 +146,10 @@ def read_records(path: str | os.PathLike) -> list[Record]:
     if not path.exists():
         return []
     records = []
-    with undamaged(path, UnicodeDecodeError), open(path, encoding="utf-8") as stream:
+    with open(path, "rb") as stream:
         for number, line in enumerate(stream, 1):
             try:
-                records.append(Record.from_json(line.rstrip("\n")))
+                records.append(Record.from_json(line.decode("utf-8").rstrip("\r\n")))
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{path}, line {number}: not a record: {error}") from None
     return records

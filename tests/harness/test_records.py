@@ -65,6 +65,8 @@ def test_a_full_disk_leaves_the_old_file_whole_and_says_so(record, tmp_path, mon
     ('"nats"', '"nats", "axis": "length"', "difference: expected an object with value and unit, or also"),
     ('"small"', '"tiny"', "scale: expected one of smoke, small, paper, got 'tiny'"),
     ("stack_attention", "other", "paper: expected one of stack_attention"),
+    ("0.25", "1" + "0" * 400, "difference: value: expected a finite number"),
+    ('"versions": {', '"versions": {"commit": 5, ', "versions: expected an object of strings"),
     ("0.25", "[" * 100_000, "maximum recursion depth"),
     ("0.25", "[" * 900 + "]" * 900, "not a record"),
 ])
@@ -81,10 +83,10 @@ def test_a_malformed_line_is_named(record, tmp_path, old, new, message):
     assert path.read_bytes() == before
 
 
-def test_a_file_that_is_not_utf_8_is_named(record, tmp_path):
+def test_a_line_that_is_not_utf_8_is_named(record, tmp_path):
     path = tmp_path / "figure-2.jsonl"
-    path.write_bytes(record().to_json().encode() + b"\ncaf\xe9\n")
-    with pytest.raises(ValueError, match="figure-2.jsonl: truncated or altered"):
+    path.write_bytes(record().to_json().encode() + b"\n\xff\n")
+    with pytest.raises(ValueError, match=f"^{path}, line 2: not a record: 'utf-8' codec"):
         read_records(path)
 
 
