@@ -60,11 +60,11 @@ class Chart:
     def skill(self, row: str, task: str, beyond: bool) -> float | None:
         """How much of the way from the simple rule to no error a row goes: 1 is perfect, 0 no better than the rule.
 
-        None where the cell or the rule was not run or broke.
+        None where the cell or the rule was not run or broke, or the rule has no error itself.
         """
         found, rule = self.rows[row].get(task), self.rule.get(task)
         value, least = (None if one is None else one.mean(beyond) for one in (found, rule))
-        return None if value is None or least is None else (value - least) / (100 - least)
+        return None if value is None or least in (None, 100) else (value - least) / (100 - least)
 
     def missing(self, tasks: Sequence[str]) -> list[str]:
         """The rows that lack one of these tasks."""

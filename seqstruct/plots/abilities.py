@@ -14,7 +14,7 @@ from seqstruct.harness.abilities import TASKS, Chart, Reached
 HEADINGS = {"memory": "memory", "tracking": "state tracking", "nesting": "nesting"}
 PANELS = {False: "as long as in training", True: "about twice as long"}
 COLOURS = "viridis"
-DARK = 0.6  # from this share on, letters are black
+DARK = 0.6  # beyond this share, and where there is none, letters are black
 
 
 def heat_map(chart: Chart) -> Figure:
@@ -51,7 +51,7 @@ def _panel(axes: Axes, chart: Chart, rows: Sequence[str], beyond: bool) -> objec
         for x, task in enumerate(TASKS):
             text, share = _text(found.get(task), beyond), shares[y][x] if y < len(rows) else 0.0
             axes.text(x, y, text, ha="center", va="center", fontsize=7.5,
-                      color="black" if text == "×" or share > DARK else "white")  # fmt: skip
+                      color="white" if share <= DARK else "black")  # fmt: skip
     axes.set_yticks(range(len(rows) + 1), [*rows, "best simple rule"], fontsize=8)
     axes.set_xticks(range(len(TASKS)), [CHART[task].title for task in TASKS], fontsize=8.5)
     axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=0)
@@ -76,4 +76,4 @@ def _text(found: Reached | None, beyond: bool) -> str:
     if found is None:
         return ""
     value = found.mean(beyond)
-    return "×" if value is None else f"{value:.0f}"
+    return ("×" if found.broken else "") if value is None else f"{value:.0f}"

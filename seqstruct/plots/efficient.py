@@ -22,11 +22,11 @@ def draw(name: str, records: Sequence[Record]) -> Figure:
 
     Decoding: tokens per second, greedily and in beam search, and megabytes of state by length; a panel without records
     is left out.  Figure 4.4: training loss by update, and the softmax model's as a dashed line.  All are means over
-    seeds.  Raises ValueError if there are no records.
+    seeds.  Raises ValueError if no record has any of these.
     """
-    if not records:
+    drawn, found = ["training_loss"] if name == "figure-4.4" else AXES, latest(records)
+    if not any(record.points(metric) for record in found for metric in drawn):
         raise ValueError(f"no records of {name} at this scale; its script in recipes/peng_thesis makes them")
-    found = latest(records)
     title = f"{name.replace('-', ' ').capitalize()}, scale {records[0].scale}"
     if name == "figure-4.4":
         return transfer(found, title)

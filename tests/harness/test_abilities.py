@@ -9,7 +9,7 @@ from seqstruct.cli import main
 from seqstruct.harness.abilities import answer_of, chart_of, cost_of, entry, read_chart, tasks_named
 from seqstruct.harness.paper import paper_folder, read_tables
 from seqstruct.harness.records import append_records
-from tests.harness.chart import made
+from tests.harness.chart import made, of_seeds, record
 
 
 @pytest.fixture
@@ -24,6 +24,8 @@ def test_a_skill_is_a_share_of_the_way_from_the_rule_to_no_error(chart):
     assert chart.skill("delta", "dyck", True) == 0 and chart.skill("rfa", "dyck", False) is None
     assert chart.skill("sigmoid", "recall", False) is None and chart.rows["sigmoid"]["recall"].broken
     assert chart.missing(["dyck"]) == ["rfa", "linear"] and chart.missing(["recall"]) == ["rfa"]
+    perfect = record("simple rule", {"dyck": of_seeds(100.0)})
+    assert chart_of([*made(), perfect], []).skill("softmax", "dyck", False) is None
 
 
 def test_an_answer_ranks_what_fits(chart):

@@ -7,7 +7,7 @@ from seqstruct.data.abilities.chart import CHART
 from seqstruct.harness.abilities import TASKS, chart_of
 from seqstruct.harness.records import append_records
 from seqstruct.plots.abilities import heat_map
-from tests.harness.chart import made
+from tests.harness.chart import made, record, run
 
 
 def test_cells_have_numbers_and_colours():
@@ -25,6 +25,18 @@ def test_cells_have_numbers_and_colours():
     assert texts[3, 0] == "60" and texts[3, 1] == "" and texts[0, 5] == "×" and texts[0, 7] == "20"
     assert "× sigmoid, recall: gradients are Nan" in figure._supxlabel.get_text()
     assert "blank: not yet run" in figure._supxlabel.get_text()
+
+
+def test_numbers_without_a_colour_can_be_read_and_nothing_measured_is_no_break():
+    only_trained = run("rfa", TASKS[1:]).metrics
+    found = [r for r in made() if r.row == "softmax"]
+    found.append(record("rfa", {name: one for name, one in only_trained.items() if not name.endswith("_long")}))
+    trained, beyond, *_ = heat_map(chart_of(found, ["softmax", "rfa"])).axes
+    for axes, texts in ((trained, {"60", ""}), (beyond, {"95", ""})):
+        assert axes.images[0].get_array().mask[:2].all(), "the simple rule was not run"
+        inside = [text for text in axes.texts if 0 <= text.get_position()[1] <= 1]
+        assert {text.get_text() for text in inside} == texts
+        assert {text.get_color() for text in inside} == {"black"}
 
 
 def test_the_command_draws(tmp_path):

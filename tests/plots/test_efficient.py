@@ -43,3 +43,6 @@ def test_figures_are_drawn_from_records(tmp_path: Path) -> None:
 def test_no_records_are_an_error_of_one_sentence() -> None:
     with pytest.raises(ValueError, match="no records of figure-4.4 at this scale; its script"):
         draw("figure-4.4", [])
+    for name in ("figure-4.4", "figure-5.1"):
+        with pytest.raises(ValueError, match=f"no records of {name} at this scale; its script"):
+            draw(name, [record(name, "softmax", "memory_share", 1, [])])
