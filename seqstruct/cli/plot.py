@@ -84,7 +84,9 @@ def run(args: argparse.Namespace) -> None:
 def _curves(args: argparse.Namespace) -> Any:
     from seqstruct.plots.curves import learning_curves
 
-    logs = {(p.parent if p.is_file() else p).name: p if p.is_file() else p / "train.log" for p in args.runs}
+    names = [(p.parent if p.is_file() else p).resolve().name for p in args.runs]
+    named = {name if names.count(name) == 1 else str(p): p for name, p in zip(names, args.runs, strict=True)}
+    logs = {name: p if p.is_file() else p / "train.log" for name, p in named.items()}
     for path in logs.values():
         if not path.exists():
             raise ValueError(f"{path}: no such log; fairseq-train writes one by --log-file {path}")

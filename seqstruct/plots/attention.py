@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from seqstruct.plots.figures import plain
 from seqstruct.plots.views import LayerView
 
 ACTIONS = ("push", "pop", "keep")
@@ -29,8 +30,8 @@ def attention(views: Sequence[LayerView], title: str = "") -> Figure:
         image = axes.imshow(shown, vmin=0.0, vmax=most, cmap="Blues", aspect="auto", interpolation="nearest")
         labels = view.rows if stack else view.columns
         upright = max(map(len, labels), default=0) <= 3  # words side by side would overlap
-        axes.set_xticks(range(len(labels)), labels, fontsize="small", rotation=0 if upright else 90)
-        axes.set_yticks(range(shown.shape[0]), ACTIONS if stack else view.rows, fontsize="small")
+        axes.set_xticks(range(len(labels)), map(plain, labels), fontsize="small", rotation=0 if upright else 90)
+        axes.set_yticks(range(shown.shape[0]), ACTIONS if stack else map(plain, view.rows), fontsize="small")
         if view.best is not None:
             down, across = view.best.nonzero()
             axes.scatter(across, down, marker="s", s=45, facecolors="none", edgecolors="C3", linewidths=1.0)

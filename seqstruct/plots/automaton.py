@@ -17,6 +17,7 @@ from torch import Tensor
 
 from seqstruct.ops.automata import MAX_PLUS, Path, Wfsa, best_path, interpolated_automaton, pattern_automaton
 from seqstruct.ops.semiring import MaxSemiring, RealSemiring
+from seqstruct.plots.figures import plain
 from seqstruct.scoring.trained import load_model
 
 BEST, OTHER = "tab:red", "0.6"
@@ -144,7 +145,7 @@ def _trellis(axes: Axes, automaton: Wfsa, path: Path, words: Sequence[str]) -> N
         at = end
     for t in range(T + 1):
         axes.plot([t] * Q, range(Q), "o", color="white", markeredgecolor="0.4", markersize=7, zorder=4)
-    axes.set_xticks([t + 0.5 for t in range(T)], words, fontsize="small", rotation=30 if T > 12 else 0)
+    axes.set_xticks([t + 0.5 for t in range(T)], map(plain, words), fontsize="small", rotation=30 if T > 12 else 0)
     axes.set_yticks(range(Q), [f"$q_{{{state}}}$" for state in range(Q)])
     axes.set_ylim(Q - 0.5, -0.7)
     axes.set_xlim(-0.3, T + 0.3)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from seqstruct.bridge.logs import LogEntry, parse_lines
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.harness.records import Record, latest
-from seqstruct.plots.figures import one_panel
+from seqstruct.plots.figures import one_panel, plain
 
 Curves = Mapping[str, Mapping[int, float]]  # name in the legend -> length -> value
 
@@ -25,7 +25,7 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
     Raises ValueError if a log has no such statistic or is not UTF-8, OSError if it is missing.
     """
     figure, axes = one_panel("epoch", f"validation {metric.replace('_', ' ')}")
-    for name, path in logs.items():
+    for path in logs.values():
         entries = _entries(path)
         points = {
             e.statistics["epoch"]: e.statistics[f"valid_{metric}"] for e in entries if f"valid_{metric}" in e.statistics
@@ -33,8 +33,8 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
         if not points:
             known = sorted({key[6:] for e in entries for key in e.statistics if key.startswith("valid_")})
             raise ValueError(f"{path}: no validation statistic {metric!r}; there are: {', '.join(known) or 'none'}")
-        axes.plot(list(points), list(points.values()), marker="o", markersize=2.5, label=name)
-    axes.legend(fontsize="small")
+        axes.plot(list(points), list(points.values()), marker="o", markersize=2.5)
+    axes.legend(axes.get_lines(), list(map(plain, logs)), fontsize="small")
     return figure
 
 
@@ -46,7 +46,7 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
     Raises ValueError if a log has no such statistic by length or is not UTF-8, OSError if it is missing.
     """
     figure, axes = one_panel("string length", f"{metric.replace('_', ' ')} (nats per symbol)")
-    for name, path in logs.items():
+    for path in logs.values():
         points: dict[int, float] = {}
         for entry in _entries(path):
             start = f"{entry.tag}_{metric}_"
@@ -56,9 +56,9 @@ def validated_lengths(logs: Mapping[str, Path], metric: str) -> Figure:
         if not points:
             raise ValueError(f"{path}: no {metric!r} by length; fairseq-validate with --report-by-length and "
                              "--log-format json logs it")  # fmt: skip
-        axes.plot(sorted(points), [points[length] for length in sorted(points)], marker="o", markersize=2.5, label=name)
+        axes.plot(sorted(points), [points[length] for length in sorted(points)], marker="o", markersize=2.5)
+    axes.legend(axes.get_lines(), list(map(plain, logs)), fontsize="small")
     axes.axhline(0.0, color="black", linewidth=0.8)
-    axes.legend(fontsize="small")
     return figure
 
 
@@ -102,7 +102,7 @@ def length_curves(
     for axes in figure.axes[len(groups) :]:
         axes.set_axis_off()
     figure.supylabel(metric.replace("_", " ") + (f" ({unit})" if unit not in metric else ""), fontsize="small")
-    figure.suptitle(title, fontsize="medium")
+    figure.suptitle(plain(title), fontsize="medium")
     shown, columns = [handles[name] for name in names], min(len(names), 4 * columns)
     figure.legend(shown, names, loc="outside lower center", ncols=columns, fontsize="small")
     return figure

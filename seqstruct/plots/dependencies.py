@@ -9,6 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 
+from seqstruct.plots.figures import plain
+
 ROOT = "root"
 
 
@@ -84,7 +86,7 @@ def _panel(
         axis.add_patch(Arc((middle, 0), width, 2 * height, theta1=0, theta2=180, color=colour))
         axis.plot(dependent, 0.06, marker="v", markersize=4, color=colour)
         if label:
-            axis.text(middle, height + 0.08, label, ha="center", fontsize=6)
+            axis.text(middle, height + 0.08, plain(label), ha="center", fontsize=6)
         highest = max(highest, height)
     for dependent in (dependent for head, dependent, _ in arcs if head == 0):
         colour = "tab:red" if dependent in changed else "black"
@@ -92,7 +94,7 @@ def _panel(
         axis.text(dependent, highest + 0.05, ROOT, ha="center", fontsize=7, color=colour)
     axis.set_xlim(0.3, len(words) + 0.7)
     axis.set_ylim(0, highest + 0.5)
-    axis.set_xticks(range(1, len(words) + 1), words, rotation=30, ha="right")
+    axis.set_xticks(range(1, len(words) + 1), map(plain, words), rotation=30, ha="right")
     axis.set_yticks([])
-    axis.set_title(name, loc="left", fontsize=9)
+    axis.set_title(plain(name), loc="left", fontsize=9)
     axis.spines[["top", "left", "right"]].set_visible(False)

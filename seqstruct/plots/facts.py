@@ -21,7 +21,7 @@ from seqstruct.bridge.quiet import quiet
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.babi.stories import Question, read_questions
 from seqstruct.ops.chains import chain_marginals
-from seqstruct.plots.figures import save
+from seqstruct.plots.figures import plain, save
 from seqstruct.scoring.trained import load_model
 
 FAINTEST = 0.01
@@ -87,7 +87,7 @@ def draw(question: Question, chosen: Chosen) -> Figure:
         axes.scatter([k] * n, range(n), s=90, c=1 - chosen.node[k].numpy(), cmap="gray", vmin=0, vmax=1,
                      edgecolors="black", zorder=2)  # fmt: skip
     facts = question.facts[-n:]
-    axes.set_yticks(range(n), [f"{i}  {' '.join(fact)}" for i, fact in enumerate(facts, 1)])
+    axes.set_yticks(range(n), [f"{i}  {plain(' '.join(fact))}" for i, fact in enumerate(facts, 1)])
     axes.set_xticks(range(K), [f"$z_{k}$" for k in range(1, K + 1)])
     axes.set_ylim(n - 0.4, -0.6)
     axes.set_xlim(-0.3, K - 0.7)
@@ -96,8 +96,8 @@ def draw(question: Question, chosen: Chosen) -> Figure:
     numbers = question.numbers[-n:]
     support = [str(numbers.index(s) + 1) if s in numbers else "lost" for s in question.support]
     axes.set_title(
-        f"{' '.join(question.question)}?\nanswer {question.answer}, facts {' → '.join(support)}; "
-        f"the model: {chosen.answer}", fontsize=9,
+        f"{plain(' '.join(question.question))}?\nanswer {plain(question.answer)}, facts {' → '.join(support)}; "
+        f"the model: {plain(chosen.answer)}", fontsize=9,
     )  # fmt: skip
     return figure
 

@@ -1,4 +1,4 @@
-"""What all drawings share: how they are written."""
+"""What all drawings share: how they are written, and words in them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def one_panel(x: str, y: str) -> tuple[Figure, Axes]:
     axes.set_ylabel(y)
     axes.grid(alpha=0.3)
     return figure, axes
+
+
+def plain(text: str) -> str:
+    """Text of the data for a drawing, where what stands between two dollars would be a formula."""
+    return text.replace("$", "\\$")
 
 
 def save(figure: Figure, path: str | Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
+from seqstruct.plots.figures import plain
 from seqstruct.scoring.trained import load_model
 
 FAINTEST = 0.01  # an edge that carries less is not drawn
@@ -67,7 +68,7 @@ def soft_tree(words: Sequence[str], gates: Sequence[Any]) -> Figure:
     places = [(node + level / 2, level, 400 * part) for level, row in enumerate(made) for node, part in enumerate(row)]
     x, y, sizes = zip(*places, strict=True)
     axes.scatter(x, y, s=sizes, zorder=2)
-    axes.set_xticks(range(len(words)), words, rotation=45, ha="right")
+    axes.set_xticks(range(len(words)), map(plain, words), rotation=45, ha="right")
     axes.set_ylabel("level")
     axes.spines[["top", "right"]].set_visible(False)
     return figure

@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from seqstruct.plots.figures import plain
 from seqstruct.plots.views import LayerView
 
 
@@ -44,10 +45,10 @@ def stack_runs(views: Sequence[LayerView]) -> Figure:
         for at, stack in enumerate(stacks):
             for level, (symbol, vector) in enumerate(stack):
                 axes.bar(at, 1, width=0.9, bottom=level, color=f"C{symbol}", alpha=0.55, edgecolor="white")
-                text = "\u22a5" if vector < 0 else view.rows[vector]
+                text = "\u22a5" if vector < 0 else plain(view.rows[vector])
                 axes.text(at, level + 0.5, text, ha="center", va="center", fontsize="small")
         labels = [
-            f"{name}\n{signs[transition.action]}\n{transition.next_state}"
+            f"{plain(name)}\n{signs[transition.action]}\n{transition.next_state}"
             for name, transition in zip(view.rows, view.run.transitions, strict=True)
         ]
         axes.set_xticks(range(len(labels)), labels, fontsize="small")

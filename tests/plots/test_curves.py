@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.figure import Figure
 
 from seqstruct.bridge.logs import parameters, parse_line, parse_lines
 from seqstruct.cli import main
@@ -72,6 +73,25 @@ def test_curves_are_written_whole_or_not_at_all(tmp_path, capsys):
     assert not (tmp_path / "curve.txt").exists()
     assert main(["plot", "curves", str(tmp_path / "absent"), "--out", str(tmp_path / "x.png")]) == 1
     assert f"by --log-file {tmp_path / 'absent' / 'train.log'}" in capsys.readouterr().err
+
+
+def test_runs_of_one_name_have_a_curve_each(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(curves, "learning_curves", lambda logs, metric: drawn.append(logs) or Figure())
+    for name in ("a/run", "b/run", "_c"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "train.log").write_text(LOG)
+    monkeypatch.chdir(tmp_path / "_c")
+    runs = ["../a/run", "../b/run/train.log", "."]
+    assert main(["plot", "curves", *runs, "--out", str(tmp_path / "x.png")]) == 0
+    assert {name: str(path) for name, path in drawn[0].items()} == {
+        "../a/run": "../a/run/train.log", "../b/run/train.log": "../b/run/train.log", "_c": "train.log"}
+
+
+def test_a_name_with_a_line_in_front_is_in_the_legend(tmp_path):
+    (tmp_path / "train.log").write_text(LOG)
+    (axes,) = curves.learning_curves({"_a": tmp_path / "train.log", "b": tmp_path / "train.log"}, "loss").axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["_a", "b"]
 
 
 def test_length_curves_average_over_seeds(record):
