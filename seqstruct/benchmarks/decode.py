@@ -265,7 +265,10 @@ class Prefix:
         """States of random keys and values; the source, if there is one, is of the same length.
 
         reorder: whether each step takes the rows of all states in a new order first, as in beam search.
+        Raises ValueError on a length below 2, at which nothing was read.
         """
+        if length < 2:
+            raise ValueError(f"expected lengths of 2 or more, got {length}")
         generator = torch.Generator().manual_seed(1)
         self.built = built
         self.tokens = torch.randint(4, WORDS, (BATCH, length), generator=generator).to(place.device)

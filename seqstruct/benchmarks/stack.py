@@ -148,7 +148,7 @@ def beside_the_unit(
 
 def growth_table(lengths: Sequence[int], repeats: int, place: Place) -> str:
     """Forward and backward time by length, and the exponent between one length and the next."""
-    rows, ordered = [], sorted(lengths)
+    rows, ordered = [], sorted(set(lengths))
     for label in GROWING:
         choice = LAYERS[label]
         last: tuple[int, float] | None = None

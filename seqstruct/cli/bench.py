@@ -24,7 +24,7 @@ BENCHMARKS = {
     "attention": Benchmark("causal attention in training, beside fused softmax", [512, 2048], ("plot",)),
     "decode": Benchmark("decoding step by step, beside softmax and beside no attention",
                         [32, 64, 128, 256, 512, 1024, 2048], ("sections", "plot"),
-                        ("step", "unconditional", "conditional")),
+                        ("step", "unconditional", "conditional"), least=2),
     "distributions": Benchmark("distributions over structures, beside torch-struct's", None, least=2),
     "encode": Benchmark("an encoder's layer with bounded memory, beside softmax", [512]),
     "inference": Benchmark("marginals of chains and dependency trees, beside torch-struct and supar, and by length",

@@ -53,6 +53,12 @@ def test_nothing_that_is_timed_beside_the_unit_has_dropout(monkeypatch):
     assert list(UNITS.values()) == [0.1, 0.0]
 
 
+def test_a_length_twice_counts_once(monkeypatch):
+    monkeypatch.setattr(stack, "GROWING", ["softmax"])
+    table = stack.growth_table([4, 2, 4], 1, Place.of("cpu", "float32"))
+    assert [text.split()[1] for text in table.splitlines()[2:]] == ["2", "4"]
+
+
 def test_sections_can_be_chosen():
     text = run([2], 1, ["decoding"])
     assert HEADINGS["decoding"] in text
