@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -31,7 +32,7 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     "mebibytes" of the cell's training, left out where the commands were typed, since nothing watched them.  TABLE: in
     front names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
     FILE+FILE the values are added up.
-    Raises ValueError naming a request that finds nothing.
+    Raises ValueError naming a request that finds nothing, or a file that is damaged.
     """
     found = []
     for request in requests:
@@ -55,6 +56,8 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
             said = _statistics(lines, key, parts["which"])
             if key not in said:
                 raise ValueError(f"{path}: it says no {key}")
+            if parts["power"] and said[key] >= sys.float_info.max_exp:
+                raise ValueError(f"{path}: 2^{key} is beyond float64: {key} is {said[key]:g}")
             value += 2 ** said[key] if parts["power"] else said[key]
         points = _by_epoch(lines, key) if axis == "epoch" else _points(said, key) if axis else ()
         found.append(Measurement(parts["metric"], value, parts["unit"], axis, points, parts["table"] or ""))

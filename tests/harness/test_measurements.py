@@ -120,14 +120,23 @@ def test_json_that_says_nothing_of_it(cell, request_, told):
         read(cell, [request_])
 
 
-@pytest.mark.parametrize("name, content", [
-    ("scores.json", b""), ("scores.json", b"3"), ("scores.json", b"[3]"), ("train.log", b"caf\xe9\n"),
+@pytest.mark.parametrize("content, request_", [
+    (b'[{"metric": "f1"}]', "x.json"), (b'{"f1": 1}', "x.json"), (b"null", "x.json"), (b'{"f1', "x.json"),
+    (b"", "x.json"),
+    (b'[{"metric": "f1"}]', "f[%]=x.json:f1"), (b"[{}]", "f[%]=x.json:f1"), (b"[3]", "f[%]=x.json:f1"),
+    (b"null", "f[%]=x.json:f1"), (b"\xff", "x.json"), (b"\xff", "f[%]=x.json:f1"), (b"\xff", "f[%]=x.log:f1"),
 ])  # fmt: skip
-def test_what_is_damaged_is_named(cell, name, content):
-    (cell / name).write_bytes(content)
-    for request in ["scores.json"] * name.endswith("json") + [f"m[%]={name}:f1"]:
-        with pytest.raises(ValueError, match=f"{name}: (truncated or altered|expected)"):
-            read(cell, [request])
+def test_what_is_damaged_is_named(cell, content, request_):
+    path = cell / ("x.log" if ".log" in request_ else "x.json")
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))}: (truncated or altered|expected)"):
+        read(cell, [request_])
+
+
+def test_a_perplexity_beyond_float64_is_told(cell):
+    (cell / "train.log").write_text(line("valid", epoch="1", valid_loss="1024"))
+    with pytest.raises(ValueError, match=r"train\.log: 2\^valid_loss is beyond float64: valid_loss is 1024"):
+        read(cell, ["p[perplexity]=train.log:2^valid_loss"])
 
 
 def test_conditions(cell):

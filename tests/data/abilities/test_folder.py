@@ -136,6 +136,9 @@ def test_altered_files_are_refused(folder, tmp_path):
         new = {**meta, "sha256": {**meta["sha256"], "train.txt": sha256(path)}}
         with pytest.raises(ValueError, match=r"line 1: expected symbols, targets and levels"):
             read_split(tmp_path, "train", new)
+    (tmp_path / "meta.json").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"meta\.json is truncated or altered: UnicodeDecodeError"):
+        read_meta(tmp_path)
     (tmp_path / "meta.json").write_text(json.dumps({**meta, "task": "chess"}))
     with pytest.raises(ValueError, match="no task is called"):
         read_meta(tmp_path)
