@@ -21,6 +21,7 @@ from fairseq.tasks import register_task
 from torch import Tensor
 
 from seqstruct.bridge.options import flag
+from seqstruct.bridge.patches.processes import evaluated
 from seqstruct.data.cfl.dataset import CFLDataset
 from seqstruct.data.cfl.folder import DICTIONARY, language_of, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
@@ -82,7 +83,8 @@ class CFLLanguageModelingTask(FolderTask):
         return super().filter_indices_by_size(indices, dataset, max_positions, ignore_invalid_inputs)
 
     def eval_lm_dataloader(
-        self, dataset: CFLDataset, batch_size: Optional[int] = None, context_window: int = 0, **options: Any
+        self, dataset: CFLDataset, batch_size: Optional[int] = None, context_window: int = 0, num_shards: int = 1,
+        shard_id: int = 0, **options: Any,
     ) -> Any:
         """Batches for fairseq-eval-lm; its loss is in bits, of the symbols and EOS.
 
@@ -90,7 +92,8 @@ class CFLLanguageModelingTask(FolderTask):
         """
         if context_window > 0:
             raise ValueError("--context-window has no meaning here: each string is a sequence of its own")
-        batches = self.get_batch_iterator(dataset=dataset, max_sentences=batch_size, **options)
+        shard = evaluated(num_shards, shard_id)
+        batches = self.get_batch_iterator(dataset=dataset, max_sentences=batch_size, **shard, **options)
         return batches.next_epoch_itr(shuffle=False)
 
     def build_dataset_for_inference(self, src_tokens: List[Tensor], src_lengths: List[int], **_: Any) -> CFLDataset:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 from torch.nn import functional as F
 
 from tests.models.front_door import PLUGIN, fairseq
@@ -80,12 +81,17 @@ def test_validation_does_not_depend_on_the_segments(trained, data, length):
 
 
 @pytest.mark.training
-@pytest.mark.parametrize("model, length", [("trained", 4), ("stateful", 1), ("stateful", 7)])
-def test_eval_lm_carries_the_state(model, length, data, request):
+@pytest.mark.parametrize("model, length, processes", [
+    ("trained", 4, 1), ("trained", 4, 2), ("stateful", 1, 1), ("stateful", 7, 1),
+])  # fmt: skip
+def test_eval_lm_carries_the_state(model, length, processes, data, monkeypatch, request):
+    """Of several processes the first one, which tells the result, evaluates all."""
+    monkeypatch.setattr(distributed_utils, "get_global_world_size", lambda: processes)
     checkpoint = request.getfixturevalue(model)
     printed = fairseq(
         "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", checkpoint, "--cpu",
         "--gen-subset", "test", "--tokens-per-sample", length, "--num-workers", "0", "--no-progress-bar",
+        "--num-shards", processes,
     )  # fmt: skip
     nats, tokens = nats_by_hand(checkpoint, "test")
     assert f"Evaluated {tokens:,} tokens" in printed

@@ -7,19 +7,21 @@ from typing import Any, Callable
 import torch
 from fairseq.distributed import utils as distributed
 from fairseq.models import distributed_fairseq_model
+from fairseq.tasks.language_modeling import LanguageModelingTask
 from fairseq.trainer import Trainer
+from fairseq.utils import move_to_cpu
 
 from seqstruct.bridge.patches.patch import patch
 
 
 @patch(distributed, "all_gather_list")
-def all_gather_list(original: Callable, data: Any, group: Any = None, max_size: int = 16384) -> list[Any]:
-    """What processes tell each other is gathered in the memory of a GPU, where there is none too."""
-    gathers, group = distributed.all_gather_list, distributed.get_global_group() if group is None else group
-    size = max_size * distributed.get_world_size(group)
-    if not torch.cuda.is_available() and getattr(gathers, "_buffer", torch.empty(0)).numel() < size:
-        gathers._buffer, gathers._cpu_buffer = torch.ByteTensor(size), torch.ByteTensor(max_size)
-    return original(data, group, max_size)
+def all_gather_list(_: Callable, data: Any, group: Any = None, max_size: int = 16384) -> list[Any]:
+    """What processes tell each other is gathered in the memory of a GPU, where there is none too, and fails where it
+    is longer than a limit, as logs of many batches are."""
+    group = distributed.get_global_group() if group is None else group
+    found = [None] * distributed.get_world_size(group)
+    torch.distributed.all_gather_object(found, move_to_cpu(data), group)
+    return found
 
 
 @patch(distributed_fairseq_model, "DistributedDataParallel")
@@ -44,3 +46,20 @@ def train_step(step: Callable, self: Trainer, samples: list[Any], *rest: Any, **
     divisor nor the log."""
     there = [sample for sample in samples if sample]
     return step(self, samples if self.is_fsdp or not there else there, *rest, **named)
+
+
+def evaluated(num_shards: int, shard_id: int) -> dict[str, int]:
+    """The shard of the text that a process of fairseq-eval-lm evaluates: all of it where several were started, for the
+    first one alone tells its result."""
+    started = distributed.get_global_world_size(), distributed.get_global_rank()
+    return dict(zip(("num_shards", "shard_id"), (1, 0) if (num_shards, shard_id) == started else (num_shards, shard_id),
+                    strict=True))  # fmt: skip
+
+
+@patch(LanguageModelingTask, "eval_lm_dataloader")
+def eval_lm_dataloader(
+    load: Callable, self: LanguageModelingTask, dataset: Any, *rest: Any, num_shards: int = 1, shard_id: int = 0,
+    **named: Any,
+) -> Any:
+    """Of several processes each evaluates a part of the text, and what the first one says of its own is the result."""
+    return load(self, dataset, *rest, **evaluated(num_shards, shard_id), **named)
