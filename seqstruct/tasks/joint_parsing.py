@@ -84,6 +84,15 @@ class JointParsingTask(FolderTask):
             seed=self.cfg.seed,
         )
 
+    def train_step(self, sample: Dict[str, Any], model: Any, *rest: Any, **named: Any) -> Any:
+        """fairseq's, of batches without the words that were dropped: evaluation, also of the training set, has all."""
+        batches = {}
+        for name, batch in sample["net_input"]["batches"].items():
+            tokens = batch["tokens"].clone()
+            tokens[:, 0].masked_fill_(batch["dropped"], self.dictionary.unk())
+            batches[name] = {**batch, "tokens": tokens}
+        return super().train_step({**sample, "net_input": {"batches": batches}}, model, *rest, **named)
+
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """The model, with the parsers of the pretrained one unless it is built to be filled from its own checkpoint.
 

@@ -25,19 +25,22 @@ class Dictionaries(NamedTuple):
 
 
 class Example(NamedTuple):
-    """One sentence.  index: in the union.  corpus: its name.  tokens: 3 n+1 long, the root first."""
+    """One sentence.  index: in the union.  corpus: its name.  tokens: 3 n+1 long, the root first.  dropped: n+1 bool,
+    words to be read as unknown in training.
+    """
 
     index: int
     corpus: str
     tokens: Tensor
     sentence: AnnotatedSentence
+    dropped: Tensor
 
 
 class CorporaUnion(SizedDataset):
     """All sentences of several corpora, one after another.
 
     corpora: sentences by name.  labels: of the graphs and classes, by name.  word_dropout: alpha of Kiperwasser and
-    Goldberg (2016): a word seen c times is read as unknown with probability alpha / (alpha + c); drawn anew for each
+    Goldberg (2016): a word seen c times is `dropped` with probability alpha / (alpha + c); drawn anew for each
     epoch from the seed; 0 for none.  share_of_others: an epoch draws this share of the sentences of all corpora but the
     last, anew each time.
     """
@@ -87,14 +90,13 @@ class CorporaUnion(SizedDataset):
     def __getitem__(self, index: int) -> Example:
         name, sentence = self.entries[index]
         tokens = self._tokens[index]
+        dropped = np.zeros(tokens.size(1), bool)
         if self.word_dropout:
             generator = np.random.default_rng([self.seed, self.epoch, int(index)])
             counts = np.array([self.dictionaries.words.count[i] for i in tokens[0].tolist()])
             dropped = generator.random(len(counts)) < self.word_dropout / (self.word_dropout + counts)
             dropped[0] = False
-            tokens = tokens.clone()
-            tokens[0, torch.from_numpy(dropped)] = self.dictionaries.words.unk()
-        return Example(index, name, tokens, sentence)
+        return Example(index, name, tokens, sentence, torch.from_numpy(dropped))
 
     def ordered_indices(self) -> np.ndarray:
         """By length; equal ones in an order drawn from seed and epoch, so that corpora mix within batches."""
@@ -115,10 +117,10 @@ class CorporaUnion(SizedDataset):
     def collater(self, samples: Sequence[Example]) -> dict[str, Any]:
         """A batch for each corpus in `batches`, by name; `id` of all sentences in the order of those batches.
 
-        Each has id B, tokens B 3 n+1 long (words, lemmas, tags; the root first), padding_mask B n+1 bool (True =
-        padding, after the words) and what its sentences are annotated with: heads B n long, -1 at padding and where a
-        sentence has no tree; arcs B n+1 n+1 long, the label's number or -1, [b, h, m] from head h to m; a label that
-        training lacks is L, one past the last; classes B long.
+        Each has id B, tokens B 3 n+1 long (words, lemmas, tags; the root first), dropped B n+1 bool, padding_mask B n+1
+        bool (True = padding, after the words) and what its sentences are annotated with: heads B n long, -1 at padding
+        and where a sentence has no tree; arcs B n+1 n+1 long, the label's number or -1, [b, h, m] from head h to m; a
+        label that training lacks is L, one past the last; classes B long.
         """
         if not samples:
             return {}
@@ -138,6 +140,7 @@ class CorporaUnion(SizedDataset):
         batch = {
             "id": torch.tensor([sample.index for sample in samples]), "tokens": rows.transpose(1, 2).contiguous(),
             "padding_mask": torch.arange(rows.size(1)) >= lengths[:, None],
+            "dropped": pad_sequence([sample.dropped for sample in samples], True),
         }  # fmt: skip
         sentences, known = [sample.sentence for sample in samples], self.labels.get(name)
         if any(sentence.heads is not None for sentence in sentences):

@@ -111,14 +111,12 @@ def test_batches_are_sorted_by_corpus(tmp_path):
 def test_word_dropout_is_drawn_from_seed_epoch_and_sentence(tmp_path):
     meta = written(tmp_path, {"trees": corpus("trees")})
     data = union(tmp_path / "data", meta, word_dropout=30.0)
-    before = [data[i].tokens for i in range(40)]
-    assert all(torch.equal(data[i].tokens, before[i]) for i in reversed(range(40)))
-    unknown = data.dictionaries.words.unk()
-    share = np.mean([(t[0, 1:] == unknown).double().mean().item() for t in before])
-    assert 0.3 < share < 0.9
-    assert all((t[1:] != unknown).all() and t[0, 0] != unknown for t in before)
+    before = [data[i].dropped for i in range(40)]
+    assert all(torch.equal(data[i].dropped, before[i]) for i in reversed(range(40)))
+    assert 0.3 < np.mean([dropped[1:].double().mean().item() for dropped in before]) < 0.9
+    assert not any(dropped[0] for dropped in before)
     data.set_epoch(2)
-    assert any(not torch.equal(data[i].tokens, before[i]) for i in range(40))
+    assert any(not torch.equal(data[i].dropped, before[i]) for i in range(40))
 
 
 def test_a_share_of_the_others_is_drawn(tmp_path):

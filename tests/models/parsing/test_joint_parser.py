@@ -140,6 +140,26 @@ def test_an_unknown_corpus_is_refused(folder):
         built(folder, "pas")
 
 
+def test_words_are_dropped_in_training_alone(folder):
+    """fairseq-validate --valid-subset train reads the training set, too, and all of its words."""
+    task = JointParsingTask.setup_task(JointParsingConfig(data=str(folder), corpora="trees", word_dropout=30.0, seed=1))
+    task.load_dataset("train")
+    sample = task.dataset("train").collater([task.dataset("train")[i] for i in range(9)])
+    seen = []
+
+    def criterion(model, sample):
+        seen.append(sample["net_input"]["batches"]["trees"]["tokens"])
+        return torch.zeros(()), 9, {}
+
+    stub = types.SimpleNamespace(**dict.fromkeys(("train", "eval", "set_num_updates", "backward"), lambda *_: None))
+    task.train_step(sample, stub, criterion, stub, 0)
+    task.valid_step(sample, stub, criterion)
+    (trained, read), dropped = seen, sample["net_input"]["batches"]["trees"]["dropped"]
+    assert dropped.any() and not (read[:, 0] == task.dictionary.unk()).any()
+    assert torch.equal(trained[:, 0], read[:, 0].masked_fill(dropped, task.dictionary.unk()))
+    assert torch.equal(trained[:, 1:], read[:, 1:])
+
+
 @pytest.mark.training
 def test_trained_and_validated_by_the_commands(folder, tmp_path):
     sizes = [word for name, value in SIZES.items() for word in (f"--{name.replace('_', '-')}", value)]
