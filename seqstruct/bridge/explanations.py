@@ -64,8 +64,6 @@ def _no_split(error: BaseException, frames: list[Frame]) -> str | None:
 
 def _damaged_data(error: BaseException, frames: list[Frame]) -> str | None:
     for frame in reversed(frames):
-        if frame.within("fairseq/data/dictionary.py", "add_from_file") and isinstance(frame.variables["f"], str):
-            return None if isinstance(error, OSError) else f"{frame.variables['f']}: {error}"
         if frame.within("fairseq/data/indexed_dataset.py"):
             path = frame.variables.get("path") or getattr(frame.variables.get("self"), "_path", None)
             if path is not None and not isinstance(error, OSError):

@@ -167,4 +167,4 @@ def undamaged(name: object, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        raise ValueError(f"{name}: truncated or altered: {error}") from None
+        raise ValueError(f"{name}: truncated or altered: {' '.join(str(error).split())}") from None

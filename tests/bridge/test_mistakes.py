@@ -63,7 +63,7 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (TRAIN, {"pairs": "mixed"}, "mixed: a token has the index 16, the table of the model 16 rows: data and"),
     (TRAIN, {"pairs": "cut"}, "cut/train.de-en.de: not a whole file of fairseq-preprocess"),
     (TRAIN, {"pairs": "index"}, "index/train.de-en.de: not a whole file of fairseq-preprocess"),
-    (TRAIN, {"pairs": "names"}, "names/dict.de.txt: Incorrect dictionary format"),
+    (TRAIN, {"pairs": "names"}, "names/dict.de.txt: truncated or altered: Incorrect dictionary format"),
     (TRAIN, {"embed-dim 8": "embed-dim -8"}, "--encoder-embed-dim is 1 or more, not -8"),
     (TRAIN, {"ffn-embed-dim 8": "ffn-embed-dim 0"}, "--encoder-ffn-embed-dim is 1 or more, not 0"),
     (TRAIN, {"--decoder-layers 1": "--decoder-layers -1"}, "--decoder-layers is 0 or more, not -1"),

@@ -13,11 +13,13 @@ from typing import Any, Callable, Sequence
 
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
+from fairseq.file_io import PathManager
 from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 
 from seqstruct.bridge.checkpoints import mapped
 from seqstruct.bridge.patches.patch import patch
+from seqstruct.data.files import undamaged
 
 KEY = "seqstruct_dictionaries"
 SIDES = ("source", "target")
@@ -33,6 +35,15 @@ def digests(task: Any) -> dict[str, str] | None:
     if not isinstance(task, TranslationTask):
         return None
     return {"source": digest(task.source_dictionary), "target": digest(task.target_dictionary)}
+
+
+@patch(Dictionary, "add_from_file")
+def add_from_file(add: Callable, self: Dictionary, f: Any) -> None:
+    """A damaged file fails without its name."""
+    if not isinstance(f, str):
+        return add(self, f)
+    with undamaged(f, ValueError, RuntimeError), open(PathManager.get_local_path(f), encoding="utf-8") as stream:
+        return add(self, stream)
 
 
 @patch(Trainer, "save_checkpoint")

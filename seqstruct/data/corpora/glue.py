@@ -131,7 +131,9 @@ def write_parts(
     parts = [f"input{i}" for i in range(len(task.inputs))] + ["label"]
     counts = {}
     for number, part in enumerate(parts):
-        dictionary = Dictionary.load(str(scratch / "labels" if part == "label" else files["dict.txt"]))
+        path = scratch / "labels" if part == "label" else files["dict.txt"]
+        with undamaged(path, ValueError, RuntimeError), open(path, encoding="utf-8") as stream:
+            dictionary = Dictionary.load(stream)
         (folder / part).mkdir()
         dictionary.save(str(folder / part / "dict.txt"))
         for split in task.splits:

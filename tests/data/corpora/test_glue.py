@@ -125,6 +125,9 @@ def test_what_is_missing_or_wrong(tmp_path, capsys):
     (raw / "dict.txt").unlink()
     assert scripts.prepare(*words) == 1
     assert "missing, as files or in archives: dict.txt; the archives are linked from" in capsys.readouterr().err
+    (raw / "dict.txt").write_bytes(b"0 1\n\xff 1\n")
+    assert scripts.prepare(*words, "--unchecked") == 1
+    assert "raw/dict.txt: truncated or altered: 'utf-8' codec" in capsys.readouterr().err
     (raw / "dict.txt").write_text("0 1\n")
     (raw / "deep" / "encoder.json").write_text("{")
     assert scripts.prepare(*words, "--unchecked") == 1
