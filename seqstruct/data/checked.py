@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.files import sha256, verify, write_json
+from seqstruct.data.files import read_json, sha256, verify, write_json
 
 SPLITS = ("train", "valid", "test")
 META = "meta.json"
@@ -31,14 +30,14 @@ def read_meta(
     """
     path = Path(folder) / META
     try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        meta = read_json(path)
         for name in dictionaries:
             check_file(folder, meta, name)
         for key in keys:
             meta[key]
     except OSError:
         raise ValueError(f"{path} cannot be read; `seqstruct prepare {command}` makes such a folder") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+    except (KeyError, TypeError) as error:
         raise ValueError(f"{path} is truncated or altered: {error!r}") from None
     return meta
 

@@ -89,7 +89,10 @@ def _ngrams(folder: Path, name: str, *, sentences: bool = False, pieces: bool = 
 
 
 def _lines(folder: Path, split: str) -> Iterator[tuple[str, ...]]:
-    return ((*line.split(), END) for line in read_lines(folder / "text" / f"{split}.txt"))
+    path = folder / "text" / f"{split}.txt"
+    if not path.stat().st_size:
+        raise ValueError(f"{path}: the file is empty")
+    return ((*line.split(), END) for line in read_lines(path))
 
 
 def _string_differences(folder: Path, order: int, discount: float | None) -> list[Measurement]:

@@ -175,6 +175,7 @@ def test_the_command_prints_what_is_measured_and_errors_are_one_sentence(text, t
         (["bigram", str(text), "--steps", "2"], "bigram has no option 'steps'"),
         (["constant", str(text), "--splits", "x"], "--splits: expected SPLIT=NAME, such as valid=validation, got 'x'"),
         (["5-gram", str(tmp_path / "none")], "no such file: expected a folder for language"),
+        (["trigram", str(write(tmp_path, text__test_dot_txt=""))], "text/test.txt: the file is empty"),
     ):  # fmt: skip
         assert main(["baseline", *words]) == 1
         error = capsys.readouterr().err

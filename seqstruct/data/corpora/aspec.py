@@ -40,7 +40,7 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike, checked: bool = F
 
     folder: the corpus, as its archive unpacks.  Pairs with an empty side or too much Japanese are left out.  checked:
     whether there must be as many lines as published.
-    Raises ValueError if a file is missing, or a line has another number of fields.
+    Raises ValueError if a file is missing, a line has another number of fields, or a split is empty.
     """
     folder, counts, lines = Path(folder), {}, dict.fromkeys(FILES, 0)
     missing = [name for names in FILES.values() for name in names if not (folder / name).is_file()]
@@ -61,6 +61,8 @@ def extract(folder: str | os.PathLike, out: str | os.PathLike, checked: bool = F
                     if all(fields[-2:]) and len(normalize_spaces(fields[-2])) <= LONGEST:
                         counts[split] += 1
                         write((fields[-2], fields[-1]))
+        if not counts[split]:
+            raise ValueError(f"{folder}: no pair of at most {LONGEST} letters of Japanese in {', '.join(names)}")
     if checked:
         check_counts("aspec", lines, LINES, "lines")
     return counts

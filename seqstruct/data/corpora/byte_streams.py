@@ -63,8 +63,13 @@ def write_stream(prefix: Path, items: Iterable[np.ndarray]) -> dict[str, int]:
 
 
 def text_splits(path: Path) -> dict[str, Iterator[np.ndarray]]:
-    """18 of 20 parts of a file, then one and one: of enwik8 90, 5 and 5 million bytes."""
-    content = np.memmap(path, dtype=np.uint8, mode="r") if path.stat().st_size else np.zeros(0, np.uint8)
+    """18 of 20 parts of a file, then one and one: of enwik8 90, 5 and 5 million bytes.
+
+    Raises ValueError if a part would be empty.
+    """
+    if path.stat().st_size < 20:
+        raise ValueError(f"{path}: expected 20 bytes or more, got {path.stat().st_size}")
+    content = np.memmap(path, dtype=np.uint8, mode="r")
     part = len(content) // 20
     bounds = {"train": (0, len(content) - 2 * part), "valid": (len(content) - 2 * part, len(content) - part),
               "test": (len(content) - part, len(content))}  # fmt: skip

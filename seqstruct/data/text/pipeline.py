@@ -10,7 +10,6 @@ Moses tokens back to their words; what preparation leaves out (case, rare words,
 
 from __future__ import annotations
 
-import json
 import os
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from typing import Any
 
 from seqstruct.data.corpora.language_modeling import TextOptions, clean
 from seqstruct.data.corpora.sentences import unknown_class
+from seqstruct.data.files import read_json
 from seqstruct.data.text import subwords
 from seqstruct.data.text.byte_symbols import SYMBOLS, spell, unspell
 from seqstruct.data.text.word_pairs import PROGRAMS, characters, segmented
@@ -143,12 +143,12 @@ def read_pipeline(folder: str | os.PathLike, language: str | None = None) -> Tex
     """
     path = find_description([folder])
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(path)
         options = content.get("options", {})
         if "languages" in options:
             return _of_pair(path, content, language)
         return _of_text(path, content)
-    except (json.JSONDecodeError, UnicodeDecodeError, AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is truncated or altered: {error!r}") from None
 
 

@@ -40,9 +40,9 @@ def read_aligned_segments(
     """
     sides = [list(read_segments(files[f"{name}.{language}"])) for language in languages]
     if [line is None for line in sides[0]] != [line is None for line in sides[1]]:
-        counts = [sum(line is not None for line in side) for side in sides]
-        raise ValueError(f"{name}: {counts[0]} sentences of {languages[0]} and {counts[1]} of {languages[1]}, "
-                         "or documents at other places")
+        told = [f"{files[f'{name}.{language}']} has {sum(line is not None for line in side)} sentences"
+                for language, side in zip(languages, sides, strict=True)]  # fmt: skip
+        raise ValueError(f"{', '.join(told)}, or documents at other places")
     for source, target in zip(*sides, strict=True):
         yield None if source is None or target is None else (source, target)
 

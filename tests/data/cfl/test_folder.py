@@ -96,7 +96,7 @@ def test_a_damaged_description(folder):
     path = folder / "meta.json"
     text = path.read_text()
     path.write_text(text[:40])
-    with pytest.raises(ValueError, match="meta.json is truncated or altered"):
+    with pytest.raises(ValueError, match="meta.json: truncated or altered"):
         read_meta(folder)
     path.write_text(text.replace('"grammar"', '"gramar"'))
     with pytest.raises(ValueError, match="meta.json is truncated or altered: KeyError"):

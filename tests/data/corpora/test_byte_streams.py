@@ -36,8 +36,8 @@ def test_enwik8_by_its_script(tmp_path, monkeypatch):
     (tmp_path / "raw" / "enwik8").write_bytes(content)
     with pytest.raises(ValueError, match="enwik8: MD5 .*expected a1fa5ffd"):
         prepared("enwik8", "--from", tmp_path / "raw", "--out", tmp_path / "again")
-    (tmp_path / "raw" / "enwik8").write_bytes(b"")
-    with pytest.raises(ValueError, match="train: the set is empty"):
+    (tmp_path / "raw" / "enwik8").write_bytes(content[:19])
+    with pytest.raises(ValueError, match="raw/enwik8: expected 20 bytes or more, got 19"):
         prepared("enwik8", "--from", tmp_path / "raw", "--out", tmp_path / "again", "--unchecked")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "raw"]
 

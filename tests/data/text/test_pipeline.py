@@ -140,6 +140,9 @@ def test_what_is_wrong_is_said(raw, tmp_path):
     (tmp_path / "out" / "corpus.json").write_text(json.dumps({"options": {"languages": ["de", "en"]}}))
     with pytest.raises(ValueError, match="corpus.json is truncated or altered"):
         read_pipeline(tmp_path / "out", "en")
+    (tmp_path / "out" / "corpus.json").write_bytes(b"{\xff" + b" " * 1000)
+    with pytest.raises(ValueError, match="corpus.json: truncated or altered: .{,80}$"):
+        read_pipeline(tmp_path / "out", "en")
     (tmp_path / "empty" / "bin").mkdir(parents=True)
     with pytest.raises(ValueError, match="looked for corpus.json, .*empty/bin, .*empty$"):
         find_description([tmp_path / "empty" / "bin"])

@@ -141,6 +141,9 @@ def test_aspec_has_at_most_fifty_characters_of_japanese(tmp_path):
 
 def test_aspec_that_is_not_whole(tmp_path, capsys):
     folder = write_aspec(tmp_path / "ASPEC-JE")
+    (folder / "dev" / "dev.txt").write_text("")
+    assert prepare_by_name("aspec", "--from", folder, "--unchecked", "--out", tmp_path / "out") == 1
+    assert "ASPEC-JE: no pair of at most 50 letters of Japanese in dev/dev.txt" in capsys.readouterr().err
     (folder / "dev" / "dev.txt").write_text("D-1 ||| 1 ||| 犬 ||| dog\nD-2 ||| 犬 ||| dog\n")
     assert prepare_by_name("aspec", "--from", folder, "--out", tmp_path / "out") == 1
     assert "dev.txt: line 2: expected 4 fields between '|||', found 3" in capsys.readouterr().err
