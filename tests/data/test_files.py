@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.data.files import atomic_write, new_folder, open_text, read_json, sha256, verify
+from seqstruct.data.files import atomic_write, new_folder, open_text, read_json, sha256, undamaged, verify
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,3 +147,9 @@ def test_links_are_followed(tmp_path: Path, there: bool) -> None:
     with atomic_write(tmp_path / "file") as stream:
         stream.write("x")
     assert (tmp_path / "file").is_symlink() and (target / "new" / "text").read_text() == "x"
+
+
+def test_what_is_said_of_damage_is_one_line() -> None:
+    with pytest.raises(ValueError, match=r"^x: truncated or altered: not opened: - gz - bz2$"):
+        with undamaged("x", OSError):
+            raise OSError("not opened:\n- gz\n- bz2")
