@@ -75,6 +75,7 @@ def write(state: BoundedMemory, key: Tensor, value: Tensor, control: Tensor, mea
         return BoundedMemory(state.key.lerp_(key, share), state.value.lerp_(value, share), log_total)
     if key.size(2) == 0:
         return state
+    control = control.contiguous()  # each product would copy weights that are not
     level = torch.maximum(state.log_total, control.amax(2)).detach()
     left, weights = (state.log_total - level).exp(), (control - level.unsqueeze(2)).exp_()
     total = left + weights.sum(2)
