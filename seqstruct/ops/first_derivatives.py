@@ -25,7 +25,7 @@ def first_derivatives_only(backward: Callable[..., Any]) -> Callable[..., Any]:
                 f"{backward.__module__} has first derivatives only: no create_graph=True in a backward pass through it"
             )
         device = next((grad.device.type for grad in grads if grad is not None), "cpu")
-        if not torch.is_autocast_enabled(device):
+        if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
             return backward(ctx, *grads)
         with torch.autocast(device, enabled=False):
             return backward(ctx, *grads)

@@ -82,7 +82,7 @@ def test_only_a_beam_reorders(tiny, monkeypatch) -> None:
 def test_what_is_missing_is_refused(tiny, capsys) -> None:
     for command, message in (
         (["attention", "--lengths", "0"], "lengths of 1 or more"),
-        (["decode", "--lengths", "0"], "1 or more"),
+        (["decode", "--lengths", "0"], "2 or more"),
         (["decode", "--sections", "cache"], "no section cache"),
         (["attention", "--sections", "step"], "no option --sections"),
         (["attention", "--plot", "curves.txt", "--lengths", "2", "--repeats", "1"], ".png"),

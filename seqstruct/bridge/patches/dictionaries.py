@@ -19,7 +19,6 @@ from fairseq.trainer import Trainer
 
 from seqstruct.bridge.checkpoints import mapped
 from seqstruct.bridge.patches.patch import patch
-from seqstruct.data.files import undamaged
 
 KEY = "seqstruct_dictionaries"
 SIDES = ("source", "target")
@@ -42,8 +41,11 @@ def add_from_file(add: Callable, self: Dictionary, f: Any) -> None:
     """A damaged file fails without its name."""
     if not isinstance(f, str):
         return add(self, f)
-    with undamaged(f, ValueError, RuntimeError), open(PathManager.get_local_path(f), encoding="utf-8") as stream:
-        return add(self, stream)
+    with open(PathManager.get_local_path(f), encoding="utf-8") as stream:
+        try:
+            return add(self, stream)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"{f}: truncated or altered: {' '.join(str(error).split())}") from None
 
 
 @patch(Trainer, "save_checkpoint")

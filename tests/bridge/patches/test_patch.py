@@ -13,17 +13,18 @@ from seqstruct.bridge.patches.patch import MARK, PATCHES, Patch, apply_patches
 
 MENDED = {
     "BaseFairseqModel.load_state_dict", "BucketPadLengthDataset.__init__", "DiverseBeamSearch.step",
-    "EMA._step_internal", "EMA.restore", "EMA.step", "FairseqMultiModel.load_state_dict", "FairseqTask.build_generator",
-    "FairseqTask.filter_indices_by_size", "FairseqTask.get_batch_iterator", "FairseqTask.train_step",
-    "FairseqDropout.forward", "JobReturn.return_value", "Linear.forward", "SequenceScorer.generate",
-    "Trainer.__init__", "Trainer.load_checkpoint", "Trainer.save_checkpoint", "Trainer.state_dict",
+    "Dictionary.add_from_file", "EMA._step_internal", "EMA.restore", "EMA.step", "FairseqMultiModel.load_state_dict",
+    "FairseqTask.build_generator", "FairseqTask.filter_indices_by_size", "FairseqTask.get_batch_iterator",
+    "FairseqTask.train_step", "FairseqDropout.forward", "JobReturn.return_value",
+    "LanguageModelingTask.eval_lm_dataloader", "Linear.forward", "SequenceScorer.generate", "Trainer.__init__",
+    "Trainer.load_checkpoint", "Trainer.save_checkpoint", "Trainer.state_dict", "Trainer.train_step",
     "fairseq.checkpoint_utils.load_checkpoint", "fairseq.checkpoint_utils.load_checkpoint_to_cpu",
     "fairseq.checkpoint_utils.load_model_ensemble_and_task", "fairseq.checkpoint_utils.verify_checkpoint_directory",
     "fairseq.criterions.build_criterion", "fairseq.data.data_utils.batch_by_size",
-    "fairseq.distributed.utils.all_gather_list", "fairseq.models.build_model",
-    "fairseq.models.distributed_fairseq_model.DistributedDataParallel", "fairseq.tasks.setup_task",
-    "fairseq.utils.load_align_dict", "fairseq.utils.post_process_prediction", "set_torch_seed.__init__",
-    "sys.excepthook",
+    "fairseq.distributed.utils._broadcast_object_slow", "fairseq.distributed.utils.all_gather_list",
+    "fairseq.models.build_model", "fairseq.models.distributed_fairseq_model.DistributedDataParallel",
+    "fairseq.tasks.setup_task", "fairseq.utils.load_align_dict", "fairseq.utils.post_process_prediction",
+    "set_torch_seed.__init__", "sys.excepthook",
 }  # fmt: skip
 
 

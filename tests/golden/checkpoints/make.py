@@ -4,7 +4,8 @@
 
 writes NAME.pt for every case, or for those named, `outputs.pt.gz` and `manifest.json` beside this file, by the package
 in CHECKOUT.  Those kept here are of the commits that the manifest names, of all and of those that were added: newer
-code has to give the same numbers.  Outputs are in float64 and without compiled kernels.
+code has to give the same numbers.  Outputs are in float64 and without compiled kernels; those of cases under `renewed`
+are of that commit, by which sums are taken in another order.
 """
 
 from __future__ import annotations
