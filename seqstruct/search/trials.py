@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from seqstruct.bridge.logs import LogEntry, parse_line
-from seqstruct.data.files import atomic_write, read_json, write_json
+from seqstruct.data.files import atomic_write, read_json, undamaged, write_json
 from seqstruct.scoring.measurement import write
 from seqstruct.search.settings import Point, choose, measurements, order, outcome, override, points
 
@@ -21,11 +21,13 @@ def search(settings: dict[str, Any], out: Path, seed: int, least: float | None, 
 
     least: the value of chance, or None.  train: what a training with some overrides logs.  What settings.json has
     already is not trained again, so an interrupted search goes on.
-    Raises ValueError if a setting has no result or there is no best one; `chosen` is then not written.
+    Raises ValueError if settings.json is damaged, a setting has no result or there is no best one; `chosen` is then not
+    written.
     """
     out.mkdir(parents=True, exist_ok=True)
     path = out / "settings.json"
-    known = read_json(path).get("tried", []) if path.exists() else []
+    with undamaged(path, KeyError):
+        known = read_json(path)["tried"] if path.exists() else []
 
     def attempt(point: Point, epochs: int) -> dict[str, Any]:
         found = next((one for one in known if one["setting"] == point and one["epochs"] == epochs), None)

@@ -67,6 +67,15 @@ def test_an_interrupted_search_goes_on(trained, tmp_path):
     assert (tmp_path / "chosen").read_text() == "++lr=0.1\n"
 
 
+@pytest.mark.parametrize("content", ["{}", "[]", '{"tried'])
+def test_damaged_settings_are_kept_and_named(trained, tmp_path, content):
+    path = tmp_path / "settings.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match="settings.json: (truncated or altered|expected)"):
+        search(SETTINGS, tmp_path, 1, None, trained(lambda lr, epochs: 70.0))
+    assert path.read_text() == content and trained.calls == []
+
+
 def test_a_setting_without_a_number_is_named(tmp_path):
     with pytest.raises(ValueError, match="lr=0.1: expected finite values of valid_accuracy, found none"):
         search(SETTINGS, tmp_path, 1, None, lambda words: [])

@@ -51,9 +51,9 @@ def train_step(step: Callable, self: Trainer, samples: list[Any], *rest: Any, **
 def evaluated(num_shards: int, shard_id: int) -> dict[str, int]:
     """The shard of the text that a process of fairseq-eval-lm evaluates: all of it where several were started, for the
     first one alone tells its result."""
-    started = distributed.get_global_world_size(), distributed.get_global_rank()
-    return dict(zip(("num_shards", "shard_id"), (1, 0) if (num_shards, shard_id) == started else (num_shards, shard_id),
-                    strict=True))  # fmt: skip
+    if (num_shards, shard_id) == (distributed.get_global_world_size(), distributed.get_global_rank()):
+        num_shards, shard_id = 1, 0
+    return {"num_shards": num_shards, "shard_id": shard_id}
 
 
 @patch(LanguageModelingTask, "eval_lm_dataloader")

@@ -11,8 +11,6 @@ from fairseq.distributed import utils as distributed
 from fairseq.models.distributed_fairseq_model import DistributedFairseqModel
 from torch import nn
 
-pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="fairseq gathers on the GPU where there is one")
-
 
 @pytest.fixture(scope="module")
 def group() -> Iterator[torch.distributed.ProcessGroup]:
