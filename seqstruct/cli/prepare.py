@@ -43,8 +43,9 @@ def build_parser(entry: Entry) -> argparse.ArgumentParser:
     elif entry.licence != OWN:
         where = parser.add_mutually_exclusive_group()
         where.add_argument("--from", dest="source", metavar="DIR", help="folder of raw files; nothing is downloaded")
-        where.add_argument("--made-up", action="store_true",
-                           help="make small raw files up, for a trial; they go to --downloads where that is given")
+        usual = "".join(f"; --{name} is then {value} by default" for name, value in entry.trial.items())
+        where.add_argument("--made-up", action="store_true", help="make small raw files up, for a trial; they go to "
+                           f"--downloads where that is given{usual}")
         parser.add_argument("--downloads", metavar="DIR", help="where downloads are kept and resumed (OUT.downloads)")
         parser.add_argument("--unchecked", action="store_true",
                             help="take raw files as they are: neither checksums nor numbers are compared")
@@ -58,7 +59,11 @@ def run(args: argparse.Namespace) -> None:
 
 def prepare(entry: Entry, options: Sequence[str]) -> None:
     """Make the folder and say what it holds."""
-    args = build_parser(entry).parse_args(options)
+    parser = build_parser(entry)
+    args = parser.parse_args(options)
+    if entry.trial and args.made_up:
+        parser.set_defaults(**entry.trial)
+        args = parser.parse_args(options)
     args.entry = entry.name
     if hasattr(args, "workers"):
         at_least(args, workers=1)

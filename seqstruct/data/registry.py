@@ -9,7 +9,8 @@ or if `args.out` holds files already.  Modules are imported when they are asked 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +23,8 @@ LDC = "Linguistic Data Consortium, by order"
 class Entry:
     """name: of the command.  module: below `seqstruct.data`.  help: one line.  licence: of the text, or `GENERATED`, or
     `OWN` where it is the user's.  use: the task of fairseq that reads the folder.  made_up: the function of
-    `seqstruct.data.made_up` that writes small raw files, "module.function"; empty where there is none.
+    `seqstruct.data.made_up` that writes small raw files, "module.function"; empty where there is none.  trial: options
+    whose usual values ask for more text than is made up, with those that do not, words of a command line.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Entry:
     licence: str
     use: str
     made_up: str = ""
+    trial: Mapping[str, str] = field(default_factory=dict)
 
     def load(self) -> ModuleType:
         return import_module(f"seqstruct.data.{self.module}")
@@ -52,7 +55,7 @@ ENTRIES = (
     Entry("amazon", "text_classification.folder", "reviews of electronics, with or against", "for research", CLASSIFY,
           "sentences.amazon"),
     Entry("aspec", "corpora.aspec", "ASPEC-JE, scientific abstracts, Japanese to English", "JST, by application",
-          TRANSLATE, "translation.aspec"),
+          TRANSLATE, "translation.aspec", {"sample": "0", "threshold": "1"}),
     Entry("babi", "babi.folder", "one task of bAbI, stories held out for validation", "CC BY 3.0", "babi_qa",
           "sentences.babi"),
     Entry("brown", "corpora.language_modeling", "the Brown corpus, words in lower case", "non-commercial use", LM,
@@ -65,7 +68,7 @@ ENTRIES = (
           "sentences.cr"),
     Entry("enwik8", "corpora.byte_streams", "Wikipedia's XML of 2006, byte by byte", "CC BY-SA", STREAM, "text.enwik8"),
     Entry("europarl", "corpora.europarl", "German-English of Europarl v7 and news, as in Stack Attention",
-          "free, name sources", TRANSLATE, "translation.europarl"),
+          "free, name sources", TRANSLATE, "translation.europarl", {"vocabulary": "50"}),
     Entry("flare", "recognition.folder", "strings to recognise: members of one of FLaRe's eighteen languages, or not",
           GENERATED, "recognition"),
     Entry("glue", "corpora.glue", "a task of GLUE in RoBERTa's encoding", "for research", "sentence_prediction",
@@ -80,7 +83,7 @@ ENTRIES = (
     Entry("iwslt15", "corpora.iwslt", "talks of TED, English-Vietnamese, in tokens", "CC BY-NC-ND", TRANSLATE,
           "translation.iwslt15"),
     Entry("kftt", "corpora.kftt", "articles on Kyoto, Japanese-English", "CC BY-SA 3.0", TRANSLATE,
-          "translation.kftt"),
+          "translation.kftt", {"vocabulary": "50"}),
     Entry("listops", "listops.folder", "ListOps by its own generator", GENERATED, CLASSIFY),
     Entry("made-up", "made_up.sized", "words without meaning, of as many types and sentences as asked", GENERATED,
           f"{LM}, {TRANSLATE}"),
@@ -91,7 +94,7 @@ ENTRIES = (
     Entry("multi30k-words", "corpora.multi30k", "the same in words or characters", "for research", TRANSLATE,
           "translation.multi30k"),
     Entry("phrases", "corpora.phrases", "phrase pairs of a Moses phrase table", "yours", TRANSLATE,
-          "translation.phrase_table"),
+          "translation.phrase_table", {"every": "9"}),
     Entry("ptb", "corpora.language_modeling", "Penn Treebank as text of 10,000 types (Mikolov et al. 2010)", LDC, LM,
           "text.ptb"),
     Entry("ptb-sentences", "corpora.sentences", "Penn Treebank, or stand-ins, by sentence; unknown words in classes",
