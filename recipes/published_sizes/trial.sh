@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fifty updates of trainings as published, on made-up text of the published number of types: do they fit, how fast are
 # they?  A row is RECIPE, ROW: that recipe's training at scale paper, with its own command, but for data, seed and length.
-# Scale small is on the processor in float32, without accumulation of gradients; paper is on a GPU, with all that is
-# published.  Words mean nothing, so losses do not either.  Smoke: three updates of the smallest.
+# Scale small is on the processor in float32, without accumulation of gradients, and where a published batch takes minutes
+# or more than 24 GiB there it has fewer tokens, as the data say; paper is on a GPU, with all that is published.  Words mean nothing, so losses do not either.  Smoke: three updates of the smallest.
 paper=published_sizes table=trial family="published sizes"
 licence="none needed: words are drawn"
 smoke_rows=("structured_attention/table-3, words, simple")
@@ -38,17 +38,19 @@ published() {
 }
 
 cell() {
-    local recipe="${row%%, *}" updates=50 more=() own=() words folder=bin
+    local recipe="${row%%, *}" updates=50 more=() own=() words most="" folder=bin
     minutes=30 disk=50 download=0 threads=2
     case "$recipe" in
         nmt_lectures/cho) words=(--languages en fr --types 15000 15000 --length 4 --longest 10 --sentences 30000) ;;
         nmt_lectures/luong) words=(--languages en de --types 50000 50000 --length 25) ;;
-        nmt_lectures/sutskever) words=(--languages en fr --types 160000 80000 --length 27 30) ;;
+        nmt_lectures/sutskever) words=(--languages en fr --types 160000 80000 --length 27 30) most=4096 ;;
         nmt_lectures/convs2s) words=(--languages en ro --types 40000 --length 28) ;;
-        nmt_lectures/transformer) words=(--languages en de --types 37000 --length 28) ;;
-        nmt_lectures/subword-regularization) words=(--languages en de --types 32000 --length 28) ;;
+        nmt_lectures/transformer) words=(--languages en de --types 37000 --length 28)
+            [[ "$row" != *"(big)" ]] || most=2048 ;;
+        nmt_lectures/subword-regularization) words=(--languages en de --types 32000 --length 28) most=2048 ;;
         peng_thesis/table-3.2) words=(--types 33278 --length 25 --sentences 40000) minutes=6 ;;
-        peng_thesis/table-4.3) words=(--types 267740 --length 25 --sentences 40000) ;;
+        peng_thesis/table-4.3) words=(--types 267740 --length 25 --sentences 40000) most=1024
+            [[ "$row" != *", small "* ]] || most=4096 ;;
         peng_thesis/table-4.4) words=(--languages en de --types 32768 --length 28) ;;
         stack_attention/table-2) words=(--types 23000 --length 24 --sentences 5000) minutes=10 ;;
         stack_attention/table-3) words=(--languages de en --types 32000 --length 28) ;;
@@ -58,7 +60,7 @@ cell() {
             own=(parsing --tags xpos --graphs dm train=RAW/train.sdp valid=RAW/valid.sdp
                 --trees train=RAW/train.conllu valid=RAW/valid.conllu) ;;
         peng_thesis/table-6.3) words=(--types 10000 --length 22 --sentences 40000) minutes=10 ;;
-        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) minutes=60 ;;
+        peng_thesis/table-4.5) words=(listops --lengths 501:1999 --train 2000 --valid 100 --test 100) most=4096 ;;
         peng_thesis/table-5.5b) words=(--languages es en --types 30000 --length 22 --documents 127) ;;
         structured_attention/table-5) words=(--raw pairs --types 36000 --length 14 8 --labels 3 --vectors 300) minutes=10
             own=(sentence-pairs --train RAW/train.tsv --valid RAW/valid.tsv --vectors RAW/vectors.txt) ;;
@@ -67,10 +69,11 @@ cell() {
     published "$recipe" "${row#*, }"
     case "$scale" in
         smoke) updates=3 minutes=0.3 own=() words=(--languages ja en --types 60 50 --length 8 --sentences 300) ;;
-        small) more=("optimization.update_freq=[1]") ;;
+        small) more=("optimization.update_freq=[1]" ${most:+"dataset.max_tokens=$most"}) ;;
     esac
     [[ "$scale" == paper ]] || more+=(common.cpu=true common.fp16=false common.amp=false dataset.num_workers=0)
     dataset="${words[*]}; $updates updates"
+    [[ "$scale" != small || -z "$most" ]] || dataset+=" of at most $most tokens"
     [[ "${words[0]}" == -* ]] && words=(made-up "${words[@]}") dataset="made up: $dataset" || folder=""
     prepare "${words[0]}" seqstruct prepare "${words[@]}"
     if [[ "${#own[@]}" -gt 0 ]]; then
