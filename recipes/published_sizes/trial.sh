@@ -39,7 +39,7 @@ published() {
 
 cell() {
     local recipe="${row%%, *}" updates=50 more=() own=() words most="" folder=bin
-    minutes=30 disk=50 download=0 threads=2
+    minutes=15 disk=50 download=0 threads=2
     case "$recipe" in
         nmt_lectures/cho) words=(--languages en fr --types 15000 15000 --length 4 --longest 10 --sentences 30000) ;;
         nmt_lectures/luong) words=(--languages en de --types 50000 50000 --length 25) ;;
