@@ -38,9 +38,9 @@ def test_claims_say_how_many_draws_there_are():
     counts = {row: len(draws) for row, draws in of_figure_2().items() if not row.endswith("5-gram")}
     expected = dict.fromkeys(counts, 2)
     expected |= {f"marked-reversal Tf{stack}": 3 for stack in ("", "+Sup", "+Nd")}
-    expected |= {f"{language}-reversal LSTM+Nd": 1 for language in ("marked", "padded")}
+    expected |= {row: 3 for row in counts if row.endswith(" LSTM")} | {"padded-reversal LSTM+Nd": 1}
     assert len(counts) == 30 and counts == expected
-    assert "one seed, where it has" in claim("*LSTM+Nd") and "its one seed" in claim("*LSTM+Nd")
+    assert "its one seed" in claim("*LSTM+Nd")
 
 
 def test_n_grams_stand_beside_the_strings_of_figure_2():
@@ -65,16 +65,16 @@ SAID = [
     ("*Tf+Sup is better", "nothing tells the two apart ({hardest Tf+Sup}; {hardest Tf})"),
     ("*LSTM+Nd generalises", "the hardest CFL (X {hardest LSTM+Nd*:}; Tf+Nd {hardest Tf+Nd*:})"),
     ("*LSTM+Nd generalises", "unmarked reversal ({unmarked LSTM+Nd*:}; {unmarked Tf+Nd*:})"),
-    ("*LSTM+Nd generalises", "the least X of all models ({marked LSTM+Nd:})"),
+    ("*LSTM+Nd generalises", "on marked reversal too ({marked LSTM+Nd*:}, the first the least X of all models)"),
     ("*LSTM+Nd generalises", "the better draw of Tf+Nd ({padded LSTM+Nd:}; {padded Tf+Nd:})"),
     ("*LSTM+Nd generalises", "the draws of the two ({dyck LSTM+Nd*:}; {dyck Tf+Nd*:})"),
     ("*LSTM+Sup is better", "({hardest LSTM+Sup*}; {hardest Tf+Sup}, and {hardest LSTM*}; {hardest Tf})"),
     ("*LSTM+Sup is better", "from that of Tf+Sup ({dyck LSTM+Sup}; {dyck Tf+Sup})"),
-    ("*LSTM+Sup is better", "LSTM is not ahead of Tf ({dyck LSTM*}; {dyck Tf})"),
+    ("*LSTM+Sup is better", "at a rate that Tf was not given ({dyck LSTM*}; {dyck Tf})"),
     *(("*LSTM+Sup is better", f"(LSTM+Sup {{{f} LSTM+Sup*}}; {{{f} Tf+Sup{a}}}, and LSTM {{{f} LSTM*}}; {{{f} Tf{a}}})")
       for f, a in (("unmarked", ""), ("padded", "*"))),
     ("*LSTM+Sup is better", "LSTM+Sup ({marked LSTM+Sup*}) is behind the best draw of Tf+Sup ({marked Tf+Sup})"),
-    ("*LSTM+Sup is better", "LSTM ({marked LSTM*}) behind that of Tf ({marked Tf})"),
+    ("*LSTM+Sup is better", "LSTM ({marked LSTM*}) by its best draw ahead of that of Tf ({marked Tf})"),
     ("*Tf+Nd overfits", "(X {dyck Tf+Nd*:}; Tf+Sup {dyck Tf+Sup*:})"),
     ("*What a draw", "(V {marked Tf+Sup} with Tf+Sup, {marked Tf+Nd} with Tf+Nd, {marked Tf} without a stack"),
 ]  # fmt: skip
@@ -88,7 +88,8 @@ def test_claims_of_figure_2_are_told_as_recorded(start, words):
 
     def told(found):
         of_cell = draws[f"{LANGUAGES[found[1]]} {found[2]}"]
-        return " and ".join(f"{draw[bool(found[4])]:.3f}" for draw in (of_cell if found[3] else of_cell[:1]))
+        *others, last = [f"{draw[bool(found[4])]:.3f}" for draw in (of_cell if found[3] else of_cell[:1])]
+        return f"{', '.join(others)} and {last}" if others else last
 
     assert re.sub(r"{(\w+) ([\w+-]+)(\*?)(:?)}", told, words) in claim(start)
 
@@ -144,7 +145,9 @@ def test_orders_of_the_lstms_are_those_of_the_records():
     told = f"(X {min(of_lstms):.3f} to {max(of_lstms):.3f}; {gram:.3f})"
     assert max(of_lstms) < gram < min(marked["marked-reversal Tf+Nd"]) and told in claim("*LSTM+Sup is better")
     for stack in ("", "+Sup"):
-        assert min(valid[f"marked-reversal LSTM{stack}"]) > min(valid[f"marked-reversal Tf{stack}"])
         of_lstm, of_tf = (drawn(f"padded-reversal {model}{stack}") for model in ("LSTM", "Tf"))
-        assert all(mine < other for mine, other in zip(of_lstm, of_tf, strict=True))
-    assert min(valid["dyck LSTM"]) > min(valid["dyck Tf"])
+        assert all(mine < other for mine, other in zip(of_lstm[:2], of_tf, strict=True))
+    assert min(valid["marked-reversal LSTM+Sup"]) > min(valid["marked-reversal Tf+Sup"])
+    for language in ("marked-reversal", "dyck"):
+        best, second, _ = sorted(valid[f"{language} LSTM"])
+        assert best < min(valid[f"{language} Tf"]) < second and best == drawn(f"{language} LSTM")[2]
