@@ -42,7 +42,8 @@ def test_parsers_need_neither_torch_nor_fairseq():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
-QUICK = ("sst", "snli", "babi", "sdp2015", "ud-english", "imdb", "imagenet64", "amazon", "subj", "cr", "aan")
+QUICK = ("sst", "snli", "babi", "sdp2015", "ud-english", "imdb", "imagenet64", "amazon", "subj", "cr", "aan",
+         *(entry.name for entry in ENTRIES if entry.trial))  # fmt: skip
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -248,6 +248,18 @@ def finding(paper, heading, start):
     return found
 
 
+def test_encoding_is_told_as_recorded():
+    claim = finding("peng_thesis", "Attention of linear cost: random features and bounded memory", "*Encoding*")
+    speed = {line.row: line.mean for line in lines("peng_thesis", "5.8") if line.metric == "encoding_speed"}
+    linformer, abc_mlp = (f"{speed[f'{name} 64']:.2f}" for name in ("Linformer", "ABC-MLP"))
+    assert f"Linformer ({linformer} times as fast with 64 slots) and `ABC-MLP` ({abc_mlp})" in claim
+    assert max(speed.values()) < 1.1, "so none gains time"
+    page = (RECIPES.parent / "docs" / "speed.md").read_text("utf-8")
+    anew = [re.search(rf"^\| {name}, 64 slots, an encoder's layer \|[^|]*\| ([^|]+) \|", page, re.M)[1]
+            for name in ("linformer", "abc_mlp")]  # fmt: skip
+    assert "they have {} and {}.".format(*anew) in claim
+
+
 def test_splits_of_a_parser_behind_its_baselines_are_no_finding():
     found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "3.4-stand-in")}
     (item,) = [item for item in items(prose("peng_thesis"), "What holds") if "*Left and right splits*" in item]
