@@ -38,7 +38,7 @@ published() {
 }
 
 cell() {
-    local recipe="${row%%, *}" updates=50 more=() own=() words most="" folder=bin
+    local recipe="${row%%, *}" updates=50 memory more=() own=() words most="" folder=bin
     minutes=15 disk=50 download=0 threads=2
     case "$recipe" in
         nmt_lectures/cho) words=(--languages en fr --types 15000 15000 --length 4 --longest 10 --sentences 30000) ;;
@@ -83,7 +83,9 @@ cell() {
     fairseq-hydra-train "${training[@]}" task.data="$data${folder:+/$folder}" common.seed="$seed" "${more[@]}" \
         optimization.max_update="$updates" common.log_interval=1 dataset.disable_validation=true \
         checkpoint.no_save=true checkpoint.save_dir="$out/checkpoints"
-    record "parameters[parameters]=train.log:parameters" "peak_memory[MiB]=steps.json:mebibytes" \
+    memory="peak_memory[MiB]=steps.json:mebibytes"
+    [[ "$scale" != paper ]] || memory="gpu_memory[GiB]=train.log:gpu_memory"
+    record "parameters[parameters]=train.log:parameters" "$memory" \
         "tokens_per_update[tokens]=train.log:wpb@median" "training_tokens_per_second[tokens/s]=train.log:wps@median"
 }
 

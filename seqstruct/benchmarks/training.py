@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from seqstruct.bridge.logs import parse_lines
+from seqstruct.bridge.logs import gpu_memory, parse_lines
 from seqstruct.command import module_parser, run_module
 from seqstruct.harness.process import run_command
 from seqstruct.scoring.measurement import Measurement, write
@@ -38,18 +38,10 @@ def cost(lines: Sequence[str], epoch: int, peak_memory: int) -> list[Measurement
     return [
         Measurement("examples_per_second", speed, "1/s"),
         Measurement("minutes_per_epoch", epoch / speed / 60, "min"),
-        _memory(inner, peak_memory),
+        Measurement("resident_memory", peak_memory / 1e6, "MB")
+        if (used := gpu_memory(lines)) is None
+        else Measurement("gpu_memory", used * 2**30 / 1e6, "MB"),
     ]
-
-
-def _memory(inner: Sequence[Mapping[str, float]], peak_memory: int) -> Measurement:
-    if "gb_free" not in inner[-1]:
-        return Measurement("resident_memory", peak_memory / 1e6, "MB")
-    import torch
-
-    total = torch.cuda.get_device_properties(0).total_memory
-    used = total - min(found["gb_free"] for found in inner) * 2**30
-    return Measurement("gpu_memory", used / 1e6, "MB")
 
 
 def _run(args: argparse.Namespace) -> None:

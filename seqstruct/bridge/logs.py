@@ -13,6 +13,7 @@ _SPEED = re.compile(
     r"(?P<tokens_per_second>[\d.]+) tokens/s"
 )
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]+)")
+_GPU = re.compile(r"total memory = ([\d.]+) GB")
 
 
 class LogEntry(NamedTuple):
@@ -54,6 +55,17 @@ def parameters(lines: Iterable[str]) -> int | None:
         if found := _PARAMETERS.search(line):
             total = int(found[1].replace(",", ""))
     return total
+
+
+def gpu_memory(lines: Iterable[str]) -> float | None:
+    """The most GiB that tensors of a training took of its GPU between two lines of statistics, to 0.1, or None."""
+    total, free = None, []
+    for line in lines:
+        if found := _GPU.search(line):
+            total = float(found[1])
+        if (entry := parse_line(line)) is not None and "gb_free" in entry.statistics:
+            free.append(entry.statistics["gb_free"])
+    return total - min(free) if free and total is not None else None
 
 
 def generation_speed(lines: Iterable[str]) -> dict[str, float]:

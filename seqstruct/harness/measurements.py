@@ -25,13 +25,13 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
 
     A request is FILE.json, a list of measurements as `write` makes it, or METRIC[UNIT]=FILE:KEY, the last value of a
     statistic in a log of fairseq with `log_format: json`; KEY@best is that of the checkpoint that validation chose,
-    KEY@median the median of all.  The key "parameters" is the number of the model's; "sentences_per_second" and
-    "tokens_per_second" are what fairseq-generate says of its speed.  KEY/AXIS adds the points of the statistics KEY_0,
-    KEY_1, ... of the same line, KEY/epoch one for each epoch of the log.  2^KEY is the perplexity of a statistic in
-    bits.  Where FILE is JSON, KEY is one of an object, or the name of a measurement in a list; of steps.json,
-    "mebibytes" of the cell's training, left out where the commands were typed, since nothing watched them.  TABLE: in
-    front names another table than the cell's.  A file that is not in `folder` is taken from where this process runs; of
-    FILE+FILE the values are added up.
+    KEY@median the median of all.  The key "parameters" is the number of the model's, "gpu_memory" the most GiB that a
+    training took of its GPU; "sentences_per_second" and "tokens_per_second" are what fairseq-generate says of its
+    speed.  KEY/AXIS adds the points of the statistics KEY_0, KEY_1, ... of the same line, KEY/epoch one for each epoch
+    of the log.  2^KEY is the perplexity of a statistic in bits.  Where FILE is JSON, KEY is one of an object, or the
+    name of a measurement in a list; of steps.json, "mebibytes" of the cell's training, left out where the commands were
+    typed, since nothing watched them.  TABLE: in front names another table than the cell's.  A file that is not in
+    `folder` is taken from where this process runs; of FILE+FILE the values are added up.
     Raises ValueError naming a request that finds nothing, or a file that is damaged.
     """
     found = []
@@ -119,8 +119,8 @@ def _by_epoch(lines: Sequence[str], key: str) -> list[tuple[float, float]]:
 
 def _statistics(lines: Sequence[str], key: str, which: str | None) -> Mapping[str, float]:
     """The last line that has a statistic; that of the chosen checkpoint if it is the best one's."""
-    if key == "parameters":
-        found = logs.parameters(lines)
+    if key in ("parameters", "gpu_memory"):
+        found = logs.parameters(lines) if key == "parameters" else logs.gpu_memory(lines)
         return {} if found is None else {key: float(found)}
     if key in ("sentences_per_second", "tokens_per_second"):
         return logs.generation_speed(lines)

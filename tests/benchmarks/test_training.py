@@ -17,6 +17,8 @@ def test_cost_of_updates_without_the_first_line():
         "examples_per_second": pytest.approx(30 / 0.75), "minutes_per_epoch": pytest.approx(10_000 / 40 / 60),
         "resident_memory": 3.0,
     }
+    gpu = ["total memory = 2.000 GB", *lines, lines[-1].replace("{", '{"gb_free": "1.5", ')]
+    assert {m.metric: m.value for m in training.cost(gpu, 10_000, 0)}["gpu_memory"] == pytest.approx(2**29 / 1e6)
     with pytest.raises(ValueError, match="statistics of 50 updates or more"):
         training.cost(lines[:1], 10_000, 0)
 

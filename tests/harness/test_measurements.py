@@ -19,7 +19,9 @@ SPEED = "INFO | fairseq_cli.generate | Translated 1,000 sentences (9 tokens) in 
 def folder(tmp_path):
     (tmp_path / "train.log").write_text(
         "num. shared model params: 1,234 (num. trained: 1,234)\n"
-        + line("train_inner", epoch="1", wps="3") + line("train_inner", epoch="1", wps="9")
+        + "rank   0: capabilities =  9.0  ; total memory = 79.500 GB ; name = A GPU\n"
+        + line("train_inner", epoch="1", wps="3", gb_free="78.5")
+        + line("train_inner", epoch="1", wps="9", gb_free="75")
         + line("valid", epoch="1", valid_loss="4", valid_ppl="16", valid_num_updates="5")
         + line("train_inner", epoch="2", wps="4")
         + line("valid", epoch="2", valid_loss="3", valid_best_loss="3", valid_ppl="8", valid_num_updates="10")
@@ -33,6 +35,7 @@ def folder(tmp_path):
 @pytest.mark.parametrize("request_, value", [
     ("m[u]=train.log:valid_ppl", 32.0), ("m[u]=train.log:valid_ppl@best", 8.0), ("m[u]=train.log:wps@median", 4.0),
     ("m[u]=train.log:train_loss@best", 2.5), ("m[u]=train.log:parameters", 1234.0),
+    ("m[u]=train.log:gpu_memory", 4.5),
     ("m[u]=train.log+train.log:parameters", 2468.0), ("m[u]=decode.log:tokens_per_second", 7.25),
     ("m[u]=decode.log:sentences_per_second", 50.5),
 ])  # fmt: skip
@@ -54,6 +57,7 @@ def test_a_log_of_a_shared_training_is_named_from_where_commands_run(folder, tmp
 
 @pytest.mark.parametrize("request_, told", [
     ("m[u]=decode.log:wps@median", "says no wps"), ("m[u]=train.log:sentences_per_second", "says no sentences"),
+    ("m[u]=decode.log:gpu_memory", "says no gpu_memory"),
     ("m=train.log:wps", "expected METRIC[UNIT]=FILE:KEY or FILE.json"),
 ])  # fmt: skip
 def test_what_it_does_not_find(folder, request_, told):
