@@ -14,12 +14,12 @@ rows=(Tf Tf+Sup Tf+Nd {marked-reversal,hardest-cfl}" "{Tf,Tf+Sup,Tf+Nd,LSTM,LSTM
 smoke_rows=("marked-reversal Tf+Nd")
 
 cell() {
-    task="${row% *}" model="${row##* }" disk=3 threads="1 threads" corpus="nltk's sample of the Penn Treebank"
+    task="${row% *}" model="${row##* }" disk=3 place="1 threads" corpus="nltk's sample of the Penn Treebank"
     group="$(slug "$model")"
     case "$scale" in
         smoke) updates=50 ;;
         small) updates=200 ;;
-        paper) updates=200 threads="a GPU" corpus="Penn Treebank" ;;
+        paper) updates=200 place="a GPU" corpus="Penn Treebank" ;;
     esac
     [[ "$task $scale" == "$model paper" ]] || table=6-stand-in
     device=(); [[ "$scale" == paper ]] || device=(--cpu)
@@ -46,7 +46,7 @@ cell() {
                 prepare cost-ptb python -m seqstruct.data.fill_dictionary "$data/bin/0" --entries 23835
             ;;
     esac
-    dataset+=", $updates updates, $threads" minutes="$(times "$updates" "$each")"
+    dataset+=", $updates updates, $place" minutes="$(times "$updates" "$each")"
     path="$data"; [[ "$task $scale" != "$model paper" ]] || path="$data/bin/0"
     python -m seqstruct.benchmarks.training --updates "$updates" --epoch "$epoch" --out "$out/cost.json" \
         "${device[@]}" -- --config-dir "configs/stack_attention/$folder" --config-name train row="$group" \

@@ -293,7 +293,7 @@ class Script:
         elif compiled is None:
             compiled = SWITCH.get(os.environ.get(VARIABLE, ""))
         numbers = {}
-        for name in ESTIMATES:
+        for name in (*ESTIMATES, "threads"):
             try:
                 numbers[name] = float(head[name] or 0)
             except ValueError:
@@ -302,8 +302,8 @@ class Script:
         limit = f", trainings of at most {max_minutes:g} minutes" if limited else ""
         return Plan(
             self, cell, self.root / out, _from(self.root, Path(records).resolve()), steps, configuration,
-            head["table"], head["also"], head["dataset"] + limit, **numbers, threads=head["threads"],
-            compiled=compiled, gpu=device == "cuda",
+            head["table"], head["also"], head["dataset"] + limit, compiled=compiled,
+            gpu=device == "cuda", **{**numbers, "threads": head["threads"]},
         )  # fmt: skip
 
     def _cell(
