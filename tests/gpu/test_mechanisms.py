@@ -28,7 +28,7 @@ def run(case, device: str, dtype: torch.dtype) -> list[Tensor]:
     mask = torch.zeros(y.shape[:2], dtype=torch.bool)
     mask[1, -2:] = True
     leaves = [x, *([] if y is x else [y]), *attention.parameters()]
-    with torch.backends.cudnn.flags(enabled=False):  # its LSTM has no backward pass in evaluation mode
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
         output = attention(x, y, y, mask.to(device))[0].output
         pull = torch.linspace(-1, 2, output.numel(), dtype=dtype).view(output.shape)
         return [output, *torch.autograd.grad((output * pull.to(device)).sum(), leaves, allow_unused=True)]
@@ -57,15 +57,14 @@ def test_hosts_wait_where_they_are_said_to(name):
         query, memory = (x.detach().to("cuda", torch.float32) for x in inputs(case, torch.Generator().manual_seed(5)))
         memory = memory.requires_grad_() if case.site is Site.CROSS else query.requires_grad_()
         mask = torch.zeros(memory.shape[:2], dtype=torch.bool, device="cuda")
-        with torch.backends.cudnn.flags(enabled=False):
-            attention(query, memory, memory, mask)[0].output.sum().backward()  # compiles kernels
-            torch.cuda.set_sync_debug_mode("error")
-            try:
-                attention(query, memory, memory, mask)[0].output.sum().backward()
-            except RuntimeError as error:
-                if "synchroniz" not in str(error):
-                    raise
-                waited = True
-            finally:
-                torch.cuda.set_sync_debug_mode("default")
+        attention(query, memory, memory, mask)[0].output.sum().backward()  # compiles kernels
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            attention(query, memory, memory, mask)[0].output.sum().backward()
+        except RuntimeError as error:
+            if "synchroniz" not in str(error):
+                raise
+            waited = True
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
     assert waited == (name in WAITING)

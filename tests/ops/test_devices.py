@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 import seqstruct
 from seqstruct.attention import ATTENTIONS
+from seqstruct.attention.trees.arc_scorer import Reader
 from seqstruct.distributions import base
 from seqstruct.ops import marginals
+from seqstruct.ops.cells import lstm_sequence
 from seqstruct.ops.pushdown import stack
 from seqstruct.testing.cases import Case, build, cases, inputs
 from tests.gpu.places import WAITING
@@ -134,3 +137,22 @@ def test_the_host_waits_only_where_it_is_said_to(name, monkeypatch):
     for case in cases([name], one_of_each="site"):
         pass_on_meta(case)
     assert bool(asked) == (name in WAITING)
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_derivatives_are_asked_of_cudnn_s_lstm_where_there_are_some(train, generator):
+    """cuDNN has a backward pass only of a pass that is said to be a training's, whatever mode the module is in."""
+    said = []
+
+    class Watched(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            if function is torch.lstm:
+                said.append(args[6])
+            return function(*args, **(kwargs or {}))
+
+    x, reader = torch.randn(2, 5, 3, generator=generator), Reader(3, 4).eval()
+    weights = [torch.randn(*shape, generator=generator) for shape in ((16, 3), (16, 4), (16,))]
+    with Watched(), torch.set_grad_enabled(train):
+        reader(x)
+        lstm_sequence(x, torch.zeros(2, 4), torch.zeros(2, 4), *weights)
+    assert said == [train, train]

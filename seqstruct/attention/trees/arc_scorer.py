@@ -41,7 +41,8 @@ class Reader(nn.RNNBase):
 def _states(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor, recurrent_bias: Tensor) -> Tensor:
     start = x.new_zeros(1, len(x), recurrent.size(1))
     parameters = [weight, recurrent, bias, recurrent_bias]
-    return torch.lstm(x, (start, start), parameters, True, 1, 0.0, False, False, True)[0]
+    training = torch.is_grad_enabled()  # cuDNN has a derivative only of what is said to be a training's
+    return torch.lstm(x, (start, start), parameters, True, 1, 0.0, training, False, True)[0]
 
 
 class ArcScorer(nn.Module):
