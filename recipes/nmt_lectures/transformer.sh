@@ -14,7 +14,8 @@ smoke_rows=("EN-DE Transformer (base model)") smoke_baselines=(copy)
 cell() {
     target=de types=37000 group=transformer training=transformer last=5
     [[ "${row^^}" != EN-FR* ]] || target=fr types=32000
-    [[ "$row" != *big* ]] || group="transformer_big_en_$target" training=transformer_big last=20
+    minutes=1200
+    [[ "$row" != *big* ]] || group="transformer_big_en_$target" training=transformer_big last=20 minutes=5760
     case "$scale" in
         smoke)
             minutes=0.5 disk=5 dataset="400 made-up sentence pairs, en-de, bpe of 150 types" tiny=(tiny=transformer) last=2
@@ -22,7 +23,7 @@ cell() {
             prepare en-de-bpe-150 data-prep/multi30k.sh "${from[@]}" --src en --trg de --vocabulary 150 ;;
         small) echo "its scales are smoke and paper; at scale small multi30k.sh has the model on Multi30k" >&2; exit 1 ;;
         paper)
-            minutes=5760 disk=15000 tiny=() script="wmt14.sh --pair en-$target"
+            disk=15000 tiny=() script="wmt14.sh --pair en-$target"
             dataset="what data-prep/${script/ --pair en-de/} makes, en-$target, bpe of $types types"
             raw wmt14
             prepare "en-$target-bpe" data-prep/wmt14.sh --pair "en-$target" "${from[@]}" --subwords bpe \

@@ -31,7 +31,7 @@ perplexity() {
 }
 
 cell() {
-    size=() found=() start=() renamed=() path="$out/checkpoints" logs=train.log model="${row#* layers }" minutes=5760 disk=4000
+    size=() found=() start=() renamed=() path="$out/checkpoints" logs=train.log model="${row#* layers }" minutes=1200 disk=4000
     case "$row" in
         "16 layers"*) table=5.4a size=(size=layers_16) minutes=11520 disk=12000 ;;
         "32 layers"*) table=5.4b size=(size=layers_32) minutes=11520 disk=12000 ;;

@@ -22,7 +22,7 @@ cell() {
     case "$scale" in
         smoke) formulas=200 shape="1 layers of size 16" lengths=10:30 updates=14 minutes=0.4 disk=1 ;;
         small) formulas=40000 shape="2 layers of size 64" lengths=10:60 updates=12500 minutes=5 disk=15 size=(scale=short) ;;
-        paper) formulas=96000 lengths=501:1999 updates=5000 minutes=720 disk=900
+        paper) formulas=96000 lengths=501:1999 updates=5000 minutes=240 disk=900
                features=256 slots=256 block=64 size+=("size=${task,,}") ;;
     esac
     dataset="$formulas formulas of ${lengths/:/ to } tokens, $updates updates"

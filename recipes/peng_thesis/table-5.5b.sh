@@ -13,7 +13,7 @@ cell() {
     case "$scale" in
         smoke) minutes=0.5 disk=5 pairs=320 types=150 dataset="made-up sentences" ;;
         small) minutes=8 disk=60 download=1.3 pairs=8000 types=3000 dataset="Multi30k de-en" ;;
-        paper) minutes=1440 disk=6000 ;;
+        paper) minutes=360 disk=6000 ;;
     esac
     if [[ "$scale" == paper ]]; then
         dataset="IWSLT14 es-en, documents, dev2010 and tst2010-2012, windows of 4 sentences" source=es

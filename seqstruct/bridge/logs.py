@@ -65,7 +65,7 @@ def gpu_memory(lines: Iterable[str]) -> float | None:
             total = float(found[1])
         if (entry := parse_line(line)) is not None and "gb_free" in entry.statistics:
             free.append(entry.statistics["gb_free"])
-    return total - min(free) if free and total is not None else None
+    return round(total - min(free), 1) if free and total is not None else None
 
 
 def generation_speed(lines: Iterable[str]) -> dict[str, float]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
+from seqstruct.harness.records import Record, read_folder
 from seqstruct.harness.script import Cell, Script
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
@@ -38,6 +40,24 @@ def test_a_row_trains_as_its_recipe(row):
 def test_a_row_without_a_training_or_a_size_is_refused(row, told):
     with pytest.raises(ValueError, match=told):
         TRIAL.plan(Cell(row, 1, "small"))
+
+
+def test_the_trials_on_a_gpu_are_told_as_recorded():
+    page = " ".join((RECIPES.parent / "docs" / "reproduction" / "published_sizes.md").read_text("utf-8").split())
+    found: dict[str, dict[str, Record]] = {"small": {}, "paper": {}}
+    for record in read_folder(RECIPES / "published_sizes" / "records"):
+        found[record.scale][record.row] = record
+    small, paper = ({row: r.value("training_tokens_per_second") for row, r in found[scale].items()}
+                    for scale in ("small", "paper"))  # fmt: skip
+    assert f"{len(paper)} of the {len(TRIAL.rows('paper'))} rows" in page and paper.keys() < small.keys()
+    assert {r.machine["gpu"] for r in found["paper"].values()} == {"NVIDIA H200"}
+    most = max(record.value("gpu_memory") for record in found["paper"].values())
+    assert f"every row fits into {math.ceil(most)} GiB" in page
+    faster = {row: paper[row] / small[row] for row in paper}
+    waiting = [n for row, n in faster.items() if row.startswith(("stack_attention/table-2", "peng_thesis/table-2.1"))]
+    assert len(waiting) == 5 and f"are {min(waiting):.0f} to {max(waiting):.0f} times as fast there" in page
+    large = [n for row, n in faster.items() if row.startswith(("peng_thesis/table-4.3", "peng_thesis/table-4.4"))]
+    assert len(large) == 5 and min(large) > 100
 
 
 CONFIGS = RECIPES.parent / "configs"

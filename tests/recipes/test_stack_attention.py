@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -117,15 +116,33 @@ def test_runs_draw_from_the_published_ranges():
 
 
 def test_the_speed_of_training_is_told_as_recorded():
-    speed = {r.row: r.value("examples_per_second") for r in read_folder(FOLDER / "records") if r.table == "6-stand-in"}
-    ratios = [speed[f"{kind}Tf+Nd"] / speed[f"{kind}Tf"] for kind in ("", "marked-reversal ", "hardest-cfl ")]
+    records = [r for r in read_folder(FOLDER / "records") if r.table == "6-stand-in"]
+    cpu, gpu = ({r.row: r.value("examples_per_second") for r in records if r.scale == scale}
+                for scale in ("small", "paper"))  # fmt: skip
+    trials = read_folder(FOLDER.parent / "published_sizes" / "records")
+    gpu |= {r.row.partition("table-2, ")[2]: r.value("training_tokens_per_second") for r in trials
+            if r.scale == "paper" and "stack_attention/table-2" in r.row}  # fmt: skip
+
+    def ratio(speed, task, model="Tf+Nd", base="Tf"):
+        return speed[f"{task}{model}"] / speed[f"{task}{base}"]
+
     text = " ".join((ROOT / "docs" / "reproduction" / "stack_attention.md").read_text("utf-8").split())
-    assert "Tf+Nd trains {:.2f} times as fast as Tf, where the paper's has 0.03; on marked reversal {:.2f}, on the " \
-        "hardest CFL {:.2f} times.".format(*ratios) in text
-    timed = (ROOT / "recipes" / "SPEED-H100.md").read_text("utf-8").partition("Training steps:")[2]
-    steps = {model: float(ms) for model, ms in re.findall(r"^(Tf\S*(?: Q=\d)?) +80 +[\d.]+ +([\d.]+) ", timed, re.M)}
-    told = "80 symbols are {:.2f} times as fast with two states and {:.2f} with three"
-    assert told.format(*(steps["Tf"] / steps[f"Tf+Nd Q={states}"] for states in (2, 3))) in text
+    claim = text.partition("* *Speed of training*")[2].partition("## Results")[0]
+    assert "**Does not hold**" in claim
+    told = "{:.2f} times as fast as Tf on one thread of a processor and {:.2f} times on an H200"
+    assert told.format(ratio(cpu, ""), ratio(gpu, "")) in claim
+    assert "Tf+Sup {:.2f} and {:.2f} times".format(*(ratio(where, "", "Tf+Sup") for where in (cpu, gpu))) in claim
+    marked, hardest = "marked-reversal ", "hardest-cfl "
+    places = [ratio(where, task) for task in (marked, hardest) for where in (cpu, gpu)]
+    told = "Tf+Nd has {:.2f} and {:.2f} on marked reversal, {:.2f} and {:.2f} on the hardest CFL, and {:.2f} in transl"
+    assert told.format(*places, ratio(gpu, "translation ")) in claim
+    lstm = [ratio(where, task, "LSTM+Nd", "LSTM") for where in (gpu, cpu) for task in (marked, hardest)]
+    told = "LSTM+Nd {:.2f} and {:.2f} times as fast as the LSTM, on a processor {:.2f} and {:.2f}"
+    assert told.format(*lstm) in claim
+    ahead = [cpu[row] / gpu[row] for row in cpu if " " in row]
+    assert len(ahead) == 12 and f"by {min(ahead):.1f} to {max(ahead):.1f} times" in claim and min(ahead) > 1
+    memory = [r.value("gpu_memory") for r in records if r.scale == "paper" and "translation" not in r.row]
+    assert f"({min(memory):.0f} to {max(memory):.0f} MB there in formal languages" in claim
 
 
 @pytest.mark.parametrize("name, row, told", [
