@@ -54,7 +54,8 @@ class Alignment(StructuredDistribution):
         self.widths = self._up_to("widths", widths, most)
         if kind == "ctc" and fails(self.widths % 2 == 0, "expected odd widths of the kind ctc"):
             raise ValueError(f"expected odd widths of the kind ctc, got {self.widths.tolist()}")
-        self.may_skip = self._flat(may_skip.expand(*self.batch_shape, most)) if kind == "ctc" else self.widths > 0
+        skips = self.widths > 0 if may_skip is None else self._flat(may_skip.expand(*self.batch_shape, most))
+        self.may_skip = skips.to(scores.device)
 
     @classmethod
     def ctc(

@@ -62,7 +62,7 @@ class StructuredDistribution:
     of_rows: ClassVar[tuple[str, ...]] = ("potentials", "lengths")  # attributes that have a batch
 
     def __init__(self, *potentials: Tensor, lengths: Tensor | None = None) -> None:
-        """lengths: *, long, of each row; None for the greatest."""
+        """lengths: *, long, of each row, on any device; None for the greatest."""
         names = dict(zip(self.kinds, potentials, strict=True))
         batches = {x.shape[: x.dim() - rank] for x, rank in zip(potentials, self.ranks, strict=True)}
         short = any(x.dim() < rank for x, rank in zip(potentials, self.ranks, strict=True))
@@ -235,7 +235,7 @@ class StructuredDistribution:
         expected = f"expected {name} {tuple(self.batch_shape)} long from 0 to {most}"
         if not fits or fails((given < 0) | (given > most), expected):
             raise ValueError(f"{expected}, got {given}")
-        return given.flatten()
+        return given.flatten().to(self.potentials[0].device)
 
     def _masked(self) -> Parts:
         pairs = zip(self.potentials, self.mask(), strict=True)

@@ -66,8 +66,8 @@ class HiddenMarkov(LinearChain):
     """State sequences of a hidden Markov model (Rabiner 1989), given what was observed: a chain of log-probabilities.
 
     initial: C, of the first state; transition: C C, [i, j] of j after i; emission: C V, [i, v] of v in state i; each in
-    logarithms, normalised or not.  observations: * N long, 0 to V-1.  `log_partition` is the log-likelihood of the
-    observations; events are those of `LinearChain`.
+    logarithms, normalised or not.  observations: * N long, 0 to V-1, on any device.  `log_partition` is the
+    log-likelihood of the observations; events are those of `LinearChain`.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class HiddenMarkov(LinearChain):
         if initial.shape != (C,) or transition.shape != (C, C) or emission.dim() != 2 or emission.size(0) != C:
             shapes = [tuple(x.shape) for x in (initial, transition, emission)]
             raise ValueError(f"expected initial C, transition C C and emission C V, got {shapes}")
-        most = emission.size(1) - 1
+        most, observations = emission.size(1) - 1, observations.to(emission.device)
         node = emission.t()[observations.clamp(0, most)]
         if observations.size(-1):
             node = node + pad(initial.unsqueeze(0), (0, 0, 0, observations.size(-1) - 1))

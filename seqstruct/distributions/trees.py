@@ -143,7 +143,7 @@ class NonProjectiveTree(DependencyTree):
                 other = problem.clone()
                 other[heads[m], m + 1] = -torch.inf
                 problems.append(other)
-                problem = _fixed(problem.unsqueeze(0), m, torch.tensor(heads[m : m + 1]))[0]
+                problem = _fixed(problem.unsqueeze(0), m, torch.tensor(heads[m : m + 1], device=problem.device))[0]
             if problems:
                 offer(torch.stack(problems), first)
         return found
