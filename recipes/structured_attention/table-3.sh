@@ -23,14 +23,13 @@ cell() {
         small)
             minutes=12 disk=60 download=1.3 epochs=10 text="Multi30k de-en task 1, test_2016_flickr" times_seen=5
             longest=250 most=250
-            [[ "$units" == words ]] || longest=60 size=small_characters
+            [[ "$units" == words ]] || longest=60 epochs=26 size=small_characters
             ;;
         paper) minutes=1500 disk=900 epochs=30 text="ASPEC ja-en, 500000 pairs" times_seen=10 source=ja
             limited=characters metrics=(--metrics tokenized_bleu bleu chrf) ;;
     esac
     case "$attention $units" in
         simple* | sigmoid*) ;;
-        *characters) minutes="$(times "$minutes" 3)" ;;
         from*) minutes="$(times "$minutes" 2.8)" ;;
         *) minutes="$(times "$minutes" 1.4)" ;;
     esac

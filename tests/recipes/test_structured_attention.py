@@ -49,7 +49,8 @@ def test_published_settings_of_translation():
     assert list(plans.values()) == [
         "segmentation(pairwise=False, normalize=False)", "segmentation(normalize=False, score_l2=0.0001)", "luong"]
     (characters,), (words,) = (settings("table-3", f"{units}, simple", "small") for units in ("characters", "words"))
-    assert [s["lr_scheduler"]["total_num_update"] for s in (characters, words)] == [1740, 4540]
+    assert [s["lr_scheduler"]["total_num_update"] for s in (characters, words)] == [4540, 4540]
+    assert [s["optimization"]["max_epoch"] for s in (characters, words)] == [26, 10]
 
 
 @pytest.mark.parametrize("scale, table, metrics", [
