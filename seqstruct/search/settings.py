@@ -43,25 +43,59 @@ Point = dict[str, Any]
 
 def read_settings(path: Path, words: Sequence[str]) -> dict[str, Any]:
     """The file, with what it says of the words.  Raises ValueError naming the file and what is wrong in it."""
-    loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
-    if not isinstance(loaded, dict):
-        raise ValueError(f"{path}: expected keys and values, got {loaded!r}")
-    where = loaded.pop("where", {})
-    for condition, more in where.items():
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return _checked(_where(loaded, words))
+    except (ValueError, yaml.YAMLError) as error:
+        raise ValueError(f"{path}: {' '.join(str(error).split())}") from None
+
+
+def _where(loaded: Any, words: Sequence[str]) -> dict[str, Any]:
+    where = _mapping("settings", loaded).pop("where", {})
+    for condition, more in _mapping("where", where).items():
         if set(condition.split()) <= set(words):
             loaded |= {key: {**loaded.get(key, {}), **value} if isinstance(value, dict) else value
-                       for key, value in more.items()}  # fmt: skip
+                       for key, value in _mapping(condition, more).items()}  # fmt: skip
+    return loaded
+
+
+def _mapping(name: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict) or not all(isinstance(key, str) for key in given):
+        raise ValueError(f"{name}: expected keys and values, got {given!r}")
+    return given
+
+
+def _checked(loaded: dict[str, Any]) -> dict[str, Any]:
     strange = sorted(set(loaded) - KEYS)
     if strange:
-        raise ValueError(f"{path}: expected keys of {', '.join(sorted(KEYS))}, got {strange[0]}")
+        raise ValueError(f"expected keys of {', '.join(sorted(KEYS))}, got {strange[0]}")
     for key, known in (("direction", ("max", "min")), ("at", ("best", "last"))):
         if loaded.setdefault(key, known[0]) not in known:
-            raise ValueError(f"{path}: {key}: expected {' or '.join(known)}, got {loaded[key]!r}")
-    if not isinstance(loaded.get("metric"), str) or not isinstance(loaded.get("epochs"), int):
-        raise ValueError(f"{path}: expected metric, a name, and epochs, a number")
+            raise ValueError(f"{key}: expected {' or '.join(known)}, got {loaded[key]!r}")
+    if not isinstance(loaded.get("metric"), str) or not _positive(loaded.get("epochs")):
+        raise ValueError("expected metric, a name, and epochs, a number of 1 or more")
     if ("grid" in loaded) == ("draws" in loaded):
-        raise ValueError(f"{path}: expected grid or draws, one of them")
+        raise ValueError("expected grid or draws, one of them")
+    if "draws" in loaded:
+        _mapping("draws", loaded["draws"])
+        if not _positive(loaded.get("count")):
+            raise ValueError(f"count: expected how many draws, 1 or more, got {loaded.get('count')!r}")
+    for name in ("grid", "then"):
+        for key, values in _mapping(name, loaded.get(name, {})).items():
+            if not isinstance(values, list) or not values:
+                raise ValueError(f"{name}: {key}: expected a list of values, got {values!r}")
+    for name, kind in (("overrides", str), ("measurements", dict)):
+        given = loaded.get(name, [])
+        if not isinstance(given, list) or not all(isinstance(one, kind) for one in given):
+            raise ValueError(f"{name}: expected a list of {'words' if kind is str else 'mappings'}, got {given!r}")
+    for asked in loaded.get("measurements", []):
+        if missing := {"metric", "unit"} - set(asked) or {"axis"} - {*asked, *({"axis"} if "of" in asked else ())}:
+            raise ValueError(f"measurements: expected {' and '.join(sorted(missing))} in {asked}")
     return loaded
+
+
+def _positive(given: Any) -> bool:
+    return type(given) is int and given > 0
 
 
 def points(settings: Mapping[str, Any], seed: int) -> list[Point]:
@@ -87,15 +121,17 @@ def _draw(key: str, asked: Any, generator: np.random.Generator) -> Any:
     """Integers with both ends, uniform to four decimals, log_uniform to six digits; a plain value as it is."""
     if not isinstance(asked, dict):
         return asked
-    ((kind, (low, high)),) = asked.items()
-    if kind == "integers":
+    kind, ends = next(iter(asked.items()), ("", None))
+    pair = isinstance(ends, list) and len(asked) == 1 and [type(end) in (int, float) for end in ends] == [True, True]
+    low, high = ends if pair and ends[0] <= ends[1] else (math.nan, math.nan)
+    if kind == "integers" and type(low) is type(high) is int:
         value: float = int(generator.integers(low, high + 1))
-    elif kind == "uniform":
+    elif kind == "uniform" and low <= high:
         value = round(float(generator.uniform(low, high)), 4)
     elif kind == "log_uniform" and low > 0:
         value = float(f"{np.exp(generator.uniform(math.log(low), math.log(high))):.6g}")
     else:
-        raise ValueError(f"{key}: expected integers, uniform or log_uniform (of ends above 0), got {asked}")
+        raise ValueError(f"{key}: expected integers, uniform or log_uniform (above 0), each of two ends, got {asked}")
     return [value] if key == "optimization.lr" else value
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import seqstruct
 from seqstruct.bridge.logs import LogEntry, parse_line
 from seqstruct.data.files import atomic_write, read_json, undamaged, write_json
 from seqstruct.scoring.measurement import write
@@ -20,11 +22,19 @@ def search(settings: dict[str, Any], out: Path, seed: int, least: float | None, 
     """Try what the settings say and leave settings.json (all tried), measurements.json and chosen (overrides) in out.
 
     least: the value of chance, or None.  train: what a training with some overrides logs.  What settings.json has
-    already is not trained again, so an interrupted search goes on.
+    already is not trained again, so an interrupted search goes on; a folder in which nothing was reached is not left.
     Raises ValueError if settings.json is damaged, a setting has no result or there is no best one; `chosen` is then not
     written.
     """
     out.mkdir(parents=True, exist_ok=True)
+    try:
+        _search(settings, out, seed, least, train)
+    finally:
+        if not any(out.iterdir()):
+            out.rmdir()
+
+
+def _search(settings: dict[str, Any], out: Path, seed: int, least: float | None, train: Train) -> None:
     path = out / "settings.json"
     with undamaged(path, KeyError):
         known = read_json(path)["tried"] if path.exists() else []
@@ -91,6 +101,8 @@ def hydra_training(folder: str, name: str, words: Sequence[str], save_dir: str) 
                  # the thread that fills a buffer would wait for ever, with the data, if training ends within an epoch
                  "dataset.data_buffer_size=0"]  # fmt: skip
         config = composed([*words, *alone, *more])  # of two words for a key the later one counts
+        if config.common.user_dir == seqstruct.__name__:  # which is a folder of the checkout alone
+            config.common.user_dir = os.path.dirname(seqstruct.__file__)
         listener = _Listener()
         for quiet in ("", "fairseq"):  # `seqstruct` keeps them quiet
             logging.getLogger(quiet).setLevel(logging.INFO)

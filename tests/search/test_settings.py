@@ -66,15 +66,34 @@ def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
     ("epochs: 3", "direction: up\nepochs: 3", "direction: expected max or min, got 'up'"),
     ("epochs: 3", "", "expected metric, a name, and epochs, a number"),
     ("grid:", "draws: {}\ngrid:", "expected grid or draws, one of them"),
+    ("epochs: 3", "epochs: 0", "epochs, a number of 1 or more"), ("metric: accuracy", "metric: [", "while parsing"),
+    ("[[0.1], [0.2]]", "[]", "grid: optimization.lr: expected a list of values, got []"),
+    ("[[0.1], [0.2]]", "0.1", "grid: optimization.lr: expected a list of values, got 0.1"),
+    ("tie: loss", "then: 3", "then: expected keys and values, got 3"),
+    ("tie: loss", "overrides: a=b", "overrides: expected a list of words, got 'a=b'"),
+    ("tie: loss", "measurements: [{unit: nats}]", "measurements: expected metric in {'unit': 'nats'}"),
+    ("tie: loss", "measurements: [{unit: n, metric: m}]", "measurements: expected axis in"),
+    ("scale=smoke: {epochs: 1}", "row=crf: 7", "row=crf: expected keys and values, got 7"),
+    (TEXT, "- 1", "settings: expected keys and values, got [1]"),
 ])  # fmt: skip
 def test_files_that_are_wrong(tmp_path, old, new, told):
     with pytest.raises(ValueError, match=f"search.yaml: .*{re.escape(told)}"):
-        settings_of(tmp_path, TEXT.replace(old, new, 1))
+        settings_of(tmp_path, TEXT.replace(old, new, 1), "row=crf")
 
 
-def test_a_draw_of_no_known_kind(tmp_path):
+@pytest.mark.parametrize("asked", [
+    "{normal: [3, 5]}", "{integers: [3]}", "{integers: [5, 3]}", "{integers: [0.5, 3]}", "{uniform: 3}", "{}",
+    "{log_uniform: [0, 1]}", "{uniform: [1, 2], integers: [1, 2]}", "{uniform: [1e-3, 2]}",
+])  # fmt: skip
+def test_a_draw_of_no_known_kind(tmp_path, asked):
     with pytest.raises(ValueError, match="model.size: expected integers, uniform or log_uniform"):
-        points(settings_of(tmp_path, DRAWS.replace("integers", "normal")), 1)
+        points(settings_of(tmp_path, DRAWS.replace("{integers: [3, 5]}", asked)), 1)
+
+
+@pytest.mark.parametrize("count", ["", "count: 0", "count: many"])
+def test_draws_without_a_count(tmp_path, count):
+    with pytest.raises(ValueError, match="search.yaml: count: expected how many draws, 1 or more"):
+        settings_of(tmp_path, DRAWS.replace("count: 40", count))
 
 
 @pytest.mark.parametrize("value, word", [

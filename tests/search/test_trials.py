@@ -82,15 +82,15 @@ def test_a_setting_without_a_number_is_named(tmp_path):
 
 
 @pytest.mark.training
-def test_the_command_tries_what_the_file_says_in_one_process(tmp_path, capfd):
-    """Two trainings of one setting give the same numbers: each is as if it were alone."""
+def test_the_command_tries_what_the_file_says_in_one_process(tmp_path, capfd, monkeypatch):
+    """Two trainings of one setting give the same numbers: each is as if it were alone; seqstruct/ need not be here."""
     from seqstruct.cli import main
 
     for split in ("train", "dev", "test"):
         (tmp_path / f"stsa.binary.{split}").write_text("1 good film\n0 bad film\n1 fine\n0 dull\n" * 5)
     prepared("sst", "--from", tmp_path, "--unchecked", "--out", tmp_path / "data")
     (tmp_path / "train.yaml").write_text(
-        "common: {cpu: true, seed: 7}\ntask: {_name: text_classification, data: '???'}\n"
+        "common: {user_dir: seqstruct, cpu: true, seed: 7}\ntask: {_name: text_classification, data: '???'}\n"
         "model: {_name: rnn_classifier, cell: B, hidden_size: 3, embed_dim: 4, vertical_dropout: 0.2}\n"
         "criterion: {_name: classification_cross_entropy}\noptimizer: {_name: adam}\nlr_scheduler: {_name: fixed}\n"
         "dataset: {batch_size: 4, num_workers: 0}\ncheckpoint: {save_dir: '???', patience: 1}\n"
@@ -98,6 +98,7 @@ def test_the_command_tries_what_the_file_says_in_one_process(tmp_path, capfd):
     (tmp_path / "search.yaml").write_text(
         "metric: loss\ndirection: min\nepochs: 3\ngrid: {optimization.lr: [[0.01], [0.01], [0.0]]}\n"
     )
+    monkeypatch.chdir(tmp_path)
     words = ["search", "--config-dir", str(tmp_path), "--config-name", "train", f"task.data={tmp_path / 'data'}"]
     words += ["--settings", str(tmp_path / "search.yaml"), "--out", str(tmp_path / "out")]
     assert main(words) == 0
@@ -114,3 +115,5 @@ def test_the_command_tries_what_the_file_says_in_one_process(tmp_path, capfd):
     assert cut[0] == again[0] and cut[1]["value"] != again[1]["value"], "it ends after the first update"
     assert main([*words[:-1], str(tmp_path / "third"), "--max-minutes", "0"]) == 1
     assert main([*words[:-1], str(tmp_path / "third"), "--labels", str(tmp_path)]) == 1
+    assert main([word.replace(f"={tmp_path / 'data'}", "=nowhere") for word in words[:-1]] + ["fourth"]) == 1
+    assert not any((tmp_path / name).exists() for name in ("third", "fourth"))
