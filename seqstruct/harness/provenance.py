@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import torch
@@ -13,7 +14,8 @@ import torch
 import seqstruct
 from seqstruct.bridge.versions import versions as packages
 from seqstruct.harness.records import DIRTY
-from seqstruct.ops.compiled import switched_on
+from seqstruct.ops import gpu
+from seqstruct.ops.compiled import VARIABLE, switched_on
 from seqstruct.ops.linear import choice
 
 REPOSITORY = Path(seqstruct.__file__).resolve().parent.parent
@@ -71,6 +73,8 @@ def machine() -> dict[str, str]:
     }
     if torch.cuda.is_available():
         found["gpu"] = torch.cuda.get_device_name()
+        triton = gpu.installed() and os.environ.get(VARIABLE) != "0"
+        found["gpu_kernels"] = f"triton {metadata.version('triton')}" if triton else "pytorch"
     return {**found, **{name: os.environ[name] for name in SWITCHES if name in os.environ}}
 
 

@@ -50,6 +50,18 @@ def test_a_folder_that_is_no_repository_has_no_commit(repository):
     assert describe_commit(repository / "seqstruct") is None
 
 
+@pytest.mark.parametrize("switch, kernels", [("1", "triton 3.6"), ("0", "pytorch")])
+def test_a_gpu_and_its_kernels_are_named(monkeypatch, switch, kernels):
+    assert "gpu" not in machine() or torch.cuda.is_available()
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "A GPU")
+    monkeypatch.setattr("seqstruct.ops.gpu.installed", lambda: True)
+    monkeypatch.setattr("seqstruct.harness.provenance.metadata.version", lambda name: "3.6" if name == "triton" else "")
+    monkeypatch.setenv("SEQSTRUCT_COMPILED", switch)
+    found = machine()
+    assert (found["gpu"], found["gpu_kernels"]) == ("A GPU", kernels)
+
+
 def test_the_machine_is_named(monkeypatch):
     monkeypatch.setenv("MKL_CBWR", "AVX2")
     monkeypatch.setattr("seqstruct.harness.provenance.switched_on", lambda: True)
