@@ -118,9 +118,10 @@ def _split_up(
         if "axis" in found and name != selection and metric in (None, name)
     })
     if len(kinds) != 1:
+        known = sorted({name for r in recent for name, found in r.metrics.items() if "axis" in found})
         raise ValueError(
-            f"expected records of one metric that is split up; got {len(kinds)}: "
-            + (", ".join(name for name, _, _ in kinds) or "none")
+            f"expected records of one metric that is split up; got {len(kinds)}"
+            + (f" of {metric}" if metric else "") + f"; there are: {', '.join(known) or 'none'}"
         )
     split = [r for r in recent if r.points(kinds[0][0])]
     if selection is not None:

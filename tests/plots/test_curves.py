@@ -138,12 +138,14 @@ def test_the_best_run_by_another_metric_is_drawn_alone(record):
 
 
 def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, capsys):
-    with pytest.raises(ValueError, match="got 0: none"):
+    with pytest.raises(ValueError, match="got 0; there are: none"):
         curves.length_curves([record()])
     split = {"value": 0.5, "unit": "nats", "axis": "length", "points": [[40, 0.5]]}
     append_records(tmp_path, [record(metrics={"first": split, "second": split})])
     command = ["plot", "lengths", "stack_attention", "figure-2", "--records", str(tmp_path), "--out",
                str(tmp_path / "x.png")]
     assert main(command) == 1
-    assert "got 2: first, second" in capsys.readouterr().err
+    assert "got 2; there are: first, second" in capsys.readouterr().err
+    assert main([*command, "--metric", "third"]) == 1
+    assert "got 0 of third; there are: first, second" in capsys.readouterr().err
     assert main([*command, "--metric", "first"]) == 0 and (tmp_path / "x.png").exists()
