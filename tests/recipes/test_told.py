@@ -49,6 +49,36 @@ def test_entailment_is_told_beside_what_its_pairs_can_tell():
     assert f"have {ends}{least:.1f}), and no attention has {none:.1f}, with one seed" in said("structured_attention")
 
 
+def test_five_epochs_of_the_lineage_are_told_as_recorded():
+    table = lines("nmt_lectures", "multi30k")
+    found = {line.row: line for line in table if line.metric == "test_bleu"}
+    bleu, text = {row: line.mean for row, line in found.items()}, said("nmt_lectures")
+    plain, search = bleu["RNN encoder-decoder"], bleu["RNNsearch"]
+    assert f"RNNsearch has {search:.1f} BLEU where the encoder-decoder of the same GRUs has {plain:.1f};" in text
+    assert f"recursive encoder ({bleu['grConv']:.1f}, by three seeds) is **not tested**" in text
+    assert len(found["grConv"].runs) == 3 and bleu["grConv"] < bleu["Sutskever"], "it has not begun to translate"
+    first, *others = (bleu[row] for row in ("Transformer", "ConvS2S", "RNNsearch"))
+    seeds = (found["Transformer"].runs[seed].value("test_bleu") for seed in (1, 2))
+    told = "is first with {:.1f} ({:.1f} and {:.1f}), ConvS2S has {:.1f} and RNNsearch {:.1f};"
+    assert told.format(first, *seeds, *others) in text and first > others[0] > others[1]
+    ensemble, linear = bleu["Transformer, ensemble of 2"], bleu["Transformer, linear attention"]
+    assert f"one seed of the Transformer has {linear:.1f}, on" in text
+    assert f"ensemble of two Transformers has {ensemble:.1f}." in text and ensemble > first
+    pieces = (bleu[f"Transformer, unigram{sampled}"] for sampled in ("", " sampled"))
+    assert "BPE {:.1f}, unigram pieces {:.1f}, pieces drawn anew in each epoch {:.1f},".format(first, *pieces) in text
+    luong = [value for row, value in bleu.items() if row.startswith("Luong")]
+    told = f"Luong's models have {min(luong):.0f} to {max(luong):.0f} BLEU and Sutskever's {bleu['Sutskever']:.0f},"
+    assert told in text and len(luong) == 3 and bleu["Sutskever"] < max(luong) < plain
+    ways = [bleu[f"GNMT{way}"] for way in ("", ", no penalties", ", length normalisation", ", coverage",
+                                           ", length normalisation and coverage", ", 8 bits")]  # fmt: skip
+    told = "{:.1f} by log-probability over length, as fairseq has it, {:.1f} without penalties, {:.1f} with length " \
+        "normalisation, {:.1f} with coverage and {:.1f} with both; {:.1f} of that by eight bits,"
+    assert told.format(*ways) in text and f"bidirectional first layer has {ways[0]:.0f}." in text
+    speed = {line.row: line.mean for line in table if line.metric == "decoding_sentences_per_second"}
+    faster = speed["GNMT, 8 bits"] / speed["GNMT, length normalisation and coverage"]
+    assert f"eight bits, which decode {faster:.1f} times as fast" in text
+
+
 def test_translation_with_segmentation_attention_is_told_as_recorded():
     found = {line.row: line for line in lines("structured_attention", "3-stand-in") if line.metric == "test_bleu"}
     words = {row.partition(", ")[2]: line for row, line in found.items() if row.startswith("words, ")}
