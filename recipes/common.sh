@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2154,SC2034
-# The last line of every recipe sources this file, and its cells run under `set -euo pipefail`.  A user's call goes to `seqstruct cell`, which knows all options; it
-# calls the recipe again for the rows of a scale, and for the commands of each cell.  Nothing runs while they are listed.
+# The last line of every recipe sources this file, and its cells run under `set -euo pipefail`.  A user's call goes to
+# `seqstruct cell`, which knows all options; it calls the recipe again for the rows of a scale, and for the commands of
+# each cell.  Nothing runs while they are listed.
 #
 # A recipe sets
 #   paper table licence            as in paper.json, and of the data

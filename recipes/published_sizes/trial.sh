@@ -2,7 +2,8 @@
 # Fifty updates of trainings as published, on made-up text of the published number of types: do they fit, how fast are
 # they?  A row is RECIPE, ROW: that recipe's training at scale paper, with its own command, but for data, seed and length.
 # Scale small is on the processor in float32, without accumulation of gradients, and where a published batch takes minutes
-# or more than 24 GiB there it has fewer tokens, as the data say; paper is on a GPU, with all that is published.  Words mean nothing, so losses do not either.  Smoke: three updates of the smallest.
+# or more than 24 GiB there it has fewer tokens, as the data say; paper is on a GPU, with all that is published.  Words
+# mean nothing, so losses do not either.  Smoke: three updates of the smallest.
 paper=published_sizes table=trial family="published sizes"
 licence="none needed: words are drawn"
 smoke_rows=("structured_attention/table-3, words, simple")
