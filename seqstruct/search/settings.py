@@ -89,7 +89,7 @@ def _checked(loaded: dict[str, Any]) -> dict[str, Any]:
         if not isinstance(given, list) or not all(isinstance(one, kind) for one in given):
             raise ValueError(f"{name}: expected a list of {'words' if kind is str else 'mappings'}, got {given!r}")
     for asked in loaded.get("measurements", []):
-        if missing := {"metric", "unit"} - set(asked) or {"axis"} - {*asked, *({"axis"} if "of" in asked else ())}:
+        if missing := {"metric", "unit", *(() if "of" in asked else ("axis",))} - set(asked):
             raise ValueError(f"measurements: expected {' and '.join(sorted(missing))} in {asked}")
     return loaded
 

@@ -15,7 +15,7 @@ if not torch.cuda.is_available():
 
 
 def answers(family, draw: str, device: torch.device) -> tuple[list[Tensor], list[Tensor]]:
-    """What does not depend on which of equal structures is taken, and gradients; how often each sample is one, of 5."""
+    """What does not depend on which of equal structures is taken, and gradients; whether draws are structures."""
     leaves: list[Tensor] = []
 
     def draws(*shape: int) -> Tensor:

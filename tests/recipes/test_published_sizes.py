@@ -52,7 +52,7 @@ def test_the_trials_on_a_gpu_are_told_as_recorded():
     assert f"{len(paper)} of the {len(TRIAL.rows('paper'))} rows" in page and paper.keys() < small.keys()
     assert {r.machine["gpu"] for r in found["paper"].values()} == {"NVIDIA H200"}
     most = max(record.value("gpu_memory") for record in found["paper"].values())
-    assert f"every row fits into {math.ceil(most)} GiB" in page
+    assert f"the tensors of every row fit into {math.ceil(most)} GiB" in page
     faster = {row: paper[row] / small[row] for row in paper}
     waiting = [n for row, n in faster.items() if row.startswith(("stack_attention/table-2", "peng_thesis/table-2.1"))]
     assert len(waiting) == 5 and f"are {min(waiting):.0f} to {max(waiting):.0f} times as fast there" in page

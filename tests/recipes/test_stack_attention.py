@@ -141,6 +141,10 @@ def test_the_speed_of_training_is_told_as_recorded():
     assert told.format(*lstm) in claim
     ahead = [cpu[row] / gpu[row] for row in cpu if " " in row]
     assert len(ahead) == 12 and f"by {min(ahead):.1f} to {max(ahead):.1f} times" in claim and min(ahead) > 1
+    alike = {model: ratio(gpu, "", hardest + model, marked + model) for model in ("Tf", "Tf+Sup", "Tf+Nd", "LSTM",
+                                                                                 "LSTM+Sup", "LSTM+Nd")}  # fmt: skip
+    slowest = max(alike, key=alike.get)
+    assert f"up to {alike[slowest]:.1f} times the examples a second ({slowest})" in claim
     memory = [r.value("gpu_memory") for r in records if r.scale == "paper" and "translation" not in r.row]
     assert f"({min(memory):.0f} to {max(memory):.0f} MB there in formal languages" in claim
 

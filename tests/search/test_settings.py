@@ -71,7 +71,7 @@ def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
     ("[[0.1], [0.2]]", "0.1", "grid: optimization.lr: expected a list of values, got 0.1"),
     ("tie: loss", "then: 3", "then: expected keys and values, got 3"),
     ("tie: loss", "overrides: a=b", "overrides: expected a list of words, got 'a=b'"),
-    ("tie: loss", "measurements: [{unit: nats}]", "measurements: expected metric in {'unit': 'nats'}"),
+    ("tie: loss", "measurements: [{unit: n, of: k}]", "measurements: expected metric in {'unit': 'n'"),
     ("tie: loss", "measurements: [{unit: n, metric: m}]", "measurements: expected axis in"),
     ("scale=smoke: {epochs: 1}", "row=crf: 7", "row=crf: expected keys and values, got 7"),
     (TEXT, "- 1", "settings: expected keys and values, got [1]"),
