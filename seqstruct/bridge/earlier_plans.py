@@ -25,6 +25,7 @@ class Default(NamedTuple):
 
 DEFAULTS = (Default((0, 2), "rfa", "floor", 0.0),)
 ONE_SIDED = ("sliding_window", "dilated_window")  # looked left alone in encoders before 0.2
+RECTIFIED = "nodes of its gated_convolution were of tanh and are rectified now, so that the model has to be trained anew"
 
 
 def keep_meaning(state: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:
@@ -51,6 +52,8 @@ def keep_meaning(state: Mapping[str, Any], given: Collection[str] = ()) -> list[
         if version < (0, 2) and option == "encoder_self_attention":
             now = f"in its {option} looked left alone and looks both ways now, so that the model needs fine-tuning"
             changes += [f"{name} {now}" for name in ONE_SIDED if re.search(rf"\b{name}\b", plan)]
+    if version < (0, 4) and model.get("encoder") == "gated_convolution":
+        changes.append(RECTIFIED)
     return changes
 
 

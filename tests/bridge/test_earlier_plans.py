@@ -95,6 +95,13 @@ def test_windows_of_earlier_encoders_give_a_warning() -> None:
     assert keep_meaning({**state, "extra_state": {"seqstruct_versions": versions()}}) == []
 
 
+def test_pyramids_of_earlier_encoders_give_a_warning() -> None:
+    state = {"cfg": {"model": {"encoder": "gated_convolution"}}}
+    (change,) = keep_meaning(state)
+    assert change.startswith("nodes of its gated_convolution were of tanh and are rectified now")
+    assert keep_meaning({**state, "extra_state": {"seqstruct_versions": versions()}}) == []
+
+
 @pytest.mark.parametrize("state", [{}, {"cfg": None}, {"cfg": [1]}, {"cfg": {"model": 3}, "extra_state": 4}])
 def test_what_holds_no_plan_is_let_be(state: dict) -> None:
     assert keep_meaning(state) == []

@@ -171,7 +171,8 @@ def initialize_orthogonal(model: nn.Module, deviation: float) -> None:
     """Recurrent matrices orthogonal (each gate by itself), biases 0, all else from a normal distribution around 0.
 
     As in Cho et al. (2014, sec. 4.1) and Bahdanau et al. (2015, appendix B.1); there, the attention has a smaller
-    deviation of its own.  Raises ValueError unless deviation > 0.
+    deviation of its own.  The two matrices of a pyramid are orthogonal times 0.4 (Cho et al. 2014b, sec. 4.2).  Raises
+    ValueError unless deviation > 0.
     """
     if deviation <= 0:
         raise ValueError(f"the deviation of an initialisation is positive, not {deviation}")
@@ -185,3 +186,7 @@ def initialize_orthogonal(model: nn.Module, deviation: float) -> None:
             with torch.no_grad():
                 for gate in module.weight_hh.split(module.hidden_size):
                     nn.init.orthogonal_(gate)
+        elif isinstance(module, GatedConvolutionEncoder):
+            with torch.no_grad():
+                for side in module.weight.split(module.memory_size)[:2]:
+                    nn.init.orthogonal_(side, gain=0.4)

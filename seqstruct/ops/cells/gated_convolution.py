@@ -1,5 +1,5 @@
 """Gated recursive convolution (Cho, van Merrienboer, Bahdanau and Bengio 2014, "On the Properties of Neural Machine
-Translation", sec. 3.2): a pyramid over a sequence, each node made of its two neighbours below.
+Translation", sec. 3.2 and 4.2): a pyramid over a sequence, each node made of its two neighbours below.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ def gated_convolution(leaves: Tensor, weight: Tensor, bias: Tensor) -> tuple[Ten
     leaves: B N C, level 0.  weight: (2C + 6) C, rows W_l, W_r, G_l, G_r of the source, below one another; bias: C, of
     the new activation.  A node over left and right is
 
-        w_c tanh(W_l left + W_r right + bias) + w_l left + w_r right,  (w_c, w_l, w_r) = softmax(G_l left + G_r right).
+        w_c relu(W_l left + W_r right + bias) + w_l left + w_r right,  (w_c, w_l, w_r) = softmax(G_l left + G_r right).
 
     The gates of level t, a list from t = 1 on, are B (N - t) 3, in the order w_c, w_l, w_r.  Node [b, t] of the result
     is over the last t + 1 leaves.  One product a level: O(B N^2 C^2) time, O(B N^2 C) memory with gradients.
@@ -30,7 +30,7 @@ def gated_convolution(leaves: Tensor, weight: Tensor, bias: Tensor) -> tuple[Ten
         of_left, of_right, gate_left, gate_right = F.linear(nodes, weight).split([size, size, 3, 3], 2)
         left, right = nodes[:, :-1], nodes[:, 1:]
         shares = (gate_left[:, :-1] + gate_right[:, 1:]).softmax(-1)
-        new = (of_left[:, :-1] + of_right[:, 1:] + bias).tanh()
+        new = (of_left[:, :-1] + of_right[:, 1:] + bias).relu()
         nodes = shares[..., :1] * new + shares[..., 1:2] * left + shares[..., 2:] * right
         last.append(nodes[:, -1:])
         gates.append(shares)

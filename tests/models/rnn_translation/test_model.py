@@ -298,6 +298,10 @@ def test_orthogonal_initialization() -> None:
             torch.testing.assert_close(gate @ gate.t(), torch.eye(8, dtype=gate.dtype), rtol=0, atol=1e-5)
         assert not layer.bias.any()
         assert layer.weight_ih.abs().max() < 0.06
+    pyramid = build(**VARIANTS["grconv"], initialization="orthogonal", initialization_bound=0.01).encoder
+    for side in (pyramid.weight[:8], pyramid.weight[8:16]):
+        torch.testing.assert_close(side @ side.t(), 0.16 * torch.eye(8, dtype=side.dtype), rtol=0, atol=1e-5)
+    assert pyramid.weight[16:].abs().max() < 0.06 and not pyramid.bias.any()
 
 
 def test_segmentation_by_scaled_products_is_refused() -> None:

@@ -21,7 +21,7 @@ def node(leaves: list[Tensor], weight: Tensor, bias: Tensor) -> tuple[Tensor, Te
     size = len(bias)
     of_left, of_right, gate_left, gate_right = weight.split([size, size, 3, 3])
     shares = (gate_left @ left + gate_right @ right).softmax(0)
-    new = torch.tanh(of_left @ left + of_right @ right + bias)
+    new = torch.relu(of_left @ left + of_right @ right + bias)
     return shares[0] * new + shares[1] * left + shares[2] * right, shares
 
 
