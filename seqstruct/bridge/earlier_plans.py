@@ -25,7 +25,7 @@ class Default(NamedTuple):
 
 DEFAULTS = (Default((0, 2), "rfa", "floor", 0.0),)
 ONE_SIDED = ("sliding_window", "dilated_window")  # looked left alone in encoders before 0.2
-RECTIFIED = "nodes of its gated_convolution were of tanh and are rectified now, so that the model has to be trained anew"
+RECTIFIED = "nodes of its gated_convolution were of tanh and are rectified now, so that it has to be trained anew"
 
 
 def keep_meaning(state: Mapping[str, Any], given: Collection[str] = ()) -> list[str]:

@@ -17,9 +17,10 @@ outputs = functools.cache(read_outputs)
 
 
 @functools.cache
-def exact() -> bool:
+def exact(case: str) -> bool:
     """Whether numbers are made as those of the manifest were."""
-    made = json.loads(MANIFEST.read_text())
+    manifest = json.loads(MANIFEST.read_text())
+    made = {**manifest, **manifest["renewed"].get(case, {})}
     return all(made[name] == value for name, value in made_on().items())
 
 
@@ -31,7 +32,7 @@ def test_an_earlier_checkpoint_gives_the_same_numbers(name: str, monkeypatch: py
     found = compute(model, task, CASES[name].kind, expected["input"])
     assert found.keys() == expected["output"].keys()
     for part, values in expected["output"].items():
-        if exact():
+        if exact(name):
             assert torch.equal(found[part], values), (part, (found[part] - values).abs().nan_to_num().max().item())
         assert_close(found[part], values, rtol=1e-6, atol=1e-9)
 

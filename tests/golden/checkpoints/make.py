@@ -5,7 +5,7 @@
 writes NAME.pt for every case, or for those named, `outputs.pt.gz` and `manifest.json` beside this file, by the package
 in CHECKOUT.  Those kept here are of the commits that the manifest names, of all and of those that were added: newer
 code has to give the same numbers.  Outputs are in float64 and without compiled kernels; those of cases under `renewed`
-are of that commit, by which sums are taken in another order.
+are of that commit and machine, since which the model computes something else or takes sums in another order.
 """
 
 from __future__ import annotations
@@ -280,12 +280,14 @@ def main(names: Sequence[str]) -> None:
     package = Path(seqstruct.__file__).parent
     found = subprocess.run(["git", "-C", package, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     commit, numbers, written = found.stdout.strip(), {name: number for number, name in enumerate(CASES)}, io.BytesIO()
-    outputs = {**(read_outputs() if names else {}), **{name: make(name, numbers[name]) for name in names or CASES}}
+    before = read_outputs() if names else {}
+    outputs = {**before, **{name: make(name, numbers[name]) for name in names or CASES}}
     torch.save(outputs, written)
     OUTPUTS.write_bytes(gzip.compress(written.getvalue(), mtime=0))
     manifest = json.loads(MANIFEST.read_text()) if names else {"commit": commit, **made_on()}
-    if names:
-        manifest["added"] = {**manifest.get("added", {}), **{name: commit for name in names}}
+    for name in names:
+        new = commit if name not in before else {"commit": commit, **made_on()}
+        manifest.setdefault("added" if name not in before else "renewed", {})[name] = new
     MANIFEST.write_text(json.dumps(manifest, indent=1) + "\n")
 
 
