@@ -13,7 +13,7 @@ import pytest
 from fairseq.data import Dictionary
 
 from seqstruct.harness.records import read_folder
-from seqstruct.harness.script import Cell, Script
+from seqstruct.harness.script import THREADS, Cell, Script
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
@@ -183,8 +183,10 @@ def test_a_cut_training_goes_on_to_the_same_numbers(tmp_path):
     words = [str(FOLDER / "figure-2.sh"), "--scale", "smoke", "--row", "dyck Tf+Nd", "--seeds", "1", "--runs"]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
+    threads = dict.fromkeys(THREADS, "1")  # as the recipe has, for sums in the same order
+
     def run(*command, **options):
-        return subprocess.run(command, text=True, check=False, env={**os.environ, "PATH": path}, **options)
+        return subprocess.run(command, text=True, check=False, env={**os.environ, "PATH": path, **threads}, **options)
 
     whole = run(*words, str(tmp_path / "whole"), capture_output=True)
     assert whole.returncode == 0, whole.stderr
