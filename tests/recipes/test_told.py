@@ -92,9 +92,15 @@ def test_translation_with_segmentation_attention_is_told_as_recorded():
     first = words["simple"].runs[1].value("test_bleu")
     assert f"in its first seed, of {first:.1f}" in text
     assert first == min(run.value("test_bleu") for line in words.values() for run in line.runs.values())
-    characters = {kind: found[f"characters, {kind}"].mean for kind in kinds}
-    told_of_characters = "sigmoid {sigmoid:.1f}, structured {structured:.1f}, simple {simple:.1f}, where structured"
-    assert told_of_characters.format_map(characters) in text
+    characters = {kind: found[f"characters, {kind}"] for kind in kinds}
+    told = [f"{line.mean:.1f} ± {line.deviation:.1f}" for line in map(characters.get, ("structured", "simple"))]
+    assert "by three seeds: structured attention has {} and simple attention {}, in the paper's".format(*told) in text
+    assert f"(p {characters['structured'].p_value:.2f}, of six tests)" in text
+    *trained, third = (characters["sigmoid"].runs[seed].value("test_bleu") for seed in (1, 2, 3))
+    assert "has {:.1f} and {:.1f} by two seeds. By the third it has {:.1f}:".format(*trained, third) in text
+    stays = next(line for line in lines("structured_attention", "3-stand-in") if line.row == "characters, sigmoid"
+                 and line.metric == "validation_perplexity").runs[3].value("validation_perplexity")  # fmt: skip
+    assert f"unigram model ({stays:.0f};" in text
     told = "no gamma ({no gamma}), where the paper has marginals that saturate, nor a penalty on the unaries"
     told += " ({unary l2}) differs"
     assert told.format_map(shown) in text
