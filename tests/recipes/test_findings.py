@@ -203,8 +203,15 @@ def test_the_lineage_is_told_as_the_records_have_it():
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     models = ("Transformer", "RNNsearch", "Luong general", "RNN encoder-decoder")
     score = [f"{found[row, 'test_tokenized_bleu_lowercased'].mean:.1f}" for row in models]
-    assert "Transformer has {} BLEU, RNNsearch {} and Luong general {}".format(*score) in text
-    assert f"without attention, has {score[3]}," in text
+    convolutions = {metric: line.mean for (row, metric), line in found.items() if row == "ConvS2S"}
+    score.insert(1, f"{convolutions['test_tokenized_bleu_lowercased']:.1f}")
+    assert "Transformer has {} BLEU, ConvS2S {}, RNNsearch {} and Luong general {}".format(*score) in text
+    ahead = [convolutions[f"test_{metric}"] for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")]
+    ahead[2] *= -1
+    assert "({:.1f} ahead in BLEU, p {:.2f}, and {:.1f} behind in chrF, p {:.2f})".format(*ahead) in text
+    less = found["Transformer", "test_bleu"].mean - convolutions["test_bleu"] + ahead[0]
+    assert f"which has {less:.1f} BLEU less than that of the same seed on another processor" in text
+    assert f"without attention, has {score[4]}," in text
     behind = [f"{-found[row, 'test_bleu_difference'].mean:.1f}" for row in models[1:]]
     assert f"RNNsearch by {behind[0]} BLEU" in text
     assert "Luong general by {} and the model without attention by {}".format(*behind[1:]) in text
