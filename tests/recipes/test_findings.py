@@ -284,15 +284,20 @@ def test_splits_of_a_parser_behind_its_baselines_are_no_finding():
 
 
 def test_rational_language_models_are_told_as_recorded():
-    found = {line.row: line.mean for line in lines("peng_thesis", "6.3-stand-in") if line.metric == "test_perplexity"}
+    table = {line.row: line for line in lines("peng_thesis", "6.3-stand-in") if line.metric == "test_perplexity"}
+    found = {row: line.mean for row, line in table.items()}
     (item,) = [item for item in items(prose("peng_thesis"), "What holds") if "*Rational language models*" in item]
     names = "RRNN(B) max-plus", "RRNN(F)", "RRNN(B)", "LSTM", "RRNN(C)"
-    most, f, b, lstm, c = (found[f"{name} 2 layers 10M"] for name in names)
+    small, two = [table[f"{name} 2 layers 10M"] for name in names], table["LSTM 2 layers 24M"]
+    assert all(len(line.runs) == 3 for line in (*small, two)) and "by three seeds" in item
+    assert f"ahead of a trigram ({found['trigram']:.1f})" in item
+    assert max(line.mean for line in small) < found["trigram"]
+    most, f, b, lstm, c, great = (f"{line.mean:.1f} ± {line.deviation:.1f}" for line in (*small, two))
+    assert f"F ({f}) and B ({b}) are ahead of the LSTM of their size ({lstm}; B by p {small[3].p_value:.3f}, of" in item
+    assert f"beside that with 24M ({great}); C ({c}) is behind B (p {small[4].p_value:.3f}) and" in item
+    assert f"(p {small[1].p_value:.3f}). Reversed" in item
+    assert f"is first ({most}, p {small[0].p_value:.3f})" in item
     two, three = (found[f"LSTM {layers} layers 24M"] for layers in (2, 3))
-    assert f"ahead of a trigram ({found['trigram']:.1f})" in item and max(most, f, b, lstm, c) < found["trigram"]
-    assert f"max-plus ({most:.1f}), F ({f:.1f}) and B ({b:.1f}) are ahead of the LSTM of their size" in item
-    assert f"their size ({lstm:.1f}) and of that with 24M ({two:.1f}), C ({c:.1f}) of neither" in item
-    assert most < f < b < two < c < lstm
     most, b, f, c = (found[f"{name} 3 layers 24M"] for name in ("RRNN(B) max-plus", "RRNN(B)", "RRNN(F)", "RRNN(C)"))
     said = f"max-plus ({most:.1f}), B ({b:.1f}) and F ({f:.1f}) are ahead of the LSTM of three layers ({three:.1f})"
     assert said in item and two < most < b < f < three
