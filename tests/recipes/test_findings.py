@@ -210,7 +210,10 @@ def test_the_lineage_is_told_as_the_records_have_it():
     ahead[2] *= -1
     assert "({:.1f} ahead in BLEU, p {:.2f}, and {:.1f} behind in chrF, p {:.2f})".format(*ahead) in text
     less = found["Transformer", "test_bleu"].mean - convolutions["test_bleu"] + ahead[0]
-    assert f"which has {less:.1f} BLEU less than that of the same seed on another processor" in text
+    assert f"which has {less:.1f} BLEU less than the recorded one, of the same seed, another processor and" in text
+    (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
+                             for n in (29, 39))  # fmt: skip
+    assert f"ConvS2S by little ({at_30:.1f} to {last:.1f})" in text
     assert f"without attention, has {score[4]}," in text
     behind = [f"{-found[row, 'test_bleu_difference'].mean:.1f}" for row in models[1:]]
     assert f"RNNsearch by {behind[0]} BLEU" in text
@@ -297,6 +300,9 @@ def test_rational_language_models_are_told_as_recorded():
     assert f"beside that with 24M ({great}); C ({c}) is behind B (p {small[4].p_value:.3f}) and" in item
     assert f"(p {small[1].p_value:.3f}). Reversed" in item
     assert f"is first ({most}, p {small[0].p_value:.3f})" in item
+    first, *ahead, same, behind = ([run.value("test_perplexity") for run in line.runs.values()] for line in small)
+    assert all(max(first) < min(other) for other in (*ahead, same, behind))
+    assert all(max(model) < min(same) for model in ahead) and small[4].mean > small[3].mean > two.mean
     two, three = (found[f"LSTM {layers} layers 24M"] for layers in (2, 3))
     most, b, f, c = (found[f"{name} 3 layers 24M"] for name in ("RRNN(B) max-plus", "RRNN(B)", "RRNN(F)", "RRNN(C)"))
     said = f"max-plus ({most:.1f}), B ({b:.1f}) and F ({f:.1f}) are ahead of the LSTM of three layers ({three:.1f})"
