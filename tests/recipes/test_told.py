@@ -23,6 +23,29 @@ def test_steps_of_a_beam_search_are_told_with_a_source_and_without():
     assert f"the others are {ends['with']} as fast, without a source {ends['without']}, which" in text
 
 
+def test_language_models_of_brown_are_told_as_recorded():
+    found = {(line.row, line.metric): line for line in lines("peng_thesis", "4.3-stand-in")}
+    of = {row: line.mean for (row, metric), line in found.items() if metric == "test_perplexity"}
+    softmax, with_context = (sorted((run.value(metric) for run in found["BASE", metric].runs.values()), reverse=True)
+                             for metric in ("test_perplexity", "test_perplexity_context_256"))  # fmt: skip
+    gated = found["RFA-GATE-Gaussian", "test_perplexity_context_256"].mean
+    text = said("peng_thesis")
+    assert f"A Kneser-Ney 5-gram of the same subwords has {of['5-gram']:.0f} on test. Softmax has " in text
+    assert "Softmax has {:.0f} and {:.0f}, gated RFA {:.0f} (".format(*softmax, of["RFA-GATE-Gaussian"]) in text
+    assert "context change little ({:.0f}, {:.0f} and {:.0f})".format(*with_context, gated) in text
+    assert f"(equation A.2) has {of['BASE-GATE']:.0f}, elu without a gate {of['phi-elu']:.1f}, and RFA" in text
+    assert of["RFA-Gaussian"] > of["5-gram"] > of["phi-elu"] > softmax[0] > of["BASE-GATE"] > of["RFA-GATE-Gaussian"]
+
+
+def test_three_hundred_updates_of_figure_4_4_bring_no_softmax_back():
+    loss = {line.row: line.mean for line in lines("peng_thesis", "figure-4.4") if line.metric == "training_loss"}
+    text = said("peng_thesis")
+    of = [loss[row] for row in ("softmax reset", "softmax", "RFA", "T2R")]
+    assert "with {:.2f} bits of a subword as RFA has, and {:.2f} before;".format(*of) in text
+    assert "learned RFA is at {2:.2f} and T2R at {3:.2f}.".format(*of) in text
+    assert abs(loss["RFA reset"] - of[0]) < 0.01 and of[1] < min(of[2:]) and max(of[2:]) < of[0] - 0.1
+
+
 def test_exchanges_in_a_gpt_2_are_told_as_recorded():
     found = {(line.row, line.metric.removeprefix("validation_perplexity")): line.mean
              for line in lines("peng_thesis", "figure-4.4-exchange")}  # fmt: skip
