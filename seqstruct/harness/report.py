@@ -72,7 +72,10 @@ class Line:
 
 
 def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> list[Line]:
-    """The lines of one table: every published row and metric with our runs at these scales, then what is ours alone."""
+    """The lines of one table: every published row and metric with our runs at these scales, then what is ours alone.
+
+    Raises ValueError where runs of one line have a metric in several units, whose mean says nothing.
+    """
     ours = [r for r in of_each_seed(latest(records)) if r.table == table.name and r.scale in scales]
     groups: dict[tuple[str, str, str, str], dict[int, Record]] = {}
     for r in sorted(ours, key=lambda r: r.seed):
@@ -130,7 +133,9 @@ def _line(
         return value if table.better == "higher" else -value, -tie
 
     chosen = max((seed for seed in runs if seed in judged), key=merit, default=None)
-    unit = next(iter(runs.values())).metrics[metric]["unit"]
+    unit, *others = sorted({run.metrics[metric]["unit"] for run in runs.values()})
+    if others:
+        raise ValueError(f"{table.name}, {row}: expected runs with one unit of {metric}, got {', '.join([unit, *others])}")
     return Line(row, metric, unit, entry.value, entry.statement, scale, configuration, values, runs, values.get(chosen))
 
 

@@ -138,6 +138,13 @@ def test_text_and_markdown_hold_every_table(paper, show):
     assert "43,109" in show(paper, "5", "--all")
 
 
+def test_units_are_not_averaged(record):
+    runs = [record(row="dyck Tf", seed=seed, metrics={"difference": {"value": 1.0, "unit": unit}})
+            for seed, unit in ((1, "nats"), (2, "bits"))]  # fmt: skip
+    with pytest.raises(ValueError, match="dyck Tf: expected runs with one unit of difference, got bits, nats"):
+        lines_of(Table("figure-2", "Difference", "difference", "lower", ()), runs, ["small"])
+
+
 def test_several_scales_and_configurations_are_rows_of_their_own(record, write, show):
     folder = write({"figure-2": TABLE}, [
         record(row="dyck Tf", configuration_hash="ab12cd34ef"), record(row="dyck Tf", configuration_hash="0123456789"),
