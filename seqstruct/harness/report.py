@@ -135,7 +135,8 @@ def _line(
     chosen = max((seed for seed in runs if seed in judged), key=merit, default=None)
     unit, *others = sorted({run.metrics[metric]["unit"] for run in runs.values()})
     if others:
-        raise ValueError(f"{table.name}, {row}: expected runs with one unit of {metric}, got {', '.join([unit, *others])}")
+        several = ", ".join([unit, *others])
+        raise ValueError(f"{table.name}, {row}: expected runs with one unit of {metric}, got {several}")
     return Line(row, metric, unit, entry.value, entry.statement, scale, configuration, values, runs, values.get(chosen))
 
 
