@@ -34,6 +34,10 @@ def test_language_models_of_brown_are_told_as_recorded():
     assert "Softmax has {:.0f} and {:.0f}, gated RFA {:.0f} (".format(*softmax, of["RFA-GATE-Gaussian"]) in text
     assert "context change little ({:.0f}, {:.0f} and {:.0f})".format(*with_context, gated) in text
     assert f"(equation A.2) has {of['BASE-GATE']:.0f}, elu without a gate {of['phi-elu']:.1f}, and RFA" in text
+    (on_gpu,) = (line.runs[1] for line in lines("peng_thesis", "figure-4.4")
+                 if (line.row, line.metric) == ("softmax", "validation_perplexity"))  # fmt: skip
+    both = [run.value("validation_perplexity") for run in (found["BASE", "test_perplexity"].runs[1], on_gpu)]
+    assert "an H200, to {:.1f} and {:.1f} on validation".format(*both) in text and "gpu" in on_gpu.machine
     assert of["RFA-Gaussian"] > of["5-gram"] > of["phi-elu"] > softmax[0] > of["BASE-GATE"] > of["RFA-GATE-Gaussian"]
 
 
