@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -94,6 +95,12 @@ class TextModel(ABC):
         Markov model of its training sentences, and a lemma is the word's most frequent one there, or its lower case.
         """
         raise self._cannot("parse")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TextModel:
+        """With parameters of its own; the task, which fairseq cannot copy, and the text's pipelines are shared."""
+        memo[id(self)] = copied = copy.copy(self)
+        copied.model = copy.deepcopy(self.model, memo)
+        return copied
 
     def _cannot(self, asked: str) -> ValueError:
         able = [name for name in self.abilities if name != asked]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 import pytest
@@ -49,6 +50,15 @@ def test_sampling(loaded):
     assert loaded.generate(PREFIXES, sampling_topk=1, batch_size=1, **drawn) == [
         loaded.generate(prefix, max_len_b=14) for prefix in PREFIXES]
     assert loaded.generate("The", temperature=1e-3, **drawn) == loaded.generate("The", max_len_b=14)
+
+
+def test_a_copy_has_parameters_of_its_own(loaded):
+    copied, scores = copy.deepcopy(loaded), loaded.score(PREFIXES)
+    assert copied.score(PREFIXES) == scores
+    with torch.no_grad():
+        for parameter in copied.model.parameters():
+            parameter.zero_()
+    assert copied.score(PREFIXES) != scores == loaded.score(PREFIXES)
 
 
 def test_scores_sum_to_that_of_fairseq_eval_lm(language_model, loaded):
