@@ -64,15 +64,12 @@ def check_free(path: str | os.PathLike) -> Path:
 
 
 @contextmanager
-def new_folder(path: str | os.PathLike) -> Iterator[Path]:
-    """A folder to fill, which appears under its name only when the block ends; on any error nothing is left behind.
+def scratch_beside(path: str | os.PathLike) -> Iterator[Path]:
+    """A hidden folder beside a name, for what is too large for the system's temporary files; it goes with the block.
 
-    It is filled in a hidden folder beside the name; that one, `folder.parent` to the block, may hold scratch files too
-    and goes with them in the end.  What a killed call for the same name left behind goes first; the hidden folder of a
-    living one is locked and stays.  path: a symbolic link is followed, to an empty folder or to nothing.
-    Raises ValueError if the name is taken, by anything but an empty folder.
+    What a killed call for the same name left behind goes first; the hidden folder of a living one is locked and stays.
     """
-    path = check_free(path)
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.partial-{'?' * 8}"):
         with locked(left, wait=False) as dead:
@@ -81,12 +78,25 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
     beside = Path(tempfile.mkdtemp(prefix=f".{path.name}.partial-", dir=path.parent))
     with locked(beside, wait=False):
         try:
-            made = beside / "made"
-            made.mkdir()
-            yield made
-            os.replace(made, path)
+            yield beside
         finally:
             shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike) -> Iterator[Path]:
+    """A folder to fill, which appears under its name only when the block ends; on any error nothing is left behind.
+
+    It is filled in a `scratch_beside` the name; that one, `folder.parent` to the block, may hold scratch files too.
+    path: a symbolic link is followed, to an empty folder or to nothing.
+    Raises ValueError if the name is taken, by anything but an empty folder.
+    """
+    path = check_free(path)
+    with scratch_beside(path) as beside:
+        made = beside / "made"
+        made.mkdir()
+        yield made
+        os.replace(made, path)
 
 
 @contextmanager

@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from seqstruct.data.files import atomic_write, new_folder, open_text, read_json, sha256, undamaged, verify
+from seqstruct.data.files import (
+    atomic_write,
+    new_folder,
+    open_text,
+    read_json,
+    scratch_beside,
+    sha256,
+    undamaged,
+    verify,
+)
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +138,16 @@ def test_scratch_goes_and_so_does_all_after_an_error(tmp_path: Path) -> None:
         with new_folder(tmp_path / "deep" / "other"):
             raise KeyError
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
+
+
+def test_scratch_beside_a_name_outlives_the_folder_that_is_made_under_it(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    with scratch_beside(out) as scratch:
+        (scratch / "unpacked").write_text("large")
+        with new_folder(out) as folder:
+            (folder / "file").write_text("made")
+        assert (scratch / "unpacked").read_text() == "large" and scratch.parent == out.parent
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize("there", [True, False])

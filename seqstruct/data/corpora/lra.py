@@ -17,12 +17,11 @@ import random
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
-from seqstruct.data.files import existing, undamaged
+from seqstruct.data.files import existing, scratch_beside, undamaged
 from seqstruct.data.text.byte_symbols import SYMBOLS, spell
 from seqstruct.data.text_classification.folder import SPLITS, Labelled, write_sentences
 
@@ -107,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
     corpus, manual, most = args.corpus, MANUAL[args.corpus], args.max_length
     raw = raw_folder(args, REMOTES[corpus], manual)
     info = {"corpus": corpus, "max_length": most}
-    with TemporaryDirectory() as scratch:
+    with scratch_beside(args.out) as scratch:
         if corpus == "aan":
             files = collect(raw, {split: [name] for split, name in AAN_FILES.items()}, scratch, manual)
             texts, labels = {split: read_pairs(files[split]) for split in SPLITS}, ("0", "1")

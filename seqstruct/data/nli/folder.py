@@ -19,14 +19,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import existing, new_folder, write_json, write_text
+from seqstruct.data.files import existing, new_folder, scratch_beside, write_json, write_text
 from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pairs, SentencePair, read_rte, read_snli
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.conllu import read_conllu
@@ -201,7 +200,7 @@ def run(args: argparse.Namespace) -> None:
     raw = raw_folder(args, remotes, manual)
     names = {split: f"snli_1.0_{split}.jsonl" for split in ("train", "dev", "test")} if snli else {"train": "rte.zip"}
     wanted = {split: [name] for split, name in names.items()}
-    with TemporaryDirectory() as scratch:
+    with scratch_beside(args.out) as scratch:
         files = collect(raw, wanted | ({"vectors": [GLOVE_TEXT]} if glove else {}), scratch, manual)
         splits = read_corpus(args.corpus, files["train"].parent)
         if not args.unchecked:
