@@ -67,9 +67,10 @@ def check_free(path: str | os.PathLike) -> Path:
 def scratch_beside(path: str | os.PathLike) -> Iterator[Path]:
     """A hidden folder beside a name, for what is too large for the system's temporary files; it goes with the block.
 
-    What a killed call for the same name left behind goes first; the hidden folder of a living one is locked and stays.
+    path: a symbolic link is followed.  What a killed call for the same name left behind goes first; the hidden folder of
+    a living one is locked and stays.
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".{glob.escape(path.name)}.partial-{'?' * 8}"):
         with locked(left, wait=False) as dead:

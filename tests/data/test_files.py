@@ -147,6 +147,9 @@ def test_scratch_beside_a_name_outlives_the_folder_that_is_made_under_it(tmp_pat
         with new_folder(out) as folder:
             (folder / "file").write_text("made")
         assert (scratch / "unpacked").read_text() == "large" and scratch.parent == out.parent
+        (tmp_path / "link").symlink_to(out)
+        with scratch_beside(tmp_path / "link") as other:  # on the disk that the link is for
+            assert other.parent == out.parent and scratch.exists()
     assert [path.name for path in out.parent.iterdir()] == ["out"]
 
 

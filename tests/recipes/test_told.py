@@ -42,12 +42,15 @@ def test_language_models_of_brown_are_told_as_recorded():
 
 
 def test_three_hundred_updates_of_figure_4_4_bring_no_softmax_back():
-    loss = {line.row: line.mean for line in lines("peng_thesis", "figure-4.4") if line.metric == "training_loss"}
+    table = lines("peng_thesis", "figure-4.4")
+    loss, valid = ({line.row: line.mean for line in table if line.metric == metric}
+                   for metric in ("training_loss", "validation_perplexity"))  # fmt: skip
     text = said("peng_thesis")
     of = [loss[row] for row in ("softmax reset", "softmax", "RFA", "T2R")]
     assert "with {:.2f} bits of a subword as RFA has, and {:.2f} before;".format(*of) in text
     assert "learned RFA is at {2:.2f} and T2R at {3:.2f}.".format(*of) in text
     assert abs(loss["RFA reset"] - of[0]) < 0.01 and of[1] < min(of[2:]) and max(of[2:]) < of[0] - 0.1
+    assert [row for row in loss if valid[row] < valid["5-gram"]] == ["softmax"]
 
 
 def test_exchanges_in_a_gpt_2_are_told_as_recorded():
