@@ -67,8 +67,8 @@ def check_free(path: str | os.PathLike) -> Path:
 def scratch_beside(path: str | os.PathLike) -> Iterator[Path]:
     """A hidden folder beside a name, for what is too large for the system's temporary files; it goes with the block.
 
-    path: a symbolic link is followed.  What a killed call for the same name left behind goes first; the hidden folder of
-    a living one is locked and stays.
+    path: a symbolic link is followed.  What a killed call for the same name left behind goes first; the hidden folder
+    of a living one is locked and stays.
     """
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
