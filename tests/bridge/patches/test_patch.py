@@ -12,7 +12,7 @@ from seqstruct.bridge.patches.compat import prepare_fairseq
 from seqstruct.bridge.patches.patch import MARK, PATCHES, Patch, apply_patches
 
 MENDED = {
-    "BaseFairseqModel.load_state_dict", "BucketPadLengthDataset.__init__", "DiverseBeamSearch.step",
+    "Adam.step", "BaseFairseqModel.load_state_dict", "BucketPadLengthDataset.__init__", "DiverseBeamSearch.step",
     "Dictionary.add_from_file", "EMA._step_internal", "EMA.restore", "EMA.step", "FairseqMultiModel.load_state_dict",
     "FairseqTask.build_generator", "FairseqTask.filter_indices_by_size", "FairseqTask.get_batch_iterator",
     "FairseqTask.train_step", "FairseqDropout.forward", "JobReturn.return_value",
@@ -23,8 +23,8 @@ MENDED = {
     "fairseq.criterions.build_criterion", "fairseq.data.data_utils.batch_by_size",
     "fairseq.distributed.utils._broadcast_object_slow", "fairseq.distributed.utils.all_gather_list",
     "fairseq.models.build_model", "fairseq.models.distributed_fairseq_model.DistributedDataParallel",
-    "fairseq.tasks.setup_task", "fairseq.utils.load_align_dict", "fairseq.utils.post_process_prediction",
-    "set_torch_seed.__init__", "sys.excepthook",
+    "fairseq.tasks.setup_task", "fairseq.utils.clip_grad_norm_", "fairseq.utils.load_align_dict",
+    "fairseq.utils.post_process_prediction", "set_torch_seed.__init__", "sys.excepthook",
 }  # fmt: skip
 
 
