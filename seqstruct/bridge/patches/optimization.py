@@ -18,7 +18,6 @@ BLOCK = 65536  # parameters on a CPU: their values, gradients and moments are a 
 
 
 @patch(Adam, "step")
-@torch.no_grad()
 def step(original: Callable, self: Adam, closure: Callable | None = None) -> Any:
     """Eight kernels are launched for each parameter, half of all that a small model's update takes on a GPU.
 
@@ -26,10 +25,11 @@ def step(original: Callable, self: Adam, closure: Callable | None = None) -> Any
     same numbers to the last bit.  Where a parameter or its gradient is not in single precision, or is sparse, fairseq's
     runs.  On a GPU the square roots of all second moments are there at once: as much memory as the parameters.
     """
+    loss = None if closure is None else closure()
     parameters = [p for group in self.param_groups for p in group["params"] if p.grad is not None]
     if not all(_single(p) and _single(p.grad) for p in parameters) or any(g.get("amsgrad") for g in self.param_groups):
-        return original(self, closure)
-    loss = None if closure is None else closure()
+        original(self)
+        return loss
     for group in self.param_groups:
         for (updates, device), of in _by_updates(self, group["params"]).items():
             for block in _blocks(of) if device.type == "cpu" else [of]:

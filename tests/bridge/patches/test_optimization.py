@@ -52,9 +52,25 @@ def test_moments_of_another_precision_are_made_single():
     assert {state["exp_avg"].dtype for state in adam.state.values()} == {torch.float32}
 
 
-def test_closure_is_called_once():
-    (adam, _), called = both(1), []
-    assert optimization.step(fairseq_step, adam, lambda: called.append(1) or 3.0) == 3.0 and called == [1]
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_closure_is_called_once_with_gradients(dtype):
+    (adam, _), called = both(1, dtype), []
+    (p, *_) = adam.param_groups[0]["params"]
+
+    def closure():
+        called.append(1)
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    assert optimization.step(fairseq_step, adam, closure).requires_grad and called == [1]
+
+
+def test_sparse_gradients_are_refused_as_by_fairseq():
+    p = torch.nn.Parameter(torch.ones(3))
+    p.grad = torch.ones(3).to_sparse()
+    with pytest.raises(RuntimeError, match="sparse"):
+        optimization.step(fairseq_step, Adam([p]))
 
 
 @pytest.mark.parametrize("most", [0.0, 1e-3, 1e3])
