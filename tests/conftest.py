@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Callable, Generator, Iterator
 
 import pytest
 import torch
 
 from seqstruct.bridge.patches.compat import NOISE, prepare_fairseq
+from seqstruct.data.text import binarise
 from seqstruct.harness.records import Record
 from seqstruct.ops.linear import VARIABLE as LINEAR
 from tests import trainings
+from tests.models.front_door import fairseq
 
 pytest_plugins = ["seqstruct.testing"]  # the laws, and the fixture `generator`
 prepare_fairseq()
@@ -44,6 +48,21 @@ def no_waiting_for_the_disk() -> Iterator[None]:
     """What tests write need not outlive a power cut: a flush waits for all that others wrote, up to a minute."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def fairseq_preprocess_in_this_process() -> Iterator[None]:
+    """Most of what it takes on small files is to import fairseq; scripts and commands of tests run it apart."""
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess:
+        try:
+            return subprocess.CompletedProcess(command, 0, fairseq("preprocess", *command[3:]))
+        except (Exception, SystemExit) as error:
+            return subprocess.CompletedProcess(command, 1, f"{type(error).__name__}: {error}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(binarise, "subprocess", SimpleNamespace(run=run, PIPE=None, STDOUT=None))
         yield
 
 
