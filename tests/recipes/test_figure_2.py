@@ -73,7 +73,7 @@ SAID = [
     ("*LSTM+Sup is better", "LSTM+Sup ({marked LSTM+Sup*}) is behind the best draw of Tf+Sup ({marked Tf+Sup})"),
     ("*LSTM+Sup is better", "LSTM ({marked LSTM*}) by its best draw ahead of that of Tf ({marked Tf})"),
     ("*Tf+Nd overfits", "(X {dyck Tf+Nd:}; LSTM {dyck LSTM:}, LSTM+Sup {dyck LSTM+Sup:}, LSTM+Nd {dyck LSTM+Nd:})"),
-    ("*Tf+Nd overfits", "(X {dyck Tf+Nd*:}), and so it is with Tf+Sup ({dyck Tf+Sup*:})"),
+    ("*Tf+Nd overfits", "(X {dyck Tf+Nd*:}). So it is with Tf+Sup ({dyck Tf+Sup*:})"),
     ("*What a draw", "(V {marked Tf+Sup} with Tf+Sup, {marked Tf+Nd} with Tf+Nd, {marked Tf} without a stack"),
 ]  # fmt: skip
 LANGUAGES = {"hardest": "hardest-cfl", "dyck": "dyck"} | {
