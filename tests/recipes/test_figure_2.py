@@ -36,7 +36,8 @@ def test_claims_say_how_many_draws_there_are():
     claims = items(prose("stack_attention"), "Which findings of section 6 hold")
     assert len(claims) == 8
     counts = {row: len(draws) for row, draws in of_figure_2().items() if not row.endswith("5-gram")}
-    assert len(counts) == 30 and counts == {row: 2 if row.endswith("LSTM+Nd") else 3 for row in counts}
+    twice = {row for row in counts if row.endswith("LSTM+Nd")} - {"unmarked-reversal LSTM+Nd"}
+    assert len(counts) == 30 and counts == {row: 2 if row in twice else 3 for row in counts}
 
 
 def test_n_grams_stand_beside_the_strings_of_figure_2():
