@@ -36,7 +36,7 @@ def test_claims_say_how_many_draws_there_are():
     claims = items(prose("stack_attention"), "Which findings of section 6 hold")
     assert len(claims) == 8
     counts = {row: len(draws) for row, draws in of_figure_2().items() if not row.endswith("5-gram")}
-    twice = {row for row in counts if row.endswith("LSTM+Nd")} - {"unmarked-reversal LSTM+Nd"}
+    twice = {f"{language} LSTM+Nd" for language in ("hardest-cfl", "marked-reversal", "padded-reversal")}
     assert len(counts) == 30 and counts == {row: 2 if row in twice else 3 for row in counts}
 
 
@@ -65,7 +65,7 @@ SAID = [
     ("*LSTM+Nd generalises", "unmarked reversal ({unmarked LSTM+Nd*:}; {unmarked Tf+Nd*:})"),
     ("*LSTM+Nd generalises", "on marked reversal too ({marked LSTM+Nd*:}, the first the least X of all models)"),
     ("*LSTM+Nd generalises", "at the better one ({padded LSTM+Nd*:}; {padded Tf+Nd*:}, of which the second"),
-    ("*LSTM+Nd generalises", "not by all ({dyck LSTM+Nd*:}; {dyck Tf+Nd*:}, the first at a rate"),
+    ("*LSTM+Nd generalises", "best draws of both among them ({dyck LSTM+Nd*:}; {dyck Tf+Nd*:})"),
     ("*LSTM+Sup is better", "({hardest LSTM+Sup*}; {hardest Tf+Sup}, and {hardest LSTM*}; {hardest Tf})"),
     ("*LSTM+Sup is better", "LSTM+Sup ({dyck LSTM+Sup*}) is behind Tf+Sup ({dyck Tf+Sup*}) at two of three"),
     ("*LSTM+Sup is better", "its best draw among them ({dyck LSTM*}; {dyck Tf*})"),
@@ -167,6 +167,7 @@ def test_orders_of_the_lstms_are_those_of_the_records():
         of_lstm, of_tf = (drawn(f"dyck {model}{stack}") for model in ("LSTM", "Tf"))
         assert sum(mine < other for mine, other in zip(of_lstm, of_tf, strict=True)) == ahead
         assert (min(of_lstm) < min(of_tf)) == (ahead == 2)
-    of_lstm, of_tf = (draws[f"dyck {model}+Nd"] for model in ("LSTM", "Tf"))
-    assert of_lstm[0][1] < of_tf[0][1] and max(x for _, x in of_lstm) > min(x for _, x in of_tf)
-    assert all(draws[f"dyck LSTM{stack}"][0][1] < of_tf[0][1] for stack in ("", "+Sup", "+Nd"))
+    of_lstm, of_tf = ([dict(draws[row])[v] for v in drawn(row)] for row in ("dyck LSTM+Nd", "dyck Tf+Nd"))
+    assert [mine < other for mine, other in zip(of_lstm, of_tf, strict=True)] == [False, True, True]
+    assert [draws[row][0][1] for row in ("dyck LSTM+Nd", "dyck Tf+Nd")] == [of_lstm[2], of_tf[2]]
+    assert all(draws[f"dyck LSTM{stack}"][0][1] < of_tf[2] for stack in ("", "+Sup", "+Nd"))
