@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from scipy.stats import ttest_ind
 
 from seqstruct.harness.paper import read_tables
 from seqstruct.harness.records import read_folder
 from seqstruct.harness.report import lines_of
+from seqstruct.layers.rational import RationalLayer
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
@@ -296,15 +298,33 @@ def test_rational_language_models_are_told_as_recorded():
     assert f"ahead of a trigram ({found['trigram']:.1f})" in item
     assert max(line.mean for line in small) < found["trigram"]
     most, f, b, lstm, c, great = (f"{line.mean:.1f} ± {line.deviation:.1f}" for line in (*small, two))
-    assert f"F ({f}) and B ({b}) are ahead of the LSTM of their size ({lstm}; B by p {small[3].p_value:.3f}, of" in item
+    assert f"F ({f}) and B ({b}) are ahead of the LSTM of their size with each seed ({lstm};" in item
+    assert f"B by p {small[3].p_value:.2f}, of nine tests" in item
     assert f"beside that with 24M ({great}); C ({c}) is behind B (p {small[4].p_value:.3f}) and" in item
-    assert f"(p {small[1].p_value:.3f}). Reversed" in item
+    assert f"(p {small[1].p_value:.2f}). Reversed" in item
     assert f"is first ({most}, p {small[0].p_value:.3f})" in item
     first, *ahead, same, behind = ([run.value("test_perplexity") for run in line.runs.values()] for line in small)
     assert all(max(first) < min(other) for other in (*ahead, same, behind))
     assert all(max(model) < min(same) for model in ahead) and small[4].mean > small[3].mean > two.mean
-    two, three = (found[f"LSTM {layers} layers 24M"] for layers in (2, 3))
-    most, b, f, c = (found[f"{name} 3 layers 24M"] for name in ("RRNN(B) max-plus", "RRNN(B)", "RRNN(F)", "RRNN(C)"))
-    said = f"max-plus ({most:.1f}), B ({b:.1f}) and F ({f:.1f}) are ahead of the LSTM of three layers ({three:.1f})"
-    assert said in item and two < most < b < f < three
-    assert f"behind the bigram ({c:.1f})" in item and c > found["bigram"]
+    of_three = [table[f"{name} 3 layers 24M"] for name in names]
+    told = "max-plus ({}) and B ({}) are ahead of the LSTM of three layers ({}) with each, F ({}) with two"
+    shown = [f"{of_three[i].mean:.1f} ± {of_three[i].deviation:.1f}" for i in (0, 2, 3, 1)]
+    assert told.format(*shown) in item and all(len(line.runs) == 3 for line in of_three)
+    most, f, b, lstm, c = ([run.value("test_perplexity") for run in line.runs.values()] for line in of_three)
+    assert max(*most, *b) < min(lstm) and sum(value < min(lstm) for value in f) == 2
+    least = min(of_three[i].p_value for i in (0, 1, 2))
+    assert f"that of two (p {least:.2f} and more)" in item
+    assert f"behind the bigram ({c[0]:.1f})" in item and len(set(c)) == 1 and c[0] > found["bigram"]
+    states = {name: initial_states(name, 266, 3) for name in ("B", "B_max_plus", "C", "F")}
+    assert states["C"][2] < 1e-12 and min(states["B_max_plus"]) > 5 * max(states[name][0] for name in ("B", "C", "F"))
+
+
+def initial_states(automaton, size, layers):
+    """Standard deviations of the states that layers begin with, from word vectors as `recurrent_lm` draws them."""
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        found, states = [], torch.empty(5, 35, size).uniform_(-1, 1) * (3 / size) ** 0.5
+        for layer in (RationalLayer(automaton, size, size, output_gate=True) for _ in range(layers)):
+            states = layer(states, layer.initial_state(5))[0].detach()
+            found.append(states.std().item())
+    return found
