@@ -57,8 +57,8 @@ def test_fine_tuning_differs_in_its_schedule_alone() -> None:
     changed = {(group, name) for group in after if isinstance(after[group], dict) for name in after[group]
                if before.get(group, {}).get(name) != after[group][name]}  # fmt: skip
     assert changed == {
-        ("lr_scheduler", "_name"), ("lr_scheduler", "warmup_updates"), ("optimization", "max_update"),
-        ("optimization", "lr"),
+        ("lr_scheduler", "warmup_updates"), ("optimization", "max_update"), ("optimization", "lr"),
+        ("common", "log_interval"),
     }  # fmt: skip
 
 
