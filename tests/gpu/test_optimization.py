@@ -6,7 +6,7 @@ import torch
 from tests.bridge.patches.test_optimization import both
 
 if not torch.cuda.is_available():
-    pytest.skip("needs a GPU", allow_module_level=True)
+    pytest.skip("needs a CUDA device", allow_module_level=True)
 
 
 def test_updates_are_fairseqs_within_rounding():

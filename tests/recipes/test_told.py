@@ -55,7 +55,7 @@ def test_three_thousand_updates_of_figure_4_4_bring_no_softmax_back():
     back = {line.row for line in table if line.metric == "updates_to_softmax_loss" and line.runs}
     assert back == {"softmax continued"}
     assert {row for row in loss if valid[row] > valid["5-gram"]} == {"RFA", "RFA reset"}
-    more = "since 3,000 updates more bring softmax from {softmax:.1f} to {softmax continued:.1f} on validation"
+    more = "since 3,000 updates more bring it from {softmax:.1f} to {softmax continued:.1f} on validation"
     assert more.format(**valid) in text
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 from fairseq.data import Dictionary
 
+from seqstruct.data.text import binarise
 from seqstruct.data.text.binarise import preprocess, write_lines
 
 
-def test_both_ways_agree(tmp_path):
+def test_both_ways_agree(tmp_path, monkeypatch):
+    monkeypatch.setattr(binarise, "subprocess", subprocess)  # the command itself, as users have it
     lines = ["a b c a", "", "d  b <unk>"]
     for split in ("train", "valid"):
         (tmp_path / f"{split}.txt").write_text("".join(f"{line}\n" for line in lines))
