@@ -24,6 +24,7 @@ from seqstruct.bridge.patches import (
     endings,
     linear,
     loading,
+    memory,
     optimization,
     processes,
     replace_unknown,
@@ -50,8 +51,8 @@ NOISE = (
 
 # each enters its patches in the list when it is imported
 MENDING = (
-    decoding, dictionaries, dropout, endings, linear, loading, optimization, processes, replace_unknown, requirements,
-    resume, running_average, seeds,
+    decoding, dictionaries, dropout, endings, linear, loading, memory, optimization, processes, replace_unknown,
+    requirements, resume, running_average, seeds,
 )  # fmt: skip
 
 
