@@ -208,6 +208,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
     convolutions = {metric: line.mean for (row, metric), line in found.items() if row == "ConvS2S"}
     score.insert(1, f"{convolutions['test_tokenized_bleu_lowercased']:.1f}")
     assert "Transformer has {} BLEU, ConvS2S {}, RNNsearch {} and Luong general {}".format(*score) in text
+    assert f", GNMT {found['GNMT', 'test_tokenized_bleu_lowercased'].mean:.1f}." in text
     ahead = [convolutions[f"test_{metric}"] for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")]
     ahead[2] *= -1
     assert "({:.1f} ahead in BLEU, p {:.2f}, and {:.1f} behind in chrF, p {:.2f})".format(*ahead) in text

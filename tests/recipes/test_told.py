@@ -235,12 +235,17 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     assert "Luong general has {:.1f} and GNMT {:.1f} where that encoder-decoder has {:.1f}.".format(*of) in text
     plain, gap = (found[row].mean for row in ("Sutskever", "Luong general"))
     assert f"have {plain:.1f} after forty epochs and still gain" in text
-    assert f"not known to the end: {gap - plain:.1f} BLEU at one budget" in text
-    eight = {line.row: line.mean for line in lines("nmt_lectures", "lineage")
-             if line.metric == "decoding_sentences_per_second"}  # fmt: skip
-    times = eight["GNMT, 8 bits"] / eight["GNMT"]
-    told = f"it has {found['GNMT, 8 bits'].mean:.1f} BLEU for {of[1]:.1f}, and decodes {times:.1f} times as fast"
+    assert f"so that the {gap - plain:.1f} BLEU between them and Luong general" in text
+    whole = {(line.row, line.metric): line.mean for line in lines("nmt_lectures", "lineage")}
+    fast, slow = (whole[row, "decoding_sentences_per_second"] for row in ("GNMT, 8 bits", "GNMT"))
+    told = f"it has {found['GNMT, 8 bits'].mean:.1f} BLEU for {of[1]:.1f}, and decodes {fast / slow:.1f} times as fast"
     assert told in text
+    gnmt, luong, unfinished = (whole[row, "validation_perplexity"] for row in ("GNMT", "Luong general", "Sutskever"))
+    behind, p = (whole["GNMT", f"test_bleu_{name}"] for name in ("difference", "p"))
+    assert f"GNMT is behind the Transformer by {-behind:.1f} BLEU (p {p:.3f})" in text
+    assert f"has {of[0] - of[1]:.1f} BLEU less than Luong general and a perplexity of {gnmt:.1f}" in text
+    assert f"where that has {luong:.1f}" in text
+    assert f"its perplexity of {unfinished:.1f} falls to the last epoch" in text
     chrf = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_difference"}
     p = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_p"}
     assert f"in chrF, where it is {chrf['RNNsearch']:.1f} ahead (p {p['RNNsearch']:.2f})" in text

