@@ -13,6 +13,7 @@ from seqstruct.ops.linear import linear
 
 LSTM, GRU, RNN = "LSTM", "GRU", "RNN"
 FORGET_BIAS = 2.0  # gates of 0.88: with 1/2 the last two words are all that a state remembers at first
+INPUT_WEIGHTS = {"weight", "weight_ih", "weight_ih_l0"}  # of rational layers, LSTM and GRU, tanh RNNs
 CELLS = (LSTM, GRU, RNN, *PATTERNS)  # B, B_max_plus, C and F are the automata of Table 6.2
 
 
@@ -67,12 +68,14 @@ def stack_of(
     dropout: float = 0.0,
     variational_dropout: float = 0.0,
     forget_bias: float = FORGET_BIAS,
+    input_deviation: float = 1.0,
 ) -> RecurrentStack:
     """Layers of one size.  cell: one of `CELLS`.  output_gate: of rational cells; others have none to choose.
 
     dropout: of hidden states on their way to the next layer.  variational_dropout: of each layer's inputs, with one
-    mask for all steps.  forget_bias: of forget gates at the start, of a GRU's update gates.  Raises ValueError on an
-    unknown cell, sizes below 1, rates outside 0 <= p < 1 and a bias that is not finite.
+    mask for all steps.  forget_bias: of forget gates at the start, of a GRU's update gates.  input_deviation: of the
+    first layer's inputs, by which its input weights are divided at the start.  Raises ValueError on an unknown cell,
+    sizes below 1, rates outside 0 <= p < 1, a bias that is not finite and a deviation that is not above 0.
     """
     if cell not in CELLS:
         raise ValueError(f"expected a cell of {', '.join(CELLS)}, got {cell!r}")
@@ -80,6 +83,8 @@ def stack_of(
     check_rate("variational_dropout", variational_dropout)
     if not math.isfinite(forget_bias):
         raise ValueError(f"forget_bias: expected a finite number, got {forget_bias}")
+    if not 0 < input_deviation < math.inf:
+        raise ValueError(f"input_deviation: expected a finite number above 0, got {input_deviation}")
 
     def layer(size: int) -> nn.Module:
         if cell in (LSTM, GRU):
@@ -88,9 +93,12 @@ def stack_of(
             return SimpleLayer(size, hidden_size)
         return RationalLayer(cell, size, hidden_size, output_gate, forget_bias)
 
-    sizes = [input_size, *[hidden_size] * (layers - 1)]
+    first, *others = map(layer, [input_size, *[hidden_size] * (layers - 1)])
+    with torch.no_grad():
+        for name in INPUT_WEIGHTS & dict(first.named_parameters()).keys():
+            first.get_parameter(name).div_(input_deviation)
     return RecurrentStack(
-        map(layer, sizes), dropout=dropout, input_dropout=variational_dropout, hidden_dropout=variational_dropout
+        [first, *others], dropout=dropout, input_dropout=variational_dropout, hidden_dropout=variational_dropout
     )
 
 

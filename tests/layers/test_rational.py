@@ -128,6 +128,8 @@ def test_wrong_options():
         stack_of("B", 1, C, D, output_gate=True, variational_dropout=1)
     with pytest.raises(ValueError, match="forget_bias: expected a finite number, got inf"):
         stack_of("B", 1, C, D, output_gate=True, forget_bias=float("inf"))
+    with pytest.raises(ValueError, match="input_deviation: expected a finite number above 0, got 0"):
+        stack_of("B", 1, C, D, output_gate=True, input_deviation=0)
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -38,6 +38,9 @@ class RecurrentLanguageModelConfig(FairseqDataclass):
     )
     parameter_budget: int = flag(10_000_000, "most parameters of the whole model, where hidden_size is 0")
     no_output_gate: bool = flag(False, "leave out the output gates of rational recurrences; an LSTM keeps its own")
+    unit_vectors: bool = flag(
+        False, "draw the first layer's input weights as if word vectors were of unit variance, sqrt(hidden_size) as great"
+    )
     dropout: float = flag(0.0, "of word vectors and of what the output layer reads, 0 or more and below 1")
     variational_dropout: float = flag(0.0, "of the inputs of each layer, 0 or more and below 1")
 
@@ -124,8 +127,9 @@ class RecurrentLanguageModel(FairseqLanguageModel):
             cfg.parameter_budget, cell, cfg.decoder_layers, len(task.target_dictionary), gate
         )
         rnn = stack_of(
-            cell, cfg.decoder_layers, size, size, output_gate=gate, variational_dropout=cfg.variational_dropout
-        )
+            cell, cfg.decoder_layers, size, size, output_gate=gate, variational_dropout=cfg.variational_dropout,
+            input_deviation=size**-0.5 if cfg.unit_vectors else 1.0,
+        )  # fmt: skip
         return cls(RecurrentLMDecoder(task.target_dictionary, rnn, size, cfg.dropout))
 
 

@@ -58,6 +58,19 @@ def test_output_gates_can_be_left_out(generator):
     assert counts[0] - counts[1] == 2 * (7 * 7 + 7)
 
 
+@pytest.mark.parametrize("cell", CELLS)
+def test_unit_vectors_change_the_first_layers_input_weights_alone(cell):
+    parameters = []
+    for unit in (False, True):
+        config = RecurrentLanguageModelConfig(cell=cell, hidden_size=7, unit_vectors=unit)
+        with torch.random.fork_rng():
+            torch.manual_seed(3)
+            parameters.append(dict(RecurrentLanguageModel.build_model(config, task_of(WORDS)).named_parameters()))
+    (name,) = (name for name, value in parameters[0].items() if not torch.equal(value, parameters[1][name]))
+    assert name.startswith("decoder.rnn.layers.0.weight")
+    torch.testing.assert_close(parameters[1][name], 7**0.5 * parameters[0][name])
+
+
 @pytest.mark.parametrize(
     "preset, layers, budget", [("recurrent_lm_10m", 2, 10_000_000), ("recurrent_lm_24m", 3, 24_000_000)]
 )
