@@ -290,41 +290,44 @@ def test_splits_of_a_parser_behind_its_baselines_are_no_finding():
 
 
 def test_rational_language_models_are_told_as_recorded():
-    table = {line.row: line for line in lines("peng_thesis", "6.3-stand-in") if line.metric == "test_perplexity"}
-    found = {row: line.mean for row, line in table.items()}
+    recorded = lines("peng_thesis", "6.3-stand-in")
+    table = {line.row: line for line in recorded if line.metric == "test_perplexity"}
     (item,) = [item for item in items(prose("peng_thesis"), "What holds") if "*Rational language models*" in item]
     names = "RRNN(B) max-plus", "RRNN(F)", "RRNN(B)", "LSTM", "RRNN(C)"
     small, two = [table[f"{name} 2 layers 10M"] for name in names], table["LSTM 2 layers 24M"]
-    assert all(len(line.runs) == 3 for line in (*small, two)) and "by three seeds" in item
-    assert f"ahead of a trigram ({found['trigram']:.1f})" in item
-    assert max(line.mean for line in small) < found["trigram"]
+    *deep, products = (table[f"{name} 3 layers 24M"] for name in names)
+    assert all(len(line.runs) == 3 for line in (*small, two, *deep)) and "by three seeds" in item
+    trigram = table["trigram"].mean
+    assert f"ahead of a trigram ({trigram:.1f})" in item and max(line.mean for line in (*small, *deep)) < trigram
+    chosen = {line.row: line.mean for line in recorded if line.metric == "chosen_unit_vectors"}
+    as_drawn = {f"{name} {size}" for name in names[:2] for size in ("2 layers 10M", "3 layers 24M")}
+    assert "max-plus and F choose them as drawn" in item and {row for row in chosen if not chosen[row]} == as_drawn
     most, f, b, lstm, c, great = (f"{line.mean:.1f} ± {line.deviation:.1f}" for line in (*small, two))
-    assert f"F ({f}) and B ({b}) are ahead of the LSTM of their size with each seed ({lstm};" in item
-    assert f"B by p {small[3].p_value:.2f}, of nine tests" in item
-    assert f"beside that with 24M ({great}); C ({c}) is behind B (p {small[4].p_value:.3f}) and" in item
-    assert f"(p {small[1].p_value:.2f}). Reversed" in item
-    assert f"is first ({most}, p {small[0].p_value:.3f})" in item
-    first, *ahead, same, behind = ([run.value("test_perplexity") for run in line.runs.values()] for line in small)
-    assert all(max(first) < min(other) for other in (*ahead, same, behind))
-    assert all(max(model) < min(same) for model in ahead) and small[4].mean > small[3].mean > two.mean
-    of_three = [table[f"{name} 3 layers 24M"] for name in names]
-    told = "max-plus ({}) and B ({}) are ahead of the LSTM of three layers ({}) with each, F ({}) with two"
-    shown = [f"{of_three[i].mean:.1f} ± {of_three[i].deviation:.1f}" for i in (0, 2, 3, 1)]
-    assert told.format(*shown) in item and all(len(line.runs) == 3 for line in of_three)
-    most, f, b, lstm, c = ([run.value("test_perplexity") for run in line.runs.values()] for line in of_three)
-    assert max(*most, *b) < min(lstm) and sum(value < min(lstm) for value in f) == 2
-    least = min(of_three[i].p_value for i in (0, 1, 2))
-    assert f"that of two (p {least:.2f} and more)" in item
-    assert f"behind the bigram ({c[0]:.1f})" in item and len(set(c)) == 1 and c[0] > found["bigram"]
-    states = {name: initial_states(name, 266, 3) for name in ("B", "B_max_plus", "C", "F")}
-    assert states["C"][2] < 1e-12 and min(states["B_max_plus"]) > 5 * max(states[name][0] for name in ("B", "C", "F"))
+    first, second, third, same, behind, large, *of_three = ([*line.values.values()] for line in (*small, two, *deep))
+    assert f"here F ({f}) and B ({b}) are ahead of the LSTM of their size with each seed ({lstm};" in item
+    assert max(*second, *third) < min(same) and f"B by p {small[3].p_value:.2f}, of nine tests)" in item
+    apart = min(ttest_ind(large, one, equal_var=False).pvalue for one in (second, third))
+    assert f"nothing tells them from that with 24M ({great}; p {apart:.2f} and more, uncorrected)" in item
+    assert f"C ({c}) is behind all of these (p {small[4].p_value:.1g} against B)" in item
+    assert min(behind) > max(*same, *third, *second, *large)
+    assert f"F is first of the three, as in the thesis, and with each seed (p {small[1].p_value:.2f})." in item
+    assert max(second) < min(third) and max(first) < min(behind) and "**Reversed**: max-plus" in item
+    assert f"ahead of C with each seed ({most}; p {small[0].p_value:.2f} against B)" in item
+    told = "F ({}), max-plus ({}), the LSTM ({}) and B ({}), are all behind the LSTM of two (p {:.2f} at most)"
+    most, f, b, lstm = (f"{line.mean:.1f} ± {line.deviation:.1f}" for line in deep)
+    assert told.format(f, most, lstm, b, max(line.p_value for line in deep)) in item
+    most, f, b, lstm = of_three
+    assert max(*f, *most) < min(lstm) and "F and max-plus are ahead of the LSTM of three with each seed" in item
+    assert f"is behind a trigram ({products.mean:.1f}," in item and products.mean > trigram
+    states = initial_states("C", 266, 3, unit=True)
+    assert "begin at 1e-7" in item and states[2] < 2e-7 and states[0] > 0.05
 
 
-def initial_states(automaton, size, layers):
-    """Standard deviations of the states that layers begin with, from word vectors as `recurrent_lm` draws them."""
+def initial_states(automaton, size, layers, unit):
+    """Standard deviations of the states that layers begin with, as `recurrent_lm` draws them; unit: --unit-vectors."""
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        found, states = [], torch.empty(5, 35, size).uniform_(-1, 1) * (3 / size) ** 0.5
+        found, states = [], torch.empty(5, 35, size).uniform_(-1, 1) * (3 if unit else 3 / size) ** 0.5
         for layer in (RationalLayer(automaton, size, size, output_gate=True) for _ in range(layers)):
             states = layer(states, layer.initial_state(5))[0].detach()
             found.append(states.std().item())

@@ -11,6 +11,7 @@ from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageMode
 from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from tests.models.building import language_model_config, task_of
 from tests.recipes.composed import ROOT, commands, option, published_rows, script, trainings
+from tests.recipes.test_findings import lines, prose
 
 NAME = "generalisation/question-formation"
 MODELS = ["Tf", "Tf+Sup", "Tf+Nd", "LSTM", "LSTM+Nd"]
@@ -61,3 +62,14 @@ def test_commands_of_the_published_setting():
 def test_a_baseline_is_of_its_own_data():
     prepared, measured, _ = commands(script(NAME), "tense linear rule", "small")
     assert "tense-reinflection" in prepared and measured[:3] == ("seqstruct", "baseline", "linear rule")
+
+
+def test_tenses_are_told_as_recorded():
+    item = " ".join(prose("generalisation").partition("\nTense reinflection, scale small:")[2].split())
+    found = {(line.row, line.metric): [*line.values.values()]
+             for line in lines("generalisation", "tense-reinflection")}  # fmt: skip
+    verbs, most = found["tense Tf", "gen_main_verb"], found["tense majority", "gen_main_verb"]
+    assert f"in {min(verbs):.0f} to {max(verbs):.0f} %, not more" in item and f"({most[0]:.0f} %)" in item
+    assert len(verbs) == 5 and max(verbs) < most[0] and set(found["tense Tf", "test_full_sentence"]) == {100}
+    assert "one seed has the linear rule whole" in item and found["tense Tf+Sup", "gen_recent_noun"] == [100]
+    assert "have not been run" in item and not {"tense LSTM", "tense Tf+Nd"} & {row for row, _ in found}
