@@ -320,15 +320,15 @@ def test_rational_language_models_are_told_as_recorded():
     most, f, b, lstm = of_three
     assert max(*f, *most) < min(lstm) and "F and max-plus are ahead of the LSTM of three with each seed" in item
     assert f"is behind a trigram ({products.mean:.1f}," in item and products.mean > trigram
-    states = initial_states("C", 266, 3, unit=True)
+    states = initial_states("C", 266, 3)
     assert "begin at 1e-7" in item and states[2] < 2e-7 and states[0] > 0.05
 
 
-def initial_states(automaton, size, layers, unit):
-    """Standard deviations of the states that layers begin with, as `recurrent_lm` draws them; unit: --unit-vectors."""
+def initial_states(automaton, size, layers):
+    """Standard deviations of the states that layers begin with, as `recurrent_lm --unit-vectors` draws them."""
     with torch.random.fork_rng():
         torch.manual_seed(5)
-        found, states = [], torch.empty(5, 35, size).uniform_(-1, 1) * (3 if unit else 3 / size) ** 0.5
+        found, states = [], torch.empty(5, 35, size).uniform_(-1, 1) * 3**0.5
         for layer in (RationalLayer(automaton, size, size, output_gate=True) for _ in range(layers)):
             states = layer(states, layer.initial_state(5))[0].detach()
             found.append(states.std().item())

@@ -39,7 +39,7 @@ class RecurrentLanguageModelConfig(FairseqDataclass):
     parameter_budget: int = flag(10_000_000, "most parameters of the whole model, where hidden_size is 0")
     no_output_gate: bool = flag(False, "leave out the output gates of rational recurrences; an LSTM keeps its own")
     unit_vectors: bool = flag(
-        False, "draw the first layer's input weights sqrt(hidden_size) as great, for word vectors of unit variance"
+        False, "draw the first layer's input weights sqrt(hidden_size) times as great: word vectors are small"
     )
     dropout: float = flag(0.0, "of word vectors and of what the output layer reads, 0 or more and below 1")
     variational_dropout: float = flag(0.0, "of the inputs of each layer, 0 or more and below 1")
