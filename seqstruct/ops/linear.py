@@ -101,5 +101,11 @@ class _Linear(torch.autograd.Function):
         (inputs, weight), (wants_inputs, wants_weight, wants_bias) = ctx.saved_tensors, ctx.needs_input_grad
         grad = grad.contiguous()
         of_inputs = linear(grad, weight.t()) if wants_inputs else None
-        of_weight = linear(grad.t(), inputs.contiguous().t()) if wants_weight else None
+        of_weight = _outer(grad, inputs.contiguous()) if wants_weight else None
         return of_inputs, of_weight, grad.sum(0) if wants_bias else None
+
+
+def _outer(grad: Tensor, inputs: Tensor) -> Tensor:
+    """grad (N O) transposed times inputs (N I): O I.  oneDNN copies the left matrix, so that is the smaller one."""
+    smaller = grad.size(1) <= inputs.size(1)
+    return linear(grad.t(), inputs.t()) if smaller else linear(inputs.t(), grad.t()).t()

@@ -81,6 +81,17 @@ def test_onednn_gets_whole_matrices(monkeypatch, generator):
     assert len(given) == 6 and all(x.is_contiguous() or x.t().is_contiguous() for x in given)
 
 
+@needs_onednn
+@pytest.mark.parametrize("size", [3, 5, 13])
+def test_the_smaller_matrix_is_turned_for_the_gradient_of_weights(size, monkeypatch, called, generator):
+    """Of a vocabulary, the scores' gradient is the largest matrix of a training."""
+    monkeypatch.setenv(VARIABLE, "onednn")
+    inputs, weight = torch.randn(7, 5, generator=generator), draw(generator, size, 5)
+    (found,) = torch.autograd.grad(linear(inputs, weight).sum(), weight)
+    assert called[1:] == [(min(5, size), 7)]
+    torch.testing.assert_close(found, inputs.sum(0).expand(size, 5))
+
+
 def test_results_may_change_in_place(chosen, generator):
     """As fairseq's attention scales its queries."""
     inputs, weight = draw(generator, 2, 3, 5), draw(generator, 4, 5)
