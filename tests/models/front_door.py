@@ -65,10 +65,12 @@ def nearly_equal(one: Sequence[object], other: Sequence[object]) -> bool:
 
 
 def _forget_earlier_runs() -> None:
-    """fairseq keeps the best score of a process in a function's attribute; each command here is a run of its own."""
+    """fairseq keeps the best scores of a process in functions' attributes; each command here is a run of its own."""
     from fairseq import checkpoint_utils
+    from fairseq_cli.train import should_stop_early
 
     vars(checkpoint_utils.save_checkpoint).pop("best", None)
+    vars(should_stop_early).clear()
 
 
 def write_copy_corpus(folder: Path, sentences: int = 60) -> None:

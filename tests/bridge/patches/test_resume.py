@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-import seqstruct
 from seqstruct.bridge.checkpoints import load_checkpoint
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
 SMALL = ["--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "8", "--decoder-layers", "1",
          "--decoder-attention-heads", "2"]  # fmt: skip
-_TRAIN = """
-from seqstruct.bridge.patches.compat import prepare_fairseq
-prepare_fairseq()
-from fairseq_cli.train import cli_main
-cli_main()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +29,14 @@ def data(tmp_path_factory):
 
 def train(data: Path, folder: Path, epochs: int) -> tuple[dict, str]:
     """Checkpoint and output of a tiny language model trained up to an epoch, going on from what is in the folder."""
-    done = subprocess.run(
-        [sys.executable, "-c", _TRAIN, data, "--task", "language_modeling", "--arch", "transformer_lm",
-         *SMALL, "--dropout", "0.3", "--tokens-per-sample", "8", "--batch-size", "3",
-         "--sample-break-mode", "none", "--optimizer", "adam", "--lr", "0.05",
-         "--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", "1", "--lr-shrink", "0.5", "--patience", "4",
-         "--max-epoch", str(epochs), "--save-dir", folder, "--no-epoch-checkpoints", "--cpu", "--num-workers", "0",
-         "--update-epoch-batch-itr", "True", "--seed", "3", "--log-format", "json"],
-        capture_output=True, text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(seqstruct.__file__).parent.parent)},
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return torch.load(folder / "checkpoint_last.pt", weights_only=False), done.stdout + done.stderr
+    printed = fairseq(
+        "train", data, "--task", "language_modeling", "--arch", "transformer_lm", *SMALL, "--dropout", 0.3,
+        "--tokens-per-sample", 8, "--batch-size", 3, "--sample-break-mode", "none", "--optimizer", "adam", "--lr", 0.05,
+        "--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", 1, "--lr-shrink", 0.5, "--patience", 4,
+        "--max-epoch", epochs, "--save-dir", folder, "--no-epoch-checkpoints", "--cpu", "--update-epoch-batch-itr",
+        "True", "--seed", 3,
+    )  # fmt: skip
+    return load_checkpoint(folder / "checkpoint_last.pt"), printed
 
 
 @pytest.mark.training
