@@ -33,8 +33,6 @@ def test_a_command_ends_with_one_sentence_and_the_log_has_the_traceback(tmp_path
     assert "Traceback" not in done.stdout + done.stderr
     assert "Traceback" in (tmp_path / "log").read_text() and "FileNotFoundError" in (tmp_path / "log").read_text()
     assert not (tmp_path / "runs").exists()
-    shown = run("train", *options, SEQSTRUCT_TRACEBACK="1")
-    assert shown.returncode == 1 and "Traceback" in shown.stderr and "seqstruct: " not in shown.stderr
 
 
 def test_so_does_hydra(tmp_path: Path) -> None:
@@ -102,6 +100,16 @@ def test_code_that_somebody_writes_keeps_its_tracebacks(
     path: str, inside: str, capsys: pytest.CaptureFixture
 ) -> None:
     error = raised("{}['x']", path, inside)
+    failures.report(type(error), error, error.__traceback__)
+    printed = capsys.readouterr().err
+    assert "Traceback" in printed and "in called" in printed and "seqstruct: " not in printed
+
+
+def test_tracebacks_are_shown_where_the_environment_asks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    monkeypatch.setenv("SEQSTRUCT_TRACEBACK", "1")
+    error = raised("raise ValueError('--a needs --b')", LIBRARY)
     failures.report(type(error), error, error.__traceback__)
     printed = capsys.readouterr().err
     assert "Traceback" in printed and "in called" in printed and "seqstruct: " not in printed

@@ -74,6 +74,8 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (TRAIN, {"pairs": "pairs --share-decoder-input-output-embed --decoder-output-dim 4"},
      "--share-decoder-input-output-embed needs one size: --decoder-input-dim is 8, --decoder-output-dim 4"),
     (TRAIN, {"pairs": "pairs --encoder-self-attention rfa(features=0)"}, "rfa: features is 1 or more, not 0"),
+    (TRAIN, {"pairs": "pairs --decoder-self-attention softmax+rafa"},
+     "decoder_self attention, layer 1: no attention is called 'rafa'; there are: "),
     (TRAIN, {"pairs": "pairs --max-source-positions 3"}, "(3, 1024): --skip-invalid-size-inputs-valid-test leaves"),
     (TRAIN, {"--batch-size 20": "--max-tokens 1"}, "longer than the (1, 1) tokens that model, task and --max-"),
     (TRAIN, {"pairs": "pairs --max-target-positions 1 --skip-invalid-size-inputs-valid-test"}, "all 60 samples are"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
+import shlex
 import subprocess
-import sys
 import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from unittest import mock
 
 from seqstruct.cli import main
 from seqstruct.cli.prepare import prepare as prepare_by_name
@@ -33,11 +35,18 @@ def prepared(name: str, *arguments: object) -> dict:
 
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess:
-    """data-prep/SCRIPT.sh with these arguments, by the interpreter of the tests and without a way to the network."""
+    """The last line of data-prep/SCRIPT.sh with these arguments, in this process and without a way to the network."""
+    last = (SCRIPTS / f"{script}.sh").read_text("utf-8").splitlines()[-1]
+    words = [*shlex.split(last.removesuffix('"$@"')), *map(str, arguments)]
     refused = dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")
-    environment = {**os.environ, **refused, "no_proxy": "127.0.0.1", "PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
-    command = ["bash", SCRIPTS / f"{script}.sh", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+    printed, said = io.StringIO(), io.StringIO()
+    with mock.patch.dict(os.environ, {**refused, "no_proxy": "127.0.0.1"}):
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(said):
+            try:
+                status = main(words)
+            except SystemExit as end:
+                status = end.code
+    return subprocess.CompletedProcess(words, status, printed.getvalue(), said.getvalue())
 
 
 def refused(script: str, *arguments: object) -> str:

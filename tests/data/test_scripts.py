@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.data.scripts import SCRIPTS, refused, run
+from tests.data.scripts import SCRIPTS, run
 from tests.data.text.test_parallel import corpus, prefixes  # noqa: F401  a fixture
 
 ROOT = SCRIPTS.parent
 COMMON = SCRIPTS / "common.sh"
+LINES = r"""set -euo pipefail
+# shellcheck source=data-prep/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+"""
+LAST = re.compile(r'prepare( [\w.:-]+)* "\$@"')
 LISTOPS = ("--lengths", "5:9", "--train", "3", "--valid", "2", "--test", "2")
 
 
@@ -21,14 +27,17 @@ def test_scripts_are_short_and_run_anywhere(tmp_path):
     for path in SCRIPTS.glob("*.sh"):
         text = path.read_text(encoding="utf-8")
         assert text.count("\n") <= 15, path.name
-        assert path == COMMON or ('"$@"\n' in text and "set -euo pipefail" in text), path.name
-    done = subprocess.run(
-        [SCRIPTS / "text_classification.sh", "sst", "--made-up", "--out", "sst"], cwd=tmp_path, capture_output=True,
-        text=True, env={**os.environ, "PYTHON": sys.executable},
+        assert path == COMMON or LINES in text and LAST.fullmatch(text.splitlines()[-1]), path.name
+    done, other = (
+        subprocess.run(
+            [SCRIPTS / "text_classification.sh", name, "--made-up", "--out", name], cwd=tmp_path,
+            capture_output=True, text=True, env={**os.environ, "PYTHON": sys.executable},
+        )
+        for name in ("sst", "imdb")
     )  # fmt: skip
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["sst: ready"]), done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["sst"]
-    assert "expected sst, subj, cr or amazon first, got 'imdb'" in refused("text_classification", "imdb")
+    assert (other.returncode, "expected sst, subj, cr or amazon first, got 'imdb'" in other.stderr) == (1, True)
 
 
 def test_all_are_executable():

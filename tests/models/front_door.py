@@ -26,7 +26,7 @@ def fairseq(command: str, *options: object) -> str:
     is waited for, five seconds long, when garbage is next collected.
     """
     if command == "hydra-train":
-        options = ("dataset.num_workers=0", *options)
+        options = (*options, "dataset.num_workers=0")
     elif command != "preprocess" and "--num-workers" not in options:
         options += ("--num-workers", 0)
     module = importlib.import_module(f"fairseq_cli.{command.replace('-', '_')}")

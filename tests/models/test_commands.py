@@ -120,23 +120,6 @@ def command_environment(**extra: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]), **extra}
 
 
-def test_a_bad_plan_is_one_sentence(corpus: Path, tmp_path: Path) -> None:
-    """In a process of its own: one clear sentence, a status that is not 0, and nothing written."""
-    done = subprocess.run(
-        [sys.executable, "-m", "fairseq_cli.train", *map(str, [
-            corpus / "bin", *TRAIN, *TRANSLATE, "--decoder-self-attention", "softmax + rafa", "--save-dir",
-            tmp_path / "run",
-        ])],
-        capture_output=True, text=True, env=command_environment(OMP_NUM_THREADS="1"), check=False,
-    )  # fmt: skip
-    assert done.returncode != 0
-    assert done.stderr.strip().splitlines()[-1].startswith(
-        "seqstruct: decoder_self attention, layer 1: no attention is called 'rafa'; there are: "
-    )
-    assert "Traceback" not in done.stderr
-    assert not list(tmp_path.glob("run/*"))
-
-
 @pytest.mark.slow
 @pytest.mark.training
 def test_two_processes_equal_accumulation_over_four_batches(corpus: Path, tmp_path: Path) -> None:

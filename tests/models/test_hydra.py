@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -19,23 +16,18 @@ PLAN = "softmax*2 + nondeterministic_stack(states=2, symbols=3, size=5) + softma
 
 
 @pytest.mark.training
-def test_hydra_equals_argparse(tmp_path: Path) -> None:
+def test_hydra_equals_argparse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     data = tmp_path / "data"
     data.mkdir()
     write_folder(
         StringsRequest("dyck", train=40, valid=20, test_per_length=1, lengths=(5, 9), test_lengths=(5, 9), seed=1), data
     )
-    threads = str(torch.get_num_threads())
-    environment = {**os.environ, "OMP_NUM_THREADS": threads, "PYTHONPATH": str(ROOT), "HYDRA_FULL_ERROR": "1"}
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "fairseq_cli.hydra_train", "--config-dir", ROOT / "configs/stack_attention/cfl",
-            "--config-name", "train", "row=tf_nd", "scale=small", f"task.data={data}", f"common.user_dir={PLUGIN}",
-            f"checkpoint.save_dir={tmp_path / 'hydra'}", "optimization.max_update=4", "optimization.lr=[0.002]",
-        ],
-        capture_output=True, text=True, cwd=tmp_path, env=environment, check=False,
+    fairseq(
+        "hydra-train", "--config-dir", ROOT / "configs/stack_attention/cfl", "--config-name", "train", "row=tf_nd",
+        "scale=small", f"task.data={data}", f"common.user_dir={PLUGIN}", f"checkpoint.save_dir={tmp_path / 'hydra'}",
+        "optimization.max_update=4", "optimization.lr=[0.002]",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
     fairseq(
         "train", data, "--user-dir", PLUGIN, "--task", "cfl_language_modeling", "--criterion", "cfl_cross_entropy",
         "--arch", "structured_transformer_lm_cfl", "--decoder-embed-dim", 28, "--decoder-self-attention", PLAN,
