@@ -102,7 +102,7 @@ def test_the_context_is_what_was_translated_before(data, window, plan):
         weight[task.tgt_dict.eos()] += 0.6
         weight[task.tgt_dict.index(SEPARATOR)] += 0.4
         weight[task.tgt_dict.bos()] -= 5.0
-    generator = task.build_generator([model], GenerationConfig(beam=3, max_len_a=0, max_len_b=80))
+    generator = task.build_generator([model], GenerationConfig(beam=3, max_len_a=0, max_len_b=40))
     expected = by_hand(task, generator, model, dataset, window)
     assert 0 < np.mean([len(sentence) for sentence in expected.values()]) < 12
     assert len({tuple(sentence) for sentence in expected.values()}) > 5

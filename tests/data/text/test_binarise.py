@@ -12,13 +12,14 @@ from seqstruct.data.text.binarise import preprocess, write_lines
 
 
 def test_both_ways_agree(tmp_path, monkeypatch):
-    monkeypatch.setattr(binarise, "subprocess", subprocess)  # the command itself, as users have it
     lines = ["a b c a", "", "d  b <unk>"]
     for split in ("train", "valid"):
         (tmp_path / f"{split}.txt").write_text("".join(f"{line}\n" for line in lines))
     (tmp_path / "dict.txt").write_text("a 3\nb 2\nc 1\n")
     arguments = ["--only-source", "--srcdict", tmp_path / "dict.txt", "--trainpref", tmp_path / "train.txt"]
-    preprocess(tmp_path / "by_command", arguments)
+    with monkeypatch.context() as apart:
+        apart.setattr(binarise, "subprocess", subprocess)  # the command itself, as users have it
+        preprocess(tmp_path / "by_command", arguments)
     dictionary = Dictionary.load(str(tmp_path / "dict.txt"))
     assert write_lines(lines, tmp_path / "train", dictionary) == 3
     for name in ("train.bin", "train.idx"):
