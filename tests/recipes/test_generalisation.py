@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import mean
+
 import pytest
 from fairseq.data import Dictionary
 
@@ -68,8 +70,15 @@ def test_tenses_are_told_as_recorded():
     item = " ".join(prose("generalisation").partition("\nTense reinflection, scale small:")[2].split())
     found = {(line.row, line.metric): [*line.values.values()]
              for line in lines("generalisation", "tense-reinflection")}  # fmt: skip
-    verbs, most = found["tense Tf", "gen_main_verb"], found["tense majority", "gen_main_verb"]
-    assert f"in {min(verbs):.0f} to {max(verbs):.0f} %, not more" in item and f"({most[0]:.0f} %)" in item
-    assert len(verbs) == 5 and max(verbs) < most[0] and set(found["tense Tf", "test_full_sentence"]) == {100}
-    assert "one seed has the linear rule whole" in item and found["tense Tf+Sup", "gen_recent_noun"] == [100]
-    assert "have not been run" in item and not {"tense LSTM", "tense Tf+Nd"} & {row for row, _ in found}
+    rows, most = [f"tense {model}" for model in MODELS], found["tense majority", "gen_main_verb"][0]
+    verbs, nouns, right = ({row: found[row, metric] for row in rows}
+                           for metric in ("gen_main_verb", "gen_recent_noun", "test_full_sentence"))  # fmt: skip
+    assert all(len(values) == 5 for values in verbs.values())
+    for row, told in zip(rows, ("in {} to {} %, with a sup", "stack in {} to {} % (p", "stack in {} to {} % (p",
+                                "have {} to {} %", "stack {} to {} %"), strict=True):  # fmt: skip
+        assert told.format(*(f"{f(verbs[row]):.0f}" for f in (min, max))) in item, row
+    means = [mean(values) for values in nouns.values()]
+    assert f"before it in {min(means):.0f} to {max(means):.0f} %" in item
+    assert sum(value > most for values in verbs.values() for value in values) == 1 and f"({most:.0f} %)" in item
+    told = [f"{f(sum((right[row] for row in some), [])):.0f}" for some in (rows[:3], rows[3:]) for f in (min, max)]
+    assert "Transformers have {} to {} % of the test sentences, LSTMs {} to {} %".format(*told) in item
