@@ -67,7 +67,10 @@ class Alignment(StructuredDistribution):
         lengths: Tensor | None = None,
         target_lengths: Tensor | None = None,
     ) -> Alignment:
-        """From log-probabilities * T V of each frame and targets * L long: `log_partition` is minus the loss of CTC."""
+        """From log-probabilities * T V of each frame and targets * L long, on any device: `log_partition` is minus the
+        loss of CTC.
+        """
+        targets = targets.to(log_probs.device)
         columns = targets.new_full((*targets.shape[:-1], 2 * targets.size(-1) + 1), blank)
         columns[..., 1::2] = targets
         new = columns[..., 2:] != columns[..., :-2]

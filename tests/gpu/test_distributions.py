@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from seqstruct.distributions import Alignment
 from tests.distributions.structures import FAMILIES
 from tests.distributions.test_distributions import DRAWERS, as_parts, drawer
 from tests.gpu.places import DEVICE
@@ -43,3 +44,10 @@ def test_devices_agree(family, draw):
             assert x.device.type == DEVICE.type
             torch.testing.assert_close(x.cpu(), y, rtol=1e-8, atol=1e-8, equal_nan=True)
     assert all(x.all() for x in inside)
+
+
+def test_the_targets_of_ctc_may_stay_on_the_cpu(generator):
+    log_probs = torch.randn(3, 7, 5, generator=generator, dtype=torch.float64).log_softmax(-1)
+    targets = torch.randint(1, 5, (3, 2), generator=generator)
+    ours, right = (Alignment.ctc(log_probs.to(device), targets).log_partition() for device in (DEVICE, "cpu"))
+    torch.testing.assert_close(ours.cpu(), right, rtol=1e-12, atol=0)

@@ -172,7 +172,7 @@ def test_rows_out_of_range_go_to_the_definition(generator, N, C, spread):
     torch.testing.assert_close(second, truth, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(("N", "C"), [(700, 2), (700, 5), (2048, 3), (2048, 7), (4096, 2), (4096, 3), (4096, 5)])
+@pytest.mark.parametrize(("N", "C"), [(700, 2), (700, 5), (2048, 7), (4096, 3)])
 def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, N, C):
     """Spreads 1 to 6, impossible steps, padding on either side; the truth is the definition, to which all rows go."""
     unary, edge = draw(generator, 5, N, C)
