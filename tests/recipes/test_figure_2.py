@@ -36,7 +36,7 @@ def test_claims_say_how_many_draws_there_are():
     claims = items(prose("stack_attention"), "Which findings of section 6 hold")
     assert len(claims) == 8
     counts = {row: len(draws) for row, draws in of_figure_2().items() if not row.endswith("5-gram")}
-    twice = {f"{language} LSTM+Nd" for language in ("hardest-cfl", "marked-reversal", "padded-reversal")}
+    twice = {f"{language} LSTM+Nd" for language in ("hardest-cfl", "padded-reversal")}
     assert len(counts) == 30 and counts == {row: 2 if row in twice else 3 for row in counts}
 
 
@@ -63,7 +63,7 @@ SAID = [
     ("*Tf+Sup is better", "nothing tells the two apart ({hardest Tf+Sup}; {hardest Tf})"),
     ("*LSTM+Nd generalises", "the hardest CFL (X {hardest LSTM+Nd*:}; Tf+Nd {hardest Tf+Nd*:})"),
     ("*LSTM+Nd generalises", "unmarked reversal ({unmarked LSTM+Nd*:}; {unmarked Tf+Nd*:})"),
-    ("*LSTM+Nd generalises", "on marked reversal too ({marked LSTM+Nd*:}, the first the least X of all models)"),
+    ("*LSTM+Nd generalises", "on marked reversal too ({marked LSTM+Nd*:}, the first two the least X of all)"),
     ("*LSTM+Nd generalises", "at the better one ({padded LSTM+Nd*:}; {padded Tf+Nd*:}, of which the second"),
     ("*LSTM+Nd generalises", "best draws of both among them ({dyck LSTM+Nd*:}; {dyck Tf+Nd*:})"),
     ("*LSTM+Sup is better", "({hardest LSTM+Sup*}; {hardest Tf+Sup}, and {hardest LSTM*}; {hardest Tf})"),
@@ -153,7 +153,8 @@ def test_orders_of_the_lstms_are_those_of_the_records():
         for stack in ("", "+Sup"):
             assert max(valid[f"{language} LSTM{stack}"]) < min(valid[f"{language} Tf{stack}"])
     marked = {row: found for row, found in beyond.items() if row.startswith("marked-reversal")}
-    assert min(marked, key=lambda row: min(marked[row])) == "marked-reversal LSTM+Nd"
+    other = min(x for row, found in marked.items() if not row.endswith("LSTM+Nd") for x in found)
+    assert sum(x < other for x in marked["marked-reversal LSTM+Nd"]) == 2
     (gram,), of_lstms = marked["marked-reversal 5-gram"], sum((marked[r] for r in marked if " LSTM" in r), [])
     told = f"(X {min(of_lstms):.3f} to {max(of_lstms):.3f}; {gram:.3f})"
     assert max(of_lstms) < gram < min(marked["marked-reversal Tf+Nd"]) and told in claim("*LSTM+Sup is better")
