@@ -176,6 +176,9 @@ def test_exchanged_attention_is_told_as_recorded():
     (item,) = [item for item in held if item.startswith("*One attention trained, another used*")]
     found = {(line.row.removeprefix("trained "), line.metric.removeprefix("bleu_evaluated_")): f"{line.mean:.1f}"
              for line in lines("peng_thesis", "4.6-stand-in")}  # fmt: skip
+    runs = {line.row: len(line.values) for line in lines("peng_thesis", "4.6-stand-in")}
+    assert "three seeds, of RFA's model one)" in item
+    assert [runs[f"trained {name}"] for name in ("S-attn", "NS-attn", "RFA")] == [3, 3, 1]
     softmax, unit, rfa = (found[name, name] for name in ("S-attn", "NS-attn", "RFA"))
     assert f"has {found['S-attn', 'RFA']} of its {softmax} BLEU with RFA" in item
     assert f"RFA's {found['RFA', 'S-attn']} of {rfa} with softmax" in item
