@@ -6,6 +6,7 @@ from statistics import mean
 
 import pytest
 from fairseq.data import Dictionary
+from scipy.stats import ttest_ind
 
 from seqstruct.data.transformations.grammar import TRANSFORMATIONS
 from seqstruct.harness.configs import read_config
@@ -77,6 +78,9 @@ def test_tenses_are_told_as_recorded():
     for row, told in zip(rows, ("in {} to {} %, with a sup", "stack in {} to {} % (p", "stack in {} to {} % (p",
                                 "have {} to {} %", "stack {} to {} %"), strict=True):  # fmt: skip
         assert told.format(*(f"{f(verbs[row]):.0f}" for f in (min, max))) in item, row
+    assert all(mean(verbs[f"tense Tf{stack}"]) < mean(verbs["tense Tf"]) for stack in ("+Sup", "+Nd"))
+    apart = ttest_ind(verbs["tense LSTM+Nd"], verbs["tense LSTM"], equal_var=False).pvalue
+    assert apart > 0.1 and f"(p {apart:.2f}, uncorrected)" in item
     means = [mean(values) for values in nouns.values()]
     assert f"before it in {min(means):.0f} to {max(means):.0f} %" in item
     assert sum(value > most for values in verbs.values() for value in values) == 1 and f"({most:.0f} %)" in item
