@@ -9,6 +9,8 @@ import pytest
 import torch
 from scipy.stats import ttest_ind
 
+from seqstruct.harness.findings import PAGES, findings, items
+from seqstruct.harness.findings import prose as prose_of
 from seqstruct.harness.paper import read_tables
 from seqstruct.harness.records import read_folder
 from seqstruct.harness.report import lines_of
@@ -18,8 +20,7 @@ RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
 
 def prose(paper):
-    text = (RECIPES.parent / "docs" / "reproduction" / f"{paper}.md").read_text("utf-8")
-    return re.sub(r"<!-- seqstruct .+? -->\n.*?<!-- end -->", "", text, flags=re.S)
+    return prose_of(PAGES / f"{paper}.md")
 
 
 def lines(paper, name):
@@ -28,26 +29,16 @@ def lines(paper, name):
     return [line for line in lines_of(table, records, ("small", "paper")) if line.values]
 
 
-def items(text, heading):
-    """The items of the first list under a heading, each in one line."""
-    section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return [re.sub(r"\s+", " ", item) for item in re.split(r"^\* ", section, flags=re.M)[1:]]
+def finding(paper, start):
+    """The item of a page's lists that begins so."""
+    (found,) = [item for item in items(prose(paper)) if item.startswith(start)]
+    return found
 
 
-SOURCES = {
-    "peng_thesis": ["What holds", "Attention of linear cost: random features and bounded memory"],
-    "structured_attention": ["What holds"],
-    "stack_attention": ["Which findings of section 6 hold", "Which findings of sections 7 and 8 hold"],
-    "nmt_lectures": ["Multi30k"],
-}
-VERDICT = re.compile(r"\*\*(Holds|Holds in part|Does not hold|Not shown|Not tested|Not in the source)\.?\*\*")
-
-
-@pytest.mark.parametrize("paper", SOURCES)
-def test_every_finding_has_a_verdict(paper):
-    for heading in SOURCES[paper]:
-        found = items(prose(paper), heading)
-        assert found and [item[:60] for item in found if VERDICT.search(item) is None] == [], heading
+def test_every_finding_has_a_verdict():
+    for page in PAGES.glob("*.md"):
+        named = [item for item in items(prose(page.stem)) if item.startswith("*")]
+        assert len(findings(page)) == len(named), page.name
 
 
 DRAWN = {"abilities"}  # as a chart, in docs/choosing.md
@@ -77,8 +68,7 @@ def test_perplexities_that_are_not_ahead_of_n_grams_are_not_discussed(name):
 def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
     accuracy = {line.row.removeprefix("ListOps "): line for line in lines("peng_thesis", "4.5-stand-in")
                 if line.metric == "test_accuracy"}  # fmt: skip
-    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
-    (item,) = [item for item in held if item.startswith("*ListOps*")]
+    item = finding("peng_thesis", "*ListOps*")
     first, _ = accuracy.pop("first token"), accuracy.pop("majority")
     assert f"({first.mean:.4g} % on test)" in item
     assert min(line.mean for line in accuracy.values()) > first.mean + 10
@@ -98,7 +88,7 @@ def test_rows_of_listops_are_ahead_of_the_first_token_and_not_of_each_other():
 def test_rational_models_with_fixed_vectors_are_told_as_recorded():
     found = {line.row.removesuffix(", skip-gram"): line for line in lines("peng_thesis", "6.5-skip-gram")
              if line.metric == "test_accuracy"}  # fmt: skip
-    (item,) = [item for item in items(prose("peng_thesis"), "What holds") if item.startswith("*Text classification*")]
+    item = finding("peng_thesis", "*Text classification*")
     for corpus, above, level in (("SST", ["F", "max-plus"], ["B", "C"]), ("subj", ["C", "F"], ["B", "max-plus"])):
         rows = {"B": "RRNN(B)", "C": "RRNN(C)", "max-plus": "RRNN(B) max-plus", "F": "RRNN(F)"}
         of = {name: found[f"{corpus} {row}"] for name, row in rows.items()}
@@ -114,7 +104,7 @@ def test_rational_models_with_fixed_vectors_are_told_as_recorded():
 
 
 def test_tree_transduction_is_told_as_recorded():
-    (item,) = [claim for claim in items(prose("structured_attention"), "What holds") if "*Tree transduction*" in claim]
+    item = finding("structured_attention", "*Tree transduction*")
     found = {(line.row, line.metric[-1]): line for line in lines("structured_attention", "2")}
     whole = [found[row, "e"].mean for row in ("Structured", "Simple", "No attention", "constant")]
     said = "structured attention has {:.1f} % of the target before the first failure, simple attention {:.1f} (p "
@@ -130,7 +120,7 @@ def test_tree_transduction_is_told_as_recorded():
 
 
 def test_questions_are_told_as_recorded():
-    (item,) = [item for item in items(prose("structured_attention"), "What holds") if "*Question answering*" in item]
+    item = finding("structured_attention", "*Question answering*")
     found = {(line.row, line.metric): line for line in lines("structured_attention", "4")}
     models = ("MemN2N", "Binary CRF", "Unary CRF")
     answers = [found[f"average {model}", "test_accuracy"] for model in models]
@@ -152,7 +142,7 @@ def test_questions_are_told_as_recorded():
 
 
 def test_latent_trees_are_told_as_recorded():
-    (item,) = [claim for claim in items(prose("peng_thesis"), "What holds") if "*Latent trees.*" in claim]
+    item = finding("peng_thesis", "*Latent trees.*")
     found = {line.row.removeprefix("transduction "): line.mean for line in lines("peng_thesis", "latent-trees")
              if line.metric == "length_to_failure"}  # fmt: skip
     assert f"only marginals learn ({found['marginal']:.0f} % of the target" in item
@@ -161,7 +151,7 @@ def test_latent_trees_are_told_as_recorded():
 
 
 def test_parsers_are_held_against_right_branching():
-    (item,) = [claim for claim in items(prose("peng_thesis"), "What holds") if claim.startswith("*PaLM.*")]
+    item = finding("peng_thesis", "*PaLM.*")
     found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "3.3-stand-in")}
     right = found["Right branching", "unlabeled_f1"]
     learned = [value for (row, metric), value in found.items()
@@ -172,8 +162,7 @@ def test_parsers_are_held_against_right_branching():
 
 
 def test_exchanged_attention_is_told_as_recorded():
-    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
-    (item,) = [item for item in held if item.startswith("*One attention trained, another used*")]
+    item = finding("peng_thesis", "*One attention trained, another used*")
     found = {(line.row.removeprefix("trained "), line.metric.removeprefix("bleu_evaluated_")): f"{line.mean:.1f}"
              for line in lines("peng_thesis", "4.6-stand-in")}  # fmt: skip
     runs = {line.row: len(line.values) for line in lines("peng_thesis", "4.6-stand-in")}
@@ -187,8 +176,7 @@ def test_exchanged_attention_is_told_as_recorded():
 
 def test_masked_models_are_level_with_one_that_is_not_pretrained():
     found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "5.6-stand-in")}
-    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
-    (item,) = [item for item in held if item.startswith("*Masked language models and GLUE*")]
+    item = finding("peng_thesis", "*Masked language models and GLUE*")
     others = [row for row, metric in found if metric == "masked_perplexity" and row != "BASE"]
     sst = [found[row, "test_accuracy"] for row in ("BASE", *others)]
     without = found["BASE, not pretrained", "test_accuracy"]
@@ -234,8 +222,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
 def test_speeds_on_long_texts_are_those_of_the_records():
     table = lines("peng_thesis", "4.5-stand-in")
     found = {(line.row.removeprefix("ListOps "), line.metric): line.mean for line in table}
-    held = items(prose("peng_thesis"), "Attention of linear cost: random features and bounded memory")
-    (item,) = [item for item in held if item.startswith("*ListOps*")]
+    item = finding("peng_thesis", "*ListOps*")
     speed, memory, before = (
         [found[row, metric] for row in ("RFA-Gaussian", "Linear", "ABC-MLP", "Local attention")]
         for metric in ("speed_4k", "memory_4k", "speed_1k")
@@ -258,14 +245,8 @@ def test_states_are_held_against_what_softmax_uses():
     assert f"the states are {min(shares):.1f} to {max(shares):.1f} % of what softmax uses" in said
 
 
-def finding(paper, heading, start):
-    """The item of a page's list that begins so."""
-    (found,) = [item for item in items(prose(paper), heading) if item.startswith(start)]
-    return found
-
-
 def test_encoding_is_told_as_recorded():
-    claim = finding("peng_thesis", "Attention of linear cost: random features and bounded memory", "*Encoding*")
+    claim = finding("peng_thesis", "*Encoding*")
     speed = {(line.scale, line.row): line.mean for line in lines("peng_thesis", "5.8")
              if line.metric == "encoding_speed"}  # fmt: skip
     told = "Linformer ({:.2f} times as fast with 64 slots) and `ABC-MLP` ({:.2f})"
@@ -281,7 +262,7 @@ def test_encoding_is_told_as_recorded():
 
 def test_splits_of_a_parser_behind_its_baselines_are_no_finding():
     found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "3.4-stand-in")}
-    (item,) = [item for item in items(prose("peng_thesis"), "What holds") if "*Left and right splits*" in item]
+    item = finding("peng_thesis", "*Left and right splits*")
     assert "**Not tested**" in item
     splits = [found["PaLM-U", f"{side}_splits"] for side in ("left", "right")]
     assert "({:.1f} % left and {:.1f} % right, where".format(*splits) in item
@@ -295,7 +276,7 @@ def test_splits_of_a_parser_behind_its_baselines_are_no_finding():
 def test_rational_language_models_are_told_as_recorded():
     recorded = lines("peng_thesis", "6.3-stand-in")
     table = {line.row: line for line in recorded if line.metric == "test_perplexity"}
-    (item,) = [item for item in items(prose("peng_thesis"), "What holds") if "*Rational language models*" in item]
+    item = finding("peng_thesis", "*Rational language models*")
     names = "RRNN(B) max-plus", "RRNN(F)", "RRNN(B)", "LSTM", "RRNN(C)"
     small, two = [table[f"{name} 2 layers 10M"] for name in names], table["LSTM 2 layers 24M"]
     *deep, products = (table[f"{name} 3 layers 24M"] for name in names)
