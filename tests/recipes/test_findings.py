@@ -166,12 +166,11 @@ def test_exchanged_attention_is_told_as_recorded():
     found = {(line.row.removeprefix("trained "), line.metric.removeprefix("bleu_evaluated_")): f"{line.mean:.1f}"
              for line in lines("peng_thesis", "4.6-stand-in")}  # fmt: skip
     runs = {line.row: len(line.values) for line in lines("peng_thesis", "4.6-stand-in")}
-    assert "three seeds, of RFA's model one)" in item
-    assert [runs[f"trained {name}"] for name in ("S-attn", "NS-attn", "RFA")] == [3, 3, 1]
+    assert "three seeds)" in item and [runs[f"trained {name}"] for name in ("S-attn", "NS-attn", "RFA")] == [3, 3, 3]
     softmax, unit, rfa = (found[name, name] for name in ("S-attn", "NS-attn", "RFA"))
     assert f"has {found['S-attn', 'RFA']} of its {softmax} BLEU with RFA" in item
     assert f"RFA's {found['RFA', 'S-attn']} of {rfa} with softmax" in item
-    assert f"kept, {found['RFA', 'NS-attn']} of {rfa} and {found['NS-attn', 'RFA']} of {unit}." in item
+    assert f"here {found['RFA', 'NS-attn']} of {rfa} and {found['NS-attn', 'RFA']} of {unit} are kept" in item
 
 
 def test_masked_models_are_level_with_one_that_is_not_pretrained():
