@@ -58,7 +58,7 @@ class RandomFeatureAttention(KernelAttention):
     def __init__(self, config: Config, shape: Shape):
         super().__init__(config, shape)
         rows = config.features // 2 if config.kernel == "gaussian" else config.features
-        self.sigma = nn.Parameter(torch.full((shape.num_heads, shape.head_dim), config.sigma))
+        self.sigma = nn.Parameter(torch.full((shape.num_heads, shape.head_dim), float(config.sigma)))
         self.register_buffer("projections", torch.randn(config.pool, rows, shape.head_dim))
         if config.gate:
             self.gate_layer = Gate(shape.key_dim, shape.num_heads)

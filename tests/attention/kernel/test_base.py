@@ -196,6 +196,11 @@ def test_without_unit_norm_there_is_no_floor(generator) -> None:
     assert torch.equal(output(plain, x), output(same, x))
 
 
+def test_sigma_may_be_a_whole_number() -> None:
+    whole, same = build("rfa", sigma=2), build("rfa", sigma=2.0)
+    assert torch.equal(whole.sigma, same.sigma)
+
+
 def test_training_draws_from_the_pool_and_evaluation_does_not(generator) -> None:
     attention, x = build("rfa", pool=4), inputs(generator)
     fixed = output(attention, x)
