@@ -132,5 +132,5 @@ def _literal(name: str, keyword: ast.keyword) -> Any:
         raise ValueError(f"{name}: '**' is not part of a plan")
     try:
         return ast.literal_eval(keyword.value)
-    except ValueError:
+    except (ValueError, TypeError):  # of a dictionary or a set whose keys are no keys
         raise ValueError(f"{name}: option {keyword.arg} takes a literal, not {ast.unparse(keyword.value)}") from None

@@ -41,6 +41,7 @@ def test_defaults_make_equal_choices() -> None:
         ("superposition_stack(3)", r"superposition_stack takes options by name only"),
         ("superposition_stack(**{'size': 3})", r"'\*\*' is not part of a plan"),
         ("superposition_stack(size=open('x'))", r"option size takes a literal"),
+        ("superposition_stack(size={[]: 1})", r"option size takes a literal, not {\[\]: 1}"),
         ("softmax*0", r"after '\*' stands a count"),
         ("softmax*2.0", r"after '\*' stands a count"),
         ("softmax*999999999", r"after '\*' stands a count"),
