@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Shape
 from seqstruct.attention.linear import Linear
-from seqstruct.ops.masking import positions
 from seqstruct.ops.rotary import rotated
 
 EPSILON = 1e-6  # of the norms of queries and keys
@@ -106,7 +105,8 @@ class MultiHeadAttention(Attention):
         if padding_mask is None:
             place = torch.arange(heads.size(2), device=heads.device)[None, -length:]  # 1 T, or 1 1
         else:
-            place = positions(padding_mask)[:, padding_mask.size(1) - length :]
+            # padding stands where the token before it does, as what is read after it
+            place = (~padding_mask).cumsum(1)[:, padding_mask.size(1) - length :] - 1
         return rotated(heads, place if before is None else place + before.unsqueeze(1), base)
 
 
