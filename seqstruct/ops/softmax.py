@@ -3,6 +3,7 @@ al. 2015; Luong et al. 2015, sec. 3).
 
     masked_softmax     softmax of what is not padding; it stands wherever weights over masked scores are needed
     softmax_weights, sigmoid_weights, weighted_values, softmax_attention     by scaled dot products
+    by_angle    vectors over their norms
     additive_scores    by a layer of tanh units
     within_window, gaussian     of alignment models that look at a part of the source
 
@@ -78,6 +79,11 @@ def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
     """B H T S, float32 at least: products of queries and keys, divided by sqrt(D)."""
     scores = (query * query.size(-1) ** -0.5) @ key.transpose(-1, -2)
     return scores if scores.dtype == torch.float64 else scores.float()
+
+
+def by_angle(x: Tensor) -> Tensor:
+    """x over its Euclidean norm along the last axis; zeros stay zeros, in float16 too, which has no 1e-12."""
+    return F.normalize(x, dim=-1, eps=max(1e-12, torch.finfo(x.dtype).tiny))
 
 
 def within_window(center: Tensor, index: Tensor, half_width: int) -> Tensor:

@@ -175,6 +175,16 @@ def test_padding_behind_the_last_token_moves_no_query(name, generator):
         torch.testing.assert_close(attention.read(state, query).output[1:], attention.read(alone, query[1:]).output)
 
 
+@pytest.mark.parametrize("name, site", [("normalized_softmax", site) for site in Site] + [("lsh", Site.DECODER_SELF)])
+def test_half_modules_without_biases_have_numbers_beside_padding(name, site, generator):
+    """Padding's keys are zeros there, which have no angle."""
+    attention, x = build(name, Slot(biases=False), site).half(), draw(generator, 2, 4, DIM).half().requires_grad_()
+    mask = torch.tensor([[False, False, True, True], [True] * 4])
+    output = attention(x, x, x, mask)[0].output
+    found = torch.autograd.grad(output.sum(), [x, *attention.parameters()])
+    assert all(y.isfinite().all() for y in (output, *found))
+
+
 def test_cross_attention_neither_rotates_nor_convolves():
     shape = Shape.of(Site.CROSS, DIM, HEADS, slot=Slot(kv_heads=2, rotary_base=10.0, short_conv=4))
     assert shape.slot == Slot(kv_heads=2)

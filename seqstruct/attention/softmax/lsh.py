@@ -14,7 +14,6 @@ projections are not drawn anew in each pass; where a pair meets in several round
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from seqstruct.attention.base import Cost, Reading, Shape, Site
@@ -23,6 +22,7 @@ from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.base import Cache, DotProductAttention
 from seqstruct.ops.masking import mask_of, reordered
 from seqstruct.ops.memory import bucket_attention, hash_codes, limits, meetings, met_weights
+from seqstruct.ops.softmax import by_angle
 
 HALVINGS = 16  # times that buckets can be halved
 
@@ -74,7 +74,7 @@ class LSHAttention(DotProductAttention):
         tokens = (~padding).cumsum(1)
         tokens = tokens[:, used - steps :] if causal else tokens[:, -1:].expand(-1, steps)
         met = meetings(codes, asked, self._coarser(tokens, used), self.config.chunk, causal, padding) > 0
-        weights = met_weights(heads, F.normalize(key, dim=-1), met)
+        weights = met_weights(heads, by_angle(key), met)
         output = self.out_proj(self._apply_weights(weights, value).transpose(1, 2).flatten(2))
         output = output.masked_fill(padding[:, used - steps :, None], 0.0)
         return Reading(output, weights if need_weights else None)
@@ -86,14 +86,12 @@ class LSHAttention(DotProductAttention):
         codes = hash_codes(queries, self.rotations, self.halvings[..., : self._halved(length)])
         if not causal:
             codes = codes >> self._coarser((~padding).sum(1, keepdim=True), length)[:, None, None]
-            return bucket_attention(
-                queries, F.normalize(queries, dim=-1), values, codes, chunk, False, padding, dropout
-            )
+            return bucket_attention(queries, by_angle(queries), values, codes, chunk, False, padding, dropout)
         order = padding.long().argsort(dim=1, stable=True)  # tokens first: their positions are those without padding
         padding = padding.gather(1, order)
         codes = codes.gather(3, order[:, None, None].expand_as(codes))
         queries, values = (reordered(x, order) for x in (queries, values))
-        keys, parts, start = F.normalize(queries, dim=-1), [], 0
+        keys, parts, start = by_angle(queries), [], 0
         for times in range(self._halved(length) + 1):
             end = min(length, self.limits[times]) if times < HALVINGS else length
             now = (*(x[:, :, :end] for x in (queries, keys, values)), codes[..., :end] >> self._halved(length) - times)

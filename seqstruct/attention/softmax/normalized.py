@@ -9,13 +9,13 @@ O(T S C) time, O(S C) state.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.attention.softmax.softmax import SoftmaxAttention
+from seqstruct.ops.softmax import by_angle
 
 
 @register_attention("normalized_softmax", sites=Site)
@@ -45,4 +45,4 @@ class NormalizedSoftmaxAttention(SoftmaxAttention):
     def _normalized(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor]:
         # The kernels divide by the root of the head's size.
         square = self.sigma.to(query.dtype).square().unsqueeze(1) * query.size(-1) ** 0.5
-        return F.normalize(query, dim=-1) * square, F.normalize(key, dim=-1)
+        return by_angle(query) * square, by_angle(key)
