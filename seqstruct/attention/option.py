@@ -26,7 +26,7 @@ class Limits:
     even: bool = False
 
     def hold(self, value: Any) -> bool:
-        """Whether a value of the option's type lies within; NaN and infinite numbers never do."""
+        """Whether a value of the option's type lies within; None always does, NaN and infinite numbers never do."""
         if self.among is not None:
             return value in self.among
         if isinstance(value, (bool, str)):

@@ -73,6 +73,7 @@ def test_a_value_beyond_its_limits_is_refused_by_the_parser(name: str, field: da
         (Limits(most=3), "3 at most", [3, -2], [4]),
         (Limits(least=0, most=1), "from 0 to 1", [0, 0.5, 1], [-0.1, 1.1]),
         (Limits(above=0, most=1), "above 0, 1 at most", [1, 0.1], [0, 2]),
+        (Limits(least=1), "1 or more", [None, 2], [0]),
         (Limits(least=2, even=True), "2 or more, even", [2, 8], [0, 3]),
         (Limits(among=("dot", "concat")), "one of dot, concat", ["dot"], ["", "do", 1]),
     ],
@@ -116,11 +117,14 @@ def test_a_mechanism_may_declare_limits_or_none(monkeypatch: pytest.MonkeyPatch)
             size: int = -3
             widths: tuple = (1, 2)
             rate: float = option(0.5, least=0, most=1)
+            depth: int | None = option(None, least=1)
 
     (choice,) = parse_choices("foreign(size=-5, rate=1)", 1, Site.CROSS)
     assert choice.config == Foreign.Config(-5, (1, 2), 1)
     Foreign(choice.config, Shape.of(Site.CROSS, 4))
     with pytest.raises(ValueError, match="cross attention, layer 0: foreign: rate is from 0 to 1, not 2"):
         parse_choices("foreign(rate=2)", 1, Site.CROSS)
+    with pytest.raises(ValueError, match="foreign: depth is 1 or more, not 0"):
+        parse_choices("foreign(depth=0)", 1, Site.CROSS)
     with pytest.raises(ValueError, match="option size takes int"):
         parse_choices("foreign(size='x')", 1, Site.CROSS)
