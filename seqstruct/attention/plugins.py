@@ -41,8 +41,10 @@ def _named(source: str, load: Callable[..., Any], *arguments: str) -> None:
 def _import_file(name: str) -> None:
     path = Path(name).resolve()
     module_name = "seqstruct_plugin" + re.sub(r"\W", "_", str(path.with_suffix("")))  # hides no other module
-    if module_name in sys.modules:
-        return
+    while module_name in sys.modules:
+        if sys.modules[module_name].__file__ == str(path):
+            return
+        module_name += "_"  # that is another file, such as a-b.py beside a_b.py
     spec = spec_from_file_location(module_name, path)
     module = sys.modules[module_name] = module_from_spec(spec)
     try:

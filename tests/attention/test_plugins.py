@@ -146,6 +146,16 @@ def test_what_the_variable_names_and_is_not_there_is_named(name: str, monkeypatc
         import_plugins()
 
 
+def test_files_whose_names_differ_in_a_sign_are_both_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [tmp_path / name for name in ("a-b.py", "a_b.py", "a b.py")]
+    for file in files:
+        file.write_text("")
+    monkeypatch.setenv(VARIABLE, ":".join(map(str, [*files, files[0]])))
+    import_plugins()
+    found = [str(module.__file__) for name, module in sys.modules.items() if name.startswith("seqstruct_plugin")]
+    assert sorted(file for file in found if file.startswith(str(tmp_path))) == sorted(map(str, files))
+
+
 def test_what_does_not_import_is_said_in_one_sentence(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "seqstruct", "list"], capture_output=True, text=True,
