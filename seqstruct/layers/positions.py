@@ -49,9 +49,12 @@ class InterleavedSinusoidalPositions(nn.Module):
 
         A token's position is the number of real tokens before it.  Raises ValueError past max_positions.
         """
-        index = positions(tokens.eq(self.padding_idx))
-        if tokens.size(1) > self.max_positions and int(index.max()) >= self.max_positions:
-            raise ValueError(f"a sequence of {tokens.size(1)} tokens: the model has {self.max_positions} positions")
+        padding_mask = tokens.eq(self.padding_idx)
+        index = positions(padding_mask)
+        if tokens.size(1) > self.max_positions:
+            index = index.masked_fill(padding_mask, 0)  # padding after all positions are taken needs none
+            if bool((index >= self.max_positions).any()):
+                raise ValueError(f"a sequence of {tokens.size(1)} tokens: the model has {self.max_positions} positions")
         return self.table[index[:, -1:] if incremental_state is not None else index]
 
 

@@ -32,4 +32,7 @@ def test_what_does_not_fit_is_refused() -> None:
     positions = InterleavedSinusoidalPositions(4, 6, PAD)
     with pytest.raises(ValueError, match="a sequence of 5 tokens: the model has 4 positions"):
         positions(torch.full((1, 5), 9))
-    assert positions(torch.tensor([[PAD, 5, 6, 7, 8]])).shape == (1, 5, 6)
+    for tokens in ([PAD, 5, 6, 7, 8], [5, 6, 7, 8, PAD], [PAD] * 5):
+        found = positions(torch.tensor([tokens]))[0, [token != PAD for token in tokens]]
+        assert torch.equal(found, positions.table[: len(found)])
+    assert positions(torch.zeros(0, 5, dtype=torch.long)).shape == (0, 5, 6)
