@@ -29,7 +29,7 @@ class Limits:
         """Whether a value of the option's type lies within; None always does, NaN and infinite numbers never do."""
         if self.among is not None:
             return value in self.among
-        if isinstance(value, (bool, str)):
+        if value is None or isinstance(value, (bool, str)):
             return True
         return (
             abs(value) <= sys.float_info.max
