@@ -1,0 +1,26 @@
+"""A file that grows block by block, in runs that are interrupted."""
+
+from __future__ import annotations
+
+import pytest
+
+from seqstruct.scoring.resumable import ResumableFile
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_a_part_begun_anew_is_not_taken_for_the_one_before(tmp_path):
+    path = tmp_path / "out"
+    with pytest.raises(Interrupted), ResumableFile(path, {"scale": "log"}) as file:
+        file.append(b"one\n", {"lines": 1})
+        raise Interrupted
+    with pytest.raises(Interrupted), ResumableFile(path, {"scale": "probability"}) as file:
+        assert file.state is None
+        file.stream.write(b"a longer block of others, without its note")
+        raise Interrupted
+    with ResumableFile(path, {"scale": "log"}) as file:
+        assert file.state is None
+        file.append(b"one\ntwo\n", {"lines": 2})
+    assert path.read_bytes() == b"one\ntwo\n" and [*tmp_path.iterdir()] == [path]
