@@ -43,10 +43,10 @@ def _search(settings: dict[str, Any], out: Path, seed: int, least: float | None,
         found = next((one for one in known if one["setting"] == point and one["epochs"] == epochs), None)
         if found is None:
             words = [override(key, value) for key, value in point.items()]
-            entries = train([*settings.get("overrides", ()), *words, f"optimization.max_epoch={epochs}"])
             try:
+                entries = train([*settings.get("overrides", ()), *words, f"optimization.max_epoch={epochs}"])
                 found = {"setting": point, "epochs": epochs, **outcome(entries, settings)}
-            except ValueError as error:
+            except (FloatingPointError, ValueError) as error:
                 raise ValueError(f"{' '.join(words)}: {error}") from None
             known.append(found)
             write_json(path, {"chance": least, "tried": known})

@@ -81,6 +81,16 @@ def test_a_setting_without_a_number_is_named(tmp_path):
         search(SETTINGS, tmp_path, 1, None, lambda words: [])
 
 
+def test_a_setting_whose_training_breaks_is_named(tmp_path):
+    """Gradients that are not finite, as fairseq tells of them."""
+
+    def broken(words):
+        raise FloatingPointError("gradients are Nan/Inf")
+
+    with pytest.raises(ValueError, match="lr=0.1: gradients are Nan/Inf"):
+        search(SETTINGS, tmp_path, 1, None, broken)
+
+
 @pytest.mark.training
 def test_the_command_tries_what_the_file_says_in_one_process(tmp_path, capfd, monkeypatch):
     """Two trainings of one setting give the same numbers: each is as if it were alone; seqstruct/ need not be here."""
