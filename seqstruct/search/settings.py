@@ -182,6 +182,7 @@ def choose(settings: Mapping[str, Any], tried: Sequence[Mapping[str, Any]], leas
             f"none of {len(tried)} settings differs from chance: the best has a validation {metric} of "
             f"{best['value']:g} after {best['epochs']} epochs, expected more than {least:.4g}"
         )
+    rest = [one for one in rest if one["setting"] != best["setting"]]  # draws may be alike
     if tie and rest and order(settings)(rest[0]) == order(settings)(best):
         raise ValueError(
             f"two settings are best, with a validation {metric} of {best['value']:g} and a {tie} of {best['tie']:g}: "
