@@ -74,6 +74,8 @@ def _checked(loaded: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{key}: expected {' or '.join(known)}, got {loaded[key]!r}")
     if not isinstance(loaded.get("metric"), str) or not _positive(loaded.get("epochs")):
         raise ValueError("expected metric, a name, and epochs, a number of 1 or more")
+    if not isinstance(loaded.get("tie") or "", str) or not _positive(loaded.get("up_to", 1)):
+        raise ValueError("expected of tie a name, and of up_to a number of 1 or more")
     if ("grid" in loaded) == ("draws" in loaded):
         raise ValueError("expected grid or draws, one of them")
     if "draws" in loaded:
@@ -145,7 +147,10 @@ def override(key: str, value: Any) -> str:
 
 
 def outcome(entries: Sequence[LogEntry], settings: Mapping[str, Any]) -> dict[str, float]:
-    """Metric and tie of the epoch that counts.  Raises ValueError if validation says no finite value of the metric."""
+    """Metric and tie of the epoch that counts.
+
+    Raises ValueError if validation says no finite value of the metric, or nothing of the tie.
+    """
     name = f"valid_{settings['metric']}"
     validated = [entry.statistics for entry in entries if math.isfinite(entry.statistics.get(name, math.nan))]
     if not validated:
@@ -155,6 +160,8 @@ def outcome(entries: Sequence[LogEntry], settings: Mapping[str, Any]) -> dict[st
     if settings["at"] == "best":
         counted = max(reversed(validated), key=lambda statistics: sign * statistics[name])
     tie = settings.get("tie")
+    if tie and f"valid_{tie}" not in counted:
+        raise ValueError(f"expected valid_{tie} beside {name}, found none")
     return {"value": counted[name], **({"tie": counted[f"valid_{tie}"]} if tie else {})}
 
 

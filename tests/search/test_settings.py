@@ -73,6 +73,8 @@ def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
     ("tie: loss", "overrides: a=b", "overrides: expected a list of words, got 'a=b'"),
     ("tie: loss", "measurements: [{unit: n, of: k}]", "measurements: expected metric in {'unit': 'n'"),
     ("tie: loss", "measurements: [{unit: n, metric: m}]", "measurements: expected axis in"),
+    ("tie: loss", "tie: 3", "expected of tie a name, and of up_to a number"),
+    ("tie: loss", "up_to: many", "expected of tie a name, and of up_to a number"),
     ("scale=smoke: {epochs: 1}", "row=crf: 7", "row=crf: expected keys and values, got 7"),
     (TEXT, "- 1", "settings: expected keys and values, got [1]"),
 ])  # fmt: skip
@@ -120,6 +122,8 @@ def test_the_epoch_that_counts():
     assert outcome(entries, {"metric": "loss", "direction": "min", "at": "best"}) == {"value": 1}
     with pytest.raises(ValueError, match="expected finite values of valid_f1, found none"):
         outcome(entries, {**best, "metric": "f1"})
+    with pytest.raises(ValueError, match="expected valid_f1 beside valid_accuracy, found none"):
+        outcome(entries, {**best, "tie": "f1"})
 
 
 def test_chance_is_the_most_frequent_label_and_three_standard_errors():
