@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -70,8 +71,10 @@ def train_all(train: Train, rates: Sequence[float], seeds: Sequence[int], path: 
 
 def chosen(trained: Sequence[Trained], seed: int) -> float | None:
     """The rate that validation chooses among the trainings of a seed; None where all broke."""
-    tried = [(-one["valid"]["accuracy"], one["valid"]["loss"], one["rate"]) for one in trained
-             if one["seed"] == seed and "valid" in one]  # fmt: skip
+    found = [(one["valid"], one["rate"]) for one in trained if one["seed"] == seed and "valid" in one]
+    # NaN is the worst loss, not equal to all
+    tried = [(-valid["accuracy"], math.inf if math.isnan(valid["loss"]) else valid["loss"], rate)
+             for valid, rate in found]  # fmt: skip
     return min(tried)[2] if tried else None
 
 

@@ -172,9 +172,14 @@ def chance(labels: Sequence[Any]) -> float:
 
 
 def order(settings: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], tuple[float, float]]:
-    """A key by which the better of two that were tried comes first."""
+    """A key by which the better of two that were tried comes first; NaN is the worst tie, not equal to all."""
     sign = -1 if settings["direction"] == "max" else 1
-    return lambda tried: (sign * tried["value"], tried.get("tie", 0.0))
+
+    def key(tried: Mapping[str, Any]) -> tuple[float, float]:
+        tie = tried.get("tie", 0.0)
+        return sign * tried["value"], math.inf if math.isnan(tie) else tie
+
+    return key
 
 
 def choose(settings: Mapping[str, Any], tried: Sequence[Mapping[str, Any]], least: float | None) -> Mapping[str, Any]:

@@ -76,6 +76,8 @@ def test_trainings_of_another_machine_are_counted(tmp_path):
 def test_of_equal_accuracies_the_least_loss_counts():
     tried = [{"rate": r, "seed": 1, "valid": {"accuracy": 50.0, "loss": loss}} for r, loss in ((1, 3.0), (2, 2.0))]
     assert chosen(tried, 1) == 2 and chosen(tried, 2) is None
+    lost = {**tried[1], "rate": 4, "valid": {**tried[1]["valid"], "loss": float("nan")}}
+    assert chosen([lost, *tried], 1) == chosen([*tried, lost], 1) == 2, "a loss that is no number is the worst"
 
 
 def test_what_broke_is_said(tmp_path):

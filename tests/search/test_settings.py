@@ -141,6 +141,8 @@ def test_equal_settings_go_by_the_tie_and_are_refused_if_equal_in_that_too():
     assert choose(settings, tried, 55.0) is tried[2] is min(tried, key=order(settings))
     with pytest.raises(ValueError, match=r"two settings are best, .* 80 and a loss of 0.4: .*3.0.* and .*5.0"):
         choose(settings, [*tried, found(80, 0.4, 5.0)], None)
+    for lost in (found(80, math.nan, 5.0), found(80, math.nan, 6.0)):
+        assert choose(settings, [lost, *tried], None) is choose(settings, [*tried, lost], None) is tried[2]
     assert choose(settings, [*tried, found(80, 0.4, 3.0)], None) is tried[2], "one setting drawn twice is no other"
     with pytest.raises(ValueError, match="none of 4 settings differs from chance: .* 80 after 3 epochs, .* than 80.5"):
         choose(settings, tried, 80.5)
