@@ -16,6 +16,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import NoReturn
 
 from seqstruct.command import GOES_ON, answer
 from seqstruct.data.arguments import whole
@@ -42,6 +43,13 @@ def key_of(plan: Plan) -> tuple[str, int, str, str]:
     return plan.cell.row, plan.cell.seed, plan.cell.scale, plan.configuration
 
 
+class _Line(argparse.ArgumentParser):
+    """Raises ValueError where argparse would end the process in spite of exit_on_error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
 def read_list(path: Path, runs: str = "runs") -> list[Plan]:
     """The cells of a list, in its order, once each.
 
@@ -50,18 +58,18 @@ def read_list(path: Path, runs: str = "runs") -> list[Plan]:
     """
     root = path.resolve().parent.parent
     plans: dict[str, Plan] = {}
-    parser = argparse.ArgumentParser(exit_on_error=False, add_help=False)
+    parser = _Line(exit_on_error=False, add_help=False)
     parser.add_argument("script")
     parser.add_argument("--scale", choices=SCALES, default="small")
     parser.add_argument("--row", nargs="+")
     parser.add_argument("--seeds", nargs="+", type=whole(1))
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        words = shlex.split(line, comments=True)
-        compiled = {f"{VARIABLE}=0": False, f"{VARIABLE}=1": True}.get(words[0]) if words else None
-        words = words[compiled is not None :]
-        if not words:
-            continue
         try:
+            words = shlex.split(line, comments=True)
+            compiled = {f"{VARIABLE}=0": False, f"{VARIABLE}=1": True}.get(words[0]) if words else None
+            words = words[compiled is not None :]
+            if not words:
+                continue
             args, unknown = parser.parse_known_args(words)
             if unknown:
                 raise ValueError(f"expected --scale, --row and --seeds alone, got {shlex.join(unknown)}")

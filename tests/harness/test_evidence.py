@@ -118,6 +118,7 @@ def test_status_says_what_runs_and_what_is_left(listed, capsys):
     ("recipes/nmt_lectures/none.sh", "line 2"), (f"{SCRIPT} --row nothing", "no row matches 'nothing'"),
     (f"{SCRIPT} --scale huge", "argument --scale"), (f"{SCRIPT} --lr 1", "expected --scale, --row and --seeds alone"),
     (f"{SCRIPT} --seeds x", "argument --seeds"), (f"{SCRIPT} --seeds 0", "1 or more, got '0'"),
+    (f"{SCRIPT} --row 'plain", "No closing quotation"), ("--scale small", "arguments are required: script"),
     (f"{SCRIPT} --jobs 3", "expected --scale, --row and --seeds alone"),
 ])  # fmt: skip
 def test_a_wrong_line_is_named(listed, capsys, line, message):
