@@ -126,6 +126,12 @@ def run_all(plans: Sequence[Plan], *, jobs: int, commit: bool) -> list[str]:
                     failed.append(name_of(plan))
                     progress.say(f"failed  {name_of(plan)}: {error}")
                 return
+            if key_of(plan) not in recorded(plan.records):
+                if not stop.is_set():  # finished before, into other records or into some that are gone
+                    failed.append(name_of(plan))
+                    progress.say(f"failed  {name_of(plan)}: finished before, but {plan.records} has no record of it; "
+                                 f"without {plan.out} it is run again")
+                return
             progress.say(f"done    {name_of(plan)}")
             if commit:
                 with turn:

@@ -79,6 +79,9 @@ def test_a_record_that_names_no_machine_is_owed_anew(listed, capsys):
     capsys.readouterr()
     assert main([str(path), "--status"]) == 0
     assert "0 done, 0 running, 1 left" in capsys.readouterr().out
+    assert main([str(path)]) == 1, "its folder says that it is finished"
+    said = capsys.readouterr().err
+    assert "failed  nmt_lectures" in said and "has no record of it" in said and "done  " not in said
 
 
 def test_a_failure_ends_its_cell_alone(listed, capsys):
