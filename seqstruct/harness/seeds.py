@@ -26,7 +26,7 @@ def measure(lines: Sequence[str], answers_alone: bool = False) -> list[Measureme
     """The figures of a log; answers_alone: without those of facts.
 
     The better of two seeds has the greater validation accuracy, or the less loss where these are equal.
-    Raises ValueError if the log has no figures of seeds on both sets.
+    Raises ValueError if the log has no figures of seeds on both sets, or those of facts of one seed alone.
     """
     found: dict[tuple[str, str], dict[int, float]] = {}
     for entry in parse_lines(lines):
@@ -43,6 +43,8 @@ def measure(lines: Sequence[str], answers_alone: bool = False) -> list[Measureme
     ]
     if not answers_alone:
         accuracy, loss = found["valid", "accuracy"], found["valid", "loss"]
+        if len(accuracy) < 2:
+            raise ValueError(f"expected two seeds or more, of which a half is best, got {len(accuracy)}")
         order = sorted(sorted(accuracy), key=lambda seed: (-accuracy[seed], loss[seed]))
         facts = [found["test", "fact_accuracy"][seed] for seed in order[: len(order) // 2]]
         measured.append(Measurement("fact_accuracy_of_best_half", fmean(facts), "%"))

@@ -39,3 +39,10 @@ def test_the_command(tmp_path, capsys):
     assert "expected test_accuracy_seed_N" in capsys.readouterr().err and not (tmp_path / "none.json").exists()
     with pytest.raises(ValueError, match="found none"):
         measure([])
+
+
+def test_one_seed_has_no_half(monkeypatch):
+    monkeypatch.setattr("tests.harness.test_seeds.SEEDS", {4: SEEDS[4]})
+    assert {m.value for m in measure(list(lines()), answers_alone=True)} == {50.0, 1.0, 51.0}
+    with pytest.raises(ValueError, match="expected two seeds or more, of which a half is best, got 1"):
+        measure(list(lines()))
