@@ -66,6 +66,8 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
 
 def _of_json(path: Path, parts: re.Match[str]) -> Measurement:
     """A number of an object, or a measurement of a list under another name, in another table."""
+    if parts["power"] or parts["which"] or parts["axis"]:
+        raise ValueError(f"{path}: expected a KEY alone, 2^KEY, KEY@ and KEY/ being of logs, got {parts[0]!r}")
     said = read_json(path, dict, list)
     if path.name == STEPS:
         took = next((step for step in said.values() if step["kind"] == "train"), None)

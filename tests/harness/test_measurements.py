@@ -118,6 +118,8 @@ def test_what_the_training_of_a_cell_took(cell):
 @pytest.mark.parametrize("request_, told", [
     ("loss[nats]", "expected METRIC[UNIT]=FILE:KEY or FILE.json, got 'loss[nats]'"),
     ("f2[%]=scores.json:f2", "scores.json: it says no f2"),
+    ("p[p]=scores.json:2^f1", "scores.json: expected a KEY alone"),
+    ("f1[%]=scores.json:f1@best", "got 'f1[%]=scores.json:f1@best'"), ("f1[%]=scores.json:f1/epoch", "a KEY alone"),
 ])  # fmt: skip
 def test_json_that_says_nothing_of_it(cell, request_, told):
     with pytest.raises(ValueError, match=re.escape(told)):
