@@ -97,7 +97,7 @@ def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> 
 
 
 def _averages(table: Table, entry: Published, lines: Sequence[Line], scales: Sequence[str]) -> list[Line]:
-    """Ours of an average over rows, one line for each scale at which all of them have runs.
+    """Ours of an average over rows, one line for each scale at which all of them have runs of a seed.
 
     lines: those before it; of several configurations of a row the last counts.
     """
@@ -113,6 +113,8 @@ def _averages(table: Table, entry: Published, lines: Sequence[Line], scales: Seq
             continue
         of_rows = [parts[row] for row in rows]
         seeds = set.intersection(*(set(line.values) for line in of_rows))
+        if not seeds:
+            continue
         values = {seed: statistics.fmean(line.values[seed] for line in of_rows) for seed in sorted(seeds)}
         bests = [line.best for line in of_rows]
         found.append(Line(entry.row, entry.metric, entry.unit, entry.value, entry.statement, scale, values=values,

@@ -246,6 +246,11 @@ def test_seeds_trained_as_one_are_taken_apart(record, write):
     second = of_seeds("task 2 CRF", accuracy=[60.0, 50.0], validation=[3.0, 2.0])
     average = {line.row: line for line in lines_of(table, [first, second], ["small"])}["average"]
     assert average.values == {1: 70.0, 2: 70.0} and average.best == 75.0 and average.published == 88.5
+    other = record(table="4", row="task 2 CRF", seed=3, metrics={
+        name: {"value": value, "unit": "%"} for name, value in (("accuracy", 60.0), ("validation", 3.0))
+    })
+    average = {line.row: line for line in lines_of(table, [first, other], ["small"])}["average"]
+    assert (average.count, average.scale, average.best) == ("not yet run", "", None), "no seed is one of both rows"
 
 
 def test_runs_of_uncommitted_code_are_counted_where_that_is_known(record):
