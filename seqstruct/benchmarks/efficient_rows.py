@@ -78,6 +78,8 @@ def _speeds(content: Mapping[str, Any], name: str) -> list[Measurement]:
 
 def memory(row: str, lengths: Sequence[int]) -> list[Measurement]:
     """Of a decoder's states in each figure that has it.  Nothing is timed: the same on every machine."""
+    lengths = sorted(lengths)  # values are those at the longest
+
     @cache
     def counted(kind: str) -> list[dict[int, tuple[float, float]]]:
         place = Place.of("cpu", "float32")

@@ -28,6 +28,7 @@ def measured(kind: str, lengths: Sequence[int], repeats: int, full: bool, place:
     """
     if min(lengths) < 1 or repeats < 1:
         raise ValueError(f"expected lengths and repeats of 1 or more, got {min(lengths)} and {repeats}")
+    lengths = sorted(lengths)  # the last point of a curve is read as that of the greatest
     seconds: dict[str, float] = {}
     if kind == "encoding":
         found = {length: encoding(length, repeats, place) for length in lengths}

@@ -61,7 +61,7 @@ def test_decoders_have_the_rows_of_the_figures(tmp_path: Path) -> None:
 
 def test_states_are_counted_as_they_are_used_and_beside_that_as_they_are_reserved(small, monkeypatch) -> None:
     monkeypatch.setattr(decode, "BATCH", 2)
-    found = {(m.table, m.metric): m for m in efficient_rows.memory("softmax", (9, 33))}
+    found = {(m.table, m.metric): m for m in efficient_rows.memory("softmax", (33, 9))}
     # keys, values and padding of 3 layers, and a length of each row
     causal = {cells: 3 * (2 * (2 * 2 * cells * 4 * 4) + 2 * cells + 2 * 8) / 1e6 for cells in (9, 16, 33, 64)}
     assert found["figure-4.3", "state_memory"].points == [(n, pytest.approx(causal[n])) for n in (9, 33)]
@@ -108,7 +108,7 @@ def test_the_command_writes_or_says_why_not(small, tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize("kind", write_curves.KINDS)
 def test_curves_are_written(kind: str, small, tmp_path: Path) -> None:
     out = tmp_path / "curves"
-    assert write_curves.main([kind, "--lengths", "3", "5", "--repeats", "1", "--full", "--out", str(out)]) == 0
+    assert write_curves.main([kind, "--lengths", "5", "3", "--repeats", "1", "--full", "--out", str(out)]) == 0
     content = json.loads((out / f"{kind}.json").read_text())
     quantities = ("time", "memory") if kind == "encoding" else ("greedy", "beam")
     for quantity in quantities:
