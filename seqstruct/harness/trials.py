@@ -47,8 +47,9 @@ def line(record: Record, recipes: Path) -> tuple[str, ...] | None:
 
 def report(recipes: Path) -> str:
     """All lines, in Markdown.  Raises ValueError where there is no such record."""
-    records = [r for r in read_folder(recipes / "published_sizes" / "records") if r.scale == "paper"]
-    lines = [said for record in records if (said := line(record, recipes)) is not None]
+    found = read_folder(recipes / "published_sizes" / "records")
+    records = {r.row: r for r in found if r.scale == "paper"}  # the last of those that were made again
+    lines = [said for record in records.values() if (said := line(record, recipes)) is not None]
     if not lines:
         raise ValueError(f"{recipes}: expected records of published_sizes at scale paper, found none")
     return markdown_table(HEADINGS, lines)

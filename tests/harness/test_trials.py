@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from seqstruct.harness.script import Script
-from seqstruct.harness.trials import line, main, updates
+from seqstruct.harness.trials import line, main, report, updates
 from tests.harness.scripts import ROOT
 
 RECIPES = ROOT / "recipes"
@@ -34,6 +36,14 @@ def test_a_later_file_of_the_configs_decides():
 
 def test_a_training_by_epochs_has_no_line(record):
     assert line(trial(record, "stack_attention/table-2, Tf"), RECIPES) is None
+
+
+def test_a_trial_made_again_has_one_line(record, monkeypatch):
+    first = trial(record, "peng_thesis/table-4.4, BASE")
+    again = replace(first, machine={"gpu": "NVIDIA B2"})
+    monkeypatch.setattr("seqstruct.harness.trials.read_folder", lambda folder: [first, again])
+    _, _, *rows = report(RECIPES).splitlines()
+    assert len(rows) == 1 and "B2" in rows[0]
 
 
 def test_no_records_are_said_in_a_sentence(tmp_path, capsys):
