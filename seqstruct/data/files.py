@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import tempfile
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, Iterable, Iterator
@@ -101,17 +102,21 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
 
 
 @contextmanager
-def locked(path: str | os.PathLike, wait: bool = True) -> Iterator[bool]:
+def locked(path: str | os.PathLike, wait: bool = True, stop: threading.Event | None = None) -> Iterator[bool]:
     """Hold the advisory lock of a folder, or of a file that is made for it.
 
-    wait: else it is False if another holds it, or the file system has no locks.
+    wait: else it is False if another holds it, or the file system has no locks.  stop: for threads, which no signal
+    wakes while they wait: where it is set first, it is False.
     """
     handle = os.open(path, os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT)
     held = False
     try:
-        with suppress(BlockingIOError if wait else OSError):
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            held = True
+        while True:
+            with suppress(BlockingIOError if wait else OSError):
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait and stop is None else fcntl.LOCK_NB))
+                held = True
+            if held or not wait or stop is None or stop.wait(0.2):
+                break
         yield held
     finally:
         os.close(handle)

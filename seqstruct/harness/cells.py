@@ -96,13 +96,15 @@ def run_plan(plan: Plan, progress: Progress, stop: threading.Event) -> None:
     if plan.gpu:
         _check_gpu()
     os.makedirs(os.path.realpath(plan.out), exist_ok=True)  # a link may lead to what is not there yet
-    with locked(plan.out):
+    with locked(plan.out, stop=stop) as turn:
+        if not turn:
+            return
         if state(plan) != "finished":
             (plan.out / "commands.sh").write_text(plan.text(), encoding="utf-8")
             for step in plan.steps:
                 if stop.is_set():
                     return
-                _run_step(plan, step, progress)
+                _run_step(plan, step, progress, stop)
             write_json(plan.out / DONE, {"configuration": plan.configuration, "seed": plan.cell.seed})
     progress.say(f"{plan.cell}: {_numbers(plan.out)}")
 
@@ -115,12 +117,12 @@ def _check_gpu() -> None:
         raise ValueError(f"no device cuda here, which {DEVICE} asks for: torch sees no GPU")
 
 
-def _run_step(plan: Plan, step: Step, progress: Progress) -> None:
+def _run_step(plan: Plan, step: Step, progress: Progress, stop: threading.Event) -> None:
     line = plan.line(step)
     name = hashlib.sha256(line.encode()).hexdigest()[:16]
     finished = read_json(plan.out / STEPS) if (plan.out / STEPS).exists() else {}
     if step.kind in ("prepare", "shared"):
-        usage = _make(plan, step, line, progress)
+        usage = _make(plan, step, line, progress, stop)
         if usage and name not in finished:
             write_json(plan.out / STEPS, {**finished, name: usage})
         return
@@ -135,12 +137,17 @@ def _run_step(plan: Plan, step: Step, progress: Progress) -> None:
     write_json(plan.out / STEPS, {**finished, name: {**usage, "kind": step.kind, "log": step.target}})
 
 
-def _make(plan: Plan, step: Step, line: str, progress: Progress) -> dict[str, Any]:
-    """Make what several cells take, unless it is there; what a training took, which is said of every cell."""
+def _make(plan: Plan, step: Step, line: str, progress: Progress, stop: threading.Event) -> dict[str, Any]:
+    """Make what several cells take, unless it is there; what a training took, which is said of every cell.
+
+    Nothing is made where `stop` is set while another process makes it.
+    """
     target = plan.script.root / step.target
     mark, log = target / SHARED, target / "train.log"
     os.makedirs(target.parent, exist_ok=True)
-    with locked(target.parent / f".{target.name}.lock"):
+    with locked(target.parent / f".{target.name}.lock", stop=stop) as turn:
+        if not turn:
+            return {}
         if not (target if step.kind == "prepare" else mark).exists():
             progress.say(f"{plan.cell}: {target.name}")
             if step.words[0] != "fairseq-hydra-train":

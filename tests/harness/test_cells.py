@@ -7,14 +7,17 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from seqstruct.cli import main
-from seqstruct.harness.cells import mend_last_checkpoint, state
+from seqstruct.data.files import locked
+from seqstruct.harness.cells import mend_last_checkpoint, run_plan, side_by_side, state
 from seqstruct.harness.records import read_folder
-from seqstruct.harness.script import THREADS, VARIABLE, Cell, Script
+from seqstruct.harness.script import THREADS, VARIABLE, Cell, Script, Step
 from seqstruct.harness.submit import submit
 from seqstruct.ops import compiled
 from tests.harness.scripts import TEXT, make_repository
@@ -191,6 +194,37 @@ def test_jobs_of_a_cluster(script, tmp_path, capsys):
     assert [state(plan) for plan in plans] == ["finished"] * 2 and "plain, seed 2: job" in capsys.readouterr().out
     with pytest.raises(ValueError, match="srun"):
         submit(plans, ["nonsense=1"], tmp_path / "jobs")
+
+
+@pytest.mark.parametrize("lock", ["cell", "shared"])
+def test_a_failure_ends_cells_that_wait_for_another_process_too(tmp_path, lock):
+    step = Step("prepare", ("true",), "shared")
+    plan = SimpleNamespace(
+        out=tmp_path / "cell", gpu=False, steps=(step,), text=str, line=lambda step: "true", cell="a cell",
+        script=SimpleNamespace(root=tmp_path),
+    )  # fmt: skip
+    begun, failed = threading.Event(), []
+
+    def work(plan, progress, stop):
+        if plan is None:
+            begun.wait(10)
+            raise ValueError("bad luck")
+        begun.set()
+        run_plan(plan, progress, stop)
+
+    def call():
+        with pytest.raises(ValueError, match="bad luck"):
+            side_by_side(work, [plan, None], 2)
+        failed.append(True)
+
+    plan.out.mkdir()
+    caller = threading.Thread(target=call)
+    with locked(plan.out if lock == "cell" else tmp_path / ".shared.lock"):
+        caller.start()
+        caller.join(3)
+        ended = list(failed)
+    caller.join()
+    assert ended and not (plan.out / "done.json").exists()
 
 
 def test_names_of_variables_agree():
