@@ -41,7 +41,8 @@ class Comparison:
     """A system against a baseline in one metric, by paired bootstrap.
 
     value, baseline: 0 to 100.  interval, baseline_interval: half-width of the 95 % confidence interval.
-    p_value: share of resamples in which the difference, centred on its mean, exceeds the observed one.
+    p_value: (n + 1) / (resamples + 1), n counting those in which the difference, centred on its mean, exceeds the
+    observed one.
     """
 
     metric: str
