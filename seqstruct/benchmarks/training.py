@@ -29,11 +29,13 @@ LIMITS = (
 def cost(lines: Sequence[str], epoch: int, peak_memory: int) -> list[Measurement]:
     """From the log of a training.  epoch: examples that it has.  peak_memory: bytes that the process had resident.
 
-    Raises ValueError if the log has fewer than two lines of statistics.
+    Raises ValueError if the log has fewer than two lines of statistics, or its updates are too slow for it.
     """
     inner = [entry.statistics for entry in parse_lines(lines) if entry.tag == "train_inner"][1:]
     if not inner:
         raise ValueError(f"expected statistics of {2 * EVERY} updates or more")
+    if not all(found["ups"] for found in inner):  # fairseq rounds them to 0.01
+        raise ValueError("expected updates of less than 200 seconds, got some that the log rounds to 0 a second")
     speed = sum(found["bsz"] for found in inner) / sum(1 / found["ups"] for found in inner)
     return [
         Measurement("examples_per_second", speed, "1/s"),

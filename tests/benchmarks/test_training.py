@@ -21,6 +21,8 @@ def test_cost_of_updates_without_the_first_line():
     assert {m.metric: m.value for m in training.cost(gpu, 10_000, 0)}["gpu_memory"] == pytest.approx(2**29 / 1e6)
     with pytest.raises(ValueError, match="statistics of 50 updates or more"):
         training.cost(lines[:1], 10_000, 0)
+    with pytest.raises(ValueError, match="updates of less than 200 seconds"):
+        training.cost([*lines, lines[-1].replace('"2.0"', '"0"')], 10_000, 0)
 
 
 def test_a_training_that_fails_is_said_in_a_sentence(tmp_path, capsys):
