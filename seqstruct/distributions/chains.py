@@ -48,10 +48,6 @@ class LinearChain(StructuredDistribution):
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         return chain_total_of(*potentials, self._padding(), semiring=semiring)
 
-    def _masked(self) -> Parts:
-        """Padding is masked by the operators."""
-        return tuple(x.double() for x in self.potentials)
-
     def _log_partition(self) -> Tensor:
         return chain_log_partition(*self.potentials, self._padding())
 
@@ -59,7 +55,7 @@ class LinearChain(StructuredDistribution):
         return chain_marginals(*self.potentials, self._padding())
 
     def _entropy(self) -> Tensor:
-        return chain_entropy(*self._masked(), self._padding())
+        return chain_entropy(*self.potentials, self._padding())
 
 
 class HiddenMarkov(LinearChain):

@@ -248,6 +248,9 @@ def test_batches_expand_and_padding_does_not_matter(family):
     for name in ("log_partition", "marginals", "entropy", "argmax", "max_marginals"):
         for x, y in zip(as_parts(getattr(p, name)()), as_parts(getattr(spoiled, name)()), strict=True):
             assert torch.equal(x, y)
+    spoiled.potentials = tuple(x.index_fill(0, torch.tensor([0]), -INF) for x in spoiled.potentials)
+    for x in (spoiled.topk(2).scores, *as_parts(spoiled.argmax())):  # nor where another row has no structure
+        assert not x.isnan().any()
 
 
 @of_each
