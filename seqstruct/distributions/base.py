@@ -296,7 +296,12 @@ class StructuredDistribution:
         return [x.masked_fill(_like(scores == -torch.inf, x), 0.0) for x in events], scores.detach()
 
     def _max_marginals(self) -> Sequence[Tensor]:
-        return max_marginals(lambda *x: self._map(recordable).total(*x), self._masked())
+        def total(potentials: Parts, semiring: LogSemiring) -> Tensor:
+            found = self._map(recordable).total(potentials, semiring)
+            self._checked(found[0])
+            return found
+
+        return max_marginals(total, self._masked())
 
     def _score(self, value: Any) -> Tensor:
         found = 0.0

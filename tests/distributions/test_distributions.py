@@ -259,7 +259,7 @@ def test_what_does_not_fit_is_refused(family):
     spoiled = p.expand(p.batch_shape)
     first = p.potentials[0].clone()
     spoiled.potentials = (torch.full_like(first, torch.nan), *p.potentials[1:])
-    for name in ("log_partition", "marginals", "entropy"):
+    for name in ("log_partition", "marginals", "entropy", "argmax", "max_marginals"):
         with pytest.raises(ValueError, match="expected numbers or -inf, got nan at"):
             getattr(spoiled, name)()
     with pytest.raises(ValueError, match="k of 1 or more"):
