@@ -105,9 +105,9 @@ class StructuredDistribution:
 
         -inf where a part is impossible.  That a value is a structure is not looked at: `contains` does.
         """
-        total, score = self.log_partition(), self._score(value)
+        total, score = self._in_double().log_partition(), self._score(value)
         found = score - total.masked_fill(total == -torch.inf, 0.0)
-        return torch.where(score == -torch.inf, score, found).to(total.dtype)
+        return torch.where(score == -torch.inf, score, found).to(self.dtype)
 
     def contains(self, value: Any) -> Tensor:
         """Whether values, as for `log_prob`, are structures of this family, whatever their potentials; sample x * bool.

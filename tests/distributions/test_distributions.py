@@ -232,6 +232,17 @@ def test_inference_mode_changes_nothing(family, draw):
 
 
 @of_each
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_log_probabilities_are_rounded_once(family, dtype):
+    """Log-partitions are of many thousands, of which no digit is lost before the score is taken away."""
+    p = family.make(drawer(1, 3e4, dtype=dtype), family.lengths, (len(family.lengths),))
+    best = p.argmax()
+    exact = p._in_double()
+    torch.testing.assert_close(p.log_prob(best), exact.log_prob(best).to(dtype))
+    assert (p.log_prob(best) <= 0).all()
+
+
+@of_each
 def test_batches_expand_and_padding_does_not_matter(family):
     draw = drawer(8)
     one = family.make(draw, (max(family.lengths),), (1,))
