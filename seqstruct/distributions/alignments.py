@@ -68,16 +68,21 @@ class Alignment(StructuredDistribution):
         target_lengths: Tensor | None = None,
     ) -> Alignment:
         """From log-probabilities * T V of each frame and targets * L long, on any device: `log_partition` is minus the
-        loss of CTC.
+        loss of CTC.  What targets hold beyond their lengths does not matter.
         """
         targets = targets.to(log_probs.device)
         columns = targets.new_full((*targets.shape[:-1], 2 * targets.size(-1) + 1), blank)
         columns[..., 1::2] = targets
-        new = columns[..., 2:] != columns[..., :-2]
-        scores = log_probs.gather(-1, columns.unsqueeze(-2).expand(*log_probs.shape[:-1], columns.size(-1)))
+        new, most = columns[..., 2:] != columns[..., :-2], log_probs.size(-1) - 1
+        index = columns.clamp(0, most).unsqueeze(-2)
+        scores = log_probs.gather(-1, index.expand(*log_probs.shape[:-1], columns.size(-1)))
         widths = None if target_lengths is None else 2 * target_lengths + 1
         may_skip = pad(new & (columns[..., 2:] != blank), (2, 0)) if targets.size(-1) else columns > columns
-        return cls(scores, kind="ctc", lengths=lengths, widths=widths, may_skip=may_skip)
+        found = cls(scores, kind="ctc", lengths=lengths, widths=widths, may_skip=may_skip)
+        beyond = found._flat(((columns < 0) | (columns > most)).expand(*found.batch_shape, columns.size(-1)))
+        if fails(beyond & before(found.widths, beyond.size(1)), f"expected blank and targets from 0 to {most}"):
+            raise ValueError(f"expected blank and targets from 0 to {most}, got {blank} and {targets}")
+        return found
 
     def greatest_length(self) -> int:
         return self.potentials[0].size(1) - (self.kind == "edit")

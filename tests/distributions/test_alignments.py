@@ -20,6 +20,12 @@ def test_the_loss_of_ctc_is_torchs(generator):
     torch.testing.assert_close(found, wanted, **CLOSE)
     gradients = [torch.autograd.grad(x.sum(), logits, retain_graph=True)[0] for x in (found, wanted)]
     torch.testing.assert_close(*gradients, **CLOSE)
+    padded = targets.masked_fill(torch.arange(3) >= widths.unsqueeze(1), -1)
+    same = D.Alignment.ctc(log_probs, padded, lengths=lengths, target_lengths=widths)
+    assert torch.equal(same.log_partition(), -found)
+    for wrong in ({"targets": padded}, {"targets": targets + 1}, {"targets": targets, "blank": 5}):
+        with pytest.raises(ValueError, match="expected blank and targets from 0 to 4, got"):
+            D.Alignment.ctc(log_probs, **wrong)
 
 
 def test_prefixes_are_log_partitions_of_shorter_alignments(generator):
