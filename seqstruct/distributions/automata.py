@@ -9,6 +9,7 @@ from torch import Tensor
 
 from seqstruct.distributions.base import Parts, StructuredDistribution, before
 from seqstruct.ops.automata import Wfsa
+from seqstruct.ops.masking import fails
 from seqstruct.ops.pushdown import naive_tops, pad_pushdown_logits, transition_count
 from seqstruct.ops.semiring import LogSemiring
 
@@ -58,13 +59,21 @@ class WFSA(StructuredDistribution):
 
     @classmethod
     def of(cls, automaton: Wfsa, symbols: Tensor, *, lengths: Tensor | None = None) -> WFSA:
-        """Of one automaton over the log semiring, as `seqstruct.ops.automata.wfsa` makes it, and strings * T long."""
-        batch, T = symbols.shape[:-1], symbols.size(-1)
+        """Of one automaton over the log semiring, as `seqstruct.ops.automata.wfsa` makes it, and strings * T long.
+
+        What strings hold beyond their lengths does not matter; raises ValueError on other symbols out of range.
+        """
+        batch, T, most = symbols.shape[:-1], symbols.size(-1), automaton.arcs.size(-3) - 1
         Q = automaton.initial.size(-1)
         epsilons = automaton.epsilon.expand(*batch, T + 1, Q, Q)
         start, end = (x.expand(*batch, Q) for x in (automaton.initial, automaton.final))
         order = automaton.epsilon_order
-        return cls(start, automaton.arcs[symbols], end, epsilons=epsilons, order=order, lengths=lengths)
+        arcs = automaton.arcs[symbols.clamp(0, most)]
+        found = cls(start, arcs, end, epsilons=epsilons, order=order, lengths=lengths)
+        beyond = found._flat((symbols < 0) | (symbols > most)).to(found.lengths.device)
+        if fails(beyond & before(found.lengths, T), f"expected symbols from 0 to {most}"):
+            raise ValueError(f"expected symbols from 0 to {most}, got {symbols}")
+        return found
 
     def greatest_length(self) -> int:
         return self.potentials[1].size(1)

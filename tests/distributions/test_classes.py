@@ -61,6 +61,13 @@ def test_an_automaton_of_ops(generator):
     found = D.WFSA.of(automaton, symbols, lengths=torch.tensor([4, 3]))
     scores = forward(automaton, symbols).scores
     torch.testing.assert_close(found.log_partition(), torch.stack([scores[0, 4], scores[1, 3]]))
+    for beyond in (-1, 5):
+        padded = symbols.clone()
+        padded[1, 3] = beyond
+        same = D.WFSA.of(automaton, padded, lengths=torch.tensor([4, 3]))
+        assert torch.equal(same.log_partition(), found.log_partition())
+        with pytest.raises(ValueError, match="expected symbols from 0 to 4, got"):
+            D.WFSA.of(automaton, padded)
     with pytest.raises(ValueError, match="order: expected"):
         D.WFSA(*(x.new_zeros(s) for x, s in ((weights, 2), (weights, (1, 2, 2)), (weights, 2))), order=((0, 1), (1, 0)))
 
