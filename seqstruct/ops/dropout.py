@@ -32,6 +32,8 @@ def kernel_drops(share: float, *tensors: Tensor) -> bool:
 def dropped_attention(query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool,
                       share: float) -> Tensor:  # fmt: skip
     """As `ops.softmax.softmax_attention`, with weights dropped; first derivatives only.  Where `kernel_drops`."""
+    if visible is not None:
+        visible = visible[(None,) * (4 - visible.dim())]
     return ATTEND.call(query, key, value, visible, causal, share, fresh_seed())[0]
 
 

@@ -154,6 +154,17 @@ def test_attention_is_that_by_the_definition(sizes, sight, kernels, generator):
         assert (ours - exact).abs().max() <= 3e-6 * max(1.0, float(exact.detach().abs().max()))
 
 
+@pytest.mark.parametrize("axes", [(7,), (5, 7), (2, 5, 1)])
+def test_what_is_visible_may_have_fewer_axes(axes, kernels, generator):
+    query, key, value = (torch.randn(3, 2, n, 4, generator=generator) for n in (5, 7, 7))
+    visible = torch.rand(axes, generator=generator) < 0.7
+    found = []
+    for sight in (visible, visible.expand(3, 2, 5, 7)):
+        torch.manual_seed(4)
+        found.append(softmax_attention(query, key, value, sight, dropout=0.3))
+    assert torch.equal(*found)
+
+
 def test_gradients_by_differences(kernels, generator):
     inputs = [torch.randn(1, 2, n, 3, generator=generator, dtype=torch.float64).requires_grad_() for n in (5, 7, 7)]
     visible = torch.rand(1, 2, 5, 7, generator=generator) < 0.7
