@@ -64,9 +64,11 @@ def write(state: BoundedMemory, key: Tensor, value: Tensor, control: Tensor, mea
         by_slot = control.to(key.dtype).transpose(2, 3)  # B H N S
         if recorded:
             return BoundedMemory(state.key + by_slot @ key, state.value + by_slot @ value, log_total)
-        for memory, new in ((state.key, key), (state.value, value)):
-            memory.flatten(0, 1).baddbmm_(by_slot.flatten(0, 1), new.flatten(0, 1))
-        return state._replace(log_total=log_total)
+        sums = (
+            memory.flatten(0, 1).baddbmm_(by_slot.flatten(0, 1), new.flatten(0, 1)).unflatten(0, memory.shape[:2])
+            for memory, new in ((state.key, key), (state.value, value))
+        )
+        return BoundedMemory(*sums, log_total)
     if key.size(2) == 1:
         log_total = torch.logaddexp(state.log_total, control.squeeze(2).to(state.log_total.dtype))
         share = (control.squeeze(2) - log_total).exp().to(key.dtype).unsqueeze(-1)  # B H N 1

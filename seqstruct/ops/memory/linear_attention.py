@@ -114,8 +114,8 @@ def write(
         return Memory(memory + key.transpose(-1, -2) @ value, total + key.sum(-2), level)
     if key.size(-2) == 1:
         return Memory(memory.addcmul_(key.transpose(-1, -2), value), total.add_(key.squeeze(-2)), level)
-    memory.flatten(0, 1).baddbmm_(key.flatten(0, 1).transpose(-1, -2), value.flatten(0, 1))
-    return Memory(memory, total.add_(key.sum(-2)), level)
+    written = memory.flatten(0, 1).baddbmm_(key.flatten(0, 1).transpose(-1, -2), value.flatten(0, 1))
+    return Memory(written.unflatten(0, memory.shape[:2]), total.add_(key.sum(-2)), level)
 
 
 def read(state: Memory, query: Tensor, features: FeatureMap | None = None, floor: float = 0.0) -> tuple[Tensor, Tensor]:

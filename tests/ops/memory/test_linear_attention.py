@@ -214,6 +214,14 @@ def test_writing_in_place_needs_no_gradient_to_be_recorded(length: int, generato
     torch.testing.assert_close(written, Memory(*(x.detach() for x in write(state, weighted(key, plan), value, plan))))
 
 
+def test_writing_to_a_memory_with_heads_first_loses_nothing(generator: torch.Generator) -> None:
+    _, key, value, _, _ = random_case(generator, 6, True)
+    state = empty_memory(2, 3, 5, 4, value)
+    heads_first = Memory(*(x.transpose(0, 1).contiguous().transpose(0, 1) for x in state))
+    with torch.no_grad():
+        torch.testing.assert_close(write(heads_first, key, value), write(state, key, value))
+
+
 def test_the_empty_memory_reads_zero_with_finite_gradients(generator: torch.Generator) -> None:
     query, key, value, scale, _ = random_case(generator, 3, True)
     state = empty_memory(2, 3, 5, 4, value)
