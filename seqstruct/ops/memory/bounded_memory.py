@@ -183,13 +183,13 @@ def in_decaying_slots(
         first = torch.where(first == LOWEST, LOWEST, first)  # no gradient goes to a slot without a total
         totals = torch.cat([first, control], 2).mT.logcumsumexp(3).mT  # scans along the last axis are fast
         log_decay = (totals[:, :, :-1] - totals[:, :, 1:]).clamp(min=LOWEST, max=0.0).to(dtype)
-        entering, written = (control - totals[:, :, 1:]).exp(), totals[:, :, 1:] > LOWEST / 2
+        entering, written = (control - totals[:, :, 1:]).exp(), totals > LOWEST / 2
     else:
         log_decay, entering = None, control
-        written = torch.cat([first != LOWEST, control != 0], 2).cummax(2).values[:, :, 1:]
+        written = torch.cat([first != LOWEST, control != 0], 2).cummax(2).values
     output, memory = gated_slots(
         query * size**-0.5, key, value, entering.to(dtype), log_decay, torch.cat([state.key, state.value], 3),
-        None if empty_slots else ~written,
+        None if empty_slots else ~written[:, :, 1:],
     )  # fmt: skip
     log_total = totals[:, :, -1].to(dtype) if means else torch.where(written[:, :, -1], 0.0, first[:, :, 0]).to(dtype)
     return output, BoundedMemory(*memory.split([size, value.size(3)], 3), log_total)

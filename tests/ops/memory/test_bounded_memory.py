@@ -162,6 +162,17 @@ def test_one_slot_a_token_is_softmax_attention(means: bool, generator: torch.Gen
     torch.testing.assert_close(output, expected)
 
 
+@pytest.mark.parametrize("form", [causal_bounded_memory, in_decaying_slots])
+@pytest.mark.parametrize("means", [True, False])
+def test_no_steps_change_nothing(means: bool, form, generator: torch.Generator) -> None:
+    query, key, value, control = (x.detach() for x in random_case(generator, 2, means))
+    control[..., 2] = -math.inf if means else 0.0
+    state = write(empty_bounded_memory(2, 3, 3, 5, 4, key), key, value, control, means)
+    output, after = form(state, *(x[:, :, :0] for x in (query, key, value, control)), means, False)
+    assert output.shape == (2, 3, 0, 4)
+    torch.testing.assert_close(after, state)
+
+
 @pytest.mark.parametrize("empty", [True, False])
 @pytest.mark.parametrize("means, spread", [(False, 2.0), (True, 2.0), (True, 60.0)])
 def test_decaying_slots_are_the_memory(means: bool, spread: float, empty: bool, generator: torch.Generator) -> None:
