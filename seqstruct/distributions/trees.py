@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from seqstruct.distributions.base import Parts, StructuredDistribution, before
+from seqstruct.ops.log_potentials import refuse_what_is_no_number
 from seqstruct.ops.semiring import LogSemiring
 from seqstruct.ops.trees import (
     constituency_log_partition,
@@ -113,6 +114,7 @@ class NonProjectiveTree(DependencyTree):
 
     def _topk(self, k: int) -> tuple[Parts, Tensor]:
         (arcs,) = self._masked()
+        refuse_what_is_no_number("arcs", arcs)  # rows are looked at one by one
         found = [self._best_of_row(arcs[b].detach(), int(self.lengths[b]), k) for b in range(len(arcs))]
         heads = torch.full((k, len(arcs), self.greatest_length()), -1, device=arcs.device)
         scores = arcs.new_full((k, len(arcs)), -torch.inf)

@@ -81,6 +81,15 @@ def test_events_of_tags_and_heads(generator):
 
 
 @pytest.mark.parametrize("family", [D.ProjectiveTree, D.NonProjectiveTree])
+def test_an_arc_that_is_no_number_is_named_by_its_row(generator, family):
+    arcs = draw(generator, 3, 4, 4)
+    arcs[2, 0, 1] = torch.nan
+    for name, given in (("argmax", ()), ("topk", (2,)), ("max_marginals", ())):
+        with pytest.raises(ValueError, match=r"arcs: expected numbers or -inf, got nan at \[2, 0, 1\]"):
+            getattr(family(arcs), name)(*given)
+
+
+@pytest.mark.parametrize("family", [D.ProjectiveTree, D.NonProjectiveTree])
 def test_divergences_of_trees_with_more_roots_are_refused(generator, family):
     arcs = draw(generator, 2, 4, 4)
     any_roots, one_root = family(arcs), family(arcs, single_root=True)
