@@ -70,7 +70,7 @@ class Map {
           for (Index j = 0; j < N; j += WIDTH<T>) {
             const Vector<T> v = load(row + j);
             store(copy + j, v > 0 ? v : Vector<T>{});
-            store(row + j, v < 0 ? v : Vector<T>{});
+            store(row + j, v > 0 ? Vector<T>{} : v);  // NaN too
           }
           exponentials(N, row);
           for (Index j = 0; j < N; j += WIDTH<T>) store(row + j, load(row + j) + load(copy + j));
@@ -92,7 +92,7 @@ class Map {
       for (Index i = 0; i < rows; ++i)
         for (Index j = 0; j < M; j += WIDTH<T>) {
           const Vector<T> v = load(f + i * M + j) + load(bias_.get() + j);
-          store(f + i * M + j, i < count && v > 0 ? v : Vector<T>{});
+          store(f + i * M + j, i >= count || v < 0 ? Vector<T>{} : v);  // NaN stays
         }
       return;
     }

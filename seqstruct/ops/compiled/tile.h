@@ -257,14 +257,13 @@ inline T inner(Index count, const T* x, const T* y) {
 
 // Below, x[i] = f(x[i]) over whole vectors.
 
-// exp; 0 below -87.
+// exp; 0 below -87, NaN of NaN.
 inline void exponentials(Index count, float* x) {
   typedef std::int32_t Integers __attribute__((vector_size(BYTES)));
   for (Index j = 0; j < count; j += WIDTH<float>) {
-    Vector<float> v = load(x + j);
-    const Integers in_range = v >= -87.0f;
-    v = in_range ? v : Vector<float>{} - 87.0f;
-    v = v <= 88.0f ? v : Vector<float>{} + 88.0f;
+    const Vector<float> given = load(x + j), none{};
+    Vector<float> v = given < -87.0f ? none - 87.0f : given;
+    v = v > 88.0f ? none + 88.0f : v;
     // adding 1.5 * 2^23 rounds to a whole number, which then stands in the low bits
     const Vector<float> shifted = v * 1.44269504f + 12582912.0f;
     const Vector<float> whole = shifted - 12582912.0f;
@@ -281,7 +280,7 @@ inline void exponentials(Index count, float* x) {
     power = (power - 0x4b400000 + 127) << 23;
     Vector<float> two;
     std::memcpy(&two, &power, BYTES);
-    store(x + j, in_range ? p * two : Vector<float>{});
+    store(x + j, given < -87.0f ? none : p * two);
   }
 }
 

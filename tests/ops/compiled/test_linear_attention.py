@@ -81,6 +81,15 @@ def test_in_single_precision(name, compiled, generator):
         assert (ours - theirs).abs().max() <= 2e-5 * theirs.abs().max()
 
 
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("part", ["query", "key", "log_gate"])
+def test_what_is_no_number_makes_none_in_single_precision(name, part, compiled, generator):
+    compiled(True)
+    given = {k: x.detach() for k, x in inputs(name, (70, 13, 7), torch.float32, generator).items()}
+    given[part][0, 1, 30] = torch.nan
+    assert attend(name, given, True, True)[0][0, 1, 30].isnan().all()
+
+
 @pytest.mark.parametrize("normed", [False, True])
 def test_sines_and_cosines_in_single_precision(normed, compiled, generator):
     """One step from an empty memory gives the value back; of two, features decide how much of each."""
