@@ -166,14 +166,16 @@ def collect(
     such as orig/x.de wants the folder, too.
 
     They lie at any depth, plain or .gz, or inside of .tar, .tar.gz, .tgz or .zip archives; those members alone are
-    unpacked into the folder `scratch`.  manual: how to get what is missing, for the error.
+    unpacked into the folder `scratch`.  Of files of one name the one nearest to the folder is taken: deeper ones may be
+    of a corpus that was made there.  manual: how to get what is missing, for the error.
     Raises ValueError naming every file that is missing, or an archive that is truncated or altered.
     """
     folder = Path(folder)
     keys = {f"{name}{end}": key for key, choices in wanted.items() for name in choices for end in ("", ".gz")}
     found: dict[str, Path] = {}
     archives = []
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    for path in sorted(files, key=lambda path: (len(path.parts), path)):
         key = _key(path, keys)
         if key is not None:
             found.setdefault(key, path)

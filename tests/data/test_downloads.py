@@ -164,6 +164,13 @@ def test_files_are_found_in_folders_and_archives(tmp_path):
         collect(raw, {"x": ["a", "b"], "y": ["c"], "1": ["one.de"]}, tmp_path / "again", "ask")
 
 
+def test_a_prepared_folder_among_raw_files_is_not_taken_for_them(tmp_path):
+    for place in ("a/text", "raw", "z/text"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "train.en").write_text(place)
+    assert collect(tmp_path, {"en": ["train.en"]}, tmp_path / "scratch")["en"] == tmp_path / "raw" / "train.en"
+
+
 @pytest.mark.parametrize("name", ["three.tgz", "four.zip"])
 def test_damaged_archives_are_named(tmp_path, name):
     path = tmp_path / "raw" / name
