@@ -120,7 +120,7 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
         reasons = []
         for place in places:
             try:
-                download(place.address, folder / place.file, place.checksum)
+                download(place.address, folder / place.file, place.checksum or _sums(folder).get(place.file, ""))
                 _check(folder, place)
                 break
             except ValueError as error:
@@ -129,9 +129,12 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
             raise ValueError("; ".join([*reasons, manual] if manual else reasons))
 
 
+def _sums(folder: Path) -> dict[str, str]:
+    return read_checksums(folder / SUMS) if (folder / SUMS).is_file() else {}
+
+
 def _check(folder: Path, remote: Remote) -> None:
-    path = folder / remote.file
-    sums = read_checksums(folder / SUMS) if (folder / SUMS).is_file() else {}
+    path, sums = folder / remote.file, _sums(folder)
     if expected := remote.checksum or sums.get(remote.file):
         verify(path, expected)
     if remote.file not in sums:

@@ -123,6 +123,18 @@ def test_files_without_a_published_checksum_must_stay_as_they_came(server, tmp_p
         fetch([remote], tmp_path)
 
 
+def test_a_download_that_is_not_what_is_written_down_is_removed_and_a_mirror_tried(server, tmp_path):
+    mirror = Remote(f"{server.address}/a.bin")
+    remote = Remote(f"{server.address}/other.bin", name="a.bin", mirrors=(mirror,))
+    server.files["other.bin"] = b"of another day"
+    (tmp_path / SUMS).write_text(f"{hashlib.sha256(CONTENT).hexdigest()}  a.bin\n")
+    with pytest.raises(ValueError, match="does not match"):
+        fetch([Remote(remote.address, name="a.bin")], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [SUMS]
+    fetch([remote], tmp_path)
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+
+
 def test_a_given_folder_is_never_added_to(tmp_path):
     remote = Remote("http://127.0.0.1:9/a.bin", "0" * 64)
     args = argparse.Namespace(source=tmp_path, downloads=tmp_path / "downloads", unchecked=False)
