@@ -158,11 +158,11 @@ def check_content(paths: Iterable[Path], checksums: Mapping[str, str]) -> None:
 
 
 def read_checksums(path: str | os.PathLike) -> dict[str, str]:
-    """SHA-256 by file name from lines of `checksum  name`, the format of sha256sum."""
+    """SHA-256 by file name, without its folder, from lines of `checksum  name`, the format of sha256sum."""
     found = {}
     for number, line in enumerate(read_lines(path), 1):
-        fields = line.split()
-        if len(fields) != 2 or len(fields[0]) != 64:
+        digest, _, name = line.strip().partition(" ")
+        if len(digest) != 64 or not name:
             raise ValueError(f"{path}: line {number}: expected a SHA-256 and a file name, got {line!r}")
-        found[fields[1]] = fields[0]
+        found[Path(name.lstrip(" *")).name] = digest  # a "*" where it was read as binary
     return found

@@ -256,6 +256,9 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path, capsys):
     listing = tmp_path / "sums"
     listing.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
     assert read_checksums(listing) == sums
+    listing.write_text(f"{'a' * 64}  my texts/first part.de\n{'b' * 64} *second.de\n")  # as sha256sum writes them
+    assert read_checksums(listing) == {"first part.de": "a" * 64, "second.de": "b" * 64}
+    listing.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
     (corpus / "train.de").write_bytes(gzip.decompress((corpus / "train.de.gz").read_bytes()))
     (corpus / "train.de.gz").unlink()
     checked = command(corpus, "--checksums", listing)
