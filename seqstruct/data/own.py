@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from seqstruct.data.checked import META, SPLITS
 from seqstruct.data.files import new_folder, read_json, write_json
-from seqstruct.data.text.aligned import content_sha256, find_text, pair_writer, read_lines, read_pairs
+from seqstruct.data.text.aligned import checksums, find_text, pair_writer, read_lines, read_pairs
 
 PAIRS_META = "nli.json"
 T = TypeVar("T")
@@ -140,7 +140,7 @@ def description(args: argparse.Namespace, files: Sequence[str | os.PathLike], dr
         "corpus": args.name or Path(args.out).resolve().name,
         "licence": args.licence,
         "drawn": {"seed": args.seed, **{split: getattr(args, f"{split}_share") for split in drawn}} if drawn else None,
-        "input_sha256": {Path(path).name: content_sha256(path) for path in files},
+        "input_sha256": checksums([(Path(path).name, str(path), path) for path in files]),
         **({"cut": {"language": args.language, "lowercase": args.lowercase}} if hasattr(args, "language") else {}),
     }
 

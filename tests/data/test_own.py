@@ -104,6 +104,21 @@ def test_splits_that_are_given_stay(files):
     assert json.loads(read(files / "pairs" / "train.jsonl")[0])["premise"][1:] == ["good", "soup"]
 
 
+def test_files_of_one_name_in_two_folders_keep_a_checksum_each(files):
+    for split in ("one", "two"):
+        (files / split).mkdir()
+        for name in ("t.tsv", "q.de", "q.en"):
+            (files / split / name).write_text((files / name).read_text())
+    given = ("--train", "one/t.tsv", "--valid", "two/t.tsv", "--test", "t.labels", "t.txt")
+    assert prepare("text-classification", *given, "--out", "out") == 0
+    found = json.loads((files / "out" / "meta.json").read_text())["input_sha256"]
+    assert list(found) == ["one/t.tsv", "two/t.tsv", "t.labels", "t.txt"]
+    pairs = ("--train", "one/q", "--valid", "two/q", "--test", "q", "--src", "de", "--trg", "en")
+    assert prepare("word-pairs", *pairs, "--out", "pairs") == 0
+    found = json.loads((files / "pairs" / "corpus.json").read_text())["sha256"]
+    assert list(found) == [f"{split}/q.{language}" for split in SPLITS for language in ("de", "en")]
+
+
 def test_trees_and_graphs_of_one_file_are_drawn_alike(files):
     graphs = ("--graphs", "mine", "train=t.conllu")
     assert prepare("parsing", *KINDS["parsing"], *graphs, "--out", "out") == 0

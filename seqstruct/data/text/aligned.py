@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import os
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
@@ -31,9 +32,10 @@ def find_text(prefix: str | os.PathLike, language: str) -> Path:
 def find_pairs(
     prefixes: Mapping[str, str | os.PathLike], languages: Sequence[str]
 ) -> tuple[dict[str, list[Path]], dict[str, str]]:
-    """Both files of each split by its prefix, and the SHA-256 of their texts by name, as of `content_sha256`."""
+    """Both files of each split by its prefix, and the SHA-256 of their texts by name, as of `checksums`."""
     files = {split: [find_text(prefixes[split], language) for language in languages] for split in SPLITS}
-    return files, {path.name.removesuffix(".gz"): content_sha256(path) for pair in files.values() for path in pair}
+    named = [(path.name.removesuffix(".gz"), split, path) for split, pair in files.items() for path in pair]
+    return files, checksums([(name, f"{split}/{name}", path) for name, split, path in named])
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[str]:
@@ -147,6 +149,14 @@ def content_sha256(path: str | os.PathLike) -> str:
     except UNPACKING_ERRORS as error:
         raise ValueError(f"{path}: the compressed file is truncated or altered after line {number}: {error}") from None
     return digest.hexdigest()
+
+
+def checksums(files: Sequence[tuple[str, str, str | os.PathLike]]) -> dict[str, str]:
+    """`content_sha256` of each file by its name; files: name, longer name where another file has the first, path."""
+    named = defaultdict(set)
+    for name, _, path in files:
+        named[name].add(os.fspath(path))
+    return {name if len(named[name]) == 1 else longer: content_sha256(path) for name, longer, path in files}
 
 
 def check_content(paths: Iterable[Path], checksums: Mapping[str, str]) -> None:
