@@ -21,8 +21,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from seqstruct.data.cfl.grammar import Grammar, Rule
+from seqstruct.data.text.binarise import RESERVED
 
-RESERVED = ("<s>", "<pad>", "</s>", "<unk>")
 _TOKEN = re.compile(
     r"""\s+ | \#.* | (?P<arrow>->) | (?P<bar>\|) | \[(?P<weight>[^\]]*)\] | "(?P<double>[^"]*)" | '(?P<single>[^']*)'
       | (?P<name>[^\W\d] (?: [\w'.] | -(?!>) )*)""",

@@ -30,6 +30,7 @@ from seqstruct.data.parsing.sentence import (
     tree_of,
 )
 from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.text.binarise import RESERVED
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.sdp import read_sdp
 
@@ -82,7 +83,7 @@ def write_folder(
             )  # fmt: skip
             ordered = sorted(Counter(entries).items(), key=lambda pair: (-pair[1], pair[0]))  # as fairseq reads them
             least = 1 if field == "tags" else options.min_count
-            lines = (f"{entry} {count}" for entry, count in ordered if count >= least)
+            lines = (f"{entry} {count}" for entry, count in ordered if count >= least and entry not in RESERVED)
             write_text(made / f"dict.{field}.txt", lines)
         meta = {"version": 1, "options": asdict(options), "corpora": described}
         write_json(made / META, meta, ensure_ascii=False)

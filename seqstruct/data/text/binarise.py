@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+RESERVED = ("<s>", "<pad>", "</s>", "<unk>")  # that dictionaries of fairseq begin with
+
 
 def preprocess(folder: str | os.PathLike, arguments: Iterable[str | os.PathLike]) -> None:
     """Run fairseq-preprocess with these arguments into a folder, without its log.

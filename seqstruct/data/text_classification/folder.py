@@ -32,6 +32,7 @@ from seqstruct.data.checked import read_meta as read_checked
 from seqstruct.data.downloads import Remote, raw_folder
 from seqstruct.data.files import existing, new_folder, verify, write_text
 from seqstruct.data.text.aligned import read_lines
+from seqstruct.data.text.binarise import RESERVED
 from seqstruct.data.text.word_vectors import read_vectors
 
 DICTIONARY, VECTORS = "dict.txt", "vectors.npy"
@@ -72,7 +73,7 @@ def write_texts(
     """`write_sentences` with the words, the most frequent first, that training has `min_count` times, or those of all
     splits that have a vector.  vectors: a file as `read_vectors` reads, or None.  Raises ValueError if none has."""
     counted = [splits["train"]] if vectors is None else splits.values()
-    counts = Counter(word for texts in counted for text in texts for word in text.words)
+    counts = Counter(word for texts in counted for text in texts for word in text.words if word not in RESERVED)
     found = None if vectors is None else read_vectors(vectors, counts)
     words = {word: count for word, count in counts.most_common()
              if (count >= min_count if found is None else word in found)}  # fmt: skip

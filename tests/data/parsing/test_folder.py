@@ -53,6 +53,12 @@ def test_sentences_come_back(tmp_path):
         read_split(tmp_path / "data", "dm", "test", meta)
 
 
+def test_words_that_are_symbols_of_fairseq_have_no_second_entry(tmp_path):
+    given = AnnotatedSentence(("<unk>", "a"), ("<s>", "a"), ("<pad>", "D"), heads=(2, 0))
+    meta = written(tmp_path, {"trees": Annotated("trees", {"train": [given]})})
+    assert union(tmp_path / "data", meta).dictionaries.words.symbols[4:] == ["a"]
+
+
 @pytest.mark.parametrize("how, heads", [("drop", []), ("lift", [(3, 3, 0, 3)]), ("keep", [(3, 4, 0, 3)])])
 def test_trees_with_crossing_arcs(tmp_path, how, heads):
     plain = AnnotatedSentence(("a",), heads=(0,))

@@ -52,6 +52,17 @@ def test_vectors_choose_the_words(tmp_path):
         prepared("sst", *words, "--out", tmp_path / "other")
 
 
+def test_words_that_are_symbols_of_fairseq_have_no_second_entry(tmp_path):
+    folder = write_sst(tmp_path / "raw")
+    (folder / "stsa.binary.train").write_text("1 <s> good <unk> </s>\n0 bad <pad> <unk>\n")
+    (tmp_path / "vectors").write_text("good 3 4\n<unk> 1 1\n")
+    for number, more in enumerate(((), ("--vectors", tmp_path / "vectors"))):
+        prepared("sst", "--from", folder, "--unchecked", *more, "--out", tmp_path / f"{number}")
+        dictionary = Dictionary.load(str(tmp_path / f"{number}" / "dict.txt"))
+        assert dictionary.symbols[4:] == (["good"] if more else ["good", "bad"])
+    assert len(np.load(tmp_path / "1" / "vectors.npy")) == len(dictionary)
+
+
 def test_random_splits(tmp_path):
     lines = [f"{i % 2} word{i}\n" for i in range(60)]
     (tmp_path / "subj.all").write_bytes("".join(lines).encode() + b"1 caf\xe9 \x85\n")
