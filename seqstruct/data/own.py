@@ -182,9 +182,12 @@ def read_columns(paths: Sequence[str], columns: Sequence[str], last: str) -> lis
     if not rows:
         raise ValueError(f"{paths[0]}: the file is empty")
     for number, row in enumerate(rows, 1):
-        if len(row) != len(columns) or not all(field.strip() for field in row):
-            wanted = f"a label, a tab and {last}" if len(paths) == 1 else " and ".join(columns)
-            raise ValueError(f"{paths[0]}, line {number}: expected {wanted}, got {' | '.join(row)[:60]!r}")
+        if len(paths) == 1 and (len(row) != len(columns) or not all(field.strip() for field in row)):
+            got = " | ".join(row)[:60]
+            raise ValueError(f"{paths[0]}, line {number}: expected a label, a tab and {last}, got {got!r}")
+        for path, column, field in zip(paths, columns, row, strict=False):
+            if not field.strip():
+                raise ValueError(f"{path}, line {number}: expected {column}, got an empty line")
     return [tuple(field.strip() for field in row) for row in rows]
 
 

@@ -31,7 +31,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "q.de": "".join(f"Der Hund {i} .\n" for i in range(40)), "q.en": "".join(f"The dog {i} .\n" for i in range(40)),
         "space.tsv": "pos good\n", "one.tsv": "pos\tgood\n" * 9, "empty": "", "short": "a\n" * 7,
         "blank.tsv": "pos\tgood\nneg\t \n", "odd.tsv": "odd\tgood\n", "two.tsv": "pos\ta\nneg\tb\n", "r.en": "a\nb\n",
-        "r.de": "a\n", "facts": "hello\n",
+        "r.de": "a\n", "facts": "hello\n", "holes": "neg\n\n" * 15,
     }  # fmt: skip
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -131,6 +131,8 @@ def test_trees_and_graphs_of_one_file_are_drawn_alike(files):
 @pytest.mark.parametrize(("words", "message"), [
     ("text-classification --train space.tsv", "space.tsv, line 1: expected a label, a tab and a text, got 'pos good'"),
     ("text-classification --train blank.tsv", "blank.tsv, line 2: expected a label, a tab and a text"),
+    ("text-classification --train t.labels holes", "holes, line 2: expected a text, got an empty line"),
+    ("text-classification --train holes t.txt", "holes, line 2: expected a label, got an empty line"),
     ("text-classification --train one.tsv", "expected two labels or more to train on, got 'pos' alone"),
     ("text-classification --train empty", "empty: the file is empty"),
     ("text-classification --train short t.txt", "as many lines as each other, got short: 7, t.txt: 30"),

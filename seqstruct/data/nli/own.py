@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    cut, columns = own.cutter(args), ("a label", "a sentence", "another")
+    cut, columns = own.cutter(args), ("a label", "a sentence", "a sentence")
     rows, labels, about = own.labelled_rows(args, columns, "two sentences with a tab between them")
     pairs = {split: Pairs([SentencePair(tuple(cut(one)), tuple(cut(other)), label) for label, one, other in found], 0)
              for split, found in rows.items()}  # fmt: skip
