@@ -48,6 +48,8 @@ class WordPairOptions:
     threshold: int = 1
 
     def __post_init__(self) -> None:
+        if self.languages[0] == self.languages[1]:
+            raise ValueError(f"languages: expected two different ones, got {self.languages[0]} twice")
         for unit in self.units:
             if unit not in UNITS:
                 raise ValueError(f"units: expected some of {', '.join(UNITS)}, got {unit!r}")

@@ -105,6 +105,8 @@ def test_what_cannot_be_prepared_leaves_nothing(tmp_path, monkeypatch, changes, 
 def test_options_out_of_range_and_missing_files(tmp_path, capsys):
     with pytest.raises(ValueError, match="units: expected some of .*, got 'syllables'"):
         WordPairOptions(("de", "en"), ("syllables", "moses"))
+    with pytest.raises(ValueError, match="languages: expected two different ones, got de twice"):
+        WordPairOptions(("de", "de"))
     with pytest.raises(ValueError, match="threshold: expected 1 or more, got 0"):
         WordPairOptions(("de", "en"), threshold=0)
     words = ["--src", "de", "--trg", "en", "--out", str(tmp_path / "out")]
