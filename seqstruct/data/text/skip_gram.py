@@ -39,7 +39,7 @@ def sentences(path: Path) -> Iterator[list[str]]:
         for name, opened in members(path):
             if name.endswith(".txt"):
                 with opened() as stream:
-                    text = stream.read().decode("utf-8")
+                    text = stream.read().decode("utf-8-sig")
                 yield from filter(None, map(str.split, text.split("\n")))
 
 

@@ -62,7 +62,7 @@ def test_texts_are_files_plain_or_packed(tmp_path):
     (tmp_path / "packed.gz").write_bytes(gzip.compress(lines.encode()))
     with zipfile.ZipFile(tmp_path / "several.zip", "w") as archive:
         archive.writestr("README", "no text")
-        archive.writestr("one/first.txt", "a b\n\n")
+        archive.writestr("one/first.txt", "\ufeffa b\n\n")
         archive.writestr("two/second.txt", " c ")
     for name in ("plain", "packed.gz", "several.zip"):
         assert list(sentences(tmp_path / name)) == expected
