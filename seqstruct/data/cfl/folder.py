@@ -82,7 +82,7 @@ def write_folder(
         every = np.repeat(test_lengths, request.test_per_length)
         _write_split(beside, "test", language, sample_strings(language, every, generator))
         if own:
-            write_text(beside / OWN, own.text.splitlines())
+            write_text(beside / OWN, own.text.removesuffix("\n").split("\n"))
         counts = {"train": len(lengths), "valid": len(lengths), "test": len(test_lengths)}
         return write_meta(beside, {**asdict(request), "valid_length_counts": counts})
 

@@ -24,9 +24,9 @@ from seqstruct.data.cfl.totals import InfiniteWeights, productive, proper, total
 from seqstruct.data.cfl.wfsa import read_wfsa
 
 READERS: dict[str, Callable[[str], WrittenGrammar]] = {
-    "rules": lambda text: read_rules(text.splitlines()),
+    "rules": lambda text: read_rules(text.split("\n")),
     "regex": lambda text: read_regex(text.rstrip("\n")),
-    "wfsa": lambda text: read_wfsa(text.splitlines()),
+    "wfsa": lambda text: read_wfsa(text.split("\n")),
 }
 MOST_NONTERMINALS = 1500
 

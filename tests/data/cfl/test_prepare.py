@@ -9,16 +9,16 @@ from seqstruct.data.cfl.chart import log_probabilities
 from seqstruct.data.cfl.folder import language_of, read_meta, read_split
 from tests.data.scripts import prepare
 
-RULES = '# brackets and a tail\nS -> "(" S ")" S [0.4] | T [0.1] | [0.5]\nT -> "x" T [0.3] | "x"\n'
-AUTOMATON = "start 0\nfinal 1 0.5\n0 1 a 0.3\n1 0 b\n1 1 <eps> 0.2\n1 1 c\n"
+RULES = '# brackets\u2028and a tail\nS -> "(" S ")" S [0.4] | T [0.1] | [0.5]\nT -> "x" T [0.3] | "x"\n'
+AUTOMATON = "# of\x85two states\nstart 0\nfinal 1 0.5\n0 1 a 0.3\n1 0 b\n1 1 <eps> 0.2\n1 1 c\n"
 SMALL = ("--lengths", "4:11", "--test-lengths", "4:13", "--train", 30, "--valid", 9, "--test-per-length", 2)
 
 
 @pytest.fixture()
 def written(tmp_path):
     """How to ask for each of the three."""
-    (tmp_path / "mine.cfg").write_text(RULES)
-    (tmp_path / "mine.wfsa").write_text(AUTOMATON)
+    (tmp_path / "mine.cfg").write_text(RULES, encoding="utf-8")
+    (tmp_path / "mine.wfsa").write_text(AUTOMATON, encoding="utf-8")
     return {"rules": ("--grammar", tmp_path / "mine.cfg"), "wfsa": ("--wfsa", tmp_path / "mine.wfsa"),
             "regex": ("--regex", "(a|b)*c{2,}")}  # fmt: skip
 
