@@ -62,13 +62,18 @@ def cutter(args: argparse.Namespace) -> Callable[[str], list[str]]:
 def given_and_missing(args: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """What is given by split, and the splits for which no file is.
 
-    Raises ValueError if the shares of those leave nothing to train on.
+    Raises ValueError as `check_shares` does.
     """
     lacking = [split for split in SPLITS[1:] if getattr(args, split) is None]
-    shares = [getattr(args, f"{split}_share") for split in lacking]
+    check_shares(args, lacking)
+    return {split: getattr(args, split) for split in SPLITS if split not in lacking}, lacking
+
+
+def check_shares(args: argparse.Namespace, splits: Sequence[str]) -> None:
+    """Raise ValueError if the shares of the splits that are drawn leave nothing to train on."""
+    shares = [getattr(args, f"{split}_share") for split in splits]
     if not all(0 < share < 1 for share in shares) or sum(shares) >= 1:
         raise ValueError(f"shares: expected more than 0 each and less than 1 together, got {shares}")
-    return {split: getattr(args, split) for split in SPLITS if split not in lacking}, lacking
 
 
 def draw(count: int, splits: Sequence[str], args: argparse.Namespace) -> dict[str, set[int]]:

@@ -151,6 +151,7 @@ def test_trees_and_graphs_of_one_file_are_drawn_alike(files):
     ("parallel --train q --src de --trg fr", "q.fr: no such file"),
     ("parsing --trees train=t.tsv", "t.tsv, line 1: expected 10 fields parted by tabs, got 2"),
     ("parsing --trees train=latin.tsv", "latin.tsv: not UTF-8"),
+    ("parsing --trees train=t.conllu --valid-share -3", "shares: expected more than 0 each and less than 1 together"),
     ("parsing --trees train=empty", "trees: expected training sentences, got none"),
 ])
 def test_a_mistake_is_one_sentence_and_leaves_nothing(words, message, files, capsys):

@@ -211,6 +211,7 @@ def run(args: argparse.Namespace) -> None:
     if args.tagger:
         corpora = retagged(corpora, Tagger(read_brown(args.tagger)))
     drawn = sorted({split for corpus in corpora.values() for split in lacking(corpus)})
+    own.check_shares(args, drawn)
     for name, corpus in corpora.items():
         if lacking(corpus):
             dealt = own.deal(corpus.splits, args, lacking(corpus))
