@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from seqstruct.data.arguments import at_least
+from seqstruct.data.downloads import SUMS
 from seqstruct.data.files import check_free
 from seqstruct.data.registry import ENTRIES, GENERATED, OWN, Entry, find
 
@@ -71,6 +72,8 @@ def prepare(entry: Entry, options: Sequence[str]) -> None:
     with TemporaryDirectory() as scratch:
         if entry.licence not in (GENERATED, OWN):
             if args.made_up:
+                if args.downloads and Path(args.downloads, SUMS).is_file():
+                    raise ValueError(f"--made-up: {args.downloads} has files that were downloaded; name another folder")
                 args.source, args.unchecked = args.downloads or scratch, True
                 entry.write_made_up(Path(args.source))
             elif args.unchecked and args.source is None:

@@ -136,6 +136,14 @@ def test_phrases_that_validate_do_not_train(tmp_path, capsys):
     assert "40 pairs to train on and 0 to validate" in capsys.readouterr().err
 
 
+def test_made_up_files_do_not_take_the_place_of_downloaded_ones(tmp_path, capsys):
+    (tmp_path / "aclImdb_v1.tar.gz").write_bytes(b"84 MB")
+    (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  aclImdb_v1.tar.gz\n")
+    assert prepare("imdb", "--made-up", "--downloads", tmp_path, "--out", tmp_path / "out") == 1
+    assert f"--made-up: {tmp_path} has files that were downloaded; name another" in capsys.readouterr().err
+    assert (tmp_path / "aclImdb_v1.tar.gz").read_bytes() == b"84 MB"
+
+
 def test_a_taken_folder_is_refused_before_anything_is_downloaded(tmp_path, capsys):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x").touch()
