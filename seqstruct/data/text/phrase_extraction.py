@@ -163,8 +163,8 @@ def run(args: argparse.Namespace) -> None:
     files = [find_text(args.prefix, language) for language in (args.src, args.trg)]
     pairs = [(source.split(), target.split()) for source, target in read_pairs(*files)]
     for number, pair in enumerate(pairs, 1):
-        if any(SEPARATOR in words for words in pair):
-            raise ValueError(f"{args.prefix}: line {number}: expected no word {SEPARATOR!r}, which parts fields")
+        if any(SEPARATOR in word for words in pair for word in words):
+            raise ValueError(f"{args.prefix}: line {number}: expected no {SEPARATOR!r}, which parts fields")
     alignments = align(pairs)
     with new_folder(args.out) as folder:
         count = 0
