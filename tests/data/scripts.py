@@ -76,6 +76,15 @@ def pack_zip(path: Path, members: Mapping[str, str | bytes]) -> None:
             archive.writestr(name, content)
 
 
+def pack_damaged_zip(path: Path, name: str) -> None:
+    """An archive whose one member cannot be unpacked, though its directory is whole."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, "text" * 99)
+    data = path.read_bytes()
+    start = 30 + len(name)  # behind the member's header
+    path.write_bytes(data[:start] + b"\xff" * 4 + data[start + 4 :])
+
+
 def read(path: Path) -> list[str]:
     """The lines of a text."""
     return path.read_text(encoding="utf-8").split("\n")[:-1]

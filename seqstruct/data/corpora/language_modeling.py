@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 from seqstruct.data.arguments import at_least
-from seqstruct.data.downloads import Remote, raw_folder, unpack
+from seqstruct.data.downloads import DAMAGE, Remote, raw_folder, unpack
 from seqstruct.data.files import atomic_write, existing, new_folder, sha256, undamaged, verify, write_json, write_text
 from seqstruct.data.text import aligned
 from seqstruct.data.text.binarise import preprocess
@@ -116,7 +116,7 @@ def brown_documents(archive: str | os.PathLike) -> list[list[str]]:
 
     Raises ValueError if it is damaged, is not UTF-8 or has none.
     """
-    with undamaged(archive, OSError, zipfile.BadZipFile, UnicodeDecodeError), zipfile.ZipFile(archive) as opened:
+    with undamaged(archive, OSError, UnicodeDecodeError, *DAMAGE), zipfile.ZipFile(archive) as opened:
         names = sorted(name for name in opened.namelist() if re.fullmatch(r"brown/c[a-r]\d\d", name))
         documents = [opened.read(name).decode("utf-8").split("\n") for name in names]
     if not any(line.strip() for document in documents for line in document):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from seqstruct.data.downloads import DAMAGE
 from seqstruct.data.text.aligned import read_lines
 
 SNLI_LABELS = ("entailment", "neutral", "contradiction")
@@ -87,7 +88,7 @@ def read_rte(archive: str | os.PathLike, member: str) -> Pairs:
     try:
         with zipfile.ZipFile(archive) as opened:
             root = ElementTree.fromstring(opened.read(member))
-    except (zipfile.BadZipFile, KeyError, ElementTree.ParseError, EOFError, OSError) as error:
+    except (KeyError, ElementTree.ParseError, OSError, *DAMAGE) as error:
         raise ValueError(f"{place}: cannot be read: {error}") from None
     pairs = []
     for pair in root.iter("pair"):

@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple, TypeVar
 
 from seqstruct.data.checked import SPLITS
+from seqstruct.data.downloads import DAMAGE
 
 EMPTY = "-NONE-"
 PUNCTUATION = frozenset({",", ".", ":", "``", "''", "-LRB-", "-RRB-"})
@@ -131,7 +132,7 @@ def _texts(path: Path, wanted: re.Pattern[str]) -> Iterator[tuple[str, list[str]
             with zipfile.ZipFile(path) as archive:
                 for name in sorted(n for n in archive.namelist() if wanted.fullmatch(PurePosixPath(n).name)):
                     yield name, _lines(archive.read(name), f"{path}: {name}")
-        except (zipfile.BadZipFile, EOFError) as error:
+        except DAMAGE as error:
             raise ValueError(f"{path}: the archive is truncated or altered: {error}") from None
     else:
         yield str(path), _lines(path.read_bytes(), path)

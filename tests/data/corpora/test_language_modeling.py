@@ -14,7 +14,7 @@ from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.corpora.language_modeling import NUMBER, TextOptions, clean, read_lines
 from seqstruct.data.text.subwords import undo_bpe
 from tests.data import scripts
-from tests.data.scripts import pack_zip, prepared, refused, run
+from tests.data.scripts import pack_damaged_zip, pack_zip, prepared, refused, run
 
 PTB = {"train": " the cat <unk> N \n the dog \n", "valid": " the cat \n", "test": " a cat \n"}
 
@@ -80,6 +80,9 @@ def test_brown_documents_are_dealt_out(tmp_path):
     assert lines["train"][:2] == ["Document 0 km\\/h .", "Document 20 km\\/h ."]
     with pytest.raises(ValueError, match="SHA-256"):
         read_lines("brown", tmp_path, tmp_path)
+    pack_damaged_zip(tmp_path / "brown.zip", "brown/ca01")
+    with pytest.raises(ValueError, match="brown.zip: truncated or altered"):
+        read_lines("brown", tmp_path, tmp_path, checked=False)
 
 
 def test_options(tmp_path):

@@ -14,6 +14,7 @@ from seqstruct.data.nli.dataset import PairsDataset
 from seqstruct.data.nli.folder import CORPORA, read_corpus, read_meta, read_split, write_pairs
 from seqstruct.data.nli.parser_pretraining import read_treebank
 from seqstruct.data.nli.read import SentencePair, read_rte, read_snli, words_of
+from tests.data.scripts import pack_damaged_zip
 
 ROOT = Path(__file__).resolve().parents[3]
 LABELS = ("entailment", "neutral", "contradiction")
@@ -83,6 +84,9 @@ def test_rte(tmp_path):
         read_rte(path, "rte/rte1_dev.xml")
     write_rte(path, '<pair id="8" value="TRUE"><t>A</t></pair>')
     with pytest.raises(ValueError, match="pair 8: a sentence is missing"):
+        read_rte(path, "rte/rte1_dev.xml")
+    pack_damaged_zip(path, "rte/rte1_dev.xml")
+    with pytest.raises(ValueError, match="rte1_dev.xml: cannot be read"):
         read_rte(path, "rte/rte1_dev.xml")
 
 

@@ -20,6 +20,7 @@ from seqstruct.data.text.trees import (
     spans,
     words,
 )
+from tests.data.scripts import pack_damaged_zip
 
 TEXT = """
 ( (S
@@ -140,7 +141,9 @@ def test_what_holds_no_trees_is_refused(tmp_path):
     (tmp_path / "blank.mrg").write_text("\n\n")
     (tmp_path / "cut.zip").write_bytes(b"PK\x03\x04")
     (tmp_path / "latin.mrg").write_bytes(b"(S\n(A caf\xe9))")
-    for name, what in (("blank.mrg", "found none"), ("cut.zip", "truncated"), ("latin.mrg", "not UTF-8 in line 2")):
+    pack_damaged_zip(tmp_path / "damaged.zip", "a.mrg")
+    for name, what in (("blank.mrg", "found none"), ("cut.zip", "truncated"), ("damaged.zip", "truncated or altered"),
+                       ("latin.mrg", "not UTF-8 in line 2")):  # fmt: skip
         with pytest.raises(ValueError, match=f"{name}.*{what}"):
             list(read_trees(tmp_path / name))
     with pytest.raises(OSError):
