@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from itertools import count, islice
 
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import new_folder, write_text
@@ -32,7 +33,9 @@ def copy_filled(source: str | os.PathLike, entries: int, out: str | os.PathLike)
             missing = entries - SPECIAL - len(lines)
             if missing < 0:
                 raise ValueError(f"{path}: expected at most {entries} entries, found {entries - missing}")
-            write_text(path, [*lines, *(f"madeupword{number} 0" for number in range(missing))])
+            known = {line.rpartition(" ")[0] for line in lines}
+            new = (word for word in map("madeupword{}".format, count()) if word not in known)
+            write_text(path, [*lines, *(f"{word} 0" for word in islice(new, missing))])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

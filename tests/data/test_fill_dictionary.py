@@ -19,6 +19,9 @@ def test_a_dictionary_is_filled_up(tmp_path, capsys):
     dictionary = Dictionary.load(str(tmp_path / "out" / "dict.de.txt"))
     assert len(dictionary) == 13 and dictionary.index("b") == 5
     assert (tmp_path / "out" / "train.bin").read_bytes() == b"x"
+    assert dictionary.symbols[6:] == [f"madeupword{number}" for number in range(7)]
+    fill_dictionary.copy_filled(tmp_path / "out", 16, tmp_path / "more")
+    assert len(Dictionary.load(str(tmp_path / "more" / "dict.de.txt"))) == 16, "what is filled up can be filled further"
     (tmp_path / "bin" / "dict.de.txt").unlink()
     with pytest.raises(ValueError, match="expected dict.txt or dict.LANGUAGE.txt, found none"):
         fill_dictionary.copy_filled(tmp_path / "bin", 13, tmp_path / "other")
