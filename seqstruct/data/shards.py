@@ -8,10 +8,9 @@ one folder of a list `0:1:...` an epoch.  So a training set dealt into n folders
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
-from seqstruct.command import answer
+from seqstruct.command import module_parser, run_module
 from seqstruct.data.text.binarise import write_lines
 
 SPLITS = ("train", "valid", "test")
@@ -67,4 +66,6 @@ def data_path(folder: str | os.PathLike) -> str:
 
 
 if __name__ == "__main__":
-    raise SystemExit(answer("seqstruct.data.shards", lambda: print(data_path(*sys.argv[1:]))))
+    parser = module_parser("seqstruct.data.shards", __doc__)
+    parser.add_argument("folder", metavar="FOLDER", help="that holds the folders 0, 1 ...")
+    raise SystemExit(run_module(parser, None, lambda args: print(data_path(args.folder))))
