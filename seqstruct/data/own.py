@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from seqstruct.data.checked import META, SPLITS
 from seqstruct.data.files import new_folder, read_json, write_json
 from seqstruct.data.text.aligned import checksums, find_text, pair_writer, read_lines, read_pairs
+from seqstruct.data.text.subwords import tidy
 
 PAIRS_META = "nli.json"
 T = TypeVar("T")
@@ -168,8 +169,8 @@ def read_columns(paths: Sequence[str], columns: Sequence[str], last: str) -> lis
     """The rows of one file with tabs, or of one file for each column, line by line.
 
     columns: their names, for errors; the label is the first column, and `last` says what comes after it.
-    Raises ValueError naming file and line where a column is missing or empty, if files are of unlike length or empty,
-    and as `read_lines` does.
+    Raises ValueError naming file and line where a column is missing or has no more than white space and control
+    characters, if files are of unlike length or empty, and as `read_lines` does.
     """
     for path in paths:
         if not Path(path).is_file():
@@ -187,11 +188,11 @@ def read_columns(paths: Sequence[str], columns: Sequence[str], last: str) -> lis
     if not rows:
         raise ValueError(f"{paths[0]}: the file is empty")
     for number, row in enumerate(rows, 1):
-        if len(paths) == 1 and (len(row) != len(columns) or not all(field.strip() for field in row)):
+        if len(paths) == 1 and (len(row) != len(columns) or not all(map(tidy, row))):
             got = " | ".join(row)[:60]
             raise ValueError(f"{paths[0]}, line {number}: expected a label, a tab and {last}, got {got!r}")
         for path, column, field in zip(paths, columns, row, strict=False):
-            if not field.strip():
+            if not tidy(field):
                 raise ValueError(f"{path}, line {number}: expected {column}, got an empty line")
     return [tuple(field.strip() for field in row) for row in rows]
 

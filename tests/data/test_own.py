@@ -32,6 +32,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "space.tsv": "pos good\n", "one.tsv": "pos\tgood\n" * 9, "empty": "", "short": "a\n" * 7,
         "blank.tsv": "pos\tgood\nneg\t \n", "odd.tsv": "odd\tgood\n", "two.tsv": "pos\ta\nneg\tb\n", "r.en": "a\nb\n",
         "r.de": "a\n", "facts": "hello\n", "holes": "neg\n\n" * 15,
+        "bell.tsv": "pos\tgood\t\a\nneg\tbad\tbad\n" * 9,
     }  # fmt: skip
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -141,6 +142,7 @@ def test_trees_and_graphs_of_one_file_are_drawn_alike(files):
     ("text-classification --train two.tsv", "--train has 2 examples, too few to draw valid and test"),
     ("text-classification --train absent", "absent: no such file"),
     ("text-classification --train t.tsv --valid-share 1.5", "shares: expected more than 0 each and less than 1"),
+    ("sentence-pairs --train bell.tsv --language en", "bell.tsv, line 1: expected a label, a tab and two sentences"),
     ("sentence-pairs --train t.tsv", "t.tsv, line 1: expected a label, a tab and two sentences"),
     ("sentence-pairs --train t.txt t.labels", "expected one file with tabs, or 3 files, got 2"),
     ("question-answering --train facts", "facts: line 1: expected a number and a sentence, got 'hello'"),
