@@ -51,14 +51,15 @@ class EndInTime(LogitsProcessor):
     transformers leaves out hypotheses of the greatest length that have no end.
     """
 
-    def __init__(self, max_length: int, end: int):
-        self.max_length, self.end = max_length, end
+    def __init__(self, max_length: int, ends: list[int]):
+        self.max_length, self.ends = max_length, ends
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """scores: rows N of the next token after input_ids, rows T."""
         if input_ids.size(1) + 1 < self.max_length:
             return scores
-        others = torch.arange(scores.size(1), device=scores.device) != self.end
+        others = torch.ones(scores.size(1), dtype=torch.bool, device=scores.device)
+        others[self.ends] = False
         return scores.masked_fill(others, -math.inf)
 
 
@@ -88,8 +89,9 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
     def _get_logits_processor(self, generation_config: Any, *rest: Any, **named: Any) -> LogitsProcessorList:
         processors = super()._get_logits_processor(generation_config, *rest, **named)
         end = generation_config.eos_token_id
-        if generation_config.max_length is not None and isinstance(end, int):
-            processors.append(EndInTime(generation_config.max_length, end))
+        if generation_config.max_length is not None and end is not None:
+            ends = [end] if isinstance(end, int) else list(end)
+            processors.insert(0, EndInTime(generation_config.max_length, ends))  # else sampling may have left no end
         return processors
 
     def set_input_embeddings(self, value: nn.Module) -> None:

@@ -246,6 +246,18 @@ def test_generation_sees_no_padding_of_the_source(generator: torch.Generator) ->
     torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("options", [
+    {"do_sample": True, "top_k": 1}, {"do_sample": True, "top_k": 0, "top_p": 0.1},
+    {"do_sample": True, "top_k": 1, "num_beams": 2}, {"eos_token_id": [2]}, {"eos_token_id": [2], "num_beams": 2},
+])  # fmt: skip
+def test_translations_end_in_time(options: dict[str, Any], generator: torch.Generator) -> None:
+    """Also where sampling leaves out the end, and where ends are in a list."""
+    model, tokens = drawn("structured_transformer"), tokens_of(generator)
+    with torch.no_grad():
+        model.decoder.output_projection.weight[2].zero_()  # the end is no likely token
+    assert model.generate(tokens, max_new_tokens=3, **options)[:, 1:].eq(2).any(1).all()
+
+
 def test_nothing_is_an_input_too() -> None:
     tokens = torch.zeros(3, 0, dtype=torch.long)
     assert drawn()(tokens).logits.shape == (3, 0, 13)
