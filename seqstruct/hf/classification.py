@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from seqstruct.hf.configuration import SeqstructConfig
-from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_encoder, padding
+from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_encoder, cross_entropy, padding
 from seqstruct.layers.transformer import Encoder
 
 
@@ -39,6 +39,7 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         """Logits B K of texts B T, and of second texts B S where labels are of pairs.
 
         Masks: 0 = padding, on either side; without one, padding is where the token of that name is.  labels: B.
+        num_items_in_batch: what the loss is divided by, as `Trainer` has it; None for the labels of this batch.
         Raises ValueError if second texts are there or not there against the configuration.
         """
         if self.config.pairs != (second_input_ids is not None):
@@ -50,7 +51,7 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         for layer in self.head[:-1]:
             x = F.relu(layer(x))
         logits = self.head[-1](x)
-        loss = None if labels is None else F.cross_entropy(logits.float(), labels.to(logits.device))
+        loss = None if labels is None else cross_entropy(logits, labels, num_items_in_batch)
         output = SequenceClassifierOutput(loss=loss, logits=logits)
         return output if return_dict or return_dict is None else output.to_tuple()
 

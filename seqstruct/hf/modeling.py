@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
@@ -23,6 +24,8 @@ from seqstruct.layers.transformer import (
     plainly,
 )
 from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection
+
+IGNORED = -100  # a label that nothing is learnt from
 
 
 def embedding(size: int, embed_dim: int, padding_idx: int) -> nn.Embedding:
@@ -95,6 +98,13 @@ def embed(stack: Encoder | Decoder, tokens: Tensor | None, embedded: Tensor | No
     if (tokens is None) == (embedded is None):
         raise ValueError(f"expected tokens or embeddings, got {'neither' if tokens is None else 'both'}")
     return stack.embed_tokens(tokens) if embedded is None else embedded
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, items: Tensor | int | None = None) -> Tensor:
+    """Of labels M for logits M N, by how many items there are, None for those of the labels that count."""
+    reduction, labels = "mean" if items is None else "sum", labels.to(logits.device)
+    loss = F.cross_entropy(logits.float(), labels, ignore_index=IGNORED, reduction=reduction)
+    return loss if items is None else loss / items
 
 
 @torch.no_grad()

@@ -6,17 +6,22 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 
 from seqstruct.hf.cache import SeqstructCache
 from seqstruct.hf.configuration import SeqstructConfig
-from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_decoder, build_encoder, embed, padding
+from seqstruct.hf.modeling import (
+    IGNORED,
+    SeqstructPreTrainedModel,
+    build_decoder,
+    build_encoder,
+    cross_entropy,
+    embed,
+    padding,
+)
 from seqstruct.layers.transformer import Encoder, plainly
-
-IGNORED = -100  # a label that nothing is learnt from
 
 
 class SeqstructEncoder(Encoder):
@@ -146,13 +151,7 @@ class SeqstructForSeq2SeqLM(SeqstructPreTrainedModel, GenerationMixin):
             decoder_input_ids, decoder_attention_mask, decoder_inputs_embeds, cache, source, source_mask, bool(weighed)
         )
         logits = self._logits(features)
-        loss = None
-        if labels is not None:
-            flat = logits.float().flatten(0, 1), labels.flatten().to(logits.device)
-            if num_items_in_batch is None:
-                loss = F.cross_entropy(*flat, ignore_index=IGNORED)
-            else:
-                loss = F.cross_entropy(*flat, ignore_index=IGNORED, reduction="sum") / num_items_in_batch
+        loss = None if labels is None else cross_entropy(logits.flatten(0, 1), labels.flatten(), num_items_in_batch)
         output = Seq2SeqLMOutput(
             loss=loss,
             logits=logits,

@@ -157,6 +157,17 @@ def test_labels_are_predicted_at_their_places(generator: torch.Generator) -> Non
     torch.testing.assert_close(output.loss, -chosen.mean())
 
 
+@pytest.mark.parametrize("arch", AUTO)
+def test_losses_of_accumulated_batches_are_shares_of_all(arch: str, generator: torch.Generator) -> None:
+    """`Trainer` says how many labels an update has, and then divides no loss by its batches."""
+    model, tokens = drawn(arch, num_labels=3), tokens_of(generator)
+    labels = torch.tensor([2, 0, 1]) if arch.endswith("classifier") else tokens
+    items = labels[..., 1:].numel() if arch.endswith("_lm") else labels.numel()
+    parts = [model(row[None], labels=label[None], num_items_in_batch=items).loss
+             for row, label in zip(tokens, labels, strict=True)]  # fmt: skip
+    torch.testing.assert_close(sum(parts), model(tokens, labels=labels).loss)
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 @pytest.mark.parametrize("pooling", ["first", "mean"])
 def test_padding_is_invisible_to_a_classifier(pairs: bool, pooling: str, generator: torch.Generator) -> None:
