@@ -11,6 +11,7 @@ from seqstruct.data.text.trees import binary_tree, bracketed
 from seqstruct.loading.base import BATCH, Parse, Text, TextModel, as_list
 from seqstruct.loading.search import best
 from seqstruct.scoring.parsers import batches, model_parser
+from seqstruct.scoring.trained import first_symbol
 from seqstruct.tasks.recognition import RecognitionTask
 from seqstruct.tasks.symbol_tagging import SymbolTaggingTask
 
@@ -46,9 +47,7 @@ class Generating(TextModel):
         if translations is not None:
             raise ValueError("a language model scores texts, and takes no translations")
         targets = [self._of(text, f"text {number}") for number, text in enumerate(sentences, 1)]
-        dictionary, found = self.task.target_dictionary, {}
-        options = getattr(self.task, "args", None) or self.task.cfg
-        first = dictionary.bos() if getattr(options, "add_bos_token", False) else dictionary.eos()
+        dictionary, first, found = self.task.target_dictionary, first_symbol(self.task), {}
         for chosen in batches([len(target) for target in targets], batch_size):
             target = pad_sequence([targets[i] for i in chosen], True, dictionary.pad()).to(self.device)
             source = torch.cat([torch.full_like(target[:, :1], first), target[:, :-1]], 1)

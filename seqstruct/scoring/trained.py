@@ -64,6 +64,16 @@ def load_model(path: str | os.PathLike, data: str | os.PathLike | None = None, *
     return find_trained(path, data).load(**overrides)
 
 
+def first_symbol(task: Any) -> int:
+    """What stands before a text of a language model's task: the end of one, as fairseq has it, or the beginning that
+    the option --add-bos-token and this package's own data put there."""
+    from seqstruct.tasks.folder_task import FolderTask
+
+    options, symbols = getattr(task, "args", None) or task.cfg, task.source_dictionary
+    begins = isinstance(task, FolderTask) or getattr(options, "add_bos_token", False)
+    return symbols.bos() if begins else symbols.eos()
+
+
 def register() -> None:
     """Make models, tasks and criterions known to fairseq, as --user-dir does in a fresh process."""
     import seqstruct.models

@@ -74,6 +74,22 @@ def test_scores_sum_to_that_of_fairseq_eval_lm(language_model, loaded):
     assert max(found) < 0.0
 
 
+def test_strings_of_a_language_begin_as_in_training(tmp_path):
+    small = "--train 20 --valid 20 --test-per-length 1 --lengths 4:6 --test-lengths 4:6".split()
+    prepared("cfl", "dyck", *small, "--out", tmp_path / "data")
+    checkpoint = train(tmp_path / "data", tmp_path / "run", "--task", "cfl_language_modeling", "--arch",
+                       "structured_transformer_lm", *sizes("decoder"), "--criterion", "cfl_cross_entropy",
+                       "--batch-size", 1, "--max-update", 2)  # fmt: skip
+    loaded = seqstruct.load(checkpoint)
+    loaded.task.load_dataset("valid")
+    dataset = loaded.task.datasets["valid"]
+    sample = dataset.collater([dataset[0]])
+    with torch.no_grad():
+        found = loaded.model(**sample["net_input"])[0].log_softmax(2).gather(2, sample["target"].unsqueeze(2)).sum()
+    text = loaded.task.source_dictionary.string(sample["target"][0])
+    assert loaded.score(text) == pytest.approx(float(found), abs=1e-4)
+
+
 def test_what_is_wrong_is_said(loaded):
     with pytest.raises(ValueError, match="a language model does not translate: ask generate or score"):
         loaded.translate("the cat")
