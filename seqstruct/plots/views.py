@@ -16,7 +16,7 @@ from seqstruct.attention import get_attention
 from seqstruct.bridge.adapter import AttentionAdapter
 from seqstruct.bridge.passes import collect_readings
 from seqstruct.ops.pushdown import expected_actions, most_probable_run
-from seqstruct.scoring.trained import load_model
+from seqstruct.scoring.trained import first_symbol, load_model
 
 
 class LayerView(NamedTuple):
@@ -55,7 +55,7 @@ def layer_views(
     if encoded and not target:
         raise ValueError("a translation model needs a target too: --target TEXT")
     source = _indices(task.source_dictionary, text)
-    before, after = source, target.split()
+    before, after = source, ["<s>", *target.split()]
     with torch.no_grad(), collect_readings() as readings, _pushdown_logits(model) as logits:
         if encoded:
             eos = torch.tensor([task.source_dictionary.eos()])
@@ -63,12 +63,15 @@ def layer_views(
             previous = torch.cat([eos, _indices(task.target_dictionary, target)])
             model(before[None], torch.tensor([len(before)]), previous[None])
         else:
-            model(torch.cat([torch.tensor([task.source_dictionary.bos()]), source])[None])
+            first = first_symbol(task)
+            after = [task.source_dictionary[first], *text.split()]
+            given = torch.cat([torch.tensor([first]), source])
+            model(given[None], src_lengths=torch.tensor([len(given)]))
     symbols = [task.source_dictionary[i] for i in before]
     names = {
         "encoder_self": (symbols, symbols),
-        "decoder_self": (["<s>", *(after if encoded else text.split())],) * 2,
-        "cross": (["</s>", *after], symbols),
+        "decoder_self": (after, after),
+        "cross": (["</s>", *after[1:]], symbols),
     }
     views = []
     for site, layer, reading in readings:
