@@ -22,6 +22,7 @@ from seqstruct.models.transformer.lm import (
     StructuredTransformerLanguageModelConfig,
 )
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
+from seqstruct.scoring.trained import first_symbol
 
 ARCHITECTURES: dict[str, tuple[type, type, type]] = {  # fairseq's model, its options, and the model of transformers
     "structured_transformer": (StructuredTransformerModel, StructuredTransformerModelConfig, SeqstructForSeq2SeqLM),
@@ -73,9 +74,10 @@ def config_of(model: Any, task: Any, options: Mapping[str, Any]) -> SeqstructCon
     if name == "structured_transformer_lm":
         values["decoder_normalize_before"] = not options["decoder_normalize_after"]
         values["max_target_positions"] = model.decoder.max_target_positions
+    first = first_symbol(task) if name == "structured_transformer_lm" else target.bos()
     return SeqstructConfig(
         arch=name, vocab_size=len(target), source_vocab_size=len(source), special_tokens=target.nspecial,
-        bos_token_id=target.bos(), pad_token_id=target.pad(), eos_token_id=target.eos(),
+        bos_token_id=first, pad_token_id=target.pad(), eos_token_id=target.eos(),
         decoder_start_token_id=target.eos(), **values,
     )  # fmt: skip
 

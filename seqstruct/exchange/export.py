@@ -118,11 +118,9 @@ def _write_tokenizer(loaded: TextModel, config: SeqstructConfig, folder: Path, s
                 given[f"{side}_{name}"] = str(getattr(pipeline, name))
     language_model = config.arch == "structured_transformer_lm"
     symbols = dictionaries["source"]
-    names = {"bos_token": symbols.bos(), "pad_token": symbols.pad(), "eos_token": symbols.eos(),
+    names = {"bos_token": config.bos_token_id, "pad_token": symbols.pad(), "eos_token": symbols.eos(),
              "unk_token": symbols.unk()}  # fmt: skip
     words = {name: symbols[index] for name, index in names.items()}
-    if language_model:  # begins with what ends the sentence before, as fairseq's do
-        words["bos_token"] = words["eos_token"]
     tokenizer = SeqstructTokenizer(
         **given, **words, begin=language_model, end=config.is_encoder_decoder,
         model_max_length=config.max_target_positions if language_model else config.max_source_positions,

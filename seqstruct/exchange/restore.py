@@ -43,7 +43,7 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
         config = SeqstructConfig.from_pretrained(folder)
     except StrictDataclassError as error:
         raise ValueError(f"{folder / CONFIGURATION}: {' '.join(str(error).split())}") from None
-    cfg, task = _configured(config, Path(data))
+    cfg, task = _configured(config, Path(data), _begins(folder))
     _check_symbols(folder, task, config)
     model, found = task.build_model(cfg.model), read_shapes(folder / WEIGHTS)
     check_shapes(folder / WEIGHTS, found, model.state_dict())
@@ -68,7 +68,14 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
     return config
 
 
-def _configured(config: SeqstructConfig, data: Path) -> tuple[Any, Any]:
+def _begins(folder: Path) -> bool:
+    """Whether texts of a language model begin with a symbol of their own, not with what ends the one before."""
+    path = folder / "tokenizer_config.json"
+    said = read_json(path) if path.is_file() else {}
+    return bool(said.get("begin")) and said.get("bos_token") != said.get("eos_token")
+
+
+def _configured(config: SeqstructConfig, data: Path, begins: bool) -> tuple[Any, Any]:
     """fairseq's configuration, and the task."""
     from fairseq import options, tasks
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
@@ -84,6 +91,8 @@ def _configured(config: SeqstructConfig, data: Path) -> tuple[Any, Any]:
     for name in ("max_source_positions", "max_target_positions", "tokens_per_sample"):
         if name in cfg.task and name in cfg.model:
             cfg.task[name] = cfg.model[name]
+    if "add_bos_token" in cfg.task:
+        cfg.task.add_bos_token = cfg.model.add_bos_token = begins
     return cfg, tasks.setup_task(cfg.task)
 
 

@@ -59,6 +59,7 @@ def task_of(options: dict[str, Any]) -> SimpleNamespace:
         target_dictionary=target,
         labels=["no", "yes", "both"],
         pairs=options.get("pairs", False),
+        cfg=SimpleNamespace(add_bos_token=options.get("add_bos_token", False)),
     )
 
 
@@ -67,7 +68,8 @@ def model_of(name: str, options: dict[str, Any]) -> tuple[Any, SimpleNamespace, 
     kind, flat, _ = ARCHITECTURES[name]
     values = {key: value for key, value in {**SIZES, **options}.items() if key in flat.__dataclass_fields__}
     if name == "structured_transformer_lm":
-        values |= {"tokens_per_sample": 30, "max_target_positions": 30, "add_bos_token": False, "tpu": False}
+        values |= {"tokens_per_sample": 30, "max_target_positions": 30, "tpu": False}
+        values["add_bos_token"] = options.get("add_bos_token", False)
     config, task = flat(**values), task_of(options)
     if name == "structured_transformer_lm":
         task.source_dictionary = task.target_dictionary
@@ -98,6 +100,11 @@ def test_what_is_no_number_is_a_difference(value: float) -> None:
     other.decoder.output_projection.bias.data = other.decoder.output_projection.bias.data.clone()
     other.decoder.output_projection.bias.data[-1] = value
     assert not difference(model, other) <= 1e-5
+
+
+def test_a_language_model_begins_as_it_was_trained() -> None:
+    for begins, first in ((False, 2), (True, 0)):
+        assert config_of(*model_of("structured_transformer_lm", {"add_bos_token": begins})).bos_token_id == first
 
 
 @pytest.mark.parametrize("name, options", CASES, ids=str)

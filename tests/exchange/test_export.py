@@ -178,6 +178,22 @@ def test_a_language_model_goes_on_as_by_fairseq(language_model, tmp_path):
     assert seqstruct.load(out, language_model.data).generate(prefixes, max_len_b=20) == expected
 
 
+def test_a_language_model_begins_as_it_was_trained(language_model, tmp_path):
+    """There and back, by the end of the text before or by a beginning."""
+    state = torch.load(language_model.checkpoint, weights_only=False)
+    for begins, first in ((False, 2), (True, 0)):
+        checkpoint, folder, out = (tmp_path / f"{begins}{end}" for end in (".pt", "", "-back.pt"))
+        state["cfg"]["task"]["add_bos_token"] = begins
+        torch.save(state, checkpoint)
+        data = ["--data", str(language_model.data)]
+        assert main(["export", str(checkpoint), *data, "--out", str(folder)]) == 0
+        model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+        assert tokenizer("")["input_ids"] == [first] == [model.generation_config.bos_token_id]
+        assert main(["import", str(folder), *data, "--out", str(out)]) == 0
+        there, back = (seqstruct.load(path, language_model.data) for path in (checkpoint, out))
+        assert there.score("the cat") == back.score("the cat")
+
+
 def test_a_classifier_labels_as_by_fairseq(classifier, tmp_path):
     folder, texts = tmp_path / "model", [text for _, text in classifier.rows]
     assert main(["export", str(classifier.checkpoint), "--out", str(folder)]) == 0
