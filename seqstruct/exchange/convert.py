@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from huggingface_hub.errors import StrictDataclassError
 from torch import Tensor
 
-from seqstruct.data.files import new_folder, read_json
+from seqstruct.data.files import new_folder, read_json, undamaged
 from seqstruct.exchange.saved import CONFIGURATION, check_shapes, read_shapes
 from seqstruct.exchange.text_blocks import STEPS, batches, blocks, milliseconds, perplexity
 from seqstruct.hf.exchanged import falling, losses_at_swap, swap_attention, transfer, tune
@@ -95,7 +96,8 @@ def load(name: str | os.PathLike) -> Any:
         read_json(folder / CONFIGURATION)
     found = {path: read_shapes(path) for path in sorted(folder.glob("*.safetensors"))}
     try:
-        config = transformers.AutoConfig.from_pretrained(name)
+        with undamaged(folder / CONFIGURATION, StrictDataclassError):
+            config = transformers.AutoConfig.from_pretrained(name)
     except OSError:
         raise ValueError(f"{name}: no model of transformers, neither a folder nor, as far as can be seen, on the hub"
                          ) from None  # fmt: skip

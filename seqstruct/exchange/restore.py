@@ -39,10 +39,8 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
     kind = read_json(folder / CONFIGURATION).get("model_type")
     if kind != SeqstructConfig.model_type:
         raise ValueError(f"{folder}: expected a model of type {SeqstructConfig.model_type}, got {kind}")
-    try:
+    with undamaged(folder / CONFIGURATION, StrictDataclassError):
         config = SeqstructConfig.from_pretrained(folder)
-    except StrictDataclassError as error:
-        raise ValueError(f"{folder / CONFIGURATION}: {' '.join(str(error).split())}") from None
     cfg, task = _configured(config, Path(data), _begins(folder))
     _check_symbols(folder, task, config)
     model, found = task.build_model(cfg.model), read_shapes(folder / WEIGHTS)

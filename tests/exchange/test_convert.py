@@ -109,6 +109,7 @@ def test_a_damaged_model_is_one_sentence(gpt2: Path, tmp_path: Path, capfd) -> N
         ("config.json", b"[1]", "expected an object in JSON, got list"),
         ("config.json", b"", "truncated or altered"),
         ("config.json", json.dumps(config | {"n_inner": 5}).encode(), "mlp.c_fc"),
+        ("config.json", json.dumps(config | {"n_layer": "two"}).encode(), "Field 'n_layer' expected int, got str"),
     )):  # fmt: skip
         folder, out = tmp_path / str(number), tmp_path / "out"
         shutil.copytree(gpt2, folder)
