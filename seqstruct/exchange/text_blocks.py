@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from seqstruct.benchmarks.timing import turns
+from seqstruct.data.text.aligned import read_lines
 
 STEPS = 16  # of decoding that are timed
 
@@ -22,9 +23,9 @@ STEPS = 16  # of decoding that are timed
 def blocks(tokenizer: PreTrainedTokenizerBase, path: str | Path, length: int) -> Tensor:
     """N length long: the lines of a text in a row, as the tokenizer ends them; a rest that fills no block is left out.
 
-    Raises ValueError if the text has less than one block.
+    Raises ValueError if the text has less than one block, or is not UTF-8.
     """
-    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    lines = list(read_lines(path))
     ids = torch.tensor([token for line in tokenizer(lines)["input_ids"] for token in line], dtype=torch.long)
     if len(ids) < length:
         raise ValueError(f"{path}: expected a text of {length} tokens or more, got {len(ids)}")

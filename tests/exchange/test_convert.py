@@ -130,6 +130,15 @@ def test_blocks_and_batches_take_each_token_in_turn(data: Path, gpt2: Path) -> N
     assert first == {tuple(row) for row in text.tolist()}
 
 
+def test_nothing_but_newlines_ends_a_line_of_text(gpt2: Path, tmp_path: Path) -> None:
+    tokenizer, text = SeqstructTokenizer(str(gpt2 / "vocab.source.txt")), tmp_path / "text"
+    text.write_text("a\u2028b\x0cc\x85d e\n", encoding="utf-8")
+    assert blocks(tokenizer, text, 6).tolist() == [[*tokenizer("a b c d e")["input_ids"]]]
+    text.write_bytes(b"a\n\xff\n")
+    with pytest.raises(ValueError, match=f"{text}: not UTF-8"):
+        blocks(tokenizer, text, 1)
+
+
 def test_the_shares_that_are_recovered() -> None:
     values = {"_softmax": 10.0, "_at_swap": 30.0, "_transferred": 20.0, "": 12.0}
     measured = [Measurement(f"validation_perplexity{name}", value, "perplexity") for name, value in values.items()]
