@@ -55,6 +55,8 @@ def convert(
     Raises ValueError on another model, what `swap_attention` and `new_folder` do, where texts are longer than the model
     has positions, and where BERT, which predicts no next token, is to be tuned or measured.
     """
+    if decode < 0 or texts < 1:
+        raise ValueError(f"expected to decode after 0 tokens or more, and 1 text or more, got {decode} and {texts}")
     model = load(name).eval()
     causal, tokenizer = model.can_generate(), _tokenizer(name, bool(fitting.text or fitting.valid))
     if not causal and (fitting.tune or fitting.valid or decode):

@@ -91,6 +91,8 @@ def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(gpt2: Path, data: 
         (gpt2, "t2r", ["--tune", "1"], "need a text"),
         (gpt2, "t2r", ["--text", text, "--length", "22"], "expected at most 21 tokens"),
         (gpt2, "t2r", ["--decode", "6"], "expected at most 21 tokens"),
+        (gpt2, "t2r", ["--decode", "-5"], "after 0 tokens or more, and 1 text or more, got -5 and 16"),
+        (gpt2, "t2r", ["--decode", "3", "--texts", "0"], "after 0 tokens or more, and 1 text or more, got 3 and 0"),
         (gpt2, "softmax", ["--text", text, "--transfer", "1", "--length", "7"], "other attention than softmax"),
         (bert, "t2r", ["--text", text, "--tune", "1"], "expected a tokenizer|expected a language model"),
         (bert, "t2r", ["--decode", "5"], "expected a language model"),
