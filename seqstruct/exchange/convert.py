@@ -90,7 +90,8 @@ def convert(
 
 
 def load(name: str | os.PathLike) -> Any:
-    """A model of transformers of a class that attention can be exchanged in; ValueError on others and damaged ones."""
+    """A model of transformers of a class that attention can be exchanged in; ValueError on others and damaged ones, and
+    those that lack weights, which transformers would draw at random."""
     import transformers
 
     folder = Path(name)
@@ -114,7 +115,10 @@ def load(name: str | os.PathLike) -> Any:
         expected |= {key.removeprefix(inner): value for key, value in expected.items()}
         for path, shapes in found.items():
             check_shapes(path, shapes, expected)
-    return kind.from_pretrained(name)
+    model, loading = kind.from_pretrained(name, output_loading_info=True)
+    if lacking := sorted(loading["missing_keys"]):
+        raise ValueError(f"{name}: expected {lacking[0]} and {len(lacking) - 1} others, which its files lack")
+    return model
 
 
 def recovered(perplexities: Sequence[Measurement]) -> list[Measurement]:
