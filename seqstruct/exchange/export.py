@@ -58,7 +58,7 @@ def export(
     history = state.get("optimizer_history") or [{}]
     run = ExportedRun(
         Path(out).name, config, configuration, (loaded.source, loaded.target),
-        {Path(p).name: "\n".join(read_lines(p)) for p in scores}, licence,
+        _scores(scores), licence,
         history[-1].get("num_updates"), apart, bool(code),
     )  # fmt: skip
     with new_folder(out) as folder:
@@ -75,6 +75,13 @@ def export(
         (folder / "LICENSE").write_text(own_licence(), encoding="utf-8")
         (folder / "README.md").write_text(card(run), encoding="utf-8")
     return run
+
+
+def _scores(paths: Sequence[str | os.PathLike]) -> dict[str, str]:
+    """Texts by the names of their files, by paths where names are alike."""
+    names = [Path(path).name for path in paths]
+    return {name if names.count(name) == 1 else os.fspath(path): "\n".join(read_lines(path))
+            for name, path in zip(names, paths, strict=True)}  # fmt: skip
 
 
 def generation_of(config: SeqstructConfig) -> GenerationConfig:

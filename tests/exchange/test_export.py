@@ -29,9 +29,13 @@ pytestmark = pytest.mark.training  # all use a trained model
 @pytest.fixture(scope="module")
 def exported(translation, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")
-    (folder / "score.txt").write_text("BLEU|nrefs:1|tok:13a = 12.3\n")
-    assert main(["export", str(translation.checkpoint), "--out", str(folder / "model"), "--scores",
-                 str(folder / "score.txt"), "--licence", "made up, none needed"]) == 0  # fmt: skip
+    scores = []
+    for name, text in (("valid", "BLEU|nrefs:1|tok:13a = 10.9\n"), ("test", "BLEU|nrefs:1|tok:13a = 12.3\n")):
+        (folder / name).mkdir()
+        (folder / name / "score.txt").write_text(text)
+        scores += ["--scores", str(folder / name / "score.txt")]
+    assert main(["export", str(translation.checkpoint), "--out", str(folder / "model"), *scores, "--licence",
+                 "made up, none needed"]) == 0  # fmt: skip
     return folder / "model"
 
 
@@ -66,8 +70,9 @@ def test_the_tokenizer_is_that_of_the_run(translation, exported):
 def test_the_card_is_written_from_the_run(translation, exported):
     text = (exported / "README.md").read_text("utf-8")
     described = json.loads((translation.data / "corpus.json").read_text("utf-8"))
-    for said in ("BLEU|nrefs:1|tok:13a = 12.3", "made up, none needed", "`softmax + rfa(features=8)`", "200 updates",
-                 "trust_remote_code=True", *described["sha256"].values()):  # fmt: skip
+    for said in ("BLEU|nrefs:1|tok:13a = 10.9", "BLEU|nrefs:1|tok:13a = 12.3", "made up, none needed",
+                 "`softmax + rfa(features=8)`", "200 updates", "trust_remote_code=True",
+                 *described["sha256"].values()):  # fmt: skip
         assert said in text
     assert str(translation.data) not in text
     assert (exported / "LICENSE").read_text("utf-8").startswith("MIT License")
