@@ -30,7 +30,7 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
     data: the folder of `seqstruct prepare`, or the bin/ in it, that the model's task reads.  Options of training are
     fairseq's defaults; `fairseq-train --finetune-from-model` goes on from it.
     Raises OSError if a file is missing, and ValueError if one is damaged, the folder is of another kind of model, `out`
-    is there, or the dictionaries of the data are not the model's.
+    is there, or the dictionaries or labels of the data are not the model's.
     """
     folder, out = Path(folder), check_free(out)
     for name in (CONFIGURATION, WEIGHTS):
@@ -107,3 +107,8 @@ def _check_symbols(folder: Path, task: Any, config: SeqstructConfig) -> None:
         if symbols != dictionary.symbols:
             raise ValueError(f"{path}: its {len(symbols)} symbols are not those of the data's {side} dictionary, "
                              f"which has {len(dictionary)}")  # fmt: skip
+    labels = [config.id2label[index] for index in sorted(config.id2label)]
+    unnamed = [f"LABEL_{index}" for index in range(len(labels))]  # as transformers calls them
+    if config.arch.endswith("classifier") and labels not in (list(task.labels), unnamed):
+        raise ValueError(f"{folder / CONFIGURATION}: its labels, {', '.join(labels)}, are not those of the data, "
+                         f"{', '.join(task.labels)}")  # fmt: skip

@@ -199,7 +199,7 @@ def test_a_language_model_begins_as_it_was_trained(language_model, tmp_path):
         assert there.score("the cat") == back.score("the cat")
 
 
-def test_a_classifier_labels_as_by_fairseq(classifier, tmp_path):
+def test_a_classifier_labels_as_by_fairseq(classifier, tmp_path, capsys):
     folder, texts = tmp_path / "model", [text for _, text in classifier.rows]
     assert main(["export", str(classifier.checkpoint), "--out", str(folder)]) == 0
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -210,6 +210,14 @@ def test_a_classifier_labels_as_by_fairseq(classifier, tmp_path):
     out = tmp_path / "back.pt"
     assert main(["import", str(folder), "--data", str(classifier.data), "--out", str(out)]) == 0
     assert seqstruct.load(out, classifier.data).classify(texts) == expected
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    words = ["import", str(folder), "--data", str(classifier.data), "--out", str(tmp_path / "other.pt")]
+    (folder / "config.json").write_text(json.dumps(config | {"id2label": {"0": "good", "1": "bad"}}))
+    assert main(words) == 1
+    assert "config.json: its labels, good, bad, are not those of the data, bad, good" in capsys.readouterr().err
+    unnamed = {name: value for name, value in config.items() if name not in ("id2label", "label2id")}
+    (folder / "config.json").write_text(json.dumps(unnamed))
+    assert main(words) == 0
 
 
 def test_nothing_is_left_of_what_cannot_be_exported(translation, tmp_path, capsys):
