@@ -77,7 +77,8 @@ class TextModel(ABC):
     def generate(
         self, prefix: Text = "", beam: int = 1, *, batch_size: int = BATCH, seed: int = 1, **options: Any
     ) -> Any:
-        """How a text goes on: prefix and continuation, up to the end of sentence or max_len_b=200 tokens in all.
+        """How a text goes on: prefix and continuation, up to the end of sentence or max_len_b=200 tokens in all, of
+        which the prefix may not have more.
 
         beam: 1 takes the likeliest token each time.  options, seed: as of `translate`; sampling=True draws, from
         sampling_topk=10 tokens or the likeliest that have sampling_topp=0.9 of probability, at temperature=1.0.

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.data.text.trees import binary_tree, bracketed
 from seqstruct.loading.base import BATCH, Parse, Text, TextModel, as_list
-from seqstruct.loading.search import best
+from seqstruct.loading.search import best, check_options
 from seqstruct.scoring.parsers import batches, model_parser
 from seqstruct.scoring.trained import first_symbol
 from seqstruct.tasks.recognition import RecognitionTask
@@ -36,6 +36,12 @@ class Generating(TextModel):
     ) -> Any:
         texts, alone = as_list(prefix)
         prefixes = [self._of(text, f"prefix {number}", empty=True) for number, text in enumerate(texts, 1)]
+        check_options(options, len(self.task.target_dictionary))
+        for number, ids in enumerate(prefixes, 1):  # which fairseq would cut
+            most = options.get("max_len_a", 0) * len(ids) + options.get("max_len_b", 200)
+            if len(ids) - 1 > most and not options.get("match_source_len"):
+                raise ValueError(f"prefix {number} has {len(ids) - 1} tokens, and max_len_b and max_len_a allow "
+                                 f"{most:g}")  # fmt: skip
         found = best(self, prefixes, beam, batch_size, seed, options)
         continued = [self.target.decode(symbols) for symbols in found]
         return continued[0] if alone else continued

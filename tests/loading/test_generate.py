@@ -101,6 +101,11 @@ def test_what_is_wrong_is_said(loaded):
         loaded.score(["the cat", ""])
     with pytest.raises(ValueError, match="prefix 1 has 9. tokens with its end, and the model takes 60 at most"):
         loaded.generate(". " * 90)
+    with pytest.raises(ValueError, match="prefix 2 has 9 tokens, and max_len_b and max_len_a allow 8"):
+        loaded.generate([". " * 8, ". " * 9], max_len_b=8)
+    assert loaded.generate(". " * 9, max_len_b=9) == loaded.generate(". " * 9, max_len_a=0.9, max_len_b=0).strip()
+    with pytest.raises(ValueError, match="max_len_b: expected a whole number"):
+        loaded.generate(".", max_len_b="8")
     assert loaded.generate([]) == [] and loaded.score([]) == []
     assert isinstance(loaded.score("\u2603 xyz"), float)
 
