@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -80,5 +81,13 @@ def test_the_server_answers(project, translation):
             assert ask(port, json.dumps(["ein Hund", ""])) == (400, "sentence 2 is empty")
             status, answer = ask(port, "no json")
             assert status == 400 and "Expecting value" in answer
+            status, answer = ask(port, "[" * 100_000)
+            assert status == 400 and "recursion" in answer
+            for length, said in (("-1", "Expecting value"), ("x", "invalid literal")):  # and nothing is waited for
+                connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+                connection.request("POST", "/", headers={"Content-Length": length})
+                answer = connection.getresponse()
+                assert answer.status == 400 and said in json.load(answer)
+                connection.close()
         finally:
             server.terminate()
