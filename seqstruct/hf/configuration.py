@@ -101,6 +101,8 @@ class SeqstructConfig(PreTrainedConfig):
         for name, known in KNOWN.items():
             if getattr(self, name) not in known:
                 raise ValueError(f"{name}: expected one of {', '.join(known)}, got {getattr(self, name)!r}")
+        if self.pad_token_id is None:
+            raise ValueError("pad_token_id: expected the id of a token, got None; embeddings have a row for padding")
         if self.logit_soft_cap is not None and not 0 < self.logit_soft_cap < math.inf:
             raise ValueError(f"logit_soft_cap: expected a finite number above 0, got {self.logit_soft_cap}")
         self.is_encoder_decoder = self.arch == "structured_transformer"
