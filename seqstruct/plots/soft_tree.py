@@ -24,7 +24,7 @@ def soft_tree_gates(
     Raises ValueError if the model's encoder has no tree, OSError if there is no checkpoint.
     """
     model, task = load_model(checkpoint, data)
-    encoder = model.encoder
+    encoder = getattr(model, "encoder", None)
     if not hasattr(encoder, "soft_tree"):
         raise ValueError(f"{checkpoint}: expected a model with --encoder gated_convolution, whose encoder has a tree")
     sentence = task.source_dictionary.encode_line(text, add_if_not_exist=False).long()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seqstruct.plots.soft_tree import shares, soft_tree
+from seqstruct.plots.soft_tree import shares, soft_tree, soft_tree_gates
+from tests.golden.checkpoints.make import FOLDER
 
 
 def gates(length: int) -> list[np.ndarray]:
@@ -32,3 +33,9 @@ def test_the_drawing_has_a_word_for_each_leaf():
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c", "</s>"]
     assert len(axes.collections[0].get_offsets()) == 10
+
+
+@pytest.mark.parametrize("name", ["lm_softmax", "mt_shared"])
+def test_a_model_without_a_tree_is_refused(name):
+    with pytest.raises(ValueError, match=f"{name}.pt: expected a model with --encoder gated_convolution"):
+        soft_tree_gates(FOLDER / f"{name}.pt", "a b", data=FOLDER / "data" / "text")
