@@ -102,7 +102,7 @@ class SeqstructTokenizer(PreTrainedTokenizer):
 
     def _convert_id_to_token(self, index: int) -> str:
         symbols = self.symbols["target"]
-        return symbols[index] if index < len(symbols) else self.unk_token
+        return symbols[index] if 0 <= index < len(symbols) else self.unk_token
 
     def _decode(self, token_ids: int | list[int], skip_special_tokens: bool = False, *_: Any, **__: Any) -> str:
         """What is unknown is shown, as fairseq does."""
