@@ -38,8 +38,9 @@ class Fitting:
     rate: float = 5e-4
 
     def __post_init__(self) -> None:
-        if min(self.transfer, self.tune) < 0 or min(self.length, self.batch_size) < 1:
-            raise ValueError("expected updates of 0 or more, and blocks and batches of 1 or more")
+        if min(self.transfer, self.tune) < 0 or self.length < 2 or self.batch_size < 1:
+            raise ValueError("expected updates of 0 or more, blocks of 2 tokens or more, of which the first is not "
+                             "predicted, and batches of 1 or more")  # fmt: skip
         if (self.transfer or self.tune) and not self.text:
             raise ValueError("attention transfer and tuning need a text")
 

@@ -89,6 +89,7 @@ def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(gpt2: Path, data: 
         (gpt2, "t2r*3", [], "3 layers described, the model has 2"),
         (gpt2, "additive", [], "does not work at decoder_self"),
         (gpt2, "t2r", ["--tune", "1"], "need a text"),
+        (gpt2, "t2r", ["--text", text, "--tune", "1", "--length", "1"], "blocks of 2 tokens or more"),
         (gpt2, "t2r", ["--text", text, "--length", "22"], "expected at most 21 tokens"),
         (gpt2, "t2r", ["--decode", "6"], "expected at most 21 tokens"),
         (gpt2, "t2r", ["--decode", "-5"], "after 0 tokens or more, and 1 text or more, got -5 and 16"),
