@@ -1,5 +1,6 @@
 # make demo | test | test-settings | gpu-test | smoke | evidence | lint | readme | docs | venv | clean
 # PYTHON=python3.12 chooses the interpreter of a new .venv, WORKERS the processes that run tests.
+# make evidence runs what recipes/evidence.txt lists and commits the records; with STATUS=1 it only says what is left.
 PYTHON ?=
 WORKERS ?= 2
 
