@@ -232,6 +232,18 @@ def test_make_targets_exist():
         assert f"\n{target}:" in makefile, target
 
 
+def test_this_package_is_installed_where_its_build_sees_torch():
+    shown = re.findall(r"pip install [^`\n]*\s\.(?=`|$)", "\n".join(DOCUMENTS.values()), re.M)
+    assert len(shown) >= 3
+    assert all("--no-build-isolation" in line for line in shown), "an isolated build has no kernels"
+
+
+def test_jobs_of_a_cluster_state_their_time():
+    joined = "\n".join(DOCUMENTS.values()).replace("\\\n", " ")
+    shown = [line for line in joined.splitlines() if line.strip().startswith("recipes/") and "--launcher slurm" in line]
+    assert shown and all("time=" in line for line in shown), "submitit asks for five minutes"
+
+
 def test_the_example_of_one_layer_runs():
     example = next(block for block in blocks("python") if block.startswith("import torch\n"))
     exec(compile(example, "README.md", "exec"), {"__name__": "example"})
