@@ -34,7 +34,7 @@ def claim(start):
 
 def test_claims_say_how_many_draws_there_are():
     counts = {row: len(draws) for row, draws in of_figure_2().items() if not row.endswith("5-gram")}
-    assert len(counts) == 30 and counts == {row: 2 if row == "padded-reversal LSTM+Nd" else 3 for row in counts}
+    assert len(counts) == 30 and set(counts.values()) == {3}
 
 
 def test_n_grams_stand_beside_the_strings_of_figure_2():
@@ -58,10 +58,10 @@ SAID = [
     ("*Tf+Sup is better", "({marked Tf+Sup}; {marked Tf}), and behind by the third"),
     ("*Tf+Sup is better", "the best of both ({unmarked Tf+Sup}; {unmarked Tf})"),
     ("*Tf+Sup is better", "nothing tells the two apart ({hardest Tf+Sup}; {hardest Tf})"),
-    ("*LSTM+Nd generalises", "the hardest CFL (X {hardest LSTM+Nd*:}; Tf+Nd {hardest Tf+Nd*:})"),
-    ("*LSTM+Nd generalises", "unmarked reversal ({unmarked LSTM+Nd*:}; {unmarked Tf+Nd*:})"),
-    ("*LSTM+Nd generalises", "on marked reversal too ({marked LSTM+Nd*:}, the first two the least X of all)"),
-    ("*LSTM+Nd generalises", "at the better one ({padded LSTM+Nd*:}; {padded Tf+Nd*:}, of which the second"),
+    ("*LSTM+Nd generalises", "the hardest CFL it has X {hardest LSTM+Nd*:} (Tf+Nd {hardest Tf+Nd*:})"),
+    ("*LSTM+Nd generalises", "unmarked reversal {unmarked LSTM+Nd*:} ({unmarked Tf+Nd*:})"),
+    ("*LSTM+Nd generalises", "by little at the best, {padded LSTM+Nd*:} ({padded Tf+Nd*:});"),
+    ("*LSTM+Nd generalises", "on marked reversal {marked LSTM+Nd*:}, the first two the least X of all"),
     ("*LSTM+Nd generalises", "best draws of both among them ({dyck LSTM+Nd*:}; {dyck Tf+Nd*:})"),
     ("*LSTM+Sup is better", "({hardest LSTM+Sup*}; {hardest Tf+Sup}, and {hardest LSTM*}; {hardest Tf})"),
     ("*LSTM+Sup is better", "LSTM+Sup ({dyck LSTM+Sup*}) is behind Tf+Sup ({dyck Tf+Sup*}) at two of three"),
@@ -146,8 +146,7 @@ def test_orders_of_the_lstms_are_those_of_the_records():
     for stack in ("", "+Sup"):
         assert best < min(valid[f"hardest-cfl LSTM{stack}"]) <= max(valid[f"hardest-cfl LSTM{stack}"]) < min(others)
     padded = [[dict(draws[row])[v] for v in drawn(row)] for row in ("padded-reversal LSTM+Nd", "padded-reversal Tf+Nd")]
-    assert all(mine < other for mine, other in zip(padded[0], padded[1][:2], strict=True))
-    assert padded[0][0] > padded[1][0] - 0.005 and [x for _, x in draws["padded-reversal Tf+Nd"]][1] == padded[1][2]
+    assert all(mine < other for mine, other in zip(*padded, strict=True)) and padded[0][0] > padded[1][0] - 0.005
     for language in ("hardest-cfl", "unmarked-reversal"):
         assert max(beyond[f"{language} LSTM+Nd"]) < min(beyond[f"{language} Tf+Nd"])
         for stack in ("", "+Sup"):
