@@ -31,7 +31,9 @@ def test_language_models_of_brown_are_told_as_recorded():
     gated = found["RFA-GATE-Gaussian", "test_perplexity_context_256"].mean
     text = said("peng_thesis")
     assert f"A Kneser-Ney 5-gram of the same subwords has {of['5-gram']:.0f} on test. Softmax has " in text
-    assert "Softmax has {:.0f} and {:.0f}, gated RFA {:.0f} (".format(*softmax, of["RFA-GATE-Gaussian"]) in text
+    rfa = found["RFA-GATE-Gaussian", "test_perplexity"]
+    told = "Softmax has {:.0f} and {:.0f}, gated RFA {:.1f} ± {:.1f} (p {:.0e}; "
+    assert told.format(*softmax, rfa.mean, rfa.deviation, rfa.p_value) in text and len(rfa.values) == 3
     assert "context change little ({:.0f}, {:.0f} and {:.0f})".format(*with_context, gated) in text
     assert f"(equation A.2) has {of['BASE-GATE']:.0f}, elu without a gate {of['phi-elu']:.1f}, and RFA" in text
     (on_gpu,) = (line.runs[1] for line in lines("peng_thesis", "figure-4.4")
