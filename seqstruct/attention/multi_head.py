@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.base import Attention, Shape
 from seqstruct.attention.linear import Linear
+from seqstruct.ops.masking import positions
 from seqstruct.ops.rotary import rotated
 
 EPSILON = 1e-6  # of the norms of queries and keys
@@ -104,9 +105,10 @@ class MultiHeadAttention(Attention):
         length = 1 if together else heads.size(2)
         if padding_mask is None:
             place = torch.arange(heads.size(2), device=heads.device)[None, -length:]  # 1 T, or 1 1
+        elif together:  # padding may stand behind that token
+            place = (~padding_mask).sum(1, keepdim=True) - 1
         else:
-            # padding stands where the token before it does, as what is read after it
-            place = (~padding_mask).cumsum(1)[:, padding_mask.size(1) - length :] - 1
+            place = positions(padding_mask)[:, padding_mask.size(1) - length :]
         return rotated(heads, place if before is None else place + before.unsqueeze(1), base)
 
 
