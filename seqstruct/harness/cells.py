@@ -55,9 +55,11 @@ def side_by_side(work: Callable[[Plan, Progress, threading.Event], None], plans:
     with Progress() as progress, _share_of_cores(jobs), ThreadPoolExecutor(max_workers=jobs) as pool:
         futures = [pool.submit(work, plan, progress, stop) for plan in plans]
         try:
-            finished, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in finished:
-                future.result()
+            left = {*futures}
+            while left:  # a signal that comes just before a wait does not end it
+                finished, left = wait(futures, timeout=1, return_when=FIRST_EXCEPTION)
+                for future in finished:
+                    future.result()
         except BaseException:
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
