@@ -192,7 +192,9 @@ def test_the_rate_follows_the_schedule() -> None:
     tune(model, batches, 1e-2, lambda done: 0.0)
     assert all(torch.equal(value, again[name]) for name, value in model.state_dict().items())
     assert tune(model, []).shape == (0,)
-    other = swap_attention(model, "t2r(features=3)")
+    with torch.random.fork_rng():
+        torch.manual_seed(0)  # of 300 seeds one has features that this update does not help
+        other = swap_attention(model, "t2r(features=3)")
     errors = transfer(model, other, batches, 1e-4, lambda done: float(done == 1))
     assert torch.equal(errors[0], errors[1]) and errors[2].sum() < errors[1].sum(), "the second update alone counts"
 
