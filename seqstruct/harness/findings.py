@@ -54,6 +54,7 @@ def items(text: str) -> Iterator[str]:
 
 
 def findings(page: Path) -> list[Finding]:
+    """In their order; an item without a verdict is none.  Raises OSError if the page cannot be read."""
     found = []
     for match in filter(None, map(FINDING.match, items(prose(page)))):
         source = re.sub(r"^\((.*)\)", r"\1", match["source"].strip(" ."))
@@ -63,7 +64,10 @@ def findings(page: Path) -> list[Finding]:
 
 
 def summary(folder: Path) -> str:
-    """For each page its findings; in front, how many there are of each verdict."""
+    """For each page its findings; in front, how many there are of each verdict.
+
+    Raises ValueError if the folder has no page with a finding.
+    """
     lines, every = [], []
     for page in sorted(folder.glob("*.md")):
         if found := findings(page):
@@ -71,14 +75,17 @@ def summary(folder: Path) -> str:
             table = markdown_table(("finding", "of", "verdict"), [finding.cells() for finding in found])
             lines += ["", f"## [{title}]({page.name})", "", table]
             every += found
+    if not every:
+        raise ValueError(f"{folder}: expected pages with findings, found none")
     return "\n".join([counted(every), *lines])
 
 
 def counted(found: Sequence[Finding]) -> str:
+    """How many there are of each verdict, in a sentence; at least one has to be."""
     counts = Counter(finding.verdict for finding in found)
     own = counts.pop("Not in the source", 0)
-    *told, last = (f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items() if counts[verdict])
-    return f"Of {sum(counts.values())} findings of the sources {', '.join(told)} and {last}; {own} are ours alone."
+    told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items() if counts[verdict])
+    return f"Findings of the sources: {sum(counts.values())}, of which {told}; ours alone: {own}."
 
 
 def main(argv: Sequence[str] | None = None) -> int:

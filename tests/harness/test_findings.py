@@ -23,7 +23,14 @@ def test_a_finding_has_a_name_a_source_and_a_verdict_within_limits(tmp_path, cap
     assert findings(tmp_path / "page.md") == expected
     assert main([str(tmp_path)]) == 0
     count, _, title, _, *table = capsys.readouterr().out.splitlines()
-    assert count == "Of 3 findings of the sources 1 hold in part, 1 do not hold and 1 are not shown; 0 are ours alone."
+    assert count == (
+        "Findings of the sources: 3, of which 1 hold in part, 1 do not hold, 1 are not shown; ours alone: 0."
+    )
     assert title == "## [A page](page.md)" and table[2] == (
         "| A is ahead of B | Table 2, three seeds | **Holds in part**: with C by 1.5 points, not with D |"
     )
+
+
+def test_a_folder_without_findings_is_refused(tmp_path, capsys):
+    assert main([str(tmp_path), "--count"]) == 1
+    assert f"{tmp_path}: expected pages with findings, found none" in capsys.readouterr().err
