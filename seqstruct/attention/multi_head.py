@@ -105,8 +105,6 @@ class MultiHeadAttention(Attention):
         length = 1 if together else heads.size(2)
         if padding_mask is None:
             place = torch.arange(heads.size(2), device=heads.device)[None, -length:]  # 1 T, or 1 1
-        elif together:  # padding may stand behind that token
-            place = (~padding_mask).sum(1, keepdim=True) - 1
         else:
             place = positions(padding_mask)[:, padding_mask.size(1) - length :]
         return rotated(heads, place if before is None else place + before.unsqueeze(1), base)

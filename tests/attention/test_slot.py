@@ -165,16 +165,6 @@ def test_all_queries_of_one_memory_stand_where_its_last_token_does(name, generat
                     torch.testing.assert_close(found, torch.cat(alone, 1))
 
 
-@pytest.mark.parametrize("name", sorted(n for n in ROTATING if Site.DECODER_SELF in get_attention(n).sites))
-def test_padding_behind_the_last_token_moves_no_query(name, generator):
-    attention, x = build(name, Slot(rotary_base=100.0)), draw(generator, 2, 5, DIM)
-    padding, query = torch.tensor([[False] * 5, [True, False, False, True, True]]), draw(generator, 2, 1, DIM)
-    with torch.no_grad():
-        state = attention.write(attention.initial_state(2), x, x, padding)
-        alone = attention.write(attention.initial_state(1), x[1:, 1:3], x[1:, 1:3])
-        torch.testing.assert_close(attention.read(state, query).output[1:], attention.read(alone, query[1:]).output)
-
-
 @pytest.mark.parametrize("name, site", [("normalized_softmax", site) for site in Site] + [("lsh", Site.DECODER_SELF)])
 def test_half_modules_without_biases_have_numbers_beside_padding(name, site, generator):
     """Padding's keys are zeros there, which have no angle."""

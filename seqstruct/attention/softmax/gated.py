@@ -74,7 +74,7 @@ class GatedSoftmaxAttention(DotProductAttention):
         if causal:
             visible = causal_mask(steps, used, query.device)[None, None]
         # each query at its own step, the last ones of the cache, where it must not see later keys; else at the last
-        paired = visible is not None and visible.size(-2) == steps > 1
+        paired = visible is not None and visible.size(-2) == steps
         now = level[:, :, used - steps :] if paired else level[:, :, -1:]  # B H T 1
         decay = (entry.transpose(-1, -2) + now).clamp(max=0.0).exp()  # B H T S; above 0 for later keys alone
         queries = self._rotated(self._heads(self.q_proj(query)), padding, together=not paired).to(keys.dtype)
