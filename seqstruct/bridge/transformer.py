@@ -19,7 +19,7 @@ from seqstruct.bridge.passes import CarriedState, passing
 from seqstruct.bridge.reversible import ReversibleLayers
 from seqstruct.bridge.slots import ABSOLUTE, norm_by_root, slots_of
 from seqstruct.layers.positions import InterleavedSinusoidalPositions
-from seqstruct.layers.vocabulary import TerminalProjection
+from seqstruct.layers.vocabulary import TerminalProjection, soft_capped
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +61,8 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
         raise ValueError("--ffn-chunks does not go with --scale-fc")
     if getattr(flat, "reversible", False):
         _refuse_beside("reversible", flat, NOT_REVERSIBLE)
+    if getattr(flat, "interleaved_positions", False):
+        _refuse_beside("interleaved-positions", flat, ("encoder_learned_pos", "decoder_learned_pos"))
     encoder_layers, decoder_layers = getattr(flat, "encoder_layers", 0), flat.decoder_layers
     plan = AttentionPlan(
         parse_choices(getattr(flat, "encoder_self_attention", "softmax"), encoder_layers, Site.ENCODER_SELF),
@@ -142,7 +144,7 @@ class StructuredEncoder(TransformerEncoderBase):
         del self.planned
         if cfg.rms_norm:
             norm_by_root(self)
-        if cfg.interleaved_positions:
+        if cfg.interleaved_positions and self.embed_positions is not None:
             self.embed_positions = InterleavedSinusoidalPositions(
                 cfg.max_source_positions, cfg.encoder.embed_dim, self.padding_idx
             )
@@ -186,7 +188,7 @@ class StructuredDecoder(TransformerDecoderBase):
                         "pass and its recomputation; give redraw=0"
                     )
             self.layers = ReversibleLayers(self.layers)
-        if cfg.interleaved_positions:
+        if cfg.interleaved_positions and self.embed_positions is not None:
             self.embed_positions = InterleavedSinusoidalPositions(
                 cfg.max_target_positions, cfg.decoder.embed_dim, self.padding_idx
             )
@@ -198,9 +200,9 @@ class StructuredDecoder(TransformerDecoderBase):
             super().build_output_projection(cfg, dictionary, embed_tokens)
 
     def output_layer(self, features: Tensor, **options: Any) -> Tensor:
-        """As fairseq's; with a cap, logits are cap * tanh(logits / cap) (Gemma Team 2024, sec. 2)."""
+        """As fairseq's; with a cap, `soft_capped`."""
         logits, cap = super().output_layer(features, **options), self.cfg.logit_soft_cap
-        return logits if cap is None else cap * (logits / cap).tanh()
+        return logits if cap is None else soft_capped(logits, cap)
 
     def build_decoder_layer(self, cfg: StructuredTransformerConfig, no_encoder_attn: bool = False) -> nn.Module:
         """The hook of fairseq's decoder; layers are asked for from the lowest up."""
@@ -218,7 +220,7 @@ class StructuredDecoder(TransformerDecoderBase):
         if self.cfg.reversible:
             raise ValueError("--reversible does not go with a state carried from segment to segment")
         states = []
-        for layer in self.layers:
+        for layer in self.layers.children():  # iterating would leave out what LayerDrop does
             mechanism = layer.self_attn.mechanism
             if not mechanism.streaming:
                 raise ValueError(f"{mechanism.name} attention has no memory to carry from segment to segment")

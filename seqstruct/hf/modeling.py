@@ -23,7 +23,7 @@ from seqstruct.layers.transformer import (
     count,
     plainly,
 )
-from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection
+from seqstruct.layers.vocabulary import TerminalEmbedding, TerminalProjection, soft_capped
 
 IGNORED = -100  # a label that nothing is learnt from
 
@@ -214,7 +214,7 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
     def _logits(self, features: Tensor) -> Tensor:
         """B T N for features B T C, capped if they are to be."""
         logits, cap = self.decoder.output_projection(features), self.config.logit_soft_cap
-        return logits if cap is None else cap * (logits / cap).tanh()
+        return logits if cap is None else soft_capped(logits, cap)
 
 
 def _own_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:

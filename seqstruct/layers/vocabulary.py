@@ -83,3 +83,8 @@ class TerminalProjection(nn.Linear):
         terminals, eos = super().forward(features).split([self.out_features - 1, 1], -1)
         nowhere = eos.new_full((*eos.shape[:-1], self.special - 1), -math.inf)
         return torch.cat([nowhere[..., : self.eos], eos, nowhere[..., self.eos :], terminals], -1)
+
+
+def soft_capped(logits: Tensor, cap: float) -> Tensor:
+    """cap * tanh(logits / cap) (Gemma Team 2024, sec. 2); -inf, of a symbol that cannot come, stays."""
+    return (cap * (logits / cap).tanh()).where(logits > -torch.inf, logits)

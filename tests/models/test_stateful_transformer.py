@@ -65,6 +65,17 @@ def test_no_gradient_flows_through_the_cut(generator):
     assert model.decoder.layers[0].self_attn.mechanism.sigma.grad.abs().max() > 0
 
 
+def test_layers_that_layerdrop_leaves_out_keep_their_memories(generator):
+    model = small("linear", generator, decoder_layerdrop=0.5, dropout=0.0).train()
+    tokens, kept = tokens_of(generator, steps=4), set()
+    for _ in range(40):
+        carried = CarriedState()
+        model(tokens, carried=carried)
+        memories = carried.get(model.decoder, len(tokens))
+        kept.add(tuple(not bool(memory[0].any()) for memory in memories))
+    assert len(kept) == 4, "each of two layers has read or not"
+
+
 def test_positions_begin_anew_in_each_segment(generator):
     """With both segments of a pass alike, a first layer that sees nothing else adds the same positions to both."""
     model = small("sliding_window(slots=1)", generator, no_token_positional_embeddings=False)

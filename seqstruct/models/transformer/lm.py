@@ -76,7 +76,9 @@ def _check(cfg: Any) -> None:
         raise ValueError("--character-embeddings are not offered with structured attention")
     if cfg.decoder_normalize_before and cfg.decoder_normalize_after:
         raise ValueError("--decoder-normalize-before and --decoder-normalize-after exclude each other")
-    if cfg.compact_vocabulary and (cfg.share_decoder_input_output_embed or cfg.adaptive_input):
+    if cfg.compact_vocabulary and (
+        cfg.share_decoder_input_output_embed or cfg.adaptive_input or cfg.adaptive_softmax_cutoff is not None
+    ):
         raise ValueError("--compact-vocabulary has tables of its own: neither shared nor adaptive ones")
 
 

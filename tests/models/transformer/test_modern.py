@@ -116,6 +116,14 @@ def test_the_cap_is_a_scaled_tangent(generator: torch.Generator) -> None:
     assert wanted.abs().max() > 0.5
 
 
+def test_what_cannot_come_cannot_with_a_cap_either(generator: torch.Generator) -> None:
+    model = small_language_model(DICTIONARY, logit_soft_cap=0.5, compact_vocabulary=True)
+    logits = model(tokens(generator, 2, 5))[0]
+    assert (logits[..., [DICTIONARY.bos(), DICTIONARY.pad(), DICTIONARY.unk()]] == -torch.inf).all()
+    logits.log_softmax(-1)[..., DICTIONARY.nspecial :].sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
 @pytest.mark.parametrize(
     "options, sentence",
     [
@@ -123,6 +131,8 @@ def test_the_cap_is_a_scaled_tangent(generator: torch.Generator) -> None:
          "decoder_self attention, layer 1: delta takes no rotary positions.*--rotary hybrid"),
         ({"rotary": "hybrid", "interleaved_positions": True}, "not with --interleaved-positions"),
         ({"rotary": "all", "decoder_learned_pos": True}, "not with --decoder-learned-pos"),
+        ({"interleaved_positions": True, "decoder_learned_pos": True}, "--decoder-learned-pos does not go with"),
+        ({"compact_vocabulary": True, "adaptive_softmax_cutoff": "5"}, "neither shared nor adaptive ones"),
         ({"rotary": "all", "rotary_base": 0.5}, "above 1, not 0.5"),
         ({"rotary": "all", "decoder_attention_heads": 4}, "heads of even size, not 3"),
         ({"decoder_kv_heads": 3}, "2 heads are not a multiple of 3 heads"),
