@@ -81,6 +81,8 @@ def _alignments(args: argparse.Namespace) -> tuple[dict, list[str]]:
     """The alignment error rates as a value and as lines."""
     if not args.gold_alignments or args.references:
         raise ValueError("--alignments: expected --gold-alignments with it, and no --references")
+    if foreign := [name for name in ("against", "by_length", "sources", "groups") if getattr(args, name)]:
+        raise ValueError(f"--alignments: expected no --{foreign[0].replace('_', '-')}, which is of translations")
     gold = read_gold(read_lines(args.gold_alignments), args.gold_alignments, args.gold_from_one)
     systems = []
     for path in args.alignments:

@@ -55,11 +55,12 @@ def layer_views(
     if encoded and not target:
         raise ValueError("a translation model needs a target too: --target TEXT")
     source = _indices(task.source_dictionary, text)
-    before, after = source, ["<s>", *target.split()]
+    before = source
     with torch.no_grad(), collect_readings() as readings, _pushdown_logits(model) as logits:
         if encoded:
             eos = torch.tensor([task.source_dictionary.eos()])
             before = task.build_dataset_for_inference([torch.cat([source, eos])], [len(source) + 1])[0]["source"]
+            after = [task.target_dictionary[eos], *target.split()]
             previous = torch.cat([eos, _indices(task.target_dictionary, target)])
             model(before[None], torch.tensor([len(before)]), previous[None])
         else:
@@ -71,7 +72,7 @@ def layer_views(
     names = {
         "encoder_self": (symbols, symbols),
         "decoder_self": (after, after),
-        "cross": (["</s>", *after[1:]], symbols),
+        "cross": (after, symbols),
     }
     views = []
     for site, layer, reading in readings:

@@ -54,7 +54,7 @@ def _where(loaded: Any, words: Sequence[str]) -> dict[str, Any]:
     where = _mapping("settings", loaded).pop("where", {})
     for condition, more in _mapping("where", where).items():
         if set(condition.split()) <= set(words):
-            loaded |= {key: {**loaded.get(key, {}), **value} if isinstance(value, dict) else value
+            loaded |= {key: {**_mapping(key, loaded.get(key, {})), **value} if isinstance(value, dict) else value
                        for key, value in _mapping(condition, more).items()}  # fmt: skip
     return loaded
 

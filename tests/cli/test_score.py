@@ -156,6 +156,7 @@ def test_alignment_error_rate(folder, capsys):
     (["--alignments", "hyp.bpe"], "expected --gold-alignments"),
     (["--alignments", "hyp.bpe", "--gold-alignments", "one"], "hyp.bpe: line 1: expected links"),
     (["--alignments", "one", "--gold-alignments", "two"], "one: 1 lines, but two has 2"),
+    (["--alignments", "one", "--gold-alignments", "one", "--by-length", "5"], "--alignments: expected no --by-length"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--sources", "ref.en"], "--by-length"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "3"], "edges: expected ascending"),
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--by-length", "5", "--sources", "one"], "one: 1 lines"),

@@ -35,3 +35,9 @@ def test_a_nondeterministic_stack_is_seen_through_its_runs(monkeypatch):
 def test_before_a_text_stands_what_stood_there_in_training(name, data, text, first):
     (view, *_) = layer_views(FOLDER / f"{name}.pt", text, data=FOLDER / "data" / data)
     assert view.rows == [first, *text.split()]
+
+
+def test_a_translation_begins_with_what_the_decoder_reads_first():
+    views = layer_views(FOLDER / "mt_shared.pt", "a b", target="b c", data=FOLDER / "data" / "text")
+    rows = {tuple(view.rows) for view in views if view.title.startswith(("decoder self", "cross"))}
+    assert rows == {("</s>", "b", "c")}

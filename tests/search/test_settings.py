@@ -50,6 +50,11 @@ def test_a_grid_has_all_combinations_and_what_holds_where(tmp_path):
     assert crf["epochs"] == 1 and points(crf, 1)[1] == {"optimization.lr": [0.2], "model.update": "linear"}
 
 
+def test_a_list_takes_no_more_keys_elsewhere(tmp_path):
+    with pytest.raises(ValueError, match="grid: expected keys and values, got \\[1\\]"):
+        settings_of(tmp_path, "grid: [1]\nwhere: {scale=smoke: {grid: {model.update: [2]}}}", "scale=smoke")
+
+
 def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
     settings = settings_of(tmp_path, DRAWS)
     found = points(settings, 2)
