@@ -15,7 +15,7 @@ from typing import NoReturn
 from seqstruct.data.arguments import at_least
 from seqstruct.data.downloads import SUMS
 from seqstruct.data.files import check_free
-from seqstruct.data.registry import ENTRIES, GENERATED, OWN, Entry, find
+from seqstruct.data.registry import ENTRIES, GENERATED, OF_LISTS, OWN, Entry, find
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,9 @@ def prepare(entry: Entry, options: Sequence[str]) -> None:
     args.entry = entry.name
     if hasattr(args, "workers"):
         at_least(args, workers=1)
-    check_free(args.out)
+    place = check_free(args.out)
+    if OF_LISTS.intersection(entry.use.split(", ")) and {",", ":"}.intersection(str(place)):
+        raise ValueError(f"--out: expected a path without comma and colon, at which fairseq parts lists, got {place}")
     with TemporaryDirectory() as scratch:
         if entry.licence not in (GENERATED, OWN):
             if args.made_up:

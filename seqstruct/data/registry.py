@@ -45,6 +45,8 @@ class Entry:
 
 
 CLASSIFY, TRANSLATE, LM, STREAM = "text_classification", "translation", "language_modeling", "stream_language_modeling"
+# tasks that take their folder for a list with colons, of files that fairseq-preprocess takes for lists with commas
+OF_LISTS = {TRANSLATE, LM, STREAM, "document_translation", "masked_lm", "sentence_prediction", "span_language_modeling"}
 ENTRIES = (
     Entry("aan", "corpora.lra", "pairs of papers byte by byte: does one cite the other?",
           "ACL Anthology Network: for research", CLASSIFY, "documents.aan"),

@@ -42,6 +42,14 @@ def test_parsers_need_neither_torch_nor_fairseq():
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
+@pytest.mark.parametrize("mark", [",", ":"])
+def test_a_path_that_fairseq_would_part_is_refused(mark, tmp_path, capsys):
+    out = tmp_path / f"a{mark}b" / "c"
+    assert prepare("multi30k", "--made-up", "--out", out) == 1
+    assert f"a path without comma and colon, at which fairseq parts lists, got {out}\n" in capsys.readouterr().err
+    assert prepare("sst", "--made-up", "--out", out) == 0, "no list of fairseq's"
+
+
 QUICK = ("sst", "snli", "babi", "sdp2015", "ud-english", "imdb", "imagenet64", "amazon", "subj", "cr", "aan",
          *(entry.name for entry in ENTRIES if entry.trial))  # fmt: skip
 

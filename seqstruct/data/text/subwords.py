@@ -19,7 +19,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import redirect_stderr
 from functools import partial
 from tempfile import TemporaryDirectory
@@ -39,6 +39,7 @@ UNKNOWN_WORD = "<unk>"  # as fairseq's dictionaries write it
 BEGIN, MIDDLE, END = "<B>", "<M>", "<E>"  # before the characters of a word that is spelled out
 BPE_MARKER = "@@"
 SENTENCEPIECE_SPACE = "\u2581"
+LONGEST_LINE = 4192  # bytes that SentencePiece learns from
 
 _CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
 _ESCAPES = {"&bar;": "|", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&lt;": "<", "&gt;": ">", "&quot;": '"',
@@ -165,20 +166,30 @@ def learn_sentencepiece(
 ) -> None:
     """Learn a model of exactly `vocabulary` pieces from lines of text and write it.
 
-    algorithm: "unigram" or "bpe".  The text is taken as it is (no Unicode normalisation).
+    algorithm: "unigram" or "bpe".  The text is taken as it is (no Unicode normalisation); lines that are longer than
+    SentencePiece reads are left out, and told of.
     Raises ValueError if so many pieces cannot be made of it.
     """
     import sentencepiece
 
-    model = io.BytesIO()
+    model, long = io.BytesIO(), 0
+
+    def counted() -> Iterator[str]:
+        nonlocal long
+        for line in lines:
+            long += len(line.encode()) > LONGEST_LINE
+            yield line
+
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(lines), model_writer=model, vocab_size=vocabulary, model_type=algorithm,
+            sentence_iterator=counted(), model_writer=model, vocab_size=vocabulary, model_type=algorithm,
             character_coverage=1.0, normalization_rule_name="identity", num_threads=1, minloglevel=2,
         )
     except RuntimeError as error:
         reason = normalize_spaces(str(error))
         raise ValueError(f"SentencePiece cannot make {vocabulary} pieces of this text: {reason}") from None
+    if long:
+        print(f"subwords: not learned from {long:,} lines of more than {LONGEST_LINE:,} bytes", file=sys.stderr)
     with atomic_write(path, "wb") as stream:
         stream.write(model.getvalue())
 

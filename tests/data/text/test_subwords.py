@@ -80,6 +80,16 @@ def test_sentencepiece_there_and_back(tmp_path):
     assert [subwords.undo_sentencepiece(line) for line in cut] == lines
 
 
+def test_sentencepiece_leaves_long_lines_out_and_says_so(tmp_path, capsys):
+    said = {4192: "", 4193: "subwords: not learned from 1 lines of more than 4,192 bytes\n"}
+    for length, sentence in said.items():
+        lines = ["q" * length, *["ab ba", "abba ab"] * 3]
+        subwords.learn_sentencepiece(lines, tmp_path / str(length), 8, "bpe")
+        assert capsys.readouterr().err == sentence
+    assert subwords.load_sentencepiece(tmp_path / "4192")("qq") == "\u2581 qq"
+    assert subwords.load_sentencepiece(tmp_path / "4193")("ab") == "\u2581ab"
+
+
 def test_sentencepiece_refuses_an_impossible_vocabulary(tmp_path):
     with pytest.raises(ValueError, match="cannot make 9000 pieces"):
         subwords.learn_sentencepiece(GERMAN, tmp_path / "model", 9000)
