@@ -10,7 +10,7 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from seqstruct.hf.cache import SeqstructCache
 from seqstruct.hf.configuration import SeqstructConfig
-from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_decoder
+from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_decoder, check_unpacked
 
 
 class SeqstructForCausalLM(SeqstructPreTrainedModel, GenerationMixin):
@@ -40,7 +40,9 @@ class SeqstructForCausalLM(SeqstructPreTrainedModel, GenerationMixin):
         attention_mask: B S, of all tokens so far, 0 = padding, on either side; without one, padding is where the token
         of that name is.  labels: B T, of which the next one is predicted; -100 = not.  logits_to_keep: how many of the
         last positions have logits, 0 for all.  Weights of attention are None in layers whose mechanism has none.
+        Raises ValueError on position_ids of sequences packed into one row; others say nothing new.
         """
+        check_unpacked(options.pop("position_ids", None), attention_mask)
         cache = self._cache(past_key_values, use_cache)
         weighed = self.config.output_attentions if output_attentions is None else output_attentions
         features, hidden, weights = self._decode(

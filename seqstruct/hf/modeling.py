@@ -93,6 +93,21 @@ def padding(tokens: Tensor | None, mask: Tensor | None, like: Tensor, pad: int) 
     return found if bool(found.any()) else None
 
 
+def check_unpacked(positions: Tensor | None, mask: Tensor | None) -> None:
+    """Raise ValueError where positions B T of real tokens fall: sequences packed into one row are not told apart.
+
+    mask: B S, of all tokens so far, 0 = padding, or None.
+    """
+    if positions is None or positions.size(-1) < 2:
+        return
+    falls = positions.diff() < 0
+    if mask is not None and mask.dim() == 2:
+        real = mask[:, -positions.size(-1) :] != 0
+        falls = falls & real[:, 1:] & real[:, :-1]
+    if bool(falls.any()):
+        raise ValueError("position_ids: expected one sequence in a row, whose positions rise, got several")
+
+
 def embed(stack: Encoder | Decoder, tokens: Tensor | None, embedded: Tensor | None) -> Tensor:
     """B T C of tokens B T, or what is given in their place.  Raises ValueError unless there is one of them."""
     if (tokens is None) == (embedded is None):

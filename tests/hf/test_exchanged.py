@@ -111,6 +111,15 @@ def test_another_plan_has_initial_values(family: str, generator: torch.Generator
     assert other.attentions[1].mechanism.projections.std() > 0.5
 
 
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_packed_sequences_are_refused(family: str, generator: torch.Generator) -> None:
+    model, tokens = swap_attention(model_of(family), "linear"), tokens_of(generator)
+    packed = torch.cat([torch.arange(6), torch.arange(7)]).expand(3, -1)
+    with pytest.raises(ValueError, match="position_ids: expected one sequence in a row"):
+        model(tokens, position_ids=packed)
+    model(tokens, position_ids=packed, attention_mask=(torch.arange(13) > 5).long().expand(3, -1))
+
+
 @pytest.mark.parametrize("plan", ["softmax", *PLANS])
 @pytest.mark.parametrize("family", ["gpt2", "llama"])
 def test_generation_knows_no_cache_and_no_padding(family: str, plan: str, generator: torch.Generator) -> None:

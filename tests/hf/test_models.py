@@ -213,6 +213,9 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     for given in ({}, {"input_ids": tokens, "inputs_embeds": model.decoder.embed_tokens(tokens)}):
         with pytest.raises(ValueError, match="expected tokens or embeddings, got (neither|both)"):
             model(**given)
+    with pytest.raises(ValueError, match="position_ids: expected one sequence in a row"):
+        model(tokens, position_ids=torch.arange(7).expand(3, -1) % 4)
+    assert torch.equal(model(tokens, position_ids=torch.arange(7)[None]).logits, model(tokens).logits)
     with pytest.raises(ValueError, match="learned|positions"):
         drawn(max_target_positions=5, decoder_learned_pos=True)(tokens)
 

@@ -22,7 +22,7 @@ from seqstruct.hf.exchanged.configuration import (
     ExchangedGPT2Config,
     ExchangedLlamaConfig,
 )
-from seqstruct.hf.modeling import draw_lacking, padding
+from seqstruct.hf.modeling import check_unpacked, draw_lacking, padding
 from seqstruct.layers.transformer import attentions
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
@@ -52,7 +52,7 @@ class ExchangedModel(Cached):
     """What the models share; it stands before transformers' own class among the bases.
 
     Their attention is made from `config.plan`, and starts from its own initial values; weights of a trained model are
-    taken over by `swap_attention`.  Sequences packed into one row are not told apart.
+    taken over by `swap_attention`.
     layers_at: where a model, this or transformers' own, has its layers; attention_at: a layer its attention;
     projections_at: transformers' own layer those of queries, keys, values and output.
     """
@@ -133,8 +133,10 @@ class ExchangedDecoder(ExchangedModel):
     ) -> Any:
         """As transformers' own.  attention_mask: B S of all tokens so far, 0 = padding.
 
-        Raises ValueError on another kind of cache, another kind of mask, or if weights of attention are wanted.
+        Raises ValueError on another kind of cache or of mask, sequences packed into one row, or if weights of
+        attention are wanted.
         """
+        check_unpacked(position_ids, attention_mask)
         given = input_ids if inputs_embeds is None else inputs_embeds
         padding_mask = _padding(attention_mask, given, options, self.config)
         cache = self._cache(past_key_values, use_cache)
