@@ -39,8 +39,11 @@ def test_rows_of_the_lectures_are_those_of_the_published_table(name):
             assert script.plan(Cell(row, 1, scale)).steps[-1].words[0] == "baseline.json"
 
 
+LINEAR = ["4.4", "5.5a", "5.7", "5.9", "A.1", "A.4"]
+
+
 @pytest.mark.parametrize("name, scale, names", [
-    ("4.4", "small", ["4.4-stand-in"]), ("4.4", "paper", ["4.4", "5.5a", "5.7", "5.9", "A.1", "A.4"]),
+    ("4.4", "small", [f"{table}-stand-in" for table in LINEAR]), ("4.4", "paper", LINEAR),
     ("4.6", "small", ["4.6-stand-in"]), ("4.6", "paper", ["4.6"]), ("5.5b", "small", ["5.5b-stand-in"]),
     ("5.5b", "paper", ["5.5b"]),
 ])  # fmt: skip
