@@ -21,6 +21,7 @@ from fairseq import utils
 from fairseq.data import data_utils, iterators
 from fairseq.tasks import register_task
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
+from omegaconf import II
 
 from seqstruct.bridge.options import flag
 from seqstruct.bridge.passes import CarriedState
@@ -37,6 +38,7 @@ class StreamLanguageModelingConfig(LanguageModelingConfig):
         False, "in training, draw the length of each segment: normal around tokens_per_sample, one time in 20 around "
                "half of it, with deviation 5 and at least 5 tokens (Merity et al. 2018, section 4.1)"
     )
+    train_subset: str = II("dataset.train_subset")
 
 
 @register_task("stream_language_modeling", dataclass=StreamLanguageModelingConfig)
@@ -95,7 +97,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
             raise ValueError("a stream needs its number of rows: --batch-size")
         shards, shard = options.get("num_shards", 1), options.get("shard_id", 0)
         row = -(-len(dataset) // (max_sentences * shards))
-        if self.args.random_segments and dataset is self.datasets.get("train"):
+        if self.args.random_segments and dataset is self.datasets.get(self.args.train_subset):
             lengths = random_segments(row, self.args.tokens_per_sample, np.random.default_rng([seed, epoch]))
         else:
             lengths = even_segments(row, self.args.tokens_per_sample)

@@ -163,23 +163,25 @@ def stub_task(data, batch, **options):
     from seqstruct.tasks.stream_language_modeling import StreamLanguageModelingConfig, StreamLanguageModelingTask
 
     config = StreamLanguageModelingConfig(
-        data=str(data), batch_size=batch, dataset_impl=None, seed=1, data_buffer_size=0, **options
+        data=str(data), batch_size=batch, dataset_impl=None, seed=1, data_buffer_size=0,
+        **{"train_subset": "train", **options},
     )
     return config, StreamLanguageModelingTask.setup_task(config)
 
 
-def test_random_segments_are_drawn_by_epoch(data):
-    _, task = stub_task(data, 1, random_segments=True, tokens_per_sample=20)
-    for split in ("train", "valid"):
+@pytest.mark.parametrize(("trained", "other"), [("train", "valid"), ("valid", "train")])
+def test_random_segments_are_drawn_by_epoch(trained, other, data):
+    _, task = stub_task(data, 1, random_segments=True, tokens_per_sample=7, train_subset=trained)
+    for split in (trained, other):
         task.load_dataset(split)
 
     def lengths(split, epoch):
         iterator = task.get_batch_iterator(task.dataset(split), max_sentences=1, seed=1, epoch=epoch)
         return [sample["target"].size(1) for sample in iterator.next_epoch_itr()]
 
-    assert lengths("train", 1) != lengths("train", 2)
-    assert lengths("train", 2) == lengths("train", 2)
-    assert set(lengths("valid", 1)[:-1]) <= {20}
+    assert lengths(trained, 1) != lengths(trained, 2)
+    assert lengths(trained, 2) == lengths(trained, 2)
+    assert set(lengths(other, 1)[:-1]) <= {7}
 
 
 @pytest.mark.training
