@@ -26,21 +26,21 @@ def test_steps_of_a_beam_search_are_told_with_a_source_and_without():
 def test_language_models_of_brown_are_told_as_recorded():
     found = {(line.row, line.metric): line for line in lines("peng_thesis", "4.3-stand-in")}
     of = {row: line.mean for (row, metric), line in found.items() if metric == "test_perplexity"}
-    softmax, with_context = (sorted((run.value(metric) for run in found["BASE", metric].runs.values()), reverse=True)
-                             for metric in ("test_perplexity", "test_perplexity_context_256"))  # fmt: skip
-    gated = found["RFA-GATE-Gaussian", "test_perplexity_context_256"].mean
+    softmax, gated = (found[row, "test_perplexity"] for row in ("BASE", "RFA-GATE-Gaussian"))
     text = said("peng_thesis")
     assert f"A Kneser-Ney 5-gram of the same subwords has {of['5-gram']:.0f} on test. Softmax has " in text
-    rfa = found["RFA-GATE-Gaussian", "test_perplexity"]
-    told = "Softmax has {:.0f} and {:.0f}, gated RFA {:.1f} ± {:.1f} (p {:.0e}; "
-    assert told.format(*softmax, rfa.mean, rfa.deviation, rfa.p_value) in text and len(rfa.values) == 3
-    assert "context change little ({:.0f}, {:.0f} and {:.0f})".format(*with_context, gated) in text
+    told = "Softmax has {:.1f} ± {:.1f}, gated RFA {:.1f} ± {:.1f} (p {:.0e}; "
+    both = (number for line in (softmax, gated) for number in (line.mean, line.deviation))
+    assert told.format(*both, gated.p_value) in text and len(softmax.values) == len(gated.values) == 3
+    context = (found[line.row, "test_perplexity_context_256"].mean for line in (softmax, gated))
+    assert "context change little ({:.1f} and {:.1f})".format(*context) in text
     assert f"(equation A.2) has {of['BASE-GATE']:.0f}, elu without a gate {of['phi-elu']:.1f}, and RFA" in text
     (on_gpu,) = (line.runs[1] for line in lines("peng_thesis", "figure-4.4")
                  if (line.row, line.metric) == ("softmax", "validation_perplexity"))  # fmt: skip
     both = [run.value("validation_perplexity") for run in (found["BASE", "test_perplexity"].runs[1], on_gpu)]
     assert "an H200, to {:.1f} and {:.1f};".format(*both) in text and "gpu" in on_gpu.machine
-    assert of["RFA-Gaussian"] > of["5-gram"] > of["phi-elu"] > softmax[0] > of["BASE-GATE"] > of["RFA-GATE-Gaussian"]
+    least, *others = sorted([of["BASE-GATE"], gated.mean, *softmax.values.values(), of["phi-elu"], of["5-gram"]])
+    assert least == gated.mean and others[0] == of["BASE-GATE"] and others[-1] == of["5-gram"] < of["RFA-Gaussian"]
 
 
 def test_three_thousand_updates_of_figure_4_4_bring_no_softmax_back():
