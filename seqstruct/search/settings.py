@@ -38,6 +38,7 @@ from seqstruct.scoring.measurement import Measurement
 
 KEYS = {"metric", "direction", "at", "tie", "epochs", "up_to", "grid", "count", "draws", "then", "overrides",
         "measurements"}  # fmt: skip
+NUMBER = re.compile(r"(?:(?<!\w)-)?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", re.IGNORECASE)
 Point = dict[str, Any]
 
 
@@ -93,7 +94,26 @@ def _checked(loaded: dict[str, Any]) -> dict[str, Any]:
     for asked in loaded.get("measurements", []):
         if missing := {"metric", "unit", *(() if "of" in asked else ("axis",))} - set(asked):
             raise ValueError(f"measurements: expected {' and '.join(sorted(missing))} in {asked}")
+        _check_numbers(loaded, asked)
     return loaded
+
+
+def _check_numbers(loaded: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Before a search rather than after it: what a measurement reads of the settings has a number."""
+    draws = loaded.get("draws", {})
+    plain = {key: [value] for key, value in draws.items() if not isinstance(value, dict)}
+    tried = [value if isinstance(value, dict) else {key: value}
+             for part in (loaded.get("grid", {}), loaded.get("then", {}), plain)
+             for key, values in part.items() for value in values]  # fmt: skip
+    for word in ("of", "for", "along"):
+        given = [value[asked[word]] for value in tried if asked.get(word) in value]
+        for value in given:
+            try:
+                _number(value)
+            except ValueError as error:
+                raise ValueError(f"measurements: {word}: {asked[word]}: {error}") from error
+        if word == "for" and word in asked and not given and asked[word] not in draws:
+            raise ValueError(f"measurements: for: expected a key of grid or draws, got {asked[word]}")
 
 
 def _positive(given: Any) -> bool:
@@ -233,7 +253,8 @@ def measurements(
 
 
 def _number(value: Any) -> float:
-    """A number, the first of a list, or the last one in a text."""
-    if isinstance(value, str):
-        return float(re.findall(r"[\d.]+", value)[-1])
-    return float(value[0] if isinstance(value, list) else value)
+    """A number, the first of a list, or the last one in a text.  Raises ValueError if there is none."""
+    found = value[:1] if isinstance(value, list) else NUMBER.findall(value)[-1:] if isinstance(value, str) else [value]
+    if not found or not isinstance(found[0], int | float | str):
+        raise ValueError(f"expected a number, a list of them or a text with one, got {value!r}")
+    return float(found[0])

@@ -78,6 +78,9 @@ def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
     ("tie: loss", "overrides: a=b", "overrides: expected a list of words, got 'a=b'"),
     ("tie: loss", "measurements: [{unit: n, of: k}]", "measurements: expected metric in {'unit': 'n'"),
     ("tie: loss", "measurements: [{unit: n, metric: m}]", "measurements: expected axis in"),
+    ("tie: loss", "then: {k: [linear]}\nmeasurements: [{unit: n, metric: m, of: k}]",
+     "measurements: of: k: expected a number, a list of them or a text with one, got 'linear'"),
+    ("tie: loss", "measurements: [{unit: n, metric: m, axis: x, for: k}]", "for: expected a key of grid or draws"),
     ("tie: loss", "tie: 3", "expected of tie a name, and of up_to a number"),
     ("tie: loss", "up_to: many", "expected of tie a name, and of up_to a number"),
     ("scale=smoke: {epochs: 1}", "row=crf: 7", "row=crf: expected keys and values, got 7"),
@@ -154,6 +157,15 @@ def test_equal_settings_go_by_the_tie_and_are_refused_if_equal_in_that_too():
     least = {"metric": "loss", "direction": "min"}
     equal = [{"setting": {}, "epochs": 1, "value": 1.0}, {"setting": {"a": 1}, "epochs": 1, "value": 1.0}]
     assert choose(least, equal, None) is equal[0]
+
+
+@pytest.mark.parametrize("value, number", [
+    (3, 3), ([0.5, 1], 0.5), (["1e-3"], 1e-3), ("1e-3", 1e-3), ("plan(step=-0.5)", -0.5), ("top-2", 2), ("a1_b.5", 0.5),
+    ("plan(size=5,step=2E+1)", 20), (True, 1),
+])  # fmt: skip
+def test_numbers_of_what_is_recorded(value, number):
+    (one,) = measurements({"measurements": [{"metric": "m", "unit": "1", "of": "k"}]}, [], {"setting": {"k": value}})
+    assert one.value == number
 
 
 def test_what_is_recorded():
