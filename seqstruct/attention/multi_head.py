@@ -97,7 +97,8 @@ class MultiHeadAttention(Attention):
         """Heads B H T D, turned by their positions where the slot asks for it.
 
         padding_mask: B S of the tokens whose last T these are; None for T tokens.  before: B long, how many real ones
-        came before them all; None for 0.  together: whether all T stand where the last token does.
+        came before them all; None for 0.  together: whether all T stand where the last cell does.  Padding stands where
+        the real token before it does.
         """
         base = self.shape.slot.rotary_base
         if base is None:
@@ -106,7 +107,7 @@ class MultiHeadAttention(Attention):
         if padding_mask is None:
             place = torch.arange(heads.size(2), device=heads.device)[None, -length:]  # 1 T, or 1 1
         else:
-            place = positions(padding_mask)[:, padding_mask.size(1) - length :]
+            place = (positions(padding_mask) - padding_mask.long()).clamp(min=0)[:, padding_mask.size(1) - length :]
         return rotated(heads, place if before is None else place + before.unsqueeze(1), base)
 
 

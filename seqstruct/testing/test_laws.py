@@ -162,6 +162,26 @@ def test_padding_is_invisible(case: Case, side: str, generator: torch.Generator)
         each_row_is_as_if_alone(attention, query, memory, lengths, mask, result)
 
 
+@STREAMING
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_that_was_written_is_invisible(case: Case, side: str, generator: torch.Generator) -> None:
+    """A reading of the state, where the query is that of the last token or of another sequence.
+
+    In LSH attention the query is that of the last cell, and reads nothing where that is padding.
+    """
+    if case.site is Site.ENCODER_SELF or (case.name == "lsh" and side == "right"):
+        return
+    attention = build(case, generator)
+    query, memory = inputs(case, generator)
+    lengths = [1, 3, memory.size(1), 2, 5]
+    filled, mask = padded(memory, lengths, side, memory.size(1) + 2, generator)
+    found = attention.read(attention.write(attention.initial_state(BATCH), filled, filled, mask), query[:, :1]).output
+    for row, length in enumerate(lengths):
+        own = memory[row : row + 1, :length]
+        alone = attention.read(attention.write(attention.initial_state(1), own, own), query[row : row + 1, :1]).output
+        torch.testing.assert_close(found[row : row + 1], alone, **TOLERANCE)
+
+
 @ALL
 def test_a_fully_padded_row_reads_zeros(case: Case, generator: torch.Generator) -> None:
     attention = build(case, generator)

@@ -15,6 +15,7 @@ from seqstruct.testing.test_laws import (  # noqa: F401
     test_an_empty_batch,
     test_one_step_selects_writes_and_reads,
     test_padding_is_invisible,
+    test_padding_that_was_written_is_invisible,
     test_rows_of_a_batch_are_independent,
     test_split_anywhere_and_resume,
     test_states_are_reordered_in_the_middle,
