@@ -110,3 +110,21 @@ def test_translation_with_stacks_is_told_as_recorded():
         told = f"the {name} {stack.mean:.1f} ± {stack.deviation:.1f} (p {stack.p_value:.2g}), "
         assert told in item and ends.low < 0 < ends.high and len(stack.values) == 3
         assert f"between {-ends.low:.1f} behind and {ends.high:.1f} ahead" in item[item.index(told) :]
+
+
+def test_sizes_of_memories_are_told_as_recorded():
+    item = finding("peng_thesis", "*Sizes of memories*")
+    found = {line.row: line for line in lines("peng_thesis", "5.9-stand-in") if line.metric == "validation_bleu"}
+    least, most = (f"cross {size}, causal {size}" for size in (8, 64))
+    assert found.pop("copy").mean < 1 and "one seed" in item and {len(line.runs) for line in found.values()} == {1}
+    bleu = {row: line.mean for row, line in found.items()}
+    others = [value for row, value in bleu.items() if row != least]
+    assert len(others) == 9 and bleu[least] < min(others)
+    assert f"has {bleu[least]:.1f} BLEU here with 8 and 8, {bleu[most]:.1f} with 64 and 64" in item
+    assert f"the nine with more {min(others):.1f} to {max(others):.1f}" in item
+    seeds, softmax = (
+        [*line.values.values()] for row in ("ABC-MLP 32-8", "BASE") for line in lines("peng_thesis", "4.4-stand-in")
+        if (line.row, line.metric) == (row, "validation_bleu")
+    )  # fmt: skip
+    assert f"of {min(seeds):.1f} to {max(seeds):.1f} for one size" in item and len(seeds) == len(softmax) == 3
+    assert f"softmax {min(softmax):.1f} to {max(softmax):.1f}" in item and max(others) < min(softmax) - 2
