@@ -99,13 +99,15 @@ def _checked(loaded: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_numbers(loaded: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Before a search rather than after it: what a measurement reads of the settings has a number."""
+    """Raise ValueError, before a search rather than after it, where what a measurement reads has no number."""
     draws = loaded.get("draws", {})
     plain = {key: [value] for key, value in draws.items() if not isinstance(value, dict)}
     tried = [value if isinstance(value, dict) else {key: value}
              for part in (loaded.get("grid", {}), loaded.get("then", {}), plain)
              for key, values in part.items() for value in values]  # fmt: skip
     for word in ("of", "for", "along"):
+        if not isinstance(asked.get(word, ""), str):
+            raise ValueError(f"measurements: {word}: expected a key, got {asked[word]!r}")
         given = [value[asked[word]] for value in tried if asked.get(word) in value]
         for value in given:
             try:

@@ -122,9 +122,10 @@ def test_sizes_of_memories_are_told_as_recorded():
     assert len(others) == 9 and bleu[least] < min(others)
     assert f"has {bleu[least]:.1f} BLEU here with 8 and 8, {bleu[most]:.1f} with 64 and 64" in item
     assert f"the nine with more {min(others):.1f} to {max(others):.1f}" in item
-    seeds, softmax = (
-        [*line.values.values()] for row in ("ABC-MLP 32-8", "BASE") for line in lines("peng_thesis", "4.4-stand-in")
-        if (line.row, line.metric) == (row, "validation_bleu")
-    )  # fmt: skip
+    assert max(bleu, key=bleu.get) != most and "in no order of their number" in item
+    of = {(line.row, line.metric): [*line.values.values()] for line in lines("peng_thesis", "4.4-stand-in")}
+    seeds, softmax = of["ABC-MLP 32-8", "validation_bleu"], of["BASE", "validation_perplexity"]
     assert f"of {min(seeds):.1f} to {max(seeds):.1f} for one size" in item and len(seeds) == len(softmax) == 3
-    assert f"softmax {min(softmax):.1f} to {max(softmax):.1f}" in item and max(others) < min(softmax) - 2
+    sizes = [line.mean for line in lines("peng_thesis", "5.9-stand-in") if line.metric == "validation_perplexity"]
+    assert f"{min(softmax):.2f} to {max(softmax):.2f} on validation, the ten sizes {min(sizes):.2f} to" in item
+    assert f" {max(sizes):.2f}, though" in item and len(sizes) == 10 and max(softmax) < min(sizes)

@@ -80,6 +80,7 @@ def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
     ("tie: loss", "measurements: [{unit: n, metric: m}]", "measurements: expected axis in"),
     ("tie: loss", "then: {k: [linear]}\nmeasurements: [{unit: n, metric: m, of: k}]",
      "measurements: of: k: expected a number, a list of them or a text with one, got 'linear'"),
+    ("tie: loss", "measurements: [{unit: n, metric: m, of: [k]}]", "measurements: of: expected a key, got ['k']"),
     ("tie: loss", "measurements: [{unit: n, metric: m, axis: x, for: k}]", "for: expected a key of grid or draws"),
     ("tie: loss", "tie: 3", "expected of tie a name, and of up_to a number"),
     ("tie: loss", "up_to: many", "expected of tie a name, and of up_to a number"),
