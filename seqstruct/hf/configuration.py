@@ -105,6 +105,8 @@ class SeqstructConfig(PreTrainedConfig):
             raise ValueError("pad_token_id: expected the id of a token, got None; embeddings have a row for padding")
         if self.logit_soft_cap is not None and not 0 < self.logit_soft_cap < math.inf:
             raise ValueError(f"logit_soft_cap: expected a finite number above 0, got {self.logit_soft_cap}")
+        if self.interleaved_positions and (self.encoder_learned_pos or self.decoder_learned_pos):
+            raise ValueError("interleaved_positions: expected no learned positions beside them")
         self.is_encoder_decoder = self.arch == "structured_transformer"
         super().__post_init__(**kwargs)
         for site in Site:
@@ -164,7 +166,7 @@ class SeqstructConfig(PreTrainedConfig):
     def front(self, side: str) -> Front:
         """How tokens enter "encoder" or "decoder"."""
         positions = "interleaved" if self.interleaved_positions else "stacked"
-        positions = "learned" if self.of(side, "learned_pos") and positions == "stacked" else positions
+        positions = "learned" if self.of(side, "learned_pos") else positions
         return Front(
             embed_dim=self.of(side, "embed_dim"),
             scaled=not self.no_scale_embedding,

@@ -224,6 +224,7 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     ({"rotary": "yes"}, "rotary: expected one of none, all, hybrid, got 'yes'"),
     ({"pooling": "max"}, "pooling: expected one of first, mean, got 'max'"),
     ({"pad_token_id": None}, "pad_token_id: expected the id of a token, got None"),
+    ({"interleaved_positions": True, "decoder_learned_pos": True}, "interleaved_positions: expected no learned"),
     ({"logit_soft_cap": 0.0}, "logit_soft_cap: expected a finite number above 0, got 0.0"),
     ({"rotary": "all", "decoder_self_attention": "delta"}, "delta takes no rotary positions"),
     ({"arch": "structured_transformer", "share_all_embeddings": True, "source_vocab_size": 15},
