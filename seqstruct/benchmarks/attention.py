@@ -24,7 +24,6 @@ from seqstruct.benchmarks import peers
 from seqstruct.benchmarks.timing import Contestant, Place, draw, heading, measure
 from seqstruct.command import text_table
 from seqstruct.ops.delta import (
-    Buckets,
     empty_exponential,
     exponential_gates,
     gated_delta_rule,
@@ -149,10 +148,7 @@ def delta_cases(leaves: list[Tensor], place: Place) -> dict[str, Case]:
 
     def levels() -> Tensor:
         size = F.softplus(gate)
-        count = torch.zeros(BATCH, dtype=torch.long, device=place.device)
-        state = Buckets(query.new_zeros(BATCH, HEADS, LEVELS, DIM, DIM), count)
-        real = torch.ones(BATCH, 1, length, dtype=torch.long, device=place.device)
-        return log_linear(state, query, F.softplus(scales), key * size.unsqueeze(-1), value, -size, real)[0]
+        return log_linear(query, F.softplus(scales), key * size.unsqueeze(-1), value, -size)
 
     found = {
         "delta": (of_units(lambda: None), [*leaves, strength]),

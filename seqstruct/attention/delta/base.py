@@ -112,6 +112,10 @@ class DeltaAttention(MultiHeadAttention):
         readings, memory = gated_delta_rule(query, *written, state.memory, self.steps)
         return readings, self.State(memory)
 
+    def whole(self, query: Tensor, written: Entries) -> Tensor:
+        """Readings of `in_turn` from the empty memory."""
+        return self.in_turn(self.empty(query.size(0)), query, written)[0]
+
     def initial_state(self, batch_size: int) -> Any:
         """The memory that nothing was written to.  Raises TypeError where sequences are read from both ends."""
         if self.config.bidirectional:
@@ -134,25 +138,25 @@ class DeltaAttention(MultiHeadAttention):
         return self._pass(inputs, state if order is None else select_rows(state, order), False)
 
     def parallel(self, inputs: Inputs, state: Any) -> tuple[Reading, Any]:
-        state = self.empty(inputs.query.size(0)) if state is None else state
         return self._pass(inputs, state, self.shape.site is not Site.CROSS)
 
     def _pass(self, inputs: Inputs, state: Any, in_turn: bool) -> tuple[Reading, Any]:
-        """in_turn: whether each token is read after it was written, or all when all are."""
+        """state: None for an empty one.  in_turn: whether a token is read after it was written, or all when all are."""
         query, key, value, padding_mask, *_ = inputs
         asked, gate = self._asked(query)
         projected = self.k_proj(key), self.v_proj(value)
         with torch.autocast(query.device.type, enabled=False):
             written, queries = self._written(key, *projected, padding_mask), self._queries(asked)
-            if in_turn:
+            if in_turn and state is None:
+                readings = self.whole(queries, written)
+            elif in_turn:
                 readings, state = self.in_turn(state, queries, written)
             else:
-                state = self.written_to(state, written)
+                state = self.written_to(self.empty(query.size(0)) if state is None else state, written)
                 readings = self.read_from(state, queries)
             if self.config.bidirectional:
                 turned = Entries(*(None if x is None else self._turned(x, query.size(1)) for x in written))
-                back, _ = self.in_turn(self.empty(query.size(0)), queries.flip(2), turned)
-                readings = readings + back.flip(2)
+                readings = readings + self.whole(queries.flip(2), turned).flip(2)
             joined = self._joined(readings, gate)
         return Reading(self.out_proj(joined.to(query.dtype))), state
 

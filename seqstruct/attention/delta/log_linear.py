@@ -6,7 +6,7 @@ S^(l) sums, as `ssd` does, over the tokens of one bucket of a Fenwick tree over 
 level l >= 1 a bucket of 2^(l-1) tokens, the older the larger.  scale_t = softplus(W x_t + b), one number for each level
 of a head, of the query's input, 1 at first, so that it begins as `ssd`.
 `levels` is the number of them; beyond 2^(levels - 1) tokens the last level holds all that is older.
-O(T levels C D) time, O(levels C D) state, of which a step writes all.
+O(T log(T) C D) time, with padding or from a state O(T levels C D); O(levels C D) state, of which a step writes all.
 Deviations: those of `ssd`; the scales' layer is a linear one with softplus.
 """
 
@@ -24,7 +24,7 @@ from seqstruct.attention.delta.ssd import StateSpaceAttention
 from seqstruct.attention.kernel.base import wide
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
-from seqstruct.ops.delta import Buckets, log_linear, read_buckets, write_buckets
+from seqstruct.ops.delta import Buckets, log_linear, log_linear_after, read_buckets, write_buckets
 
 
 @register_attention("log_linear", sites=(Site.ENCODER_SELF, Site.DECODER_SELF))
@@ -53,7 +53,13 @@ class LogLinearAttention(StateSpaceAttention):
         return read_buckets(state, *self._split(query))
 
     def in_turn(self, state: Buckets, query: Tensor, written: Entries) -> tuple[Tensor, Buckets]:
-        return log_linear(state, *self._split(query), *written)
+        return log_linear_after(state, *self._split(query), *written)
+
+    def whole(self, query: Tensor, written: Entries) -> Tensor:
+        *written_here, real = written
+        if real is None:
+            return log_linear(*self._split(query), *written_here)
+        return super().whole(query, written)  # each padding reads as the token before it would
 
     def _asked(self, query: Tensor) -> tuple[Tensor, Tensor]:
         projected, gate = super()._asked(query)
@@ -69,8 +75,6 @@ class LogLinearAttention(StateSpaceAttention):
     def _written(
         self, key: Tensor, projected_key: Tensor, projected_value: Tensor, padding_mask: Tensor | None
     ) -> Entries:
-        """strength: B 1 S long, 1 for a token and 0 for padding."""
+        """strength: B 1 S long, 1 for a token and 0 for padding, None where there is none."""
         written = super()._written(key, projected_key, projected_value, padding_mask)
-        real = torch.ones(key.shape[:2], dtype=torch.long, device=key.device)
-        real = real if padding_mask is None else real.masked_fill(padding_mask, 0)
-        return written._replace(strength=real.unsqueeze(1))
+        return written if padding_mask is None else written._replace(strength=(~padding_mask).long().unsqueeze(1))

@@ -5,6 +5,9 @@
 Seen from token t the past falls into the buckets of a Fenwick tree, one for each 1 among the binary digits of t.  The
 bucket of s has level 0 for s = t and otherwise the number of digits of t XOR s.  Buckets only ever merge, so that each
 is one matrix, and its level from anywhere later is that of any of its tokens, say the first.
+
+A whole sequence needs no buckets as each token sees them: in blocks of 2^l tokens, the first half of a block is what
+all of its second half has at level l, so that a level is one product of half the queries.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from seqstruct.ops.delta.chunks import CHUNK, Decays, scalar_decays
+from seqstruct.ops.delta.chunks import CHUNK, Decays, chunk_tokens, in_chunks, scalar_decays
 from seqstruct.ops.opaque import opaque
 
 
@@ -26,16 +29,76 @@ class Buckets(NamedTuple):
     count: Tensor
 
 
-def log_linear(
-    state: Buckets, query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, real: Tensor
-) -> tuple[Tensor, Buckets]:
-    """Readings B H T V after each token, and the last state.
+@opaque(lambda query, scales, key, value, log_decay: value.new_empty(value.shape))
+def log_linear(query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor) -> Tensor:
+    """Readings B H T V after each token of a whole sequence, without padding.
 
-    query, key: B H T K; scales: B H T L; value: B H T V; log_decay: B H T, logarithms, 0 at most; real: B 1 T long, 1
-    for a token and 0 for padding, where key and log_decay are 0, too.  Levels beyond the last are the last.
-    O(T (CHUNK (K + V) + L K V)) time, O(L K V) state.
+    query, key: B H T K; scales: B H T L; value: B H T V; log_decay: B H T, logarithms, 0 at most.  Levels beyond the
+    last are the last.
+    O(T (CHUNK (K + V) + K V log(T/CHUNK))) time, O(T (CHUNK + (K + V) log(T/CHUNK)) + T/CHUNK K V) memory.
     """
-    readings, memory, count = _log_linear(*state, query, scales, key, value, log_decay, real)
+    length, last = query.size(2), scales.size(-1) - 1
+    if not length:
+        return value
+    rows = chunk_tokens(length)
+    query, scales, key, value, log_decay = (in_chunks(x, rows) for x in (query, scales, key, value, log_decay))
+    begin, end, whole, pair = scalar_decays(log_decay)[:4]
+    readings = (query @ key.mT * pair * _inside(scales)) @ value
+    memory = (key * end).mT @ value  # of each block of `half` chunks, decayed to its end
+    half, level, chunks = 1, rows.bit_length(), query.size(2)
+    while half < chunks:
+        blocks = (chunks + half - 1) // (2 * half)  # that have a second half
+        weights = _seconds(begin, half, blocks) * _seconds(scales[..., min(level, last), None], half, blocks)
+        asked = (_seconds(query, half, blocks) * weights).flatten(3, 4)
+        found = (asked @ memory[:, :, : 2 * blocks : 2]).unflatten(3, (-1, rows))
+        readings = readings + _as_seconds(found, chunks, 0.0)
+        first = whole[:, :, : 2 * blocks : 2].unsqueeze(3).expand(-1, -1, -1, half, -1, -1)
+        begin = begin * _as_seconds(first, chunks, 1.0)
+        even, odd = (slice(start, chunks // (2 * half) * 2, 2) for start in (0, 1))
+        memory = memory[:, :, even] * whole[:, :, odd] + memory[:, :, odd]
+        whole = whole[:, :, even] * whole[:, :, odd]
+        half, level = 2 * half, level + 1
+    return readings.flatten(2, 3)[:, :, :length]
+
+
+def _inside(scales: Tensor) -> Tensor:
+    """... R R: of each token in a chunk the scale for every other, for scales ... R L."""
+    place = torch.arange(scales.size(-2), device=scales.device)
+    level = _level(place.unsqueeze(1), place, scales.size(-1) - 1)
+    count = min(scales.size(-1), scales.size(-2).bit_length())
+    return torch.einsum("...tl,tsl->...ts", scales[..., :count], F.one_hot(level, count).to(scales.dtype))
+
+
+def _seconds(x: Tensor, half: int, blocks: int) -> Tensor:
+    """B H blocks half ...: the second halves of the first blocks of x: B H n ..., with zeros behind its end."""
+    missing = 2 * half * blocks - x.size(2)
+    x = F.pad(x, [0, 0] * (x.dim() - 3) + [0, missing]) if missing > 0 else x[:, :, : 2 * half * blocks]
+    return x.unflatten(2, (blocks, 2 * half))[:, :, :, half:]
+
+
+def _as_seconds(x: Tensor, chunks: int, other: float) -> Tensor:
+    """B H chunks ...: x: B H blocks half ... as second halves of blocks, `other` elsewhere."""
+    inner = [0, 0] * (x.dim() - 4)
+    x = F.pad(x, [*inner, x.size(3), 0], value=other).flatten(2, 3)
+    return F.pad(x, [*inner, 0, chunks - x.size(2)], value=other)
+
+
+def log_linear_after(
+    state: Buckets,
+    query: Tensor,
+    scales: Tensor,
+    key: Tensor,
+    value: Tensor,
+    log_decay: Tensor,
+    real: Tensor | None = None,
+) -> tuple[Tensor, Buckets]:
+    """Readings B H T V after each token that follows on a state, and the last state.
+
+    real: B 1 T long, 1 for a token and 0 for padding, where key and log_decay are 0, too; None for tokens alone.  The
+    rest as above.  O(T (CHUNK (K + V) + L K V)) time, O(L K V) state.
+    """
+    real = _all_real(key) if real is None else real
+    readings, memory, count = _log_linear_after(*state, query, scales, key, value, log_decay, real)
     return readings, Buckets(memory, count)
 
 
@@ -44,7 +107,7 @@ def _fake(memory: Tensor, count: Tensor, query: Tensor, scales: Tensor, key: Ten
 
 
 @opaque(_fake)
-def _log_linear(
+def _log_linear_after(
     memory: Tensor, count: Tensor, query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor,
     real: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
@@ -58,8 +121,9 @@ def _log_linear(
     return torch.cat(readings, 2), *state
 
 
-def write_buckets(state: Buckets, key: Tensor, value: Tensor, log_decay: Tensor, real: Tensor) -> Buckets:
+def write_buckets(state: Buckets, key: Tensor, value: Tensor, log_decay: Tensor, real: Tensor | None = None) -> Buckets:
     """The state after all tokens, arguments as above."""
+    real = _all_real(key) if real is None else real
     return Buckets(*_write_buckets(*state, key, value, log_decay, real))
 
 
@@ -71,7 +135,11 @@ def _write_buckets(
     for start in range(0, key.size(2), CHUNK):
         k, v, g, one = (x[:, :, start : start + CHUNK] for x in (key, value, log_decay, real))
         state = _write_chunk(state, k, v, scalar_decays(g), one)
-    return *state,
+    return (*state,)
+
+
+def _all_real(key: Tensor) -> Tensor:
+    return torch.ones(key.size(0), 1, key.size(2), dtype=torch.long, device=key.device)
 
 
 def read_buckets(state: Buckets, query: Tensor, scales: Tensor) -> Tensor:
