@@ -135,6 +135,40 @@ void forward(const Sizes s, const Inputs<T>& x, const Rows<T>& output, T* residu
   });
 }
 
+// K V numbers as V padded rows, and back.
+template <class T>
+void turn(const Sizes& s, const T* from, T* to) {
+  std::fill_n(to, s.value_dim * s.K(), T(0));
+  for (Index i = 0; i < s.key_dim; ++i)
+    for (Index j = 0; j < s.value_dim; ++j) to[j * s.K() + i] = from[i * s.value_dim + j];
+}
+
+template <class T>
+void turn_back(const Sizes& s, const T* from, T* to) {
+  for (Index i = 0; i < s.key_dim; ++i)
+    for (Index j = 0; j < s.value_dim; ++j) to[i * s.value_dim + j] = from[j * s.K() + i];
+}
+
+// Sums that decay, read from the other side: queries are of the values' size, and outputs of the keys'.
+template <class T>
+void scores(const Sizes s, const Inputs<T>& x, const Rows<T>& output, T* memory_end) {
+  share(s.groups(), [&](Index thread, Index threads) {
+    Row<T> now(s);
+    Buffer<T> turned(s.value_dim * s.K()), found(s.K());
+    for (Index g = thread; g < s.groups(); g += threads) {
+      const Index b = g / s.heads, h = g % s.heads, size = s.key_dim * s.value_dim;
+      turn(s, x.memory + g * size, turned.get());
+      for (Index row = 0; row < s.rows(); ++row) {
+        now.take(x, g, row);
+        pass<T, false, 1, 1>(s.value_dim, s.K(), turned.get(), now.decay.get(),
+                             {{x.value.at(b, h, row)}, {now.key.get()}, {x.query.at(b, h, row)}, {found.get()}});
+        std::copy_n(found.get(), s.key_dim, output.at(b, h, row));
+      }
+      turn_back(s, turned.get(), memory_end + g * size);
+    }
+  });
+}
+
 template <class T>
 struct Gradients {
   Rows<T> query, key, value;
@@ -165,7 +199,7 @@ class Backward {
     Row<T>*now = &first_, *after = &second_;
     const T* end = d_end_ + g_ * s_.key_dim * s_.value_dim;
     take(s_.key_dim, s_.value_dim, end, s_.value_dim, memory_.get(), V, s_.key_dim);
-    turn(end);
+    turn(s_, end, turned_.get());
     std::fill_n(d_known_.get(), V, T(0));
     after->take(x_, g_, s_.rows());
     for (Index row = s_.rows() - 1; row >= -1; --row, std::swap(now, after)) {
@@ -193,7 +227,7 @@ class Backward {
   void on() {
     const Index K = s_.K();
     Row<T>& now = first_;
-    turn(x_.memory + g_ * s_.key_dim * s_.value_dim);
+    turn(s_, x_.memory + g_ * s_.key_dim * s_.value_dim, turned_.get());
     for (Index row = 0; row < s_.rows(); ++row) {
       now.take(x_, g_, row);
       at_row(row);
@@ -250,13 +284,6 @@ class Backward {
       std::copy_n(d_output_.at(b_, h_, row / s_.steps), s_.value_dim, d_read_.get());
   }
 
-  // K V numbers as V rows.
-  void turn(const T* from) {
-    std::fill_n(turned_.get(), s_.value_dim * s_.K(), T(0));
-    for (Index i = 0; i < s_.key_dim; ++i)
-      for (Index j = 0; j < s_.value_dim; ++j) turned_.get()[j * s_.K() + i] = from[i * s_.value_dim + j];
-  }
-
   const Sizes s_;
   const Inputs<T>& x_;
   const Rows<T>& d_output_;
@@ -297,6 +324,22 @@ std::tuple<Tensor, Tensor, Tensor> rule(const Tensor& query, const Tensor& key, 
     forward<T>(s, x, Rows<T>(output), numbers<T>(residual), numbers<T>(end));
   });
   return {output, end, residual};
+}
+
+std::tuple<Tensor, Tensor> rule_scores(const Tensor& query, const Tensor& key, const Tensor& value,
+                                       const Maybe& log_decay, const Tensor& memory) {
+  Sizes s = sizes_of(key, key, value, log_decay, std::nullopt, memory, 1);
+  s.read = false;
+  expect("query", query, {s.batch, s.heads, s.tokens, s.value_dim});
+  const Tensor output = fresh(value, {s.batch, s.heads, s.tokens, s.key_dim}), from = whole(memory);
+  const Tensor end = fresh_like(from), q = with_rows(query), k = with_rows(key), v = with_rows(value);
+  const Maybe decay = whole(log_decay);
+  by_type(value, [&](auto zero) {
+    using T = decltype(zero);
+    const Inputs<T> x{Rows<T>(q), Rows<T>(k), Rows<T>(v), numbers<T>(decay), nullptr, numbers<T>(from)};
+    scores<T>(s, x, Rows<T>(output), numbers<T>(end));
+  });
+  return {output, end};
 }
 
 using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
@@ -343,6 +386,8 @@ OPERATORS(delta_rule){
      "Tensor? beta, Tensor memory, Tensor memory_end, Tensor residual, int steps) -> "
      "(Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
      TORCH_BOX(&rule_backward)},
+    {"delta_rule_scores(Tensor query, Tensor key, Tensor value, Tensor? log_decay, Tensor memory) -> (Tensor, Tensor)",
+     TORCH_BOX(&rule_scores)},
     {}};
 
 }  // namespace seqstruct::LEVEL

@@ -53,5 +53,37 @@ def _fake_backward(
     return tuple(value.new_empty((0,) if x is None else x.shape) for x in given)
 
 
+def compiled_scores(
+    query: Tensor, key: Tensor, value: Tensor, log_decay: Tensor | None, memory: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The memory's products with queries B H T V, B H T K, and the last memory B H K V.
+
+    The rest as of `rule.gated_delta_rule` without beta, one step a token; first derivatives only.
+    """
+    return SCORES.call(query, key, value, log_decay, memory)
+
+
+def _fake_scores(query: Tensor, key: Tensor, value: Tensor, log_decay: Any, memory: Tensor) -> tuple[Tensor, ...]:
+    return key.new_empty(key.shape), memory.new_empty(memory.shape)
+
+
+def _setup_scores(ctx: Any, inputs: tuple, output: tuple[Tensor, ...]) -> None:
+    ctx.save_for_backward(*inputs, output[1])
+    ctx.set_materialize_grads(False)
+
+
+@first_derivatives_only
+def _backward_scores(ctx: Any, d_scores: Tensor | None, d_end: Tensor | None) -> tuple[Tensor | None, ...]:
+    """Summed with weights d_scores, scores are the readings of queries d_scores summed with weights `query`."""
+    query, key, value, log_decay, memory, end = ctx.saved_tensors
+    given = key, value, log_decay, None, memory
+    d_query = None if d_scores is None else RULE.call(d_scores, *given, 1)[0]
+    asked, weights = (key[:, :, :0], None) if d_scores is None else (d_scores, query)
+    grads = RULE_BACKWARD.call(weights, d_end, asked, *given, end, value[:, :, :0], 1)
+    _, d_key, d_value, d_decay, _, d_memory = grads
+    return d_query, d_key, d_value, None if log_decay is None else d_decay, d_memory
+
+
 RULE = Operator("delta_rule", _fake, _setup, _backward)
 RULE_BACKWARD = Operator("delta_rule_backward", _fake_backward)
+SCORES = Operator("delta_rule_scores", _fake_scores, _setup_scores, _backward_scores)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from seqstruct.ops.compiled import usable
 from seqstruct.ops.delta.channels import sums
 from seqstruct.ops.delta.chunks import channel_decays, chunk_tokens, decayed_products, in_chunks, pass_on
+from seqstruct.ops.delta.compiled import compiled_rule, compiled_scores
 from seqstruct.ops.opaque import opaque
 
 LOWEST = -1e30  # the score of a slot that is left out
@@ -33,12 +35,20 @@ def gated_slots(
     and value 0, but for those that are blank, B H T N bool, at that step.
         memory <- exp(g_t) memory + s_t [k_t, v_t]^T,   o_t = softmax_n(memory_K q_t)^T memory_V
     A token with log_decay 0 and control 0 changes nothing.
-    O(T (CHUNK (K + V + N) + N (K + V))) time.
+    O(T (CHUNK (K + V + N) + N (K + V))) time; a kernel on CPUs takes O(T N (K + V)), and has first derivatives only.
     """
     length = query.size(2)
     if not length:
         return value[:, :, :0], memory
-    rows, sizes = chunk_tokens(length), [key.size(-1), value.size(-1)]
+    sizes = [key.size(-1), value.size(-1)]
+    if usable(query, key, value, control, log_decay, memory):
+        keys, values = memory.split(sizes, -1)
+        scores, keys = compiled_scores(query, control, key, log_decay, keys)
+        if blank is not None:
+            scores = scores.masked_fill(blank, LOWEST)
+        readings, values = compiled_rule(scores.softmax(-1), control, value, log_decay, None, values, 1)
+        return readings, torch.cat([keys, values], -1)
+    rows = chunk_tokens(length)
     query, key, value, control = (in_chunks(x, rows) for x in (query, key, value, control))
     both = torch.cat([key, value], -1)
     if log_decay is None:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from seqstruct.ops.compiled import usable
-from seqstruct.ops.delta import gated_delta_rule, naive, write
+from seqstruct.ops.delta import gated_delta_rule, gated_slots, naive, write
 
 SIZES = [(1, 1, 1, 1, 1), (2, 3, 13, 5, 7), (1, 2, 70, 33, 17), (2, 1, 40, 16, 70), (1, 1, 9, 130, 3)]  # B H T K V
 KINDS = ["delta", "sums", "gated", "channels", "two steps"]
@@ -109,3 +109,21 @@ def test_transforms_go_through_pytorch(kernels, generator):
     rows = torch.func.vmap(lambda q: gated_delta_rule(q[None], key[:1], value[:1], None, beta[:1], memory[:1])[0][0])
     expected = [gated_delta_rule(q[None], key[:1], value[:1], None, beta[:1], memory[:1])[0][0] for q in query]
     torch.testing.assert_close(rows(query), torch.stack(expected))
+
+
+@pytest.mark.parametrize("parts", [(0, 1), (0,), (1,)])
+@pytest.mark.parametrize("decays", [True, False])
+@pytest.mark.parametrize("sizes", SIZES)
+def test_gated_slots_are_those_of_chunks(sizes, decays, parts, both, generator):
+    """Of all slots, and of those that are not blank."""
+    B, H, T, N, K = sizes
+
+    def draw(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    query, key, value = draw(B, T, H, K).transpose(1, 2), draw(B, H, K, T).mT, draw(B, H, T, 2 * K)[..., ::2]
+    decay = F.logsigmoid(3 * draw(B, H, T, N)) if decays else None
+    given = [query, key, value, draw(B, H, T, N).sigmoid(), decay, draw(B, H, N, 2 * K)]
+    for blank in (None, (torch.arange(N) > torch.arange(T).unsqueeze(1)).expand(B, H, -1, -1)):
+        found, wanted = both(lambda blank=blank: with_gradients(gated_slots, given, blank, parts))
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-10)

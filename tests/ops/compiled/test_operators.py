@@ -206,6 +206,13 @@ def of_delta_rule_backward(draw):
             yield *grads, *given[:6], end, residual, given[6]
 
 
+def of_delta_rule_scores(draw):
+    x = draw.leaf(B, H, T, E), draw.leaf(B, H, T, D), draw.leaf(B, H, T, E)
+    yield *x, None, draw.leaf(B, H, D, E)
+    yield *x, -draw(B, H, T, D).exp().requires_grad_(), draw.leaf(B, H, D, E)
+    yield draw(B, T, H, E).transpose(1, 2), *(y.detach() for y in x[1:]), -draw(B, H, T).exp(), draw(B, H, D, E)
+
+
 def of_softmax_attention(draw):
     query, key, value = draw.leaf(B, 2 * H, T, D), draw.leaf(B, H, T, D), draw.leaf(B, H, T, E)
     yield query, key, value, None, True, 0.3, 5
