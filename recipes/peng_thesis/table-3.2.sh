@@ -15,10 +15,10 @@ cell() {
     case "$scale" in
         smoke) minutes=0.4 trees+=(--vocabulary 200)
                dataset="in place of WikiText-2: 160 made-up sentences with trees" ;;
-        small) minutes=5 trees+=(--vocabulary 10000)
+        small) minutes=15 trees+=(--vocabulary 10000)
                dataset="in place of WikiText-2: nltk's sample of the PTB (3396 sentences, 75,000 words to train), 2 "
-               dataset+="layers of size 200, word vectors of 100, spans of at most 10, at most 6 epochs, 5 of Adam, "
-               dataset+="then averaged SGD (published: 930,000 words, 3 layers of size 1020 to 1150, Adam for 40 "
+               dataset+="layers of size 200, word vectors of 100, spans of at most 10, 66 epochs, 60 of Adam, then "
+               dataset+="averaged SGD (published: 930,000 words, 3 layers of size 1020 to 1150, Adam for 40 "
                dataset+="epochs)" ;;
         paper) minutes=4000 disk=600 download=4.7 table=3.2 config=wikitext2
                dataset="WikiText-2 raw, types that training has three times" ;;

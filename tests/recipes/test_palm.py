@@ -42,7 +42,7 @@ def test_published_settings():
         assert (config["optimizer"]["first"], config["optimization"]["lr"]) == ("sgd", [30.0]), "not as PaLM"
         assert (schedule["switch_epoch"], schedule["nonmonotone"], schedule["averaged_lr"]) == (0, 5, 30.0)
         assert config["optimization"]["max_epoch"] == epochs
-        assert trained(table, row, "small")["lr_scheduler"]["switch_epoch"] == 5
+        assert trained(table, row, "small")["lr_scheduler"]["switch_epoch"] == 60
     prpn = trained("3.1", "PRPN", "paper")
     assert prpn["criterion"]["activation_penalty"] == 0 and "random_segments" not in prpn["task"]
     assert (prpn["task"]["tokens_per_sample"], prpn["dataset"]["batch_size"]) == (35, 64)
