@@ -29,6 +29,11 @@ def lines(paper, name):
     return [line for line in lines_of(table, records, ("small", "paper")) if line.values]
 
 
+def shown(line):
+    """Its mean and deviation."""
+    return f"{line.mean:.1f} ± {line.deviation:.1f}"
+
+
 def finding(paper, start):
     """The item of a page's lists that begins so."""
     (found,) = [item for item in items(prose(paper)) if item.startswith(start)]
@@ -151,15 +156,31 @@ def test_latent_trees_are_told_as_recorded():
     assert said + f"{found['constant']:.1f} %" in item
 
 
+def test_language_models_that_parse_are_told_as_recorded():
+    item = finding("peng_thesis", "*PaLM*")
+    found = {line.row: line for line in lines("peng_thesis", "3.1-stand-in") if line.metric == "test_perplexity"}
+    base, unsupervised, supervised = of_three = [found[row] for row in ("AWD-LSTM", "PaLM-U", "PaLM-S")]
+    assert "three seeds)" in item and all(len(line.values) == 3 for line in of_three)
+    n_gram = found["5-gram"].mean
+    assert f"ahead of a Kneser-Ney 5-gram (test perplexity {n_gram:.1f})" in item
+    assert max(line.mean for line in found.values() if line.kind != "baseline") < n_gram
+    assert f"AWD-LSTM has {shown(base)}, PaLM-U {shown(unsupervised)} (p {unsupervised.p_value:.2g})" in item
+    assert f"PaLM-S, which learned from trees, {shown(supervised)} (p {supervised.p_value:.2g})" in item
+    assert f"PaLM-RB {found['PaLM-RB'].mean:.1f} with one seed" in item
+    assert min(unsupervised.p_value, supervised.p_value) > 0.05 and "**Not shown**" in item
+
+
 def test_parsers_are_held_against_right_branching():
-    item = finding("peng_thesis", "*PaLM.*")
-    found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "3.3-stand-in")}
-    right = found["Right branching", "unlabeled_f1"]
-    learned = [value for (row, metric), value in found.items()
-               if row in ("PRPN", "ON-LSTM", "PaLM-U", "PaLM-U last layer") and "wsj" not in metric]  # fmt: skip
-    assert f"(F1 {right:.1f})" in item and max(learned) < right
-    left, own = found["PaLM-S", "left_score_unlabeled_f1"], found["PaLM-S", "unlabeled_f1"]
-    assert f"scores from the left ({left:.1f}), not by its own ({own:.1f})" in item and own < right < left
+    item = finding("peng_thesis", "*PaLM*")
+    found = {(line.row, line.metric): line for line in lines("peng_thesis", "3.3-stand-in")}
+    right, random = (found[f"{way} branching", "unlabeled_f1"].mean for way in ("Right", "Random"))
+    own, left = (found["PaLM-S", f"{kind}unlabeled_f1"] for kind in ("", "left_score_"))
+    assert f"none is ahead of right branching (F1 {right:.1f})" in item
+    assert max(*own.values.values(), *left.values.values()) < right
+    assert f"PaLM-S has {shown(own)} by its own scores and {shown(left)} with those from the left" in item
+    unsupervised = found["PaLM-U", "unlabeled_f1"]
+    assert f"PaLM-U {shown(unsupervised)}, behind random branching ({random:.1f})" in item
+    assert max(unsupervised.values.values()) < random
 
 
 def test_exchanged_attention_is_told_as_recorded():
@@ -260,17 +281,19 @@ def test_encoding_is_told_as_recorded():
     assert "they have {} and {}.".format(*anew) in claim
 
 
-def test_splits_of_a_parser_behind_its_baselines_are_no_finding():
-    found = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "3.4-stand-in")}
+def test_splits_are_told_as_recorded():
+    found = {(line.row, line.metric): line for line in lines("peng_thesis", "3.4-stand-in")}
     item = finding("peng_thesis", "*Left and right splits*")
-    assert "**Not tested**" in item
-    splits = [found["PaLM-U", f"{side}_splits"] for side in ("left", "right")]
-    assert "({:.1f} % left and {:.1f} % right, where".format(*splits) in item
-    parsers = {(line.row, line.metric): line.mean for line in lines("peng_thesis", "3.3-stand-in")}
-    f1 = [parsers[row, "unlabeled_f1"] for row in ("PaLM-U", "Random branching")]
-    models = {line.row: line.mean for line in lines("peng_thesis", "3.1-stand-in") if line.metric == "test_perplexity"}
-    assert "is behind a bigram" in item and models["PaLM-U"] > models["bigram"]
-    assert "(F1 {:.1f} and {:.1f})".format(*f1) in item and f1[0] < f1[1]
+    left, right = (found["PaLM-U", f"{side}_splits"].values.values() for side in ("left", "right"))
+    assert len(left) == 3 and "**Does not hold**" in item and min(left) > 90 and max(right) < 5
+    assert f"{min(left):.1f} % of its splits or more are left ones and {max(right):.1f} at most right ones" in item
+    parsers = {line.row: line.mean for line in lines("peng_thesis", "3.3-stand-in") if line.metric == "unlabeled_f1"}
+    assert f"(F1 {parsers['PaLM-U']:.1f} and {parsers['Left branching']:.1f})" in item
+    right, left = (found["Random", f"{side}_splits"] for side in ("right", "left"))
+    said = f"{right.mean:.0f} ± {right.deviation:.0f} % right and {left.mean:.0f} ± {left.deviation:.0f} % left"
+    assert f"Untrained models split {said}" in item and len(right.values) == 25
+    gold = [found["Gold", f"{side}_splits"].mean for side in ("right", "left")]
+    assert "gold trees of nltk's sample {:.1f} and {:.1f}".format(*gold) in item
 
 
 def test_rational_language_models_are_told_as_recorded():
