@@ -56,9 +56,9 @@ class LogLinearAttention(StateSpaceAttention):
         return log_linear_after(state, *self._split(query), *written)
 
     def whole(self, query: Tensor, written: Entries) -> Tensor:
-        *written_here, real = written
+        *entries, real = written
         if real is None:
-            return log_linear(*self._split(query), *written_here)
+            return log_linear(*self._split(query), *entries)
         return super().whole(query, written)  # each padding reads as the token before it would
 
     def _asked(self, query: Tensor) -> tuple[Tensor, Tensor]:
