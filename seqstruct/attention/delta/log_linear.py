@@ -6,7 +6,7 @@ S^(l) sums, as `ssd` does, over the tokens of one bucket of a Fenwick tree over 
 level l >= 1 a bucket of 2^(l-1) tokens, the older the larger.  scale_t = softplus(W x_t + b), one number for each level
 of a head, of the query's input, 1 at first, so that it begins as `ssd`.
 `levels` is the number of them; beyond 2^(levels - 1) tokens the last level holds all that is older.
-O(T log(T) C D) time, with padding or from a state O(T levels C D); O(levels C D) state, of which a step writes all.
+O(T log(T) C D) time, from a state O(T levels C D); O(levels C D) state, of which a step writes all.
 Deviations: those of `ssd`; the scales' layer is a linear one with softplus.
 """
 
@@ -56,10 +56,7 @@ class LogLinearAttention(StateSpaceAttention):
         return log_linear_after(state, *self._split(query), *written)
 
     def whole(self, query: Tensor, written: Entries) -> Tensor:
-        *entries, real = written
-        if real is None:
-            return log_linear(*self._split(query), *entries)
-        return super().whole(query, written)  # each padding reads as the token before it would
+        return log_linear(*self._split(query), *written)
 
     def _asked(self, query: Tensor) -> tuple[Tensor, Tensor]:
         projected, gate = super()._asked(query)

@@ -29,18 +29,36 @@ class Buckets(NamedTuple):
     count: Tensor
 
 
-@opaque(lambda query, scales, key, value, log_decay: value.new_empty(value.shape))
-def log_linear(query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor) -> Tensor:
-    """Readings B H T V after each token of a whole sequence, without padding.
+@opaque(lambda query, scales, key, value, log_decay, real=None: value.new_empty(value.shape))
+def log_linear(
+    query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor, real: Tensor | None = None
+) -> Tensor:
+    """Readings B H T V after each token of a whole sequence, zeros at padding.
 
-    query, key: B H T K; scales: B H T L; value: B H T V; log_decay: B H T, logarithms, 0 at most.  Levels beyond the
-    last are the last.
+    query, key: B H T K; scales: B H T L; value: B H T V; log_decay: B H T, logarithms, 0 at most; real: B 1 T long, 1
+    for a token and 0 for padding, wherever it stands, where key and log_decay are 0, too; None for tokens alone.
+    Levels beyond the last are the last.
     O(T (CHUNK (K + V) + K V log(T/CHUNK))) time, O(T (CHUNK + (K + V) log(T/CHUNK)) + T/CHUNK K V) memory.
     """
-    length, last = query.size(2), scales.size(-1) - 1
-    if not length:
+    inputs = query, scales, key, value, log_decay
+    if not query.size(2):
         return value
-    rows = chunk_tokens(length)
+    if real is None:
+        return _log_linear(*inputs)
+    tokens_first = real.argsort(dim=-1, descending=True, stable=True)
+    readings = _log_linear(*(_in_order(x, tokens_first) for x in inputs))
+    return _in_order(readings, tokens_first.argsort(-1)) * real.unsqueeze(-1)
+
+
+def _in_order(x: Tensor, order: Tensor) -> Tensor:
+    """x, B H T ..., by positions B 1 T."""
+    batch, heads, length = x.shape[:3]
+    row = torch.arange(batch * heads, device=x.device).view(batch, heads, 1) * length
+    return x.flatten(0, 2).index_select(0, (row + order).flatten()).view(x.shape)
+
+
+def _log_linear(query: Tensor, scales: Tensor, key: Tensor, value: Tensor, log_decay: Tensor) -> Tensor:
+    length, last, rows = query.size(2), scales.size(-1) - 1, chunk_tokens(query.size(2))
     query, scales, key, value, log_decay = (in_chunks(x, rows) for x in (query, scales, key, value, log_decay))
     begin, end, whole, pair = scalar_decays(log_decay)[:4]
     readings = (query @ key.mT * pair * _inside(scales)) @ value
@@ -94,8 +112,8 @@ def log_linear_after(
 ) -> tuple[Tensor, Buckets]:
     """Readings B H T V after each token that follows on a state, and the last state.
 
-    real: B 1 T long, 1 for a token and 0 for padding, where key and log_decay are 0, too; None for tokens alone.  The
-    rest as above.  O(T (CHUNK (K + V) + L K V)) time, O(L K V) state.
+    Padding reads as the token before it would.  The rest as above.
+    O(T (CHUNK (K + V) + L K V)) time, O(L K V) state.
     """
     real = _all_real(key) if real is None else real
     readings, memory, count = _log_linear_after(*state, query, scales, key, value, log_decay, real)
