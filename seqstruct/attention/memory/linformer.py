@@ -3,7 +3,8 @@
 phi of position i is column i of W, n x `length`, shared by heads and by the layers of a site.  In a decoder the sums go
 over the prefix (eq. 5.5).  Positions count real tokens from 0.
 O((T + S) n C) time, O(n C) state, n the number of slots.
-A sequence longer than `length` is a ValueError.
+W begins with a standard deviation of length^-1/2, for sums over all positions: where texts are much shorter than
+`length`, memories begin near 0 and are slow to learn.  A sequence longer than `length` is a ValueError.
 """
 
 from __future__ import annotations
