@@ -129,3 +129,22 @@ def test_sizes_of_memories_are_told_as_recorded():
     sizes = [line.mean for line in lines("peng_thesis", "5.9-stand-in") if line.metric == "validation_perplexity"]
     assert f"{min(softmax):.2f} to {max(softmax):.2f} on validation, the ten sizes {min(sizes):.2f} to" in item
     assert f" {max(sizes):.2f}, though" in item and len(sizes) == 10 and max(softmax) < min(sizes)
+
+
+def test_kinds_of_memories_are_told_as_recorded():
+    item = finding("peng_thesis", "*Kinds of memories*")
+    found = {line.row: line for line in lines("peng_thesis", "5.5a-stand-in") if line.metric == "test_bleu"}
+    assert found.pop("copy").mean < 1 and "one seed" in item and {len(line.runs) for line in found.values()} == {1}
+    bleu = {row: line.mean for row, line in found.items()}
+    learned, *drawn = (bleu[row] for row in ("ABC-MLP 32-32", "ABC-RD 32-32", "ABC-RD 64-64"))
+    assert f"has {learned:.1f} BLEU with 32 slots" in item
+    assert "slots drawn at random (ABC-RD) {:.1f} with 32 and {:.1f} with 64".format(*drawn) in item
+    assert abs(learned - drawn[1]) < 0.1 and "**Not shown**" in item
+    for slots, share in ((64, "one in five"), (32, "one in three")):
+        alone = (1 - 1 / slots) ** 13
+        assert share in item and round(1 / (1 - alone)) == (5 if slots == 64 else 3)
+    by_position = [bleu[f"Linformer {slots}-{slots}"] for slots in (32, 64)]
+    assert "is behind it ({:.1f} and {:.1f})".format(*by_position) in item and max(by_position) < min(drawn)
+    softmax = {line.row: line for line in lines("peng_thesis", "4.4-stand-in") if line.metric == "test_bleu"}["BASE"]
+    assert f"All are behind softmax ({softmax.mean:.1f})." in item
+    assert min(softmax.values.values()) > max(bleu.values())
