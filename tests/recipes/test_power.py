@@ -148,3 +148,17 @@ def test_kinds_of_memories_are_told_as_recorded():
     softmax = {line.row: line for line in lines("peng_thesis", "4.4-stand-in") if line.metric == "test_bleu"}["BASE"]
     assert f"All are behind softmax ({softmax.mean:.1f})." in item
     assert min(softmax.values.values()) > max(bleu.values())
+
+
+def test_pools_of_matrices_are_told_as_recorded():
+    item = finding("peng_thesis", "*Matrices to draw from*")
+    found = {(line.row, line.metric): line for line in lines("peng_thesis", "A.1-stand-in")}
+    assert found["copy", "validation_bleu"].mean < 1 and {len(line.runs) for line in found.values()} == {1}
+    rows = [f"{number} matrices" for number in (1, 50, 100, 200)]
+    bleu, perplexity = ([found[row, f"validation_{name}"].mean for row in rows] for name in ("bleu", "perplexity"))
+    assert "One has {:.1f} BLEU, 50 {:.1f}, 100 {:.1f} and 200 {:.1f}, and".format(*bleu) in item
+    assert "perplexities of {:.2f}, {:.2f}, {:.2f} and {:.2f}; the thesis".format(*perplexity) in item
+    assert bleu[0] > max(bleu[1:]) and perplexity[0] < min(perplexity[1:]) and "one seed" in item
+    of = {(line.row, line.metric): line for line in lines("peng_thesis", "4.4-stand-in")}
+    seeds = sorted(of["RFA-Gaussian", "validation_bleu"].values.values())
+    assert f"three seeds of 200 have {seeds[0]:.1f} to {seeds[-1]:.1f}" in item and len(seeds) == 3
