@@ -67,7 +67,7 @@ cell() {
         [[ "$scale ${tables[0]}" != small\ [5A]* ]] || minutes=5 # nothing is timed
         tables=("${tables[@]/%/-stand-in}") greedy=("${greedy[@]/%/-stand-in}") source=de target=en groups=()
         dataset+=" (no part of the published comparison), 3 + 3 layers, 4 epochs"
-        # its controls begin as small as the longest sentence is long
+        # its controls begin the smaller, the more positions there are
         [[ "$row" != Linformer* ]] || groups=(model.max_source_positions=64 model.max_target_positions=64)
         raw multi30k
         prepare "de-en-bpe-$types" data-prep/multi30k.sh "${from[@]}" --src de --trg en --vocabulary "$types"
