@@ -306,7 +306,7 @@ def test_adapter_goes_on_from_rows_in_another_order(case: Case, generator: torch
 
 @STREAMING
 def test_adapter_step_by_step_equals_teacher_forcing(case: Case, generator: torch.Generator) -> None:
-    """What is read at padding may be anything."""
+    """At tokens: at self-attention a query at padding may read anything; across, the mask is of keys alone."""
     attention = build(case, generator)
     adapter = AttentionAdapter(attention, 0)
     query, memory = inputs(case, generator)

@@ -181,7 +181,8 @@ def test_parsers_are_held_against_right_branching():
     assert f"none of these is ahead of right branching (F1 {right:.1f})" in item
     assert max(*own.values.values(), *left.values.values()) < right
     assert f"PaLM-S has {shown(own)} by its own scores and {shown(left)} with those from the left" in item
-    assert f"ON-LSTM {found['ON-LSTM', 'unlabeled_f1'].mean:.1f}," in item
+    ordered = found["ON-LSTM", "unlabeled_f1"].mean
+    assert f"ON-LSTM {ordered:.1f}," in item and ordered < right
     unsupervised = found["PaLM-U", "unlabeled_f1"]
     assert f"PaLM-U {shown(unsupervised)}, behind random branching ({random:.1f})" in item
     assert max(unsupervised.values.values()) < random

@@ -88,6 +88,15 @@ def test_settings_of_the_thesis():
     assert (found["model"]["encoder_ffn_embed_dim"], found["optimization"]["max_update"]) == (1024, 100_000)
 
 
+@pytest.mark.parametrize("scale, length", [("small", 64), ("paper", 1024)])
+def test_linformer_has_as_many_controls_as_positions(scale, length):
+    for slots in (32, 64):
+        model = model_of("peng_thesis/table-4.4", f"Linformer {slots}-{slots}", scale)
+        for name, side in (("decoder_self_attention", "target"), ("cross_attention", "source")):
+            assert model[name] == f"linformer(slots={slots}, length={length})"
+            assert model[f"max_{side}_positions"] == length
+
+
 @pytest.mark.parametrize("scale, layers, size", [("smoke", 3, 32), ("small", 3, 128), ("paper", 5, 160)])
 @pytest.mark.parametrize("row, stack", [("Tf+Sup", "superposition_stack"), ("Tf+Nd", "nondeterministic_stack")])
 def test_the_stack_is_in_the_third_layer_of_both_sides(row, stack, scale, layers, size):
