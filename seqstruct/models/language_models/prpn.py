@@ -3,11 +3,16 @@
     parsing   d_t = ReLU(W_d ReLU(W_c [e_{t-L} .. e_t] + b_c) + b_d), a convolution over the last words (eq. 10, 11)
     reading   an LSTM whose last state is a gated attention over the states of the last words (eq. 12 to 15), in layers
     predict   the same attention once more, from the state h_t with an estimate of d_{t+1}, ReLU(W h_t + b); then
-              a ReLU layer, a tanh layer of the size of a word vector and the tied output layer (eq. 16, 17)
+              a ReLU layer, a normalized tanh layer of the size of a word vector and the tied output layer (eq. 16, 17)
 
 Keys are a projection of the last hidden state and the layer's input.  Of a segment, the last states, distances and word
-vectors are carried on, so that its length does not matter.  Deviation: every layer has the same distances, and layers
-are not bridged by residuals.
+vectors are carried on, so that its length does not matter.
+
+As in the released code, and not in the paper: the weights of the attention are gates times exponentials of scores, all
+divided by their sum, where eq. 12 divides gates and exponentials each by their own, so that states fade; gates are
+smooth; and what tanh is taken of is normalized, by layer here and by batch there.  Deviations: the code's normalization
+in the parsing network and the LSTM is left out, every layer has the same distances, layers are not bridged by
+residuals, and dropout between steps is of recurrent weights, not of states.
 """
 
 from dataclasses import dataclass
@@ -26,9 +31,10 @@ from seqstruct.models.language_models.awd_lstm import (
     DistanceDecoder,
     Regularization,
 )
-from seqstruct.ops.cells import distance_gates, gated_attention, lstm_step
+from seqstruct.ops.cells import distance_gates, reading_lstm
 from seqstruct.ops.linear import linear
 
+NOWHERE = -1e4  # the logarithm of a gate to where no word is: its weight is exactly 0 beside that of any word
 
 @dataclass
 class PRPNConfig(AWDLSTMConfig):
@@ -41,22 +47,21 @@ class PRPNConfig(AWDLSTMConfig):
     input_dropout: float = flag(0.5, "variational, of word vectors; 0 <= p < 1")
     hidden_dropout: float = flag(0.5, "variational, of the layers' inputs; 0 <= p < 1")
     embedding_dropout: float = flag(0.0, "of whole words of the vocabulary; 0 <= p < 1")
-    weight_dropout: float = flag(0.0, "of recurrent weights; 0 <= p < 1")
+    weight_dropout: float = flag(0.5, "of recurrent weights; 0 <= p < 1")
     memory_slots: int = flag(15, "words back that are attended to, 1 or more")
     lookback: int = flag(5, "words before the last that a distance is made of, 0 or more")
     inverse_temperature: float = flag(10.0, "tau, > 0: how sharp the gates are")
 
 
 class PRPNState(NamedTuple):
-    """vectors: B L E, of the last words; distances, there: B S, there False where no word was; hidden, cell: for each
-    layer B S D, of the last words, the newest last.
+    """vectors: B L E, of the last words; distances, there: B S, there False where no word was; memories: for each layer
+    B S 2D, the hidden states and cells of the last words, the newest last, zeros where no word was.
     """
 
     vectors: Tensor
     distances: Tensor
     there: Tensor
-    hidden: Tuple[Tensor, ...]
-    cell: Tuple[Tensor, ...]
+    memories: Tuple[Tensor, ...]
 
 
 class ReadingLayer(GatedLayer):
@@ -65,31 +70,18 @@ class ReadingLayer(GatedLayer):
     def __init__(self, input_size: int, hidden_size: int, weight_dropout: float):
         super().__init__(input_size, hidden_size, 4 * hidden_size, weight_dropout)
         self.bias = self.drawn(4 * hidden_size)
-        self.key_of_hidden = nn.Linear(hidden_size, hidden_size)
-        self.key_of_input = nn.Linear(input_size, hidden_size, bias=False)
+        self.key_of_hidden, self.key_bias = self.drawn(hidden_size, hidden_size), self.drawn(hidden_size)
+        self.key_of_input = self.drawn(hidden_size, input_size)
 
-    def forward(
-        self, inputs: Tensor, gates: Tensor, there: Tensor, hidden: Tensor, cell: Tensor
-    ) -> Tuple[Tensor, Tensor, Tensor]:
-        """Hidden states B T D, and hidden states and cells B (S + T) D of all words with those before.
+    def forward(self, inputs: Tensor, log_gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
+        """Hidden states B T D, and memories B (S + T) 2D of all words with those before.
 
-        inputs: B T C; gates, there: B T S, of the S words before each step; hidden, cell: B S D.
+        inputs: B T C; log_gates: B T S, of the S words before each step; memory: B S 2D.
         """
-        S = hidden.size(1)
-        hiddens, cells = list(hidden.unbind(1)), list(cell.unbind(1))
-        steps, keys = linear(inputs, self.weight_ih, self.bias).unbind(1), self.key_of_input(inputs).unbind(1)
-        weight = self.recurrent_weight().t()
-        for t, step in enumerate(steps):
-            memory = torch.stack(hiddens[t : t + S], 1)  # B S D
-            key = self.key_of_hidden(hiddens[-1]) + keys[t]
-            scores = (memory @ key.unsqueeze(2)).squeeze(2) * self.hidden_size**-0.5
-            weights = gated_attention(gates[:, t], scores, there[:, t]).unsqueeze(1)  # B 1 S
-            before = (weights @ memory).squeeze(1)
-            now, now_cell = lstm_step(torch.addmm(step, before, weight),
-                                      (weights @ torch.stack(cells[t : t + S], 1)).squeeze(1))
-            hiddens.append(now)
-            cells.append(now_cell)
-        return torch.stack(hiddens[S:], 1), torch.stack(hiddens, 1), torch.stack(cells, 1)
+        steps, keys = linear(inputs, self.weight_ih, self.bias), linear(inputs, self.key_of_input, self.key_bias)
+        by_step = (x.transpose(0, 1) for x in (steps, keys, log_gates))
+        every = reading_lstm(*by_step, memory, self.recurrent_weight().t(), self.key_of_hidden.t())
+        return every[:, memory.size(1) :, : self.hidden_size], every
 
 
 class PRPNStack(nn.Module):
@@ -117,23 +109,27 @@ class PRPNStack(nn.Module):
         self.next_distance_layer = nn.Linear(hidden_size, 1)
         self.key_layer = nn.Linear(hidden_size, hidden_size)
         self.combine_layer = nn.Linear(2 * hidden_size, hidden_size)
-        self.features_layer = nn.Linear(hidden_size, embed_dim)
+        self.features_layer, self.features_norm = nn.Linear(hidden_size, embed_dim), nn.LayerNorm(embed_dim)
         for layer in (self.distance_layer, self.next_distance_layer):
             nn.init.ones_(layer.bias)  # a ReLU that starts at 0 for all words has no gradient
 
     def initial_state(self, batch_size: int) -> PRPNState:
         """No words before."""
         like = self.features_layer.weight
-        states = tuple(like.new_zeros(batch_size, self.slots, self.hidden_size) for _ in self.layers)
         return PRPNState(
             like.new_zeros(batch_size, self.lookback, self.embed_dim), like.new_zeros(batch_size, self.slots),
-            torch.zeros(batch_size, self.slots, dtype=torch.bool, device=like.device), states, states,
+            torch.zeros(batch_size, self.slots, dtype=torch.bool, device=like.device),
+            tuple(like.new_zeros(batch_size, self.slots, 2 * self.hidden_size) for _ in self.layers),
         )
 
     def distances(self, vectors: Tensor) -> Tensor:
         """B T of word vectors B (L + T) E."""
         found = self.convolution(vectors.transpose(1, 2)).relu().transpose(1, 2)
         return self.distance_layer(found).squeeze(2).relu()
+
+    def log_gates(self, distances: Tensor, past: Tensor, there: Tensor) -> Tensor:
+        """B T S, for distances B T of steps; past, there: B T S, of the words before each."""
+        return distance_gates(distances, past, self.inverse_temperature).masked_fill(~there, NOWHERE)
 
     def forward(self, inputs: Tensor, state: Tuple[Any, ...]) -> Tuple[Tensor, PRPNState, Dict[str, Tensor]]:
         """Features B T E for word vectors B T E, the state after the last step, and `distances` B T."""
@@ -145,32 +141,29 @@ class PRPNStack(nn.Module):
         there = F.pad(state.there, (0, inputs.size(1)), value=True)
         past = distances.unfold(1, self.slots, 1)  # B T+1 S, of the words before each step, the last one's next too
         present = there.unfold(1, self.slots, 1)
-        gates = distance_gates(distances[:, self.slots :], past[:, :-1], self.inverse_temperature)
-        hidden, kept, cells = inputs, [], []
+        log_gates = self.log_gates(distances[:, self.slots :], past[:, :-1], present[:, :-1])
+        hidden, memories = inputs, []
         for number, layer in enumerate(self.layers):
             if number:
                 hidden = variational_dropout(hidden, self.hidden_dropout, self.training)
-            hidden, all_hidden, all_cells = layer(
-                hidden, gates, present[:, :-1], state.hidden[number], state.cell[number]
-            )
-            kept.append(all_hidden)
-            cells.append(all_cells)
-        features = self._predict(hidden, kept[-1], past[:, 1:], present[:, 1:])
+            hidden, memory = layer(hidden, log_gates, state.memories[number])
+            memories.append(memory)
+        features = self._predict(hidden, memories[-1][..., : self.hidden_size], past[:, 1:], present[:, 1:])
         S = self.slots
         after = PRPNState(
             vectors[:, vectors.size(1) - self.lookback :], distances[:, -S:], there[:, -S:],
-            tuple(x[:, -S:] for x in kept), tuple(x[:, -S:] for x in cells),
+            tuple(memory[:, -S:] for memory in memories),
         )
         return features, after, {"distances": distances[:, S:]}
 
     def _predict(self, hidden: Tensor, memory: Tensor, past: Tensor, there: Tensor) -> Tensor:
         """B T E from the top layer's states B T D, and B (S + T) D with those before; past, there: B T S."""
-        gates = distance_gates(self.next_distance_layer(hidden).squeeze(2).relu(), past, self.inverse_temperature)
+        log_gates = self.log_gates(self.next_distance_layer(hidden).squeeze(2).relu(), past, there)
         slots = memory.unfold(1, self.slots, 1)[:, 1:]  # B T D S, the step's own state last
         scores = (self.key_layer(hidden).unsqueeze(2) @ slots).squeeze(2) * self.hidden_size**-0.5
-        reading = (slots @ gated_attention(gates, scores, there).unsqueeze(3)).squeeze(3)
+        reading = (slots @ (scores + log_gates).softmax(2).unsqueeze(3)).squeeze(3)
         both = variational_dropout(torch.cat([reading, hidden], 2), self.hidden_dropout, self.training)
-        return self.features_layer(self.combine_layer(both).relu()).tanh()
+        return self.features_norm(self.features_layer(self.combine_layer(both).relu())).tanh()
 
 
 @register_model("prpn", dataclass=PRPNConfig)

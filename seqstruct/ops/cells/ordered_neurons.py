@@ -12,11 +12,13 @@ cell, input, forget, of D/chunk, D/chunk, D, D, D, D values.
 The parsing-reading-predict network (Shen et al. 2018a, PRPN, eq. 3 to 5) has gates from syntactic distances, which say
 how far back a word looks:
 
-    alpha_j^t = (hardtanh((d_t - d_j) tau) + 1) / 2
+    alpha_j^t = sigmoid(2 tau (d_t - d_j))
     g_i^t     = prod_{j=i+1}^{t-1} alpha_j^t,   1 for i = t - 1
 
-d_j is the distance between the words j - 1 and j; tau is an inverse temperature.  A word before one of greater
-distance than d_t is out of reach.
+d_j is the distance between the words j - 1 and j; tau is an inverse temperature.  A word before one of a distance much
+greater than d_t is out of reach.  Deviation: eq. 4 has (hardtanh((d_t - d_j) tau) + 1) / 2, with the same slope where
+distances are equal and none where they are not close; the released code is smooth, too, and has sigmoid(10 tau (d_t -
+d_j) + 5).
 """
 
 from __future__ import annotations
@@ -26,8 +28,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-from seqstruct.ops.softmax import masked_softmax
 
 
 class OrderedStep(NamedTuple):
@@ -83,21 +83,11 @@ def ordered_lstm(inputs: Tensor, weight: Tensor, hidden: Tensor, cell: Tensor, c
 
 
 def distance_gates(distance: Tensor, past: Tensor, inverse_temperature: float) -> Tensor:
-    """Gates g of the S words before a step.
+    """log g, in nats, of the S words before a step: what is added to the scores of an attention.
 
     distance: ..., of the step, d_t; past: ... S, of the words before it, d_{t-S} .. d_{t-1}.
-    Returns ... S, within 0 and 1.  O(S) for each step.
+    Returns ... S, at most 0, the last 0.  O(S) for each step.
     """
-    alphas = (F.hardtanh((distance.unsqueeze(-1) - past) * inverse_temperature) + 1) / 2
-    following = F.pad(alphas[..., 1:], (0, 1), value=1.0)
-    return following.flip(-1).cumprod(-1).flip(-1)
-
-
-def gated_attention(gates: Tensor, scores: Tensor, there: Tensor) -> Tensor:
-    """Weights g_i / sum_j g_j times softmax(scores)_i (Shen et al. 2018a, eq. 12), ... S.
-
-    there: bool, False where no word is; such words, and rows without any, have weight 0.
-    """
-    gates = gates * there
-    total = gates.sum(-1, keepdim=True).masked_fill(~there.any(-1, keepdim=True), 1.0)
-    return gates * masked_softmax(scores, ~there) / total
+    log_alphas = F.logsigmoid((distance.unsqueeze(-1) - past) * (2 * inverse_temperature))
+    following = F.pad(log_alphas[..., 1:], (0, 1))
+    return following.flip(-1).cumsum(-1).flip(-1)

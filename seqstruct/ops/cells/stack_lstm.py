@@ -119,7 +119,7 @@ class _StackLSTM(torch.autograd.Function):
         before, active, cells, bounded, recurrent, controls = ctx.saved_tensors
         tape, (T, B, size) = ctx.tape, bounded.shape
         read = tape.reading_size
-        slopes, into_cells = _slopes(active, cells[:-1], bounded)
+        slopes, into_cells = slopes_of(active, cells[:-1], bounded)
         slopes, keep = slopes.view(T, B, 4, size), active.narrow(2, size, size)
         into_cells, into_gates, out_gates = into_cells.unbind(0), slopes[:, :, :3], slopes[:, :, 3]
         into_gates, out_gates, keep = into_gates.unbind(0), out_gates.unbind(0), keep.unbind(0)
@@ -153,7 +153,7 @@ class _StackLSTM(torch.autograd.Function):
         )
 
 
-def _slopes(active: Tensor, cell: Tensor, bounded: Tensor) -> tuple[Tensor, Tensor]:
+def slopes_of(active: Tensor, cell: Tensor, bounded: Tensor) -> tuple[Tensor, Tensor]:
     """What gradients of a step's results are multiplied by, for any number of steps at once.
 
     active: ... 4h, gates after their nonlinearities; cell: ... h, before the step; bounded: ... h, tanh of the next.

@@ -10,8 +10,7 @@ from seqstruct.layers.recurrent import RecurrentLayer
 from seqstruct.models.language_models.awd_lstm import AWDLSTMConfig, AWDLSTMLanguageModel
 from seqstruct.models.language_models.on_lstm import ONLSTMConfig, ONLSTMLanguageModel
 from seqstruct.models.language_models.palm import PaLM, PaLMConfig
-from seqstruct.models.language_models.prpn import PRPN, PRPNConfig, ReadingLayer
-from seqstruct.ops.cells import distance_gates, gated_attention
+from seqstruct.models.language_models.prpn import PRPN, PRPNConfig
 from seqstruct.ops.dropout import drop
 from seqstruct.ops.trees import split_by_distances
 from tests.models.building import dictionary_of, task_of
@@ -192,29 +191,6 @@ def test_trees_come_from_the_distances_of_the_words(generator, kind):
     assert model.decoder.splits(sentence) == split_by_distances(distances[0, 1:])
     with pytest.raises(ValueError, match="no score of a left span"):
         model.decoder.splits(sentence, add_left=True)
-
-
-def test_prpn_reads_by_its_equations(generator):
-    layer = ReadingLayer(5, 7, 0.0).double()
-    B, T, S = 2, 6, 3
-    inputs = torch.randn(B, T, 5, dtype=torch.double, generator=generator)
-    distances = torch.rand(B, S + T, dtype=torch.double, generator=generator)
-    there = torch.cat([torch.tensor([[False, False, True], [False] * 3]), torch.ones(B, T, dtype=torch.bool)], 1)
-    memory = torch.randn(2, B, S, 7, dtype=torch.double, generator=generator) * there[:, :S, None]
-    past, present = distances.unfold(1, S, 1)[:, :-1], there.unfold(1, S, 1)[:, :-1]
-    hidden, _, _ = layer(inputs, distance_gates(distances[:, S:], past, 5.0), present, *memory)
-    h, c = ([x[:, s] for s in range(S)] for x in memory)
-    for t in range(T):
-        key = layer.key_of_hidden(h[-1]) + layer.key_of_input(inputs[:, t])
-        scores = torch.stack([(h[t + s] * key).sum(1) for s in range(S)], 1) / 7**0.5
-        gates = distance_gates(distances[:, S + t], distances[:, t : t + S], 5.0)
-        weights = gated_attention(gates, scores, there[:, t : t + S])
-        before = sum(weights[:, s, None] * h[t + s] for s in range(S))
-        cell = sum(weights[:, s, None] * c[t + s] for s in range(S))
-        i, f, g, o = (inputs[:, t] @ layer.weight_ih.t() + before @ layer.weight_hh.t() + layer.bias).chunk(4, 1)
-        c.append(f.sigmoid() * cell + i.sigmoid() * g.tanh())
-        h.append(o.sigmoid() * c[-1].tanh())
-        torch.testing.assert_close(hidden[:, t], h[-1])
 
 
 @pytest.mark.parametrize(
