@@ -13,7 +13,7 @@ import torch
 import seqstruct
 from seqstruct.ops import scan, softmax
 from seqstruct.ops.automata import rational_recurrence
-from seqstruct.ops.cells import stack_lstm
+from seqstruct.ops.cells import reading_lstm, stack_lstm
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
 from seqstruct.ops.compiled import VARIABLE
 from seqstruct.ops.delta import gated_delta_rule, gated_slots
@@ -85,6 +85,10 @@ def of_stack_lstm(draw):
     return stack_lstm(draw(3, 2, 8), draw(2, 2), draw(2, 2), draw(4, 8), draw(2, 5), draw(5), draw(2, 2), tape)[0]
 
 
+def of_reading_lstm(draw):
+    return reading_lstm(draw(3, 2, 8), draw(3, 2, 2), draw(3, 2, 4), draw(2, 4, 4), draw(2, 8), draw(2, 2))
+
+
 def of_bounded_memory(draw):
     query, key, value, control = draw(1, 2, 5, 3), draw(1, 2, 5, 3), draw(1, 2, 5, 3), draw(1, 2, 5, 2)
     return causal_bounded_memory(empty_bounded_memory(1, 2, 2, 3, 3, query), query, key, value, control, True)[0]
@@ -130,6 +134,7 @@ CASES = {
     "pushdown_step": of_pushdown_steps,
     "superposition_stack": lambda draw: superposition_stack(draw(2, 3, 3).softmax(2), draw(2, 3, 2))[0],
     "stack_lstm": of_stack_lstm,
+    "reading_lstm": of_reading_lstm,
     "additive_scores": lambda draw: softmax.additive_scores(draw(2, 3, 4), draw(2, 5, 4), draw(4)),
     "dependency_argmax": lambda draw: dependency_argmax(draw(2, 4, 4), gradient="spigot"),
     "project_simplex": lambda draw: projection.project_simplex(draw(2, 4)),
