@@ -9,10 +9,10 @@ Keys are a projection of the last hidden state and the layer's input.  Of a segm
 vectors are carried on, so that its length does not matter.
 
 As in the released code, and not in the paper: the weights of the attention are gates times exponentials of scores, all
-divided by their sum, where eq. 12 divides gates and exponentials each by their own, so that states fade; gates are
-smooth; and what tanh is taken of is normalized, by layer here and by batch there.  Deviations: the code's normalization
-in the parsing network and the LSTM is left out, every layer has the same distances, layers are not bridged by
-residuals, and dropout between steps is of recurrent weights, not of states.
+divided by their sum, where eq. 12 divides gates and exponentials each by their own, so that the weights of S equal
+scores add up to 1 / S and states fade; gates are smooth; and what tanh is taken of is normalized, by layer here and by
+batch there.  Deviations: the code's normalization in the parsing network and the LSTM is left out, every layer has the
+same distances, layers are not bridged by residuals, and dropout between steps is of recurrent weights, not of states.
 """
 
 from dataclasses import dataclass

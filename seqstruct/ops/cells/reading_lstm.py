@@ -4,6 +4,7 @@
     w   = softmax_i(h_i k_t + log g_i^t)          over the S states before the step
     a_t = gates_t + (sum_i w_i h_i) R;   c_t, h_t = LSTM(a_t, sum_i w_i c_i)
 
+Deviation: weights have one sum, as in the released code; eq. 12 divides g and the exponentials each by their own.
 Backward, nothing is computed within the loop over steps that can wait until its end: gradients of weight matrices are
 single products over all steps, and of the states a step adds a matrix of rank 2 to those of its window.  Gates stand in
 the order of torch: input, forget, cell, output.

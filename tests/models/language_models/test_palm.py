@@ -193,6 +193,19 @@ def test_trees_come_from_the_distances_of_the_words(generator, kind):
         model.decoder.splits(sentence, add_left=True)
 
 
+def test_prpn_reads_nothing_where_no_word_is(generator):
+    """Before the first word S slots are empty; what stands there has no weight beside any word."""
+    stack = build("prpn").decoder.rnn
+    vectors = torch.randn(2, 4, 10, dtype=torch.double, generator=generator)
+    _, state, _ = stack(vectors[:, :2], stack.initial_state(2))
+    after, _, _ = stack(vectors[:, 2:], state)
+    assert state.there.tolist() == [[False, True, True]] * 2
+    marked = tuple(torch.cat([memory[:, :1] + 1, memory[:, 1:]], 1) for memory in state.memories)
+    torch.testing.assert_close(stack(vectors[:, 2:], state._replace(memories=marked))[0], after, rtol=0, atol=0)
+    everywhere = state._replace(memories=marked, there=torch.ones_like(state.there))
+    assert not torch.equal(stack(vectors[:, 2:], everywhere)[0], after)
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "what"),
     [
