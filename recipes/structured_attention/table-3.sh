@@ -12,7 +12,7 @@ paper=structured_attention table=3 family="recurrent translation"
 licence="paper: ASPEC, by application at https://jipsti.jst.go.jp/aspec/; small: Multi30k, for research; "
 licence+="smoke: none needed"
 rows=({characters,words}", "{simple,sigmoid,structured} "words, "{"no gamma","unary l2","from sigmoid"})
-smoke_rows=("words, structured") baselines=(copy)
+smoke_rows=("words, structured") baselines=(copy "characters, copy")
 
 cell() {
     units="${row%, *}" attention="${row#*, }" source=de size="$scale" times_seen=1
@@ -44,7 +44,7 @@ cell() {
         prepare "de-en-$units-$scale" data-prep/multi30k_words.sh "${from[@]}" --source-units "${units/words/moses}" \
             --max-source "$longest" --max-target "$most" --threshold "$times_seen"
     fi
-    [[ "$row" != copy ]] || { baseline copy --languages "$source" en "${metrics[@]}"; return; }
+    [[ "$attention" != copy ]] || { baseline copy --languages "$source" en "${metrics[@]}"; return; }
     training=(--config-dir configs/structured_attention/translation --config-name train scale="$size"
         task.data="$data/bin" common.seed="$seed") group="$(slug "$attention")" start=()
     if [[ "$attention" == "from sigmoid" ]]; then

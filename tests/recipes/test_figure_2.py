@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -58,6 +59,8 @@ SAID = [
     ("*Tf+Sup is better", "({marked Tf+Sup}; {marked Tf}), and behind by the third"),
     ("*Tf+Sup is better", "the best of both ({unmarked Tf+Sup}; {unmarked Tf})"),
     ("*Tf+Sup is better", "nothing tells the two apart ({hardest Tf+Sup}; {hardest Tf})"),
+    ("*Tf+Nd alleviates", "has X {padded Tf+Nd:} on padded reversal, {hardest Tf+Nd:} on the hardest CFL and, next to"),
+    ("*Tf+Nd alleviates", "the 5-gram's {unmarked 5-gram:}, {unmarked Tf+Nd:} on unmarked reversal"),
     ("*LSTM+Nd generalises", "the hardest CFL it has X {hardest LSTM+Nd*:} (Tf+Nd {hardest Tf+Nd*:})"),
     ("*LSTM+Nd generalises", "unmarked reversal {unmarked LSTM+Nd*:} ({unmarked Tf+Nd*:})"),
     ("*LSTM+Nd generalises", "by little at the best, {padded LSTM+Nd*:} ({padded Tf+Nd*:});"),
@@ -88,6 +91,48 @@ def test_claims_of_figure_2_are_told_as_recorded(start, words):
         return f"{', '.join(others)} and {last}" if others else last
 
     assert re.sub(r"{(\w+) ([\w+-]+)(\*?)(:?)}", told, words) in claim(start)
+
+
+NONDETERMINISTIC = ("hardest-cfl", "padded-reversal", "unmarked-reversal")
+ALL = {"marked-reversal", *NONDETERMINISTIC, "dyck"}
+
+
+# of Transformers or LSTMs: in how many draws of several languages one is ahead of each other one, in V or beyond
+SIGNS = [
+    ("Tf+Nd", ("Tf", "Tf+Sup"), NONDETERMINISTIC, False, 8, "eight of nine draws, of Tf and of Tf+Sup (p {} each)"),
+    ("Tf+Nd", ("Tf", "Tf+Sup"), NONDETERMINISTIC, True, 9, "on all three (nine of nine each, p {})"),
+    ("Tf+Sup", ("Tf",), ALL - {"hardest-cfl"}, False, 10, "ten of twelve draws (p {})"),
+    ("LSTM+Nd", ("Tf+Nd",), ALL, True, 14, "in 14 of 15 draws (p {})"),
+    ("LSTM+Sup", ("Tf+Sup",), ALL, False, 12, "in 12 of 15 draws (p {})"),
+    ("LSTM", ("Tf",), ALL - {"dyck"}, False, 11, "LSTM in 11 of 12 (p {})"),
+]
+
+
+@pytest.mark.parametrize("mine, others, languages, beyond, ahead, told", SIGNS)
+def test_signs_of_draws_are_counted_as_recorded(mine, others, languages, beyond, ahead, told):
+    draws = of_figure_2()
+
+    def values(row):
+        return [dict(draws[row])[v] if beyond else v for v in drawn(row)]
+
+    for other in others:
+        signs = [first < second for language in languages
+                 for first, second in zip(values(f"{language} {mine}"), values(f"{language} {other}"), strict=True)]
+        assert sum(signs) == ahead
+    p = 2 * sum(math.comb(len(signs), k) for k in range(ahead, len(signs) + 1)) / 2 ** len(signs)
+    assert told.format(f"{p:.1g}") in prose("stack_attention").replace("\n ", "")
+
+
+def test_lengths_are_told_as_recorded():
+    draws = of_figure_2()
+    grams = {language: draws[f"{language} 5-gram"][0][1] for language in NONDETERMINISTIC}
+    ahead = [x < grams[language] for language in NONDETERMINISTIC for _, x in draws[f"{language} Tf+Nd"]]
+    assert sum(ahead) == 8 and "with eight of nine, of the 5-gram" in claim("*Tf+Nd alleviates")
+    by_more = {language: sum(x < grams[language] - 0.001 for stack in ("", "+Sup")
+                             for _, x in draws[f"{language} Tf{stack}"]) for language in NONDETERMINISTIC}  # fmt: skip
+    assert by_more == {"hardest-cfl": 0, "padded-reversal": 3, "unmarked-reversal": 0}
+    tests = [line.p_value for line in lines("stack_attention", "figure-2") if line.p_value is not None]
+    assert len(tests) == 20 and 0.095 < min(tests) < 0.105
 
 
 def by_draw(language, stacks=("", "+Sup", "+Nd")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,18 @@ def test_questions_are_told_as_recorded():
     facts = [found[f"average {model}", "fact_accuracy_of_best_half"].mean for model in models]
     said = f"the binary CRF finds the most, {facts[1]:.1f} %, MemN2N {facts[0]:.1f} and the unary CRF {facts[2]:.1f} ("
     assert said in item and max(facts) == facts[1]
+    of_facts = {(int(row.split()[1]), row.split()[2]): line.mean for (row, metric), line in found.items()
+                if row.startswith("task ") and metric == "fact_accuracy_of_best_half"}  # fmt: skip
+    told = "on task 17 its {:.1f} is a random order of two facts ({:.0f}), for it alone may not choose one twice (MemN2N {:.1f})"
+    chance = found["task 17 random answer", "fact_accuracy"].mean
+    assert told.format(of_facts[17, "Binary"], chance, of_facts[17, "MemN2N"]) in item
+    told = "without that task it has {:.1f} and MemN2N {:.1f}."
+    without = [[value for (task, of), value in of_facts.items() if of == model and task != 17] for model in (
+        "Binary", "MemN2N")]  # fmt: skip
+    assert told.format(*map(statistics.fmean, without)) in item
+    pairs = [n for task in (13, 2, 11) for n in (of_facts[task, "Binary"], of_facts[task, "MemN2N"])]
+    told = "13 shows it ({:.1f}; {:.1f}), 2 hardly does ({:.1f}; {:.1f}), 17 for that reason alone, and 11 does the reverse"
+    assert (told + " ({:.1f}; {:.1f})").format(*pairs) in item
     tasks = {model: {True: [], False: []} for model in models}
     for (row, metric), line in found.items():
         task, _, model = row.removeprefix("task ").partition(" ")
