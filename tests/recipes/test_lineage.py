@@ -1,0 +1,114 @@
+"""What docs/reproduction/nmt_lectures.md says of the lineage is what the records carry."""
+
+from __future__ import annotations
+
+from tests.recipes.test_findings import finding, lines, prose
+from tests.recipes.test_told import said
+
+
+def test_five_epochs_of_the_lineage_are_told_as_recorded():
+    table = lines("nmt_lectures", "multi30k")
+    found = {line.row: line for line in table if line.metric == "test_bleu"}
+    bleu, text = {row: line.mean for row, line in found.items()}, said("nmt_lectures")
+    plain, search = bleu["RNN encoder-decoder"], bleu["RNNsearch"]
+    assert f"RNNsearch has {search:.1f} BLEU where the encoder-decoder has {plain:.1f};" in text
+    pyramid = found["grConv"]
+    assert f"recursive encoder ({pyramid.mean:.1f} ± {pyramid.deviation:.1f} by three seeds), which" in text
+    assert len(pyramid.runs) == 3 and max(run.value("test_bleu") for run in pyramid.runs.values()) < plain
+    first, *others = (bleu[row] for row in ("Transformer", "ConvS2S", "RNNsearch"))
+    seeds = (found["Transformer"].runs[seed].value("test_bleu") for seed in (1, 2))
+    told = "is first with {:.1f} ({:.1f} and {:.1f}), ConvS2S has {:.1f} and RNNsearch {:.1f}, by"
+    assert told.format(first, *seeds, *others) in text and first > others[0] > others[1]
+    ensemble, linear = bleu["Transformer, ensemble of 2"], bleu["Transformer, linear attention"]
+    assert f"one seed of the Transformer has {linear:.1f}, on" in text
+    assert f"ensemble of two Transformers has {ensemble:.1f}." in text and ensemble > first
+    pieces = (bleu[f"Transformer, unigram{sampled}"] for sampled in ("", " sampled"))
+    assert "BPE {:.1f}, unigram pieces {:.1f}, pieces drawn anew in each epoch {:.1f},".format(first, *pieces) in text
+    luong = [value for row, value in bleu.items() if row.startswith("Luong")]
+    told = f"Luong's models have {min(luong):.0f} to {max(luong):.0f} BLEU and Sutskever's {bleu['Sutskever']:.0f},"
+    assert told in text and len(luong) == 3 and bleu["Sutskever"] < max(luong) < plain
+    ways = [bleu[f"GNMT{way}"] for way in ("", ", no penalties", ", length normalisation", ", coverage",
+                                           ", length normalisation and coverage", ", 8 bits")]  # fmt: skip
+    told = "{:.1f} by log-probability over length, as fairseq has it, {:.1f} without penalties, {:.1f} with length " \
+        "normalisation, {:.1f} with coverage and {:.1f} with both; {:.1f} of that by eight bits,"
+    assert told.format(*ways) in text and f"bidirectional first layer has {ways[0]:.0f}." in text
+    speed = {line.row: line.mean for line in table if line.metric == "decoding_sentences_per_second"}
+    faster = speed["GNMT, 8 bits"] / speed["GNMT, length normalisation and coverage"]
+    assert f"eight bits, which decode {faster:.1f} times as fast" in text
+
+
+def test_the_lineage_is_told_as_the_records_have_it():
+    text = " ".join(prose("nmt_lectures").partition("\n## Until validation no longer improves\n")[2].split())
+    found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    models = ("Transformer", "RNNsearch", "Luong general", "RNN encoder-decoder")
+    score = [f"{found[row, 'test_tokenized_bleu_lowercased'].mean:.1f}" for row in models]
+    convolutions = {metric: line.mean for (row, metric), line in found.items() if row == "ConvS2S"}
+    score.insert(1, f"{convolutions['test_tokenized_bleu_lowercased']:.1f}")
+    told = "Transformer has {} BLEU with both seeds, ConvS2S {}, RNNsearch {} and Luong general {}".format(*score)
+    seeds = found["Transformer", "test_tokenized_bleu_lowercased"].values
+    assert told in text and len(seeds) == 2 and {f"{value:.1f}" for value in seeds.values()} == {score[0]}
+    assert f", GNMT {found['GNMT', 'test_tokenized_bleu_lowercased'].mean:.1f}." in text
+    ahead = [convolutions[f"test_{metric}"] for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")]
+    ahead[2] *= -1
+    assert "({:.1f} ahead in BLEU, p {:.2f}, and {:.1f} behind in chrF, p {:.2f})".format(*ahead) in text
+    less = found["Transformer", "test_bleu"].values[1] - convolutions["test_bleu"] + ahead[0]
+    assert f"which has {less:.1f} BLEU less than the recorded one, of the same seed, another processor and" in text
+    (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
+                             for n in (29, 39))  # fmt: skip
+    assert f"ConvS2S by little ({at_30:.1f} to {last:.1f})" in text
+    assert f"without attention, has {score[4]}," in text
+    behind = [f"{-found[row, 'test_bleu_difference'].mean:.1f}" for row in models[1:]]
+    assert f"RNNsearch is {behind[0]} BLEU behind the Transformer" in text
+    assert "Luong general by {} and the model without attention by {}".format(*behind[1:]) in text
+    curves = [found[row, "validation_perplexity"].runs[1].metrics["validation_perplexity"]["points"] for row in models]
+    luong, without = ([value for _, value in curve] for curve in curves[2:])
+    ahead = [epoch for epoch, pair in enumerate(zip(luong, without, strict=True), 1) if pair[0] < pair[1]]
+    assert ahead == list(range(8, 41)) and "passes it at the eighth and stays ahead" in text
+    assert f"a perplexity of {luong[3]:.0f} after four epochs where that one has {without[3]:.0f}" in text
+    early = {line.row: line.mean for line in lines("nmt_lectures", "multi30k")
+             if line.metric == "validation_perplexity"}  # fmt: skip
+    told = "it is further behind ({Luong general:.1f} and {RNN encoder-decoder:.1f})"
+    assert told.format_map(early) in text
+    assert early["Luong general"] / early["RNN encoder-decoder"] > luong[3] / without[3]
+
+
+def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed():
+    found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    text = " ".join(prose("nmt_lectures").partition("\n## Until validation no longer improves\n")[2].split())
+    rows = "decoder linear", "decoder rfa"
+    bleu = [found[row, "test_bleu"].values[2] for row in (*rows, "Transformer")]
+    told = "the Transformer has {:.1f} BLEU and with random features {:.1f}, where that of the same seed has {:.1f}"
+    assert told.format(*bleu) in text and all(len(found[row, "test_bleu"].values) == 1 for row in rows)
+    p, chrf_p, behind, chrf = ([found[row, f"test_{metric}"].mean for row in rows] for metric in (
+        "bleu_p", "chrf_p", "bleu_difference", "chrf_difference"))  # fmt: skip
+    told = "(p {:.2f} and {:.2f}; in chrF {:.1f} and {:.1f} behind, p {:.2f} and {:.2f})"
+    assert told.format(*p, *(-value for value in chrf), *chrf_p) in text and min(*p, *chrf_p) > 0.05
+    best = [found[row, "validation_perplexity"].values[2] for row in (*rows, "Transformer")]
+    assert "{:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
+    told = "elu is {:.1f} BLEU behind softmax and by RFA {:.1f} (one training each, p {:.2f} and {:.2f} over its"
+    assert told.format(*(-value for value in behind), *p) in finding("peng_thesis", "*Translation* (Table 4.4")
+
+
+def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
+    text = said("nmt_lectures")
+    found = {line.row: line for line in lines("nmt_lectures", "lineage") if line.metric == "test_bleu"}
+    of = [found[row].mean for row in ("Luong general", "GNMT", "RNN encoder-decoder")]
+    assert "Luong general has {:.1f} and GNMT {:.1f} where that encoder-decoder has {:.1f}.".format(*of) in text
+    plain, gap = (found[row].mean for row in ("Sutskever", "Luong general"))
+    assert f"have {plain:.1f} after forty epochs and still gain" in text
+    assert f"so that the {gap - plain:.1f} BLEU between them and Luong general" in text
+    whole = {(line.row, line.metric): line.mean for line in lines("nmt_lectures", "lineage")}
+    fast, slow = (whole[row, "decoding_sentences_per_second"] for row in ("GNMT, 8 bits", "GNMT"))
+    told = f"has {found['GNMT, 8 bits'].mean:.1f} BLEU, with neither {of[1]:.1f}, at {fast / slow:.1f} times the speed;"
+    assert told in text
+    gnmt, luong, unfinished = (whole[row, "validation_perplexity"] for row in ("GNMT", "Luong general", "Sutskever"))
+    behind, p = (whole["GNMT", f"test_bleu_{name}"] for name in ("difference", "p"))
+    assert f"GNMT is behind the Transformer by {-behind:.1f} BLEU (p {p:.3f})" in text
+    chrf = [whole[row, "test_chrf"] for row in ("Luong general", "GNMT")]
+    told = f"has {of[0] - of[1]:.1f} BLEU and {chrf[0] - chrf[1]:.1f} chrF less than Luong general and a perplexity of"
+    assert f"{told} {gnmt:.1f}" in text
+    assert f"where that has {luong:.1f}" in text
+    assert f"its perplexity of {unfinished:.1f} falls to the last epoch" in text
+    chrf = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_difference"}
+    p = {line.row: line.mean for line in lines("nmt_lectures", "lineage") if line.metric == "test_chrf_p"}
+    assert f"and {chrf['RNNsearch']:.1f} ahead in chrF (p {p['RNNsearch']:.2f})" in text
