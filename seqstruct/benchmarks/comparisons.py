@@ -28,8 +28,8 @@ COMPARISONS = (
     *((f"{cell}, both passes", "`torch.nn.LSTM`", "rational", cell, "torch.nn.LSTM")
       for cell in ("RRNN(B)", "RRNN(B_max_plus)", "RRNN(C)", "RRNN(F)")),
     *((f"{name}, both passes", "fused softmax", "attention", name, "softmax, fused")
-      for name in ("linear", "rfa, 64 frequencies", "rfa gated, 64 frequencies", "abc_mlp, 32 slots", "gated_delta",
-                   "kda", "gla", "log_linear, 12 levels")),
+      for name in ("linear", "rfa, 64 frequencies", "rfa gated, 64 frequencies", "abc_mlp, 32 slots", "delta",
+                   "gated_delta", "delta_product, 2 steps", "kda", "gla", "retention", "log_linear, 12 levels")),
     ("softmax with dropout, both passes", "PyTorch", "attention", "softmax, dropout 0.1",
      "softmax, dropout 0.1, PyTorch"),
     ("gated_delta, both passes", "Hugging Face", "attention", "gated_delta", "Hugging Face, gated_delta"),
@@ -42,7 +42,7 @@ COMPARISONS = (
           ("translation", "training step", {"fairseq": "fairseq lstm (input feeding)",
                                             "JoeyNMT": "JoeyNMT (input feeding)"}),
           ("beam search", "beam search", {"fairseq": "fairseq lstm (input feeding)"}))
-      for name, row in (("Luong's, general", "luong"), ("the same with input feeding", "luong, input feeding"),
+      for name, row in (("Luong's, general, input feeding", "luong, input feeding"), ("Luong's, general, no input feeding", "luong"),
                         ("segmentation attention", "segmentation"),
                         ("GRU, additive", "GRU, additive, previous state"))
       for other, theirs in others.items()),
@@ -53,8 +53,9 @@ FRONT = {  # those of README.md, beside the one that is slowest of all
     ("RRNN(B), both passes", "`torch.nn.LSTM`"), ("linear, both passes", "fused softmax"),
     ("rfa, 64 frequencies, both passes", "fused softmax"), ("gated_delta, both passes", "Hugging Face"),
     ("linear, 64 features, one step", "softmax, preallocated cache"),
-    ("abc_mlp, 128 slots, an encoder's layer", "fused softmax"), ("training step: Luong's, general", "fairseq"),
-    ("training step: GRU, additive", "fairseq"), ("training step: the same with input feeding", "JoeyNMT"),
+    ("abc_mlp, 128 slots, an encoder's layer", "fused softmax"),
+    ("training step: Luong's, general, input feeding", "fairseq"),
+    ("training step: GRU, additive", "fairseq"), ("training step: Luong's, general, input feeding", "JoeyNMT"),
 }  # fmt: skip
 TIME = {  # the column of the time that counts
     "inference": 3, "distributions": 4, "rational": 4, "parsing": 2, "attention": 3, "decode": 2, "encode": 2,

@@ -176,6 +176,11 @@ def test_what_mechanisms_track_and_nest_is_told_as_recorded():
     assert told in page
     stacks = ("superposition_stack(size=16)", "stratification_stack(size=16)", "nondeterministic_stack")
     assert f"({min(found[task][row][0] for task in ('dyck', 'undo') for row in stacks):.1f} and more)" in page
+    limited, *lstms = ([found[task][row][0] for task in ("dyck", "undo")] for row in (
+        "limited_nondeterministic_stack(window=8)", "LSTM+Sup", "LSTM+Nd"))  # fmt: skip
+    assert "but for that of limited memory ({:.0f} and {:.0f});".format(*limited) in page
+    told = "LSTMs with a stack ({:.0f} to {:.0f} and {:.0f} to {:.0f});"
+    assert told.format(*(end for of in zip(*lstms, strict=True) for end in sorted(of))) in page
 
 
 def test_abilities_are_of_as_many_parameters_as_is_said():
