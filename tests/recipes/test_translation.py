@@ -55,6 +55,19 @@ def test_every_published_row_of_the_thesis_has_a_cell_and_every_cell_a_place(nam
         assert Script(RECIPES / "peng_thesis" / f"table-{number.removesuffix('-stand-in')}.sh").rows(scale)
 
 
+@pytest.mark.parametrize("scale", ["small", "paper"])
+def test_what_goes_on_from_softmax_keeps_its_pairs_and_its_rate(scale):
+    (figure,) = [table for table in read_tables(RECIPES / "peng_thesis") if table.name == "figure-4.4"]
+    script = Script(RECIPES / "peng_thesis" / "figure-4.4.sh")
+    assert set(script.rows(scale)) == {entry.row for entry in figure.published}
+    first, same = (trainings("peng_thesis/figure-4.4", row, scale) for row in ("softmax", "softmax continued"))
+    (before,), (again, tuned) = first, same
+    assert before == again and (before["model"], before["dataset"]) == (tuned["model"], tuned["dataset"])
+    last = before["lr_scheduler"].get("end_learning_rate", before["optimization"]["lr"][0] * (4000 / 200_000) ** 0.5)
+    assert tuned["optimization"]["lr"] == [pytest.approx(last, rel=0.02)]
+    assert before["lr_scheduler"] == tuned["lr_scheduler"] or tuned["lr_scheduler"]["_name"] == "fixed"
+
+
 @pytest.mark.parametrize("row, tables", [
     ("BASE", ["5.5a", "5.7"]), ("ABC-MLP 32-8", ["5.5a"]), ("MLP-exp 32-8", ["5.7"]), ("50 matrices", ["A.1"]),
     ("cross 64, causal 64", ["5.9"]), ("cross 256, causal 64", ["A.4"]), ("cross 64, causal 128", ["A.4"]),
