@@ -42,7 +42,8 @@ COMPARISONS = (
           ("translation", "training step", {"fairseq": "fairseq lstm (input feeding)",
                                             "JoeyNMT": "JoeyNMT (input feeding)"}),
           ("beam search", "beam search", {"fairseq": "fairseq lstm (input feeding)"}))
-      for name, row in (("Luong's, general, input feeding", "luong, input feeding"), ("Luong's, general, no input feeding", "luong"),
+      for name, row in (("Luong's, general, input feeding", "luong, input feeding"),
+                        ("Luong's, general, no input feeding", "luong"),
                         ("segmentation attention", "segmentation"),
                         ("GRU, additive", "GRU, additive, previous state"))
       for other, theirs in others.items()),

@@ -117,6 +117,12 @@ class CarriedState:
             raise ValueError(f"the state carried so far is of {rows} rows, the segment of {batch_size}")
         return state
 
+    def copy(self) -> CarriedState:
+        """Another object with the same states, which are shared: what is put into one is not in the other."""
+        found = CarriedState()
+        found._states = dict(self._states)
+        return found
+
     def put(self, module: nn.Module, state: Any) -> None:
         """Keep a state, cut from the graph, for the next segment."""
         self._states[id(module)] = map_tensors(Tensor.detach, state)

@@ -100,6 +100,7 @@ class TextModel(ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> TextModel:
         """With parameters of its own; the task, which fairseq cannot copy, and the text's pipelines are shared."""
         memo[id(self)] = copied = copy.copy(self)
+        vars(copied).pop("_scorer", None)  # which holds the model
         copied.model = copy.deepcopy(self.model, memo)
         return copied
 

@@ -11,7 +11,7 @@ from seqstruct.data.text.trees import binary_tree, bracketed
 from seqstruct.loading.base import BATCH, Parse, Text, TextModel, as_list
 from seqstruct.loading.search import best, check_options
 from seqstruct.scoring.parsers import batches, model_parser
-from seqstruct.scoring.trained import first_symbol
+from seqstruct.scoring.trained import symbols_before
 from seqstruct.tasks.recognition import RecognitionTask
 from seqstruct.tasks.symbol_tagging import SymbolTaggingTask
 
@@ -36,8 +36,12 @@ class Generating(TextModel):
     ) -> Any:
         texts, alone = as_list(prefix)
         prefixes = [self._of(text, f"prefix {number}", empty=True) for number, text in enumerate(texts, 1)]
-        check_options(options, len(self.task.target_dictionary))
+        dictionary = self.task.target_dictionary
+        check_options(options, len(dictionary))
         for number, ids in enumerate(prefixes, 1):  # which fairseq would cut
+            if int(ids.max()) >= len(dictionary):
+                word = self.task.source_dictionary[int(ids.max())]
+                raise ValueError(f"prefix {number}: {word} is not among the {len(dictionary)} words that come out")
             most = options.get("max_len_a", 0) * len(ids) + options.get("max_len_b", 200)
             if len(ids) - 1 > most and not options.get("match_source_len"):
                 raise ValueError(f"prefix {number} has {len(ids) - 1} tokens, and max_len_b and max_len_a allow "
@@ -48,20 +52,25 @@ class Generating(TextModel):
 
     @torch.inference_mode()
     def score(self, texts: Text, translations: None = None, *, batch_size: int = BATCH) -> Any:
-        """log P(text) in nats, its end included; as fairseq-eval-lm with --sample-break-mode eos has it."""
+        """log P(text) in nats, its end included; as fairseq-eval-lm with --sample-break-mode eos has it, but for the
+        beginning of sentence that --add-bos-token puts before each text, which is not counted.  Words that the output
+        has not are its unknown word."""
         sentences, alone = as_list(texts)
         if translations is not None:
             raise ValueError("a language model scores texts, and takes no translations")
-        targets = [self._of(text, f"text {number}") for number, text in enumerate(sentences, 1)]
-        dictionary, first, found = self.task.target_dictionary, first_symbol(self.task), {}
+        before = torch.tensor(symbols_before(self.task), device=self.device)
+        targets = [self._of(text, f"text {number}", more=len(before) - 1) for number, text in enumerate(sentences, 1)]
+        dictionary, found = self.task.target_dictionary, {}
         for chosen in batches([len(target) for target in targets], batch_size):
             target = pad_sequence([targets[i] for i in chosen], True, dictionary.pad()).to(self.device)
-            source = torch.cat([torch.full_like(target[:, :1], first), target[:, :-1]], 1)
-            source = source.masked_fill(target.eq(dictionary.pad()), dictionary.pad())
-            lengths = target.ne(dictionary.pad()).sum(1)
-            sample = {"target": target}
+            padding = target.eq(dictionary.pad())
+            source = target[:, :-1].masked_fill(padding[:, 1:], dictionary.pad())
+            source = torch.cat([before.expand(len(chosen), -1), source], 1)
+            lengths = (~padding).sum(1) + len(before) - 1
+            target = target.masked_fill(target >= len(dictionary), dictionary.unk())
+            sample = {"target": torch.cat([before[1:].expand(len(chosen), -1), target], 1)}
             scores = self.model.get_normalized_probs(self.model(source, src_lengths=lengths), True, sample)
-            scores = scores.gather(2, target.unsqueeze(2)).squeeze(2).masked_fill(target.eq(dictionary.pad()), 0.0)
+            scores = scores[:, len(before) - 1 :].gather(2, target.unsqueeze(2)).squeeze(2).masked_fill(padding, 0.0)
             found |= dict(zip(chosen, scores.double().sum(1).tolist(), strict=True))
         scored = [found[index] for index in range(len(targets))]
         return scored[0] if alone else scored
@@ -78,6 +87,7 @@ class Generating(TextModel):
             found.append(Parse(tuple(words), brackets=bracketed(binary_tree(words, parser(words)))))
         return found[0] if alone else found
 
-    def _of(self, text: str, place: str, empty: bool = False) -> torch.Tensor:
+    def _of(self, text: str, place: str, empty: bool = False, more: int = 0) -> torch.Tensor:
         limit = self.model.max_positions()
+        limit = limit if limit is None else limit - more
         return self._ids(self.source.encode(text), self.task.source_dictionary, limit, place, empty)

@@ -8,7 +8,7 @@ from typing import Any
 from seqstruct.loading.base import BATCH, Text, TextModel, as_list, check_length
 from seqstruct.loading.search import best
 from seqstruct.scoring.forced import ForcedScorer
-from seqstruct.scoring.parsers import check_batch_size
+from seqstruct.scoring.parsers import batches
 
 
 class Translating(TextModel):
@@ -44,13 +44,16 @@ class Translating(TextModel):
         if translations is None or len(sources) != len(targets):
             got = "none" if translations is None else str(len(targets))
             raise ValueError(f"expected a translation of each of {len(sources)} sentences, got {got}")
-        check_batch_size(batch_size)
         scorer, pairs = self._scorer, []
         for number, pair in enumerate(zip(sources, targets, strict=True), 1):
             tokens = self.source.encode(pair[0]), self.target.encode(pair[1])
             for side, symbols, limit in zip(("sentence", "translation"), tokens, scorer.limits, strict=True):
                 check_length(len(symbols) + 1, limit, f"{side} {number}")
             pairs.append(scorer.encode(*map(" ".join, tokens)))
-        longest = max((max(len(pair.source), len(pair.target)) for pair in pairs), default=1)
-        found = scorer.log_probabilities(pairs, batch_size * longest)
-        return found[0] if alone else found
+        scored = {}
+        for chosen in batches([len(pair.source) for pair in pairs], batch_size):
+            together = [pairs[index] for index in chosen]
+            longest = max(max(len(pair.source), len(pair.target)) for pair in together)
+            found = scorer.log_probabilities(together, len(together) * longest)
+            scored |= dict(zip(chosen, found, strict=True))
+        return scored[0] if alone else [scored[index] for index in range(len(pairs))]

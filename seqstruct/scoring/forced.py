@@ -22,7 +22,8 @@ MAX_TOKENS = 6000
 
 
 class EncodedPair(NamedTuple):
-    """Indices (S,) of a source and (T,) of a target, each with the end of sentence last; symbols unknown in both."""
+    """Indices (S,) of a source and (T,) of a target, each with the end of sentence last, but for sources of a task
+    whose `source_ends` says that they have none; symbols unknown in both."""
 
     source: Tensor
     target: Tensor
@@ -53,6 +54,7 @@ class ForcedScorer:
         self.models = [model.to(device).eval() for model in models]
         self.source, self.target = task.source_dictionary, task.target_dictionary
         self.left_pad_source = getattr(task.cfg, "left_pad_source", False)
+        self.source_ends = getattr(task, "source_ends", True)
         self.segment, self.device = segment or str.strip, torch.device(device)
         limits = utils.resolve_max_positions(task.max_positions(), *(model.max_positions() for model in models))
         self.limits = limits if isinstance(limits, tuple) else (limits, limits)
@@ -73,7 +75,7 @@ class ForcedScorer:
             if len(found) > limit:
                 raise TooLong(f"the {name} has {len(found)} symbols with its end, more than the limit of {limit}")
             unknown += int((found == dictionary.unk()).sum())
-            sides.append(found)
+            sides.append(found if name == "target" or self.source_ends else found[:-1])
         return EncodedPair(*sides, unknown)
 
     def log_probabilities(self, pairs: Sequence[EncodedPair], max_tokens: int = MAX_TOKENS) -> list[float]:
@@ -110,13 +112,14 @@ class ForcedScorer:
 def batches(lengths: Sequence[tuple[int, int]], max_tokens: int) -> list[list[int]]:
     """Indices of pairs of lengths, those of like length together, each batch of at most max_tokens with its padding.
 
-    A pair that is longer than that is a batch of its own.
+    A pair that is longer than that is a batch of its own.  In a batch the longest source is first, as fairseq's LSTM
+    wants it.
     """
     from fairseq.data.data_utils import batch_by_size
 
     order = np.array(sorted(range(len(lengths)), key=lambda i: lengths[i]), dtype=np.int64)
     found = batch_by_size(order, lambda i: min(max(lengths[i]), max_tokens), max_tokens=max_tokens)
-    return [batch.tolist() for batch in found]
+    return [batch.tolist()[::-1] for batch in found]
 
 
 def load_segmentation(path: str | os.PathLike) -> Callable[[str], str]:

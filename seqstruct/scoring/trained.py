@@ -65,13 +65,19 @@ def load_model(path: str | os.PathLike, data: str | os.PathLike | None = None, *
 
 
 def first_symbol(task: Any) -> int:
-    """What stands before a text of a language model's task: the end of one, as fairseq has it, or the beginning that
-    the option --add-bos-token and this package's own data put there."""
+    """What decoding of a language model's task begins with: the end of a text, as fairseq has it, or the beginning that
+    the option --add-bos-token and this package's own data ask for."""
+    return symbols_before(task)[0]
+
+
+def symbols_before(task: Any) -> tuple[int, ...]:
+    """What stands before a text in training: with --add-bos-token the beginning of one before fairseq's end."""
     from seqstruct.tasks.folder_task import FolderTask
 
     options, symbols = getattr(task, "args", None) or task.cfg, task.source_dictionary
-    begins = isinstance(task, FolderTask) or getattr(options, "add_bos_token", False)
-    return symbols.bos() if begins else symbols.eos()
+    if isinstance(task, FolderTask):
+        return (symbols.bos(),)
+    return (symbols.bos(), symbols.eos()) if getattr(options, "add_bos_token", False) else (symbols.eos(),)
 
 
 def register() -> None:

@@ -13,7 +13,7 @@ give `--task language_modeling --sample-break-mode eos`: the models serve both.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional, Tuple
+from typing import Any, Dict, Iterator, NamedTuple, Optional
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         at_least(args, tokens_per_sample=1)
         if self.targets != ["future"]:
             raise ValueError(f"a stream has the next token as its target alone, not {', '.join(self.targets)}")
-        self._carried: Dict[bool, Tuple[int, CarriedState]] = {}  # by whether the model trains, with the last step
+        self._carried: Dict[bool, _Carried] = {}  # by whether the model trains
 
     def build_model(self, args: Any, from_checkpoint: bool = False) -> Any:
         """fairseq's.  Raises ValueError if the model cannot carry a state."""
@@ -113,28 +113,34 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         ignore_grad: bool = False,
     ) -> Any:
         """fairseq's, with the carried state; a batch whose gradient is ignored leaves it as it is."""
-        sample = with_state(sample, CarriedState() if ignore_grad else self._state_for(sample, True))
+        sample = with_state(sample, CarriedState() if ignore_grad else self._state_for(sample, True, update_num))
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def valid_step(self, sample: Dict[str, Any], model: Any, criterion: Any) -> Any:
-        return super().valid_step(with_state(sample, self._state_for(sample, False)), model, criterion)
+        return super().valid_step(with_state(sample, self._state_for(sample, False, sample["step"])), model, criterion)
 
-    def _state_for(self, sample: Dict[str, Any], training: bool) -> CarriedState:
+    def _state_for(self, sample: Dict[str, Any], training: bool, update: int) -> CarriedState:
         """What was carried so far if the sample follows the last one; an empty state at the start of a pass, and
-        for the first sample of all, with which a training that was cut goes on.
+        for the first sample of all, with which a training that was cut goes on; what it started from the first time
+        for a sample of the same update, all of which fairseq gives again after an overflow or to find a NaN.
 
         Raises ValueError if segments come out of order.
         """
-        step, state = self._carried.get(training, (-1, None))
-        if state is None or sample["step"] == 0:
-            state = CarriedState()
-        elif sample["step"] != step + 1:
+        step, last = sample["step"], self._carried.get(training)
+        starts = last.starts if last is not None and last.update == update else {}
+        if last is None or step == 0:
+            start, starts = CarriedState(), {}
+        elif step == last.step + 1:
+            start = last.state
+        elif step in starts:
+            start = starts[step]
+        else:
             raise ValueError(
-                f"segment {sample['step']} of a stream came after segment {step}: a state is carried between segments "
+                f"segment {step} of a stream came after segment {last.step}: a state is carried between segments "
                 "in their order, which may not be shuffled"
             )
-        self._carried[training] = sample["step"], state
-        return state
+        self._carried[training] = _Carried(update, step, start.copy(), {**starts, step: start})
+        return self._carried[training].state
 
     def eval_lm_dataloader(
         self, dataset: StreamDataset, batch_size: Optional[int] = None, context_window: int = 0, **options: Any
@@ -146,6 +152,15 @@ class StreamLanguageModelingTask(LanguageModelingTask):
         if context_window > 0:
             raise ValueError("--context-window has no meaning here: the state carries all of the context")
         return _Carrying(super().eval_lm_dataloader(dataset, batch_size=batch_size or 1, **options))
+
+
+class _Carried(NamedTuple):
+    """The last segment of a pass, the state that its model leaves there, and what those of its update started from."""
+
+    update: int
+    step: int
+    state: CarriedState
+    starts: Dict[int, CarriedState]
 
 
 class _Carrying:

@@ -30,6 +30,7 @@ class TreeTransductionTask(FolderTask):
     """Prefix forms, the root symbol first and no end-of-sentence symbol last; infix forms end in one."""
 
     cfg: TreeTransductionConfig
+    source_ends = False  # in an end-of-sentence symbol; for those who encode text themselves
     needs = "tree_transduction needs a folder made by `seqstruct prepare tree_transduction`"
 
     def __init__(self, cfg: TreeTransductionConfig):

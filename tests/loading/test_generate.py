@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 
 import pytest
 import torch
+from fairseq.data import indexed_dataset
+from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 
 import seqstruct
+from seqstruct.data.text.pipeline import TextPipeline
+from seqstruct.loading.generate import Generating
+from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from tests.data.scripts import prepared
 from tests.loading.conftest import sizes, train
+from tests.models.building import dictionary_of, language_model_config
 from tests.models.front_door import PLUGIN, fairseq
 
 pytestmark = pytest.mark.training  # all use a trained model
@@ -88,6 +95,42 @@ def test_strings_of_a_language_begin_as_in_training(tmp_path):
         found = loaded.model(**sample["net_input"])[0].log_softmax(2).gather(2, sample["target"].unsqueeze(2)).sum()
     text = loaded.task.source_dictionary.string(sample["target"][0])
     assert loaded.score(text) == pytest.approx(float(found), abs=1e-4)
+    prefixes = [text[:3], "", text[:1], text[:5]]  # one to a batch where lengths differ: nothing pads them
+    alone = [loaded.generate(prefix, max_len_b=9) for prefix in prefixes]
+    assert loaded.generate(prefixes, max_len_b=9) == loaded.generate(prefixes, batch_size=1, max_len_b=9) == alone
+
+
+@pytest.mark.parametrize("options", [{}, {"add_bos_token": True}, {"output_dictionary_size": 8}])
+def test_texts_are_scored_as_blocks_of_one_line(options, tmp_path):
+    """As fairseq-eval-lm's data set has them: what stands before a text, and words that the output has not."""
+    words, lines = dictionary_of("abcdefgh"), ["a b g", "h", "a a d e b"]
+    words.save(str(tmp_path / "dict.txt"))
+    builder = indexed_dataset.make_builder(str(tmp_path / "test.bin"), "mmap", vocab_size=len(words))
+    for line in lines:
+        builder.add_item(words.encode_line(line, add_if_not_exist=False))
+    builder.finalize(str(tmp_path / "test.idx"))
+    config = LanguageModelingConfig(
+        data=str(tmp_path), sample_break_mode="eos", tokens_per_sample=20, use_plasma_view=False, dataset_impl="mmap",
+        pad_to_fixed_length=False, pad_to_fixed_bsz=False, seed=1, **options,
+    )  # fmt: skip
+    task = LanguageModelingTask.setup_task(config)
+    task.load_dataset("test")
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        model = StructuredTransformerLanguageModel.build_model(language_model_config(decoder_layers=2), task).eval()
+    loaded = Generating(Path("x.pt"), model, task, torch.device("cpu"), (TextPipeline(), TextPipeline()))
+    expected, before = [], "add_bos_token" in options
+    for index in range(3):
+        sample = task.datasets["test"].collater([task.datasets["test"][index]])
+        with torch.no_grad():
+            scores = model.get_normalized_probs(model(**sample["net_input"]), True, sample)
+        of_target = scores.gather(2, sample["target"][..., None])
+        expected.append(float(of_target[0, before:].sum()))
+    assert loaded.score(lines) == pytest.approx(expected, rel=1e-5)
+    assert [loaded.score(line) for line in lines] == pytest.approx(expected, rel=1e-5)
+    if "output_dictionary_size" in options:
+        with pytest.raises(ValueError, match="prefix 2: g is not among the 8 words that come out"):
+            loaded.generate(["a b", "a g"])
 
 
 def test_what_is_wrong_is_said(loaded):

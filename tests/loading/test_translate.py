@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
+import copy
 import math
 import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 import seqstruct
+from seqstruct.data.text.pipeline import TextPipeline
+from seqstruct.loading.translate import Translating
 from seqstruct.scoring.hypotheses import read_generate, to_text
+from tests.models.building import dictionary_of
 from tests.models.front_door import PLUGIN, fairseq, nearly_equal
 
 pytestmark = pytest.mark.training  # all use a trained model
@@ -47,6 +55,34 @@ def test_scores_are_those_of_fairseq_generate(translation, loaded):
     found = loaded.score(translation.sources, translation.references)
     assert found == pytest.approx([expected[i] for i in range(len(found))], abs=2e-3)
     assert loaded.score(translation.sources[1], translation.references[1], batch_size=1) == pytest.approx(found[1])
+
+
+def test_a_copy_scores_with_parameters_of_its_own(translation, loaded):
+    pair = translation.sources[1], translation.references[1]
+    score, copied = loaded.score(*pair), copy.deepcopy(loaded)
+    with torch.no_grad():
+        for parameter in copied.model.parameters():
+            parameter.zero_()
+    symbols = len(copied.target.encode(pair[1])) + 1
+    assert copied.score(*pair) == pytest.approx(-symbols * math.log(len(copied.task.target_dictionary)), rel=1e-5)
+    assert loaded.score(*pair) == score
+
+
+def test_an_lstm_of_fairseq_scores_sentences_of_any_lengths_together():
+    words = dictionary_of("abcdefgh")
+    config = TranslationConfig(source_lang="x", target_lang="y", max_source_positions=20, max_target_positions=20)
+    task, sizes = TranslationTask(config, words, words), argparse.Namespace(
+        encoder_embed_dim=8, encoder_hidden_size=8, decoder_embed_dim=8, decoder_hidden_size=8, decoder_out_embed_dim=8,
+        max_source_positions=20, max_target_positions=20, criterion="cross_entropy")  # fmt: skip
+    ARCH_CONFIG_REGISTRY["lstm"](sizes)
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        model = ARCH_MODEL_REGISTRY["lstm"].build_model(sizes, task)
+    loaded = Translating(Path("x.pt"), model, task, torch.device("cpu"), (TextPipeline(), TextPipeline()))
+    sources = ["a b c", "h", "a b", "c d e f g", "b"]
+    alone = [loaded.score(source, "a b") for source in sources]
+    for size in (1, 2, 32):
+        assert loaded.score(sources, ["a b"] * 5, batch_size=size) == pytest.approx(alone, rel=1e-5)
 
 
 def test_sampling_is_by_its_seed_and_leaves_the_random_state(translation, loaded):

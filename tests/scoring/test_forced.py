@@ -88,4 +88,6 @@ def test_batches_hold_what_they_may():
     assert sorted(i for batch in found for i in batch) == list(range(6))
     for batch in found:
         assert len(batch) == 1 or len(batch) * max(max(lengths[i]) for i in batch) <= 18
+        sources = [lengths[i][0] for i in batch]
+        assert sources == sorted(sources, reverse=True), "as fairseq's LSTM packs them"
     assert batches([], 5) == []

@@ -7,10 +7,12 @@ import random
 import re
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.distributed import utils as distributed_utils
 from torch.nn import functional as F
 
@@ -78,6 +80,27 @@ def test_validation_does_not_depend_on_the_segments(trained, data, length):
     nats, tokens = nats_by_hand(trained, "test")
     found = float(re.search(r'"test_loss": "?([\d.]+)', printed)[1])
     assert found == pytest.approx(nats / tokens / math.log(2), abs=2e-3)
+
+
+@pytest.mark.training
+def test_segments_of_an_update_may_be_given_again(trained):
+    """As the trainer does after an overflow, or to find out which layer has a NaN."""
+    model, task = load(trained)
+    task.load_dataset("valid")
+    loss, optimizer = CrossEntropyCriterion(task, True), SimpleNamespace(backward=lambda found: None)
+    segments = [*task.get_batch_iterator(task.datasets["valid"], max_sentences=1).next_epoch_itr(shuffle=False)]
+    assert len(segments) == 4
+
+    def step(segment, update):
+        return float(task.train_step(segment, model, loss, optimizer, update)[0].detach())
+
+    once = [step(segment, 0) for segment in segments]
+    for update, first in enumerate(range(0, 4, 2), 1):
+        of_update = segments[first : first + 2]
+        for _ in range(3):
+            assert [step(segment, update) for segment in of_update] == once[first : first + 2]
+    with pytest.raises(ValueError, match="segment 1 of a stream came after segment"):
+        step(segments[1], update)
 
 
 @pytest.mark.training

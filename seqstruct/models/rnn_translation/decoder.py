@@ -220,7 +220,7 @@ class RecurrentDecoder(StatefulDecoder):
             steppers = self._steppers()
         if self.input_feeding:
             return self._feed(inputs, embedded, constant, state.features, states, reader, steppers.steps)
-        before = states[-1].hidden
+        before = self._bounded(states[-1].hidden)
         steps = steppers.steps if steppers is not None and embedded.size(1) == 1 else None
         if self.query == "previous":
             x, contexts = self._attend_before(inputs, states, reader, steppers.steps[0])

@@ -42,6 +42,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "encoder_directions": "all", "encoder_layers": 1, "decoder_layers": 1, "initial_state": "projected",
         "output": "maxout",
     },
+    "clipped_rnnsearch": {
+        "cross_attention": "additive(size=5)", "attention_query": "previous", "encoder_layers": 1, "decoder_layers": 1,
+        "initial_state": "projected", "output": "maxout", "cell_clip": 0.3,
+    },
     "gnmt": {
         "attention_query": "previous", "encoder_layers": 4, "decoder_layers": 4, "residual_from": 3,
         "encoder_directions": "first", "initial_state": "zero", "output": "plain",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from torch import Tensor
 
+import seqstruct
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.passes import collect_readings
 from seqstruct.data.tree_transduction.folder import FormulasRequest, read_meta, read_split, write_folder
@@ -145,6 +147,11 @@ def test_trained_and_decoded_through_fairseq(kind: str, folder: Path, tmp_path: 
     sources_shown = dict(re.findall(r"^S-(\d+)\t(.*)$", output, re.M))
     split = read_split(folder, "test", read_meta(folder))
     assert [sources_shown[str(i)].split() for i in range(12)] == split.prefix
+    of_best = re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.M)
+    loaded = seqstruct.load(tmp_path / "checkpoint_best.pt")
+    for number, score, text in of_best[:5]:  # the search's own, in bits and over the length: sources have no end
+        nats = float(score) * math.log(2) * (len(text.split()) + 1)
+        assert loaded.score(sources_shown[number], text) == pytest.approx(nats, abs=0.02)
     views = layer_views(tmp_path / "checkpoint_best.pt", "$ ( + 3 5 )", target="3 + 5")
     assert [view.title for view in views] == ["encoder self, layer 1", "cross, layer 1"][kind == "none" :]
     assert views[-1].rows == ["</s>", "3", "+", "5"] and views[-1].columns == "$ ( + 3 5 )".split()
