@@ -47,6 +47,7 @@ class MultiHeadAttention(Attention):
     """
 
     biases: ClassVar[bool] = True
+    one_projection: ClassVar[bool] = False  # of queries and keys
     holds_groups: ClassVar[bool] = False
 
     def __init__(self, config: Any, shape: Shape):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import traceback
@@ -110,6 +111,8 @@ def _not_a_literal(error: BaseException, frames: list[Frame]) -> str | None:
         return f"an option takes JSON, such as '{{\"beam\": 4}}', not {error.doc!r}: {error.msg}"
     if any(frame.within("ast.py", "literal_eval") for frame in frames):
         text = next(f.variables["node_or_string"] for f in frames if f.within("ast.py", "literal_eval"))
+        if not isinstance(text, str):  # parsed already
+            return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {ast.unparse(text)!r}"
         return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {text!r}: {error.args[0]}"
     return None
 

@@ -46,7 +46,8 @@ def restore(folder: str | os.PathLike, data: str | os.PathLike, out: str | os.Pa
     model, found = task.build_model(cfg.model), read_shapes(folder / WEIGHTS)
     check_shapes(folder / WEIGHTS, found, model.state_dict())
     other = ARCHITECTURES[config.arch][2].from_pretrained(folder, dtype=torch.float32).eval()
-    lacking = sorted(other.state_dict().keys() - other.all_tied_weights_keys.keys() - found.keys())
+    known = found.keys() | other.all_tied_weights_keys.keys() | other._keys_to_ignore_on_save
+    lacking = sorted(other.state_dict().keys() - known)
     if lacking:
         raise ValueError(f"{folder / WEIGHTS}: expected {lacking[0]} and {len(lacking) - 1} others, which it lacks")
     model.load_state_dict({**model.state_dict(), **other.state_dict()})

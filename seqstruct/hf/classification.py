@@ -59,6 +59,9 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         """Texts B T as vectors B C: the encoding of a token before them, or the mean over them, of none zeros."""
         pad = padding(tokens, mask, tokens, self.config.pad_token_id)
         first = self.config.pooling == "first"
+        if first and pad is not None:  # to the end, so that it parts no text from the token before it
+            order = pad.long().argsort(dim=1, stable=True)
+            tokens, pad = tokens.gather(1, order), pad.gather(1, order)
         if first:
             tokens = F.pad(tokens, (1, 0), value=self.config.bos_token_id)
             pad = None if pad is None else F.pad(pad, (1, 0))

@@ -105,6 +105,10 @@ class SeqstructConfig(PreTrainedConfig):
             raise ValueError("pad_token_id: expected the id of a token, got None; embeddings have a row for padding")
         if self.logit_soft_cap is not None and not 0 < self.logit_soft_cap < math.inf:
             raise ValueError(f"logit_soft_cap: expected a finite number above 0, got {self.logit_soft_cap}")
+        if self.reversible and (self.arch != "structured_transformer_lm" or not self.decoder_normalize_before
+                                or self.decoder_layerdrop):  # fmt: skip
+            raise ValueError("reversible: expected a structured_transformer_lm with decoder_normalize_before and no "
+                             "decoder_layerdrop")  # fmt: skip
         if self.interleaved_positions and (self.encoder_learned_pos or self.decoder_learned_pos):
             raise ValueError("interleaved_positions: expected no learned positions beside them")
         self.is_encoder_decoder = self.arch == "structured_transformer"

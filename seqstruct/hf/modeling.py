@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from transformers import PreTrainedModel
 from seqstruct.attention import Attention, Choice, Site
 from seqstruct.hf.cache import Cached, SeqstructCache
 from seqstruct.hf.configuration import SeqstructConfig
+from seqstruct.layers.positions import Positions
 from seqstruct.layers.transformer import (
     Decoder,
     DecoderLayer,
@@ -136,12 +138,23 @@ def draw_lacking(module: nn.Module) -> None:
         fresh = nn.Linear(module.in_features, module.out_features, module.bias is not None)
     elif isinstance(module, (nn.LayerNorm, nn.RMSNorm)):
         fresh = type(module)(module.normalized_shape)
+    elif isinstance(module, Positions):
+        fresh = Positions(module.kind, module.max_positions, module.embed_dim, module.first - 1)
     else:
         return
     drawn = dict(_own_tensors(fresh))
     for name, tensor in lacking.items():
         if name in drawn:
             tensor.copy_(drawn[name])
+
+
+def draw_mechanisms(model: nn.Module) -> None:
+    """Draw what mechanisms lack, whole ones before their parts, which transformers would draw as modules of its own."""
+    for module in model.modules():
+        if isinstance(module, Attention):
+            draw_lacking(module)
+            for tensor in (*module.parameters(), *module.buffers()):
+                tensor._is_hf_initialized = True
 
 
 class SeqstructPreTrainedModel(Cached, PreTrainedModel):
@@ -156,14 +169,25 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
         """Once all modules are there: find what is tied."""
         self.gradient_checkpointing = False
         self._drawn = self.device.type != "meta"
-        first: dict[int, str] = {}
-        self._tied_weights_keys = {}
-        for name, parameter in self.named_parameters(remove_duplicate=False):
-            if first.setdefault(id(parameter), name) != name:
-                self._tied_weights_keys[name] = first[id(parameter)]
+        self._tied_weights_keys = dict(_again(self.named_parameters(remove_duplicate=False)))
+        self._keys_to_ignore_on_save = {name for name, _ in _again(self.named_buffers(remove_duplicate=False))}
         self.post_init()
         if self.can_generate():
             self.generation_config.suppress_tokens = [self.config.pad_token_id]  # as fairseq: no symbol of a text
+
+    def initialize_weights(self) -> None:
+        if not self._drawn:
+            draw_mechanisms(self)
+        super().initialize_weights()
+
+    def mark_tied_weights_as_initialized(self, loading_info: Any) -> None:
+        """A tie has no values where what it is tied to was not saved."""
+        lacking = set(loading_info.missing_keys)
+        super().mark_tied_weights_as_initialized(loading_info)
+        sources = lacking.intersection(self.all_tied_weights_keys.values())
+        for name in sources:
+            self.get_parameter(name)._is_hf_initialized = False
+        loading_info.missing_keys |= sources
 
     def _init_weights(self, module: nn.Module) -> None:
         """Constructors draw initial values; this draws those that a saved model lacks, as for another plan."""
@@ -230,6 +254,14 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
         """B T N for features B T C, capped if they are to be."""
         logits, cap = self.decoder.output_projection(features), self.config.logit_soft_cap
         return logits if cap is None else soft_capped(logits, cap)
+
+
+def _again(named: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, str]]:
+    """The further names of tensors that have several, and their first ones."""
+    first: dict[int, str] = {}
+    for name, tensor in named:
+        if first.setdefault(id(tensor), name) != name:
+            yield name, first[id(tensor)]
 
 
 def _own_tensors(module: nn.Module) -> list[tuple[str, Tensor]]:

@@ -281,8 +281,9 @@ class _Stack(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.layer_norm = front.norm(final_norm)
 
-    def enter(self, embedded: Tensor, position: Tensor) -> Tensor:
-        """B T C of embedded tokens at position B T."""
+    def enter(self, embedded: Tensor, position: Tensor, padding_mask: Tensor | None) -> Tensor:
+        """B T C of embedded tokens at position B T; that of padding may be beyond the last, and is not looked at."""
+        position = position if padding_mask is None else position.masked_fill(padding_mask, 0)
         x = embedded * math.sqrt(self.front.embed_dim) if self.front.scaled else embedded
         x = x if self.project_in_dim is None else self.project_in_dim(x)
         x = x if self.embed_positions is None else x + self.embed_positions(position).to(x.dtype)
@@ -317,7 +318,7 @@ class Encoder(_Stack):
         """Embedded tokens B T C, zero where padding_mask B T is True, as B T C; and of all layers the inputs, then the
         output, and the weights."""
         padding_mask = padding_mask if padding_mask is not None and bool(padding_mask.any()) else None
-        x = self.enter(embedded, count(embedded, padding_mask))
+        x = self.enter(embedded, count(embedded, padding_mask), padding_mask)
         if padding_mask is not None:
             x = x.masked_fill(padding_mask.unsqueeze(-1), 0.0)
         carry, hidden, weights = None, [], []
@@ -342,7 +343,7 @@ class Decoder(_Stack):
     ) -> tuple[Tensor, list[Tensor], list[tuple[Tensor | None, Tensor | None]]]:
         """Embedded tokens B T C as B T C; and of all layers the inputs, then the output, and the weights at self and
         at cross attention.  memories: of each layer, which go on; None for a pass from the beginning."""
-        x = self.enter(embedded, now.position)
+        x = self.enter(embedded, now.position, now.padding_mask)
         if self.reversible:
             x = self._two_streams(x, now, memories)
             return x, [x], []

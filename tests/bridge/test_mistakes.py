@@ -126,6 +126,7 @@ MISTAKES: list[tuple[str, dict[str, str], str]] = [
     (GENERATE, {"pairs": "pairs --max-source-positions 3"}, "model and task take (3, 1024)"),
     (GENERATE, {"--beam 1": "--beam 0"}, "--beam is 1 or more, not 0"),
     (GENERATE, {"pairs": "pairs --model-overrides {bad"}, "such as \"{'dropout': 0.0}\", not '{bad'"),
+    (GENERATE, {"pairs": "pairs --model-overrides {'dropout':none}"}, "0.0}\", not \"{'dropout': none}\""),
     (GENERATE, {"pairs": "pairs --results-path short"}, "short: File exists"),
     (INTERACTIVE, {"mt.pt": "cut.pt"}, DAMAGED.format("cut.pt")),
     (INTERACTIVE, {"short": "absent"}, "absent: No such file or directory"),

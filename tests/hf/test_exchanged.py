@@ -164,6 +164,7 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
         ("soft", "no attention is called 'soft'"),
         ("linformer(length=8)", "does not work at decoder_self|linformer"),
         ("superposition_stack(size=3)", "no projections of heads"),
+        ("lsh", "lsh has one projection of queries and keys"),
     ):
         with pytest.raises(ValueError, match=message):
             swap_attention(gpt2, plan)

@@ -85,6 +85,41 @@ def test_another_plan_keeps_what_the_two_share(tmp_path: Path) -> None:
     assert new and all(value.isfinite().all() for value in new)
 
 
+@pytest.mark.parametrize("name", [name for name, found in ATTENTIONS.items() if Site.DECODER_SELF in found.sites])
+@pytest.mark.parametrize("more", [{}, {"short_conv": 3, "decoder_learned_pos": True}], ids=["plain", "convolved"])
+def test_what_another_plan_lacks_is_drawn_as_by_constructors(name: str, more: dict[str, Any], tmp_path: Path) -> None:
+    model = drawn(decoder_self_attention="softmax")
+    model.save_pretrained(tmp_path)
+    other = AutoModelForCausalLM.from_pretrained(tmp_path, decoder_self_attention=name, **more,
+                                                 ignore_mismatched_sizes=name == "delta_product")  # fmt: skip
+    fresh, own = AutoModelForCausalLM.from_config(other.config).state_dict(), model.state_dict()
+    projections = {"q_proj", "k_proj"} if name == "lsh" else set()  # its one is softmax's of the queries
+    for tensor, value in other.state_dict().items():
+        assert not value.is_meta and value.shape == fresh[tensor].shape
+        if tensor in own and own[tensor].shape == value.shape:
+            assert torch.equal(value, own[tensor]) or tensor.split(".")[-2] in projections
+        elif value.is_floating_point():
+            most = float(fresh[tensor].abs().max())
+            assert bool(value.isfinite().all()) and most / 20 <= float(value.abs().max()) <= 5 * most + 1e-3, tensor
+    assert bool(other(torch.tensor([[4, 5, 6]])).logits.isfinite().all())
+
+
+@pytest.mark.parametrize("plan", ["performer(features=8)", "rfa(features=8)", "lsh", "abc_random", "bigbird(size=3)"])
+def test_tied_layers_with_buffers_are_saved(plan: str, generator: torch.Generator, tmp_path: Path) -> None:
+    model = drawn("structured_transformer_classifier", encoder_self_attention=plan, tie_layers=True)
+    model.save_pretrained(tmp_path)
+    other, tokens = SeqstructForSequenceClassification.from_pretrained(tmp_path).eval(), tokens_of(generator)
+    assert torch.equal(other(tokens).logits, model(tokens).logits)
+
+
+@pytest.mark.parametrize("options", [{"decoder_learned_pos": True}, {"interleaved_positions": True}, {}])
+def test_padding_needs_no_positions(options: dict[str, Any], generator: torch.Generator) -> None:
+    model, tokens = drawn(max_target_positions=7, **options), tokens_of(generator)
+    padded = torch.nn.functional.pad(tokens, (0, 3), value=1)
+    found = model(padded, attention_mask=padded.ne(1).long(), use_cache=True)
+    torch.testing.assert_close(found.logits[:, :7], model(tokens).logits)
+
+
 @pytest.mark.parametrize("arch", AUTO)
 def test_recomputed_activations_give_the_same_gradients(arch: str, generator: torch.Generator) -> None:
     model, tokens = drawn(arch, attention_dropout=0.1, decoder_self_attention="softmax + rfa(features=16)"), None
@@ -181,6 +216,10 @@ def test_padding_is_invisible_to_a_classifier(pairs: bool, pooling: str, generat
         return model(text, None if mask is None else mask.long(), **second).logits
 
     assert logits(tokens).shape == (3, 3)
+    trees = drawn("structured_transformer_classifier", pooling=pooling,
+                  encoder_self_attention="dependency(hidden_size=4, score_size=4)")  # fmt: skip
+    alone = trees(tokens[1:2, :2].flip(1)).logits[0]
+    torch.testing.assert_close(trees(tokens.flip(1), mask.flip(1).long()).logits[1], alone)
     if not pairs:
         alone = torch.cat([logits(row[: int(kept.sum())].unsqueeze(0)) for row, kept in zip(tokens, mask, strict=True)])
         torch.testing.assert_close(logits(tokens, mask), alone)
@@ -225,6 +264,8 @@ def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     ({"pooling": "max"}, "pooling: expected one of first, mean, got 'max'"),
     ({"pad_token_id": None}, "pad_token_id: expected the id of a token, got None"),
     ({"interleaved_positions": True, "decoder_learned_pos": True}, "interleaved_positions: expected no learned"),
+    ({"reversible": True, "arch": "structured_transformer"}, "reversible: expected a structured_transformer_lm"),
+    ({"reversible": True, "decoder_normalize_before": False}, "reversible: expected .* decoder_normalize_before"),
     ({"logit_soft_cap": 0.0}, "logit_soft_cap: expected a finite number above 0, got 0.0"),
     ({"rotary": "all", "decoder_self_attention": "delta"}, "delta takes no rotary positions"),
     ({"arch": "structured_transformer", "share_all_embeddings": True, "source_vocab_size": 15},

@@ -49,7 +49,7 @@ class PerformerAttention(KernelAttention):
         if counts and torch._C._current_graph_task_id() == -1:  # of the backward pass that runs
             draw, since = divmod(int(self.passes), self.config.redraw)
             if draw and not since:
-                self.projection.copy_(self._draw(draw))
+                self.projection = self._draw(draw).to(self.projection)  # passes before go back through the last one
             self.passes += 1
         projection = self.projection.to(torch.promote_types(self.projection.dtype, torch.float32))
         return PositiveMap(projection, self.shape.head_dim**-0.25, self.config.hyperbolic)

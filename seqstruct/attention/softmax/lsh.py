@@ -32,6 +32,7 @@ class LSHAttention(DotProductAttention):
     """Softmax inside buckets."""
 
     cost = Cost(training="linear", state="linear")
+    one_projection = True
 
     class Config(Options):
         rounds: int = option(4, least=1)  # independent hashes

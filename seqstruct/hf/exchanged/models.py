@@ -22,7 +22,7 @@ from seqstruct.hf.exchanged.configuration import (
     ExchangedGPT2Config,
     ExchangedLlamaConfig,
 )
-from seqstruct.hf.modeling import check_unpacked, draw_lacking, padding
+from seqstruct.hf.modeling import check_unpacked, draw_mechanisms, padding
 from seqstruct.layers.transformer import attentions
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
@@ -108,11 +108,7 @@ class ExchangedModel(Cached):
 
     def initialize_weights(self) -> None:
         """Mechanisms that a saved model lacks, as for another plan, start as they do; else as transformers."""
-        for module in self.modules():
-            if isinstance(module, Attention):
-                draw_lacking(module)
-                for tensor in (*module.parameters(), *module.buffers()):
-                    tensor._is_hf_initialized = True
+        draw_mechanisms(self)
         super().initialize_weights()
 
 
@@ -232,6 +228,8 @@ def check_exchange(mechanism: type[Attention], config: Any, shape: Shape) -> Non
         raise ValueError(f"{mechanism.name} has no projections of heads that weights could be taken over by")
     if mechanism.carries or mechanism.shared(config, shape) is not None:
         raise ValueError(f"{mechanism.name} shares between layers what a layer of its own cannot hold")
+    if mechanism.one_projection:
+        raise ValueError(f"{mechanism.name} has one projection of queries and keys, which softmax's two cannot both be")
 
 
 def _padding(mask: Tensor | None, given: Tensor | None, options: dict[str, Any], config: Any) -> Tensor | None:

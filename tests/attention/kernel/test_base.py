@@ -108,6 +108,16 @@ def test_performers_redraw_in_training_as_the_seed_says(generator) -> None:
     assert torch.equal(output(copy, x), output(attention, x))
 
 
+def test_passes_before_a_redraw_go_back_through_their_own_draw(generator) -> None:
+    """As of layers that are one module: some run before the redraw, some after, and one backward pass follows."""
+    attention, x = build("performer", redraw=1).train(), inputs(generator)[:1, :1].requires_grad_()
+    apart = copy.deepcopy(attention)
+    together = [output(attention, x).square().sum() for _ in range(3)]
+    (gradient,) = torch.autograd.grad(sum(together), x)
+    alone = [torch.autograd.grad(output(apart, x).square().sum(), x)[0] for _ in range(3)]
+    torch.testing.assert_close(gradient, sum(alone))
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_a_pass_that_the_backward_pass_repeats_is_not_counted(reentrant, generator) -> None:
     attention, x = build("performer", redraw=1).train(), inputs(generator).requires_grad_()
