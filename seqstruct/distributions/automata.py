@@ -54,6 +54,8 @@ class WFSA(StructuredDistribution):
         for n, (i, j) in enumerate(order):
             if not (0 <= i < Q and 0 <= j < Q) or any(i == target for _, target in order[n:]):
                 raise ValueError(f"order: expected pairs of states below {Q}, those into a state first, got {order}")
+        if len(set(order)) < len(order):
+            raise ValueError(f"order: expected each pair once, got {order}")
         super().__init__(start, arcs, epsilons, end, lengths=lengths)
         self.order = order
 

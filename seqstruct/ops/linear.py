@@ -34,7 +34,7 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
 
     Raises ValueError if the variable names no choice, or oneDNN where it is not to be had.
     """
-    if torch.compiler.is_compiling() or not _fits(inputs, weight):
+    if torch.compiler.is_compiling() or not _fits(inputs, weight, bias):
         return F.linear(inputs, weight, bias)
     rows = inputs.reshape(-1, weight.size(1))  # of more axes the result would be a view, which may not change in place
     recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in (inputs, weight, bias))
@@ -55,13 +55,15 @@ def choice() -> str:
     return asked if asked != "auto" else f"auto: {'onednn' if _faster() else 'torch'}"
 
 
-def _fits(inputs: Tensor, weight: Tensor) -> bool:
+def _fits(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether oneDNN is to take them: float32 on the CPU, nothing in between, and large enough for `auto`."""
     count = inputs.numel() * (weight.size(0) if weight.dim() == 2 else 0)
     chosen = choice()
     if not count or chosen.endswith("torch") or (chosen != "onednn" and count < LARGE):
         return False
-    plain = all(type(x) in PLAIN and x.dtype == torch.float32 and x.is_cpu for x in (inputs, weight))
+    given = [x for x in (inputs, weight, bias) if x is not None]
+    plain = all(type(x) in PLAIN and x.dtype == torch.float32 and x.is_cpu for x in given)
+    plain = plain and (bias is None or bias.shape == weight.shape[:1])
     fits = inputs.dim() > 1 and inputs.size(-1) == weight.size(1) and inputs.layout == weight.layout == torch.strided
     return plain and fits and not torch.is_autocast_enabled("cpu") and not transformed()
 
@@ -82,7 +84,9 @@ def _faster(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def _product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Of matrices.  oneDNN has no fast form for parts of matrices, which it takes a thousand times as long for."""
+    """Of matrices.  oneDNN has no fast form for parts of matrices, which it takes a thousand times as long for, and
+    reads a bias as if it were contiguous."""
+    bias = None if bias is None else bias.contiguous()
     return torch.ops.mkldnn._linear_pointwise(_dense(inputs), _dense(weight), bias, "none", [], "")
 
 

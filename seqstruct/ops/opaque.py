@@ -50,7 +50,7 @@ def _operator(function: Callable[..., Any], fake: Callable[..., Any]) -> Callabl
 
     def backward(grads: list[Tensor | None], needed: list[bool], *args: Any) -> list[Tensor]:
         kept = torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
-        above = torch._C._ForceDispatchKeyGuard(kept[0], kept[1] & torch._C._after_autograd_keyset)
+        above = torch._C._ForceDispatchKeyGuard(kept[0], kept[1] & _but_autograd())
         with above, torch.enable_grad():  # an operator runs where nothing is recorded
             leaves = [x.detach() if isinstance(x, Tensor) else x for x in args]
             wanted = [x.requires_grad_() for x, n in zip(leaves, needed, strict=True) if n]
@@ -83,6 +83,16 @@ def _operator(function: Callable[..., Any], fake: Callable[..., Any]) -> Callabl
 
     operator.register_autograd(derivative, setup_context=setup)
     return operator
+
+
+@functools.cache
+def _but_autograd() -> torch._C.DispatchKeySet:
+    """All keys but those of autograd; autocast's are none of them, and stay excluded where they were."""
+    found = torch._C._after_autograd_keyset
+    for name in dir(torch._C.DispatchKey):
+        if name.startswith("Autocast") and name != "AutocastFunctionality":
+            found = found | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+    return found
 
 
 def _own(result: Any) -> Any:

@@ -109,7 +109,8 @@ def additive_scores(left: Tensor, right: Tensor, weight: Tensor) -> Tensor:
         raise ValueError(f"expected left B N C, right B M C and weight C, got {shapes}")
     if not left.dtype == right.dtype == weight.dtype:
         raise ValueError(f"expected one type, got {left.dtype}, {right.dtype} and {weight.dtype}")
-    return _AdditiveScores.apply(left, right, weight)
+    with torch.autocast(left.device.type, enabled=False):
+        return _AdditiveScores.apply(left, right, weight)
 
 
 class _AdditiveScores(torch.autograd.Function):

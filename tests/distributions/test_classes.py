@@ -70,6 +70,8 @@ def test_an_automaton_of_ops(generator):
             D.WFSA.of(automaton, padded)
     with pytest.raises(ValueError, match="order: expected"):
         D.WFSA(*(x.new_zeros(s) for x, s in ((weights, 2), (weights, (1, 2, 2)), (weights, 2))), order=((0, 1), (1, 0)))
+    with pytest.raises(ValueError, match="order: expected each pair once"):
+        D.WFSA(*(x.new_zeros(s) for x, s in ((weights, 2), (weights, (1, 2, 2)), (weights, 2))), order=((0, 1), (0, 1)))
 
 
 def test_events_of_tags_and_heads(generator):

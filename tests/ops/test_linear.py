@@ -69,6 +69,15 @@ def test_strides_are_heeded(chosen, generator):
     torch.testing.assert_close(linear(one, weight), F.linear(one, weight))
 
 
+@pytest.mark.parametrize("bias", [
+    torch.randn(24, generator=torch.Generator().manual_seed(1))[::2], torch.ones(1).expand(12), torch.ones(1),
+    torch.ones(1, 12), torch.randn(12, 3, generator=torch.Generator().manual_seed(2))[:, 1],
+], ids=["strided", "expanded", "one", "row", "column"])  # fmt: skip
+def test_biases_of_any_strides_are_heeded(bias, chosen, generator):
+    inputs, weight = draw(generator, 5, 13), draw(generator, 12, 13)
+    torch.testing.assert_close(linear(inputs, weight, bias), F.linear(inputs, weight, bias), rtol=1e-5, atol=1e-5)
+
+
 @needs_onednn
 def test_onednn_gets_whole_matrices(monkeypatch, generator):
     """Of parts of matrices it has but a form that takes a thousand times as long."""

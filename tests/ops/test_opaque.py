@@ -57,6 +57,21 @@ def test_compiled_it_has_the_values_and_gradients_of_eager_mode(given, generator
     assert len(graphs) == 2  # with gradients, and without
 
 
+def test_derivatives_are_in_the_types_of_the_values(generator):
+    """In float32 too, which autocast would change; nobody asked for it."""
+    torch._dynamo.reset()
+    inputs = [torch.randn(size, generator=generator, requires_grad=True) for size in ((64, 513), (513, 7))]
+    direction = torch.randn(64, 7, generator=generator)
+    wanted = torch.autograd.grad(product(*inputs), inputs, direction)
+    found = torch.autograd.grad(torch.compile(product, backend="aot_eager")(*inputs), inputs, direction)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+@opaque(lambda left, right: left.new_empty(left.size(0), right.size(1)))
+def product(left: Tensor, right: Tensor) -> Tensor:
+    return left @ right
+
+
 def test_exported_it_is_one_operator(generator):
     inputs = [torch.randn(size, generator=generator) for size in ((5, 7, WEIGHTS), WEIGHTS, WEIGHTS)]
     program, saved = torch.export.export(Net(), tuple(inputs)), io.BytesIO()

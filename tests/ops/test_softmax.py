@@ -106,6 +106,16 @@ def test_additive_scores_and_their_gradients(n: int, m: int, generator: torch.Ge
     torch.testing.assert_close(*pairs, rtol=1e-11, atol=1e-11)
 
 
+def test_additive_scores_are_in_their_own_type_under_autocast(generator: torch.Generator) -> None:
+    inputs = [draw(generator, *shape).float().requires_grad_() for shape in ((2, 3, 5), (2, 4, 5), (5,))]
+    expected = additive_scores(*inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = additive_scores(*inputs)
+    assert torch.equal(found, expected)
+    both = (torch.autograd.grad(x.square().sum(), inputs) for x in (found, expected))
+    torch.testing.assert_close(*both)
+
+
 def test_gradcheck_of_additive_scores(generator: torch.Generator) -> None:
     inputs = [draw(generator, *shape).requires_grad_() for shape in ((2, 3, 5), (2, 4, 5), (5,))]
     assert torch.autograd.gradcheck(additive_scores, inputs)

@@ -29,7 +29,7 @@ class RealPasses(torch.autograd.Function):
         for j in range(J):
             gates, states = columns[2 * j], columns[2 * j + 1]
             new = inputs[0] if j == 0 else _so_far(columns[1], state[:, 0], epsilon).mul_(second)
-            torch.addcmul(new, gates, new, value=-1, out=states)
+            states.copy_(new).addcmul_(gates, new, value=-1)  # a trace would lose what out= writes into a view
             scan_(states, gates, state[:, j])
         scores = columns[2 * J - 1]
         if final is not None:

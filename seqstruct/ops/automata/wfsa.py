@@ -123,7 +123,8 @@ def forward(
 ) -> Prefixes:
     """The Forward algorithm: the sums over all paths, of all prefixes.
 
-    symbols: B T long, `*` then gains a last axis B; or None for one string, of all V symbols in order.
+    symbols: B T long; or None for one string, of all V symbols in order.  With symbols, or a padding_mask, `*` gains a
+    last axis B.
     padding_mask: B T bool, True = padding, or None; a padded symbol is skipped.
     states: * Q, of a prefix, to go on from it.
     Differentiable.  Epsilon arcs are taken before the first symbol and after each.
@@ -251,6 +252,10 @@ def _on_string(
             )
         initial, final, epsilon = initial.unsqueeze(-2), final.unsqueeze(-2), epsilon.unsqueeze(-3)
         arcs = arcs[..., symbols, :, :]
+    elif padding_mask is not None and padding_mask.dim() == 2:
+        initial, final, epsilon, arcs = (x.unsqueeze(dim) for x, dim in (
+            (initial, -2), (final, -2), (epsilon, -3), (arcs, -4)))  # fmt: skip
+        arcs = arcs.expand(*arcs.shape[:-4], len(padding_mask), *arcs.shape[-3:])
     if padding_mask is not None:
         batch = symbols.size(0) if symbols is not None else padding_mask.size(0)
         check_padding_mask(padding_mask, batch, arcs.size(-3))

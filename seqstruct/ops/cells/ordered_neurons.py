@@ -89,5 +89,5 @@ def distance_gates(distance: Tensor, past: Tensor, inverse_temperature: float) -
     Returns ... S, at most 0, the last 0.  O(S) for each step.
     """
     log_alphas = F.logsigmoid((distance.unsqueeze(-1) - past) * (2 * inverse_temperature))
-    following = F.pad(log_alphas[..., 1:], (0, 1))
+    following = F.pad(log_alphas[..., 1:], (0, min(1, log_alphas.size(-1))))
     return following.flip(-1).cumsum(-1).flip(-1)

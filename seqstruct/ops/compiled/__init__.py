@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ VARIABLE = "SEQSTRUCT_COMPILED"
 COMMAND = f"python -m {__name__}.build"
 TYPES = (torch.float32, torch.float64)
 _loaded: bool | None = None  # None before first use
+_lock = threading.RLock()  # of the first use
 _derivatives: list[torch.library.Library] = []  # which last as long as these do
 
 
@@ -54,7 +56,8 @@ def switched_on() -> bool:
     if asked not in (None, "", "1"):
         raise ValueError(f"expected {VARIABLE} to be 0 or 1, got {asked!r}")
     if _loaded is None and not torch.compiler.is_compiling():  # a trace cannot load it
-        _load()
+        with _lock:
+            _load()
     if asked == "1" and _loaded is False:
         raise ValueError(f"{VARIABLE}=1, but seqstruct's operators were not built for these sources: {COMMAND}")
     return bool(_loaded)
@@ -116,15 +119,16 @@ def _load() -> None:
     from seqstruct.ops.compiled.build import library_path, sources  # here, since the module is run as a command too
 
     global _loaded
-    path, _loaded = library_path(), False
-    if not sources():  # the code of an exported model has none: nothing could be built
+    if _loaded is not None:  # by another thread in the meantime
         return
+    path, there = library_path(), bool(sources())  # the code of an exported model has none: nothing could be built
     try:
-        torch.ops.load_library(path)
+        if there:
+            torch.ops.load_library(path)
     except OSError as error:
         reason = "were not built for these sources" if not path.exists() else f"do not load ({error})"
         logger.warning("seqstruct's operators %s; PyTorch's take their place.  To build them: %s", reason, COMMAND)
-        return
-    for operator in Operator.declared:
+        there = False
+    for operator in Operator.declared if there else ():
         operator.register()
-    _loaded = True
+    _loaded = there

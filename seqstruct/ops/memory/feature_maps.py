@@ -281,7 +281,7 @@ class PositiveMap(FeatureMap):
 
 def chunked_map(kind: int, normed: bool) -> FeatureMap | None:
     """A map of this number, for its chunked form alone; None for 0."""
-    found = {0: None, 1: EluMap, 2: GaussianMap, 3: ReluMap}[kind]
+    found = {0: None, 1: EluMap, 2: GaussianMap, 3: ArccosMap}[kind]  # of ReluMap's chunks any kind serves
     if found is None:
         return None
     features = object.__new__(found)

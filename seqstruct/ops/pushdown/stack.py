@@ -33,7 +33,9 @@ def pushdown_stack(logits: Tensor, pushed: Tensor, bottom: Tensor, *, states: in
     Returns readings B T (Q S m), (state, symbol, vector) with the vector fastest, in the data type of `pushed`.
     All runs are summed in float64, on the CPU in compiled form where that is asked for (`seqstruct.ops.compiled`), on
     other devices in few operators.  Rows that leave the range of float64 are summed again, for which the host looks at
-    one number of each row, at the end; where it may not, as while a CUDA graph is captured, they are NaN.
+    one number of each row, at the end; where it may not, as while a CUDA graph is captured, they are NaN.  Of
+    log-weights hundreds apart runs may be lost that fall out of range before the others fall behind them, and where a
+    configuration that no run is in goes on with e^709 times the weight of all, gradients are NaN.
     Raises ValueError if the shapes do not fit.
     """
     _check(logits, pushed, bottom, states, symbols)

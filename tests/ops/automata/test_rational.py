@@ -90,6 +90,22 @@ def test_steps_equal_all_at_once(generator, automaton, gate, B, T, d):
 
 
 @KINDS
+def test_compiled_graphs_have_the_same_numbers(generator, automaton):
+    torch._dynamo.reset()
+    leaves = draw(generator, automaton, 2, 5, 3, True)
+
+    def read(projected, state, *extra):
+        found = rational_recurrence(automaton, projected.sin(), state, **of_f(extra))
+        return found.hidden, found.scores, found.state
+
+    both = []
+    for form in (read, torch.compile(read, backend="aot_eager")):
+        found = form(*leaves)
+        both.append((found, torch.autograd.grad(sum(x.square().sum() for x in found), leaves)))
+    torch.testing.assert_close(*both, rtol=0, atol=1e-12)
+
+
+@KINDS
 def test_no_words(generator, automaton):
     projected, state, *extra = draw(generator, automaton, 2, 0, 3, True)
     found = rational_recurrence(automaton, projected, state, **of_f(extra))

@@ -177,5 +177,20 @@ def test_bad_input():
         forward(automaton, torch.tensor([0, 1]))
     with pytest.raises(ValueError, match="weights of 0 or more"):
         best_path(automaton, torch.tensor([[0, 1]]))
+    with pytest.raises(ValueError, match="padding_mask: expected 2 x 2, got 2 x 3"):
+        forward(automaton, padding_mask=torch.zeros(2, 3).bool())
     with pytest.raises(ValueError, match="padding_mask: expected 1 x 2, got 1 x 3"):
         forward(automaton, torch.tensor([[0, 1]]), torch.zeros(1, 3).bool())
+
+
+def test_symbols_in_their_order_may_be_left_out(generator):
+    """Without symbols a mask says, string by string, which of all V symbols are there."""
+    arcs = [Arc(i, j, torch.randn(4, generator=generator).double()) for i in (0, 1) for j in (0, 1)]
+    automaton = wfsa(2, arcs, epsilons=[Arc(0, 1, -0.5)], initial={0: 0.0}, final={1: 0.3, 0: -1.0},
+                     semiring=LogSemiring())  # fmt: skip
+    mask = torch.tensor([[False, True, False, False], [True, True, True, True], [False] * 4])
+    found, paths = forward(automaton, padding_mask=mask).scores, best_path(automaton, padding_mask=mask)
+    for row, (kept, path) in enumerate(zip((~mask).unbind(0), paths, strict=True)):
+        symbols = kept.nonzero().T
+        torch.testing.assert_close(found[row, -1], forward(automaton, symbols).scores[0, -1])
+        assert path.score == pytest.approx(best_path(automaton, symbols)[0].score)

@@ -84,6 +84,10 @@ def test_gates_are_products_of_comparisons(generator):
             assert abs(float(gates[b, i]) - expected) < 1e-12
 
 
+def test_no_words_have_no_gates():
+    assert distance_gates(torch.zeros(2), torch.zeros(2, 0), 1.0).shape == (2, 0)
+
+
 def test_sharp_gates_stop_at_the_first_greater_distance():
     past = torch.tensor([0.1, 0.9, 0.2, 0.3])
     torch.testing.assert_close(distance_gates(torch.tensor(0.5), past, 1e6).exp(), torch.tensor([0.0, 1.0, 1.0, 1.0]))

@@ -77,6 +77,27 @@ def test_a_library_that_is_asked_for_and_was_not_built_is_refused(nothing_built,
         usable(torch.zeros(1))
 
 
+def test_threads_that_begin_together_load_it_once():
+    """In a process of its own, where nothing is loaded yet."""
+    code = """
+import threading, warnings
+import torch
+from seqstruct.ops.compiled import usable
+warnings.simplefilter("error")
+found, together = [], threading.Barrier(4)
+def begin():
+    together.wait()
+    found.append(usable(torch.zeros(1)))
+threads = [threading.Thread(target=begin) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found)
+"""
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, VARIABLE: "1"}, capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.stdout == "[True, True, True, True]\n", done.stderr
+
+
 def test_its_name_changes_with_the_sources(monkeypatch, tmp_path):
     before = build.library_path(tmp_path)
     assert before == build.library_path(tmp_path) and before.parent == tmp_path

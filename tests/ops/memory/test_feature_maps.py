@@ -10,6 +10,7 @@ from torch import Tensor
 
 from seqstruct.ops.memory.feature_maps import (
     arccos_features,
+    chunked_map,
     gaussian_features,
     orthogonal_projection,
     positive_features,
@@ -97,3 +98,11 @@ def test_derivatives_are_those_of_the_operators(generator) -> None:
     w = torch.randn(3, ROWS, DIM, generator=generator, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(unit_norm, x)
     assert torch.autograd.gradcheck(gaussian_features, (x, w))
+
+
+def test_maps_for_chunks_alone_are_made_by_their_number() -> None:
+    """As in a compiled graph without kernels, where a map is a number."""
+    assert chunked_map(0, True) is None
+    for kind in (1, 2, 3):
+        for normed in (False, True):
+            assert chunked_map(kind, normed).normed is normed
