@@ -83,17 +83,19 @@ def test_the_lineage_is_told_as_the_records_have_it():
 def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed():
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     text = " ".join(prose("nmt_lectures").partition("\n## Until validation no longer improves\n")[2].split())
-    rows = "decoder linear", "decoder rfa"
+    rows = "decoder linear", "decoder rfa", "decoder abc_mlp"
     bleu = [found[row, "test_bleu"].values[2] for row in (*rows, "Transformer")]
-    told = "the Transformer has {:.1f} BLEU and with random features {:.1f}, where that of the same seed has {:.1f}"
-    assert told.format(*bleu) in text and all(len(found[row, "test_bleu"].values) == 1 for row in rows)
+    told = "the Transformer has {:.1f} BLEU, with random features {:.1f} and with slots of `abc_mlp` {:.1f}, where that"
+    assert f"{told} of the same seed has {{:.1f}}".format(*bleu) in text
+    assert all(len(found[row, "test_bleu"].values) == 1 for row in rows)
     p, chrf_p, behind, chrf = ([found[row, f"test_{metric}"].mean for row in rows] for metric in (
         "bleu_p", "chrf_p", "bleu_difference", "chrf_difference"))  # fmt: skip
-    told = "(p {:.2f} and {:.2f}; in chrF {:.1f} and {:.1f} behind, p {:.2f} and {:.2f})"
+    told = "(p {:.2f}, {:.2f} and {:.2f}; in chrF {:.1f}, {:.1f} and {:.1f} behind, p {:.2f}, {:.2f} and {:.2f})"
     assert told.format(*p, *(-value for value in chrf), *chrf_p) in text and min(*p, *chrf_p) > 0.05
     best = [found[row, "validation_perplexity"].values[2] for row in (*rows, "Transformer")]
-    assert "{:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
-    told = "elu is {:.1f} BLEU behind softmax and by RFA {:.1f} (one training each, p {:.2f} and {:.2f} over its"
+    assert "{:.1f}, {:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
+    told = "by elu is {:.1f} BLEU behind softmax, by RFA {:.1f} and by `abc_mlp` {:.1f} (one training each, p {:.2f}, "
+    told += "{:.2f} and {:.2f} over its sentences)"
     assert told.format(*(-value for value in behind), *p) in finding("peng_thesis", "*Translation* (Table 4.4")
 
 
