@@ -6,7 +6,7 @@ import re
 import statistics
 
 from seqstruct.harness.records import read_folder
-from tests.recipes.test_findings import RECIPES, lines, prose
+from tests.recipes.test_findings import RECIPES, finding, lines, prose
 
 
 def said(paper):
@@ -39,23 +39,27 @@ def test_language_models_of_brown_are_told_as_recorded():
     assert least == gated.mean and others[0] == of["BASE-GATE"] and others[-1] == of["5-gram"] < of["RFA-Gaussian"]
 
 
-def test_figure_4_4_says_what_its_schedule_does_to_an_unchanged_softmax():
-    table = lines("peng_thesis", "figure-4.4")
-    loss, valid = ({line.row: line.mean for line in table if line.metric == metric}
-                   for metric in ("training_loss", "validation_perplexity"))  # fmt: skip
-    text = said("peng_thesis")
-    of = [loss[row] for row in ("softmax", "softmax continued", "softmax reset", "T2R")]
-    curve = next(line for line in table if (line.row, line.metric) == ("softmax continued", "training_loss"))
-    updates, losses = zip(*curve.runs[1].points("training_loss"), strict=True)
-    (back,) = (line for line in table if line.metric == "updates_to_softmax_loss" and line.runs)
-    assert back.row == "softmax continued" and min(losses[: updates.index(back.mean)]) > of[0]
-    told = "softmax had {:.2f} bits of a subword; where nothing was changed it has up to {:.2f} on the way and is back"
-    assert (told + " after {:,.0f} of 3,000 updates").format(of[0], max(losses), back.mean) in text
-    told = "After all of them it has {1:.2f}, {2:.2f} where its attention began anew, T2R {3:.2f} and RFA behind"
-    assert told.format(*of) in text
-    assert {row for row in loss if valid[row] > valid["5-gram"]} == {"RFA", "RFA reset"}
-    more = "do not help softmax: 3,000 bring it from {softmax:.1f} to {softmax continued:.1f} on validation"
-    assert more.format(**valid) in text
+def test_what_goes_on_from_softmax_is_told_as_recorded():
+    table = {(line.row, line.metric): line for line in lines("peng_thesis", "figure-4.4")}
+    item = finding("peng_thesis", "*Figure 4.4*")
+    rows = "RFA", "RFA reset", "softmax reset", "T2R", "softmax continued"
+    back = [table[row, "updates_to_softmax_loss"].mean for row in rows]
+    assert "is back at its training loss after {:,.0f} updates".format(*back) in item and back[-1] == 100
+    told = "begun anew softmax is back after {2:.0f} (the thesis: fewer than 200), and RFA after {1:,.0f}, behind the"
+    assert told.format(*back) in item and "T2R is back after {3:.0f}.".format(*back) in item
+    bleu, before = ({row: table[row, f"validation_bleu{when}"].mean for row in names} for when, names in (
+        ("", (*rows, "softmax")), ("_before", rows)))  # fmt: skip
+    told = f"softmax has {bleu['softmax']:.1f}, RFA at once {before['RFA']:.1f} (in the thesis 0.4) and after tuning"
+    told += f" {bleu['RFA']:.1f}, {bleu['RFA reset']:.1f} anew, softmax anew {bleu['softmax reset']:.1f}, T2R"
+    assert f"{told} {before['T2R']:.1f} and {bleu['T2R']:.1f}." in item
+    curves = {row: [loss for _, loss in table[row, "training_loss"].runs[1].points("training_loss")] for row in rows}
+    assert all(anew > on for anew, on in zip(curves["RFA reset"], curves["RFA"], strict=True))
+    assert len(curves["RFA"]) == 20 and max(curves["softmax continued"]) < table["softmax", "training_loss"].mean + 0.01
+    apart = curves["RFA reset"][-1] - curves["RFA"][-1]
+    assert f"at each of twenty points, by {apart:.2f} bits of a subword at the last" in item
+    *others, plain = (curves[row][-1] for row in rows)
+    assert f"behind, by {min(others) - plain:.2f} to {max(others) - plain:.2f} bits." in item
+    assert f"BLEU comes to {bleu['softmax continued']:.1f}, for softmax was not trained to the end" in item
 
 
 def test_exchanges_in_a_gpt_2_are_told_as_recorded():
