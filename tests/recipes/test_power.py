@@ -201,7 +201,7 @@ def test_windows_and_clusters_are_told_as_recorded():
     told = f"have {window:.1f} BLEU and clusters {cluster:.1f}, where softmax has {softmax[0]:.1f} to {softmax[-1]:.1f}"
     assert told in item and softmax[0] < cluster < window < softmax[-1] and max(slots) < cluster - 1
     few, many, rectified, *encoder = slots
-    told = f"has {few:.1f} with 32 across and 8 in the decoder ({same[0]:.1f} to {same[-1]:.1f} by three other trainings"
+    told = f"has {few:.1f} with 32 across and 8 in the decoder ({same[0]:.1f} to {same[-1]:.1f} by three other"
     assert told in item and f"with 32 and 32 {many:.1f}" in item
     assert f"which the thesis does not see converge, has {rectified:.1f}." in item and rectified < min(few, many) - 3
     assert all(f"and in the encoder too {value:.1f};" in item for value in encoder)
