@@ -52,16 +52,6 @@ def test_plans_are_read(row: str) -> None:
     assert config["task"]["_name"] == ("stream_language_modeling" if "stateful" in row else "language_modeling")
 
 
-def test_fine_tuning_differs_in_its_schedule_alone() -> None:
-    before, after = composed(FAMILY, "scale=small"), composed(FAMILY, "scale=small", "tuning=small")
-    changed = {(group, name) for group in after if isinstance(after[group], dict) for name in after[group]
-               if before.get(group, {}).get(name) != after[group][name]}  # fmt: skip
-    assert changed == {
-        ("lr_scheduler", "warmup_updates"), ("optimization", "max_update"), ("optimization", "lr"),
-        ("common", "log_interval"),
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(("name", "stated", "found"), [
     ("small", 38, 41_350_144),
     ("big", 242, 247_263_232),
