@@ -77,7 +77,7 @@ def test_a_library_that_is_asked_for_and_was_not_built_is_refused(nothing_built,
         usable(torch.zeros(1))
 
 
-def test_threads_that_begin_together_load_it_once():
+def test_threads_that_begin_together_load_it_once(compiled):
     """In a process of its own, where nothing is loaded yet."""
     code = """
 import threading, warnings
