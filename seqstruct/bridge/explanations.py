@@ -111,9 +111,9 @@ def _not_a_literal(error: BaseException, frames: list[Frame]) -> str | None:
         return f"an option takes JSON, such as '{{\"beam\": 4}}', not {error.doc!r}: {error.msg}"
     if any(frame.within("ast.py", "literal_eval") for frame in frames):
         text = next(f.variables["node_or_string"] for f in frames if f.within("ast.py", "literal_eval"))
-        if not isinstance(text, str):  # parsed already
-            return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {ast.unparse(text)!r}"
-        return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {text!r}: {error.args[0]}"
+        # what is parsed already holds no literal somewhere, and the error names but an object
+        got = f"{text!r}: {error.args[0]}" if isinstance(text, str) else repr(ast.unparse(text))
+        return f"an option takes a Python dictionary, such as \"{{'dropout': 0.0}}\", not {got}"
     return None
 
 

@@ -176,6 +176,7 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
             self.generation_config.suppress_tokens = [self.config.pad_token_id]  # as fairseq: no symbol of a text
 
     def initialize_weights(self) -> None:
+        """Where a saved model is loaded, mechanisms that it lacks start as they do; all else as transformers has it."""
         if not self._drawn:
             draw_mechanisms(self)
         super().initialize_weights()

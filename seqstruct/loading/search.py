@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,9 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqstruct.data.cfl.dataset import CFLDataset
 from seqstruct.loading.base import TextModel
-from seqstruct.scoring.parsers import batches, check_batch_size
+from seqstruct.scoring.parsers import check_batch_size
 
 WHOLE = {  # the least value of each
     "beam": 1, "min_len": 0, "max_len_b": 0, "no_repeat_ngram_size": 0, "sampling_topk": -1, "diverse_beam_groups": -1,
@@ -64,20 +63,11 @@ def build_generator(loaded: TextModel, beam: int, options: dict[str, Any]) -> An
         raise ValueError(str(error)) from None
 
 
-def _batches(dataset: Any, lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
-    """Indices of sources of like length; of one length where the dataset has no padding."""
-    if not isinstance(dataset, CFLDataset):
-        yield from batches(lengths, batch_size)
-        return
-    check_batch_size(batch_size)
-    order = np.argsort(dataset.sizes, kind="stable")
-    yield from (chosen.tolist() for chosen in dataset.batch_by_size(order, max_sentences=batch_size))
-
-
 def best(
     loaded: TextModel, sources: Sequence[Tensor], beam: int, batch_size: int, seed: int, options: dict[str, Any]
 ) -> list[list[str]]:
     """The symbols of the best hypothesis of each source, ids T long; a language model's begins with its prefix."""
+    check_batch_size(batch_size)
     generator = build_generator(loaded, beam, options)
     task, dictionary = loaded.task, loaded.task.target_dictionary
     left_out = {dictionary.bos(), dictionary.pad(), dictionary.eos()}
@@ -88,8 +78,9 @@ def best(
     with torch.random.fork_rng(devices, enabled=bool(options.get("sampling"))):
         if options.get("sampling"):
             torch.manual_seed(seed)
-        for chosen in _batches(dataset, lengths, batch_size):
-            sample = loaded._moved(dataset.collater([dataset[index] for index in chosen]))
+        order = np.argsort(lengths, kind="stable")
+        for chosen in dataset.batch_by_size(order, max_sentences=batch_size) if sources else ():
+            sample = loaded._moved(dataset.collater([dataset[int(index)] for index in chosen]))
             try:
                 hypotheses = task.inference_step(generator, [loaded.model], sample)
             except AssertionError as error:

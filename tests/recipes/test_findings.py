@@ -161,6 +161,21 @@ def test_questions_are_told_as_recorded():
     assert "the unary CRF on 7, 17 and 19" in item and "The binary CRF is ahead of MemN2N on 14, 17 and 19" in item
 
 
+def test_what_a_crf_needs_is_told_as_recorded():
+    item = finding("structured_attention", "*What a CRF needs")
+    tried = {line.row: [value for _, value in line.runs[1].points(line.metric)]
+             for line in lines("structured_attention", "4") if line.metric == "search_validation_accuracy"}  # fmt: skip
+    unary, binary = (tried[f"task 16 {kind} CRF"] for kind in ("Unary", "Binary"))
+    *others, best = unary
+    *rest, chosen, ends = binary
+    told = f"the unary CRF has {best:.0f} and the binary one {chosen:.0f}, by the seeds that chose this setting"
+    assert told in item and max(*others, *rest) < 44 and max(others[2], *rest[4:]) < 40
+    without, most, *_ = tried["task 11 Binary CRF"]  # settings come in pairs, the second with potentials of the ends
+    assert most == max(tried["task 11 Binary CRF"])
+    assert f"raise task 11 from {without:.0f} to {most:.0f} on validation" in item
+    assert f"lower task 16 from {chosen:.0f} to {ends:.0f}." in item
+
+
 def test_latent_trees_are_told_as_recorded():
     item = finding("peng_thesis", "*Latent trees.*")
     found = {line.row.removeprefix("transduction "): line.mean for line in lines("peng_thesis", "latent-trees")

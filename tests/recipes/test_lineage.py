@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.recipes.test_findings import finding, lines, prose
+from seqstruct.harness.paper import read_tables
+from tests.recipes.composed import trainings
+from tests.recipes.test_findings import RECIPES, finding, lines, prose
 from tests.recipes.test_told import said
 
 
@@ -35,6 +37,46 @@ def test_five_epochs_of_the_lineage_are_told_as_recorded():
     speed = {line.row: line.mean for line in table if line.metric == "decoding_sentences_per_second"}
     faster = speed["GNMT, 8 bits"] / speed["GNMT, length normalisation and coverage"]
     assert f"eight bits, which decode {faster:.1f} times as fast" in text
+
+
+def test_five_epochs_are_told_with_what_was_not_alike():
+    text, table = said("nmt_lectures"), lines("nmt_lectures", "multi30k")
+    minutes = [run.seconds / 60 for line in table for run in line.runs.values() if run.seconds]
+    assert f"A row is five epochs, {min(minutes):.0f} to {max(minutes):.0f} minutes of one thread" in text
+    settings = {}
+    for row in ("Transformer", "RNNsearch", "ConvS2S", "GNMT", "Luong general"):
+        *_, found = trainings("nmt_lectures/multi30k", row, "small")
+        settings[row] = found["optimization"]["lr"][0], found["model"]["dropout"]
+    rate, dropout = settings.pop("Transformer")
+    (others,) = set(settings.values())
+    told = f"({rate} and {dropout} of Transformers, {others[0]} and {others[1]} of the others)"
+    assert f"Rates and dropout are not one for all {told}" in text
+
+
+def test_ways_to_cut_words_are_told_as_recorded():
+    item = finding("nmt_lectures", "*Corpus statistics")
+    found = {(line.row, line.metric): line.mean for line in lines("nmt_lectures", "bpe-statistics-stand-in")}
+    (paper,) = [table for table in read_tables(RECIPES / "nmt_lectures") if table.name == "bpe-statistics"]
+    theirs = {(entry.row, entry.metric): entry.value for entry in paper.published}
+
+    def unknown(*rows):
+        return [number[row, "unknown"] for number in (found, theirs) for row in rows]
+
+    told = "characters and BPE leave next to no word of the test set unknown ({:.0f} and {:.0f}; {:.0f} and {:.0f})"
+    assert told.format(*unknown("characters", "BPE")) in item
+    told = "joint BPE a few ({:.0f}; {:.0f}), character bigrams too ({:.0f}; {:.0f}), and whole words by far the most"
+    pairs = [number for row in ("BPE (joint)", "character bigrams", "none") for number in unknown(row)]
+    assert (told + " ({:.0f}; {:,.0f})").format(*pairs) in item
+    most = max(number for (_, metric), number in found.items() if metric == "unknown")
+    assert most == found["none", "unknown"]
+    longer = [number[row, "tokens"] / number["none", "tokens"] for row in ("BPE", "character bigrams")
+              for number in (found, theirs)]  # fmt: skip
+    more = [100 * (times - 1) for times in longer[:2]]
+    assert "BPE's text is {:.0f} % longer than that of words ({:.0f} %)".format(*more) in item
+    assert "bigrams {:.1f} times as long ({:.1f})".format(*longer[2:]) in item
+    told = "Morfessor leaves fewer than trigrams and hyphenation ({:.0f}; {:.0f} and {:.0f}), where it has more there ("
+    rows = unknown("morfessor", "character trigrams", "hyphenation")
+    assert (told + "{:.0f}; {:.0f} and {:.0f})").format(*rows) in item and rows[0] < min(rows[1:3])
 
 
 def test_the_lineage_is_told_as_the_records_have_it():

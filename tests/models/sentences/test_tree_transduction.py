@@ -151,7 +151,7 @@ def test_trained_and_decoded_through_fairseq(kind: str, folder: Path, tmp_path: 
     loaded = seqstruct.load(tmp_path / "checkpoint_best.pt")
     for number, score, text in of_best[:5]:  # the search's own, in bits and over the length: sources have no end
         nats = float(score) * math.log(2) * (len(text.split()) + 1)
-        assert loaded.score(sources_shown[number], text) == pytest.approx(nats, abs=0.02)
+        assert loaded.score(sources_shown[number], text) == pytest.approx(nats, rel=1e-4)
     views = layer_views(tmp_path / "checkpoint_best.pt", "$ ( + 3 5 )", target="3 + 5")
     assert [view.title for view in views] == ["encoder self, layer 1", "cross, layer 1"][kind == "none" :]
     assert views[-1].rows == ["</s>", "3", "+", "5"] and views[-1].columns == "$ ( + 3 5 )".split()

@@ -78,12 +78,14 @@ def test_a_library_that_is_asked_for_and_was_not_built_is_refused(nothing_built,
 
 
 def test_threads_that_begin_together_load_it_once(compiled):
-    """In a process of its own, where nothing is loaded yet."""
+    """In a process of its own, where nothing is loaded yet, and loading takes its time."""
     code = """
-import threading, warnings
+import threading, time, warnings
 import torch
 from seqstruct.ops.compiled import usable
 warnings.simplefilter("error")
+load = torch.ops.load_library
+torch.ops.load_library = lambda path: (time.sleep(0.3), load(path))
 found, together = [], threading.Barrier(4)
 def begin():
     together.wait()
