@@ -88,6 +88,11 @@ class DocumentTranslationTask(TranslationTask):
             shuffle=training, pad_to_multiple=self.cfg.required_seq_len_multiple,
         )  # fmt: skip
 
+    def get_batch_iterator(self, *args: Any, **options: Any) -> Any:
+        """fairseq's; what was translated of another split, or by another model, is no context of what comes."""
+        self._translated = {}
+        return super().get_batch_iterator(*args, **options)
+
     def inference_step(
         self, generator: Any, models: Any, sample: Dict[str, Any], prefix_tokens: Any = None, constraints: Any = None
     ) -> List[List[Dict[str, Any]]]:

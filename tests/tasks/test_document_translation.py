@@ -206,6 +206,19 @@ def test_unknown_words_are_replaced_by_those_of_the_window(data, tmp_path):
     assert [words["T"][i] for i in range(60)] == [x.split() for x in (tmp_path / "test.en").read_text().splitlines()]
 
 
+def test_another_split_s_translations_are_no_context(data):
+    task, dataset = task_of(data)
+    task.load_dataset("valid")
+    model = small_translation_model(task.tgt_dict).eval()
+    generator = task.build_generator([model], GenerationConfig(beam=1, max_len_b=3))
+    batches = task.get_batch_iterator(dataset, max_sentences=60).next_epoch_itr(shuffle=False)
+    for batch in batches:
+        task.inference_step(generator, [model], batch)
+    task.get_batch_iterator(task.dataset("valid"), max_sentences=60)
+    with pytest.raises(ValueError, match="document 1, sentence 2: sentence 1 has no translation yet"):
+        task.inference_step(generator, [model], task.dataset("valid").collater([task.dataset("valid")[1]]))
+
+
 def test_wrong_input(data, tmp_path):
     with pytest.raises(ValueError, match="window: expected 1 or more sentences, got 0"):
         task_of(data, window=0)
