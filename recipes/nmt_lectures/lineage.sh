@@ -4,9 +4,10 @@
 # ConvS2S 4 + 3, Transformers 3 + 3), dropout 0.3, label smoothing 0.1, joint BPE of 5,000 types, batches of 64 sentences,
 # Adam; of three learning rates the one that is best after two epochs; halved where validation stands still, at most 40
 # epochs, and five without a gain end it: an hour of one thread and more for a row.  Beam 5, log-probability divided by
-# length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention.  Other ways to cut words than BPE
-# have at most as many types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from
-# GNMT for an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.
+# length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention; "cross and decoder M": across
+# too, with the features and slots of Table 4.4 of Peng (2022).  Other ways to cut words than BPE have at most as many
+# types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from GNMT for
+# an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.
 # test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and test_..._p are
 # against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
@@ -29,6 +30,7 @@ rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta")
 for mechanism in linear rfa abc_mlp t2r performer lsh gated_delta superposition nondeterministic_stack; do
     rows+=("decoder $mechanism")
 done
+rows+=("cross and decoder "{linear,rfa,abc_mlp})
 
 cell() {
     local group=transformer size=transformer slower=1.2 kinds=bpe model base decode=(--lenpen 1) more=()
@@ -48,7 +50,12 @@ cell() {
         return
     fi
     base="$data" path="$out/checkpoints" logs=train.log
-    [[ "$row" != "decoder "* ]] || more=(+model.decoder_self_attention="${row#decoder }")
+    case "$row" in
+        "decoder "*) more=(+model.decoder_self_attention="${row#decoder }") ;;
+        *\ linear) both linear linear ;;
+        *\ rfa) both "rfa(features=256)" "rfa(features=128)" ;;
+        *\ abc_mlp) both "abc_mlp(slots=32)" "abc_mlp(slots=8)" ;;
+    esac
     case "$row" in
         Transformer) ;;
         GNMT*) chosen GNMT gnmt 4
@@ -82,6 +89,9 @@ cell() {
         "training_tokens_per_second[tokens/s]=$logs:wps@median" \
         "decoding_sentences_per_second[sentences/s]=decode.log:sentences_per_second"
 }
+
+# CROSS SELF: mechanisms of the decoder
+both() { more=(+model.cross_attention="'$1'" +model.decoder_self_attention="'$2'"); }
 
 # SUBWORDS: the corpus, cut by them, in $data
 cut() {
