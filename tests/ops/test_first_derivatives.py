@@ -138,6 +138,7 @@ CASES = {
     "additive_scores": lambda draw: softmax.additive_scores(draw(2, 3, 4), draw(2, 5, 4), draw(4)),
     "dependency_argmax": lambda draw: dependency_argmax(draw(2, 4, 4), gradient="spigot"),
     "project_simplex": lambda draw: projection.project_simplex(draw(2, 4)),
+    "gaussian_features": lambda draw: feature_maps.gaussian_features(draw(1, 1, 2, 3), draw(4, 3)),
     "unit_norm": lambda draw: feature_maps.unit_norm(draw(2, 4)),
     "gated_scan": lambda draw: scan.gated_scan(draw(2, 3, 4), draw(2, 3, 4)),
     "rational_recurrence B": lambda draw: rational_recurrence("B", draw(2, 3, 3, 4)).hidden,

@@ -34,7 +34,8 @@ class KernelAttention(MultiHeadAttention):
     to show or to drop: `dropout` of the shape is not used.  Readings have the extra `denominator`, B T H without
     gradient and relative to the largest scale of a key: where it is close to 0 or negative, estimates by random
     features mean little.
-    O((T + S) N C) time, O(N C) state.
+    O((T + S) N C) time, O(N C) state.  One pass over a short sequence whose queries all see all keys is by pairs of these,
+    which then take less time.
     Everything between the projections is computed in float32 at least.
     """
 
@@ -92,9 +93,12 @@ class KernelAttention(MultiHeadAttention):
     def parallel(self, inputs: Inputs, state: Memory | None) -> tuple[Reading, Memory]:
         query, key, value, padding_mask, *_ = inputs
         feature_map = self.feature_map(state is not None)
+        empty = state is None
         state = self.initial_state(query.size(0)) if state is None else state
         keys = self._keys(state, key, value, padding_mask, feature_map, self.left_to_right)
         if not self.left_to_right:
+            if empty and self._short(query, key):
+                return self._read_pairs(query, keys, feature_map), state
             state = self._write(state, keys, feature_map)
             return self._read(state, query, feature_map), state
         queries, left = self._queries(query, keys, feature_map)
@@ -148,6 +152,21 @@ class KernelAttention(MultiHeadAttention):
         queries = self.projected(self.q_proj, query)
         with torch.autocast(query.device.type, enabled=False):
             output, denominator = linear_attention.read(state, wide(queries), feature_map, self.floor)
+        return self._join(output, denominator, query.dtype)
+
+    def _short(self, query: Tensor, key: Tensor) -> bool:
+        """Whether pairs of tokens cost less than a memory does; a trace, which is for all lengths, has the memory."""
+        lengths = query.size(1), key.size(1)
+        return not torch.compiler.is_compiling() and linear_attention.pairs_cost_less(
+            *lengths, self.num_features, self.shape.head_dim
+        )
+
+    def _read_pairs(self, query: Tensor, keys: Keys, feature_map: FeatureMap) -> Reading:
+        queries = self.projected(self.q_proj, query)
+        with torch.autocast(query.device.type, enabled=False):
+            output, denominator = linear_attention.read_pairs(
+                wide(queries), keys.key, keys.value, feature_map, keys.plan, keys.weight, self.floor
+            )
         return self._join(output, denominator, query.dtype)
 
     def _join(self, output: Tensor, denominator: Tensor, dtype: torch.dtype) -> Reading:

@@ -3,7 +3,7 @@
     naive_linear_attention, naive_bounded_memory    the definitions, step by step
     causal_linear_attention    phi(q_t) S_t / (phi(q_t) . z_t) at all steps, S_t a `Memory` of features times values
                                (Peng 2022, eq. 4.5 to 4.8); `schedule` makes decays of gates and scales, and the module
-                               `linear_attention` has `write`, `read` and `step` of one memory
+                               `linear_attention` has `write`, `read` and `step` of one memory, and `read_pairs` without
     FeatureMap                 EluMap, GaussianMap, ArccosMap, LearnedMap, PositiveMap: features phi of vectors
     causal_bounded_memory      softmax(K_t q_t) V_t at all steps over the slots of a `BoundedMemory` (eq. 5.3 to 5.5);
                                the module `bounded_memory` has its `write`, `read` and `step`

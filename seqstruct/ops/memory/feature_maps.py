@@ -49,8 +49,7 @@ def gaussian_features(x: Tensor, projection: Tensor) -> Tensor:
     For w ~ N(0, I/s^2) products of features estimate exp(-|x - y|^2 / 2 s^2) without bias.  The thesis writes
     N(0, s^2 I) above eq. 4.3, which does not give that kernel.
     """
-    angles = project(x, projection)
-    return torch.cat([angles.sin(), angles.cos()], -1) * projection.size(-2) ** -0.5
+    return _SinesAndCosines.apply(project(x, projection), projection.size(-2) ** -0.5)
 
 
 def arccos_features(x: Tensor, projection: Tensor) -> Tensor:
@@ -99,6 +98,23 @@ class _UnitNorm(torch.autograd.Function):
         result, factor = ctx.saved_tensors
         along = (result * d_result).sum(-1, keepdim=True)
         return torch.addcmul(d_result, result, along, value=-1).mul_(factor)
+
+
+class _SinesAndCosines(torch.autograd.Function):
+    """Sines, then cosines, times a factor; the derivative from the result, where operators would compute both again."""
+
+    @staticmethod
+    def forward(ctx, angles, factor):
+        result = torch.cat([angles.sin(), angles.cos()], -1).mul_(factor)
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    @first_derivatives_only
+    def backward(ctx, d_result):
+        sines, cosines = ctx.saved_tensors[0].chunk(2, -1)
+        d_sines, d_cosines = d_result.chunk(2, -1)
+        return (d_sines * cosines).addcmul_(d_cosines, sines, value=-1), None
 
 
 class FeatureMap(ABC):

@@ -130,6 +130,34 @@ def read(state: Memory, query: Tensor, features: FeatureMap | None = None, floor
     return query @ state.memory / _divisor(denominator, floor), denominator.squeeze(-1)
 
 
+def pairs_cost_less(queries: int, keys: int, features: int, value_dim: int) -> bool:
+    """Whether `read_pairs` takes fewer products than `write` and `read`, as it does of short sequences."""
+    return queries * keys * (features + value_dim) < (queries + keys) * features * value_dim
+
+
+def read_pairs(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    features: FeatureMap,
+    plan: Schedule | None = None,
+    weight: Tensor | None = None,
+    floor: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """What `read` finds where these keys alone were written, from the products of all pairs, in O(T S (N + E)) time.
+
+    query: B H T D, vectors; key: B H S N, features; value: B H S E; weight: B H S, as `write` takes it.
+    """
+    products = features(query)[0] @ key.transpose(-1, -2)
+    if plan is not None:
+        left = (plan.log_decay[..., -1:] - plan.log_decay[..., 1:]).to(key.dtype).exp()
+        weight = left if weight is None else weight * left
+    if weight is not None:
+        products = products * weight.unsqueeze(-2)
+    denominator = _flushed(products.sum(-1, keepdim=True))
+    return products @ value / _divisor(denominator, floor), denominator.squeeze(-1)
+
+
 def step(
     state: Memory,
     order: Tensor | None,

@@ -10,8 +10,10 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
+from seqstruct.ops.memory import linear_attention
+from seqstruct.ops.memory.linear_attention import pairs_cost_less
 from seqstruct.testing.cases import stepwise
-from tests.attention.building import HEADS, build, heads, inputs, output
+from tests.attention.building import DIM, HEADS, build, heads, inputs, output
 
 FAMILY = [("linear", {}), ("rfa", {"gate": True}), ("rfa", {"unit_norm": False}), ("performer", {}), ("t2r", {})]
 
@@ -48,6 +50,36 @@ def test_features_without_unit_norm_survive_bfloat16(site: Site, autocast: bool,
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         found = output(rfa, x)
     assert (found.double() - expected).abs().max() < 0.05 * expected.abs().max()
+
+
+BOTH_WAYS = [("linear", {}), *(("rfa", options) for options in ({}, {"unit_norm": False}, {"kernel": "arccos"})),
+             ("performer", {}), ("t2r", {})]  # fmt: skip
+
+
+@pytest.mark.parametrize("queries, keys", [(2, 3), (0, 3), (4, 0), (1, 2), (13, 2)])
+@pytest.mark.parametrize("name, options", BOTH_WAYS)
+def test_short_sequences_are_read_by_pairs(name: str, options: dict, queries: int, keys: int, generator) -> None:
+    """One pass from the empty memory against a pass that writes the memory and reads it."""
+    attention = build(name, Site.CROSS, **options)
+    assert pairs_cost_less(queries, keys, attention.num_features, DIM // HEADS)
+    query, key = (inputs(generator, length).requires_grad_() for length in (queries, keys))
+    padding = torch.zeros(2, keys, dtype=torch.bool)
+    padding[1, : 2 if keys == 3 else keys] = True
+    results = []
+    for state in (None, attention.initial_state(2)):
+        reading, _ = attention(query, key, key, padding, state)
+        leaves = [query, key, *(p for p in attention.parameters() if p.requires_grad)]
+        loss = reading.output.square().sum()
+        gradients = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)
+        results.append([reading.output, reading.extra["denominator"], *gradients])
+    torch.testing.assert_close(*results, rtol=1e-10, atol=1e-12)
+
+
+def test_long_sequences_are_read_through_the_memory(generator, monkeypatch) -> None:
+    attention = build("linear", Site.ENCODER_SELF)
+    assert not pairs_cost_less(9, 9, attention.num_features, DIM // HEADS)
+    monkeypatch.setattr(linear_attention, "read_pairs", None)
+    assert output(attention, inputs(generator)).isfinite().all()
 
 
 def test_parameters_of_softmax_attention_are_taken_over() -> None:
