@@ -34,8 +34,8 @@ class KernelAttention(MultiHeadAttention):
     to show or to drop: `dropout` of the shape is not used.  Readings have the extra `denominator`, B T H without
     gradient and relative to the largest scale of a key: where it is close to 0 or negative, estimates by random
     features mean little.
-    O((T + S) N C) time, O(N C) state.  One pass over a short sequence whose queries all see all keys is by pairs of these,
-    which then take less time.
+    O((T + S) N C) time, O(N C) state.  One pass over a short sequence whose queries all see all keys is by pairs of
+    these, which then take less time.
     Everything between the projections is computed in float32 at least.
     """
 
