@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the scores there as JSON, for `seqstruct record`")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     path = Path(args.input)
     trees = args.input != "-" and (path.is_dir() or path.suffix.lower() in (".mrg", ".zip"))
     if not trees and (args.branching == "gold" or args.format in ("scores", "json")):
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         raise ValueError(f"--max-words: expected 1 or more, got {args.max_words}")
     if trees:
         _score(args, path)
-        return 0
+        return
     from seqstruct.data.text.aligned import read_lines
     from seqstruct.data.text.trees import binary_tree
 
@@ -66,7 +66,6 @@ def run(args: argparse.Namespace) -> int:
     lines = (line.rstrip("\n") for line in sys.stdin) if args.input == "-" else read_lines(args.input)
     for words in sentences_of(lines, args.input):
         _show(binary_tree(words, parse(words)), args.format)
-    return 0
 
 
 def sentences_of(lines: Iterable[str], name: str) -> Iterable[list[str]]:

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", action="store_true", help="leave a GPU alone")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     from seqstruct.data.files import atomic_write
     from seqstruct.data.text.aligned import read_lines
     from seqstruct.scoring.forced import load_scorer
@@ -54,4 +54,3 @@ def run(args: argparse.Namespace) -> int:
         if args.out:
             stack.enter_context(atomic_write(args.out)).writelines(line + "\n" for line in best)
     print(f"{len(best)} sentences rescored")
-    return 0

@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                              "the metric (default test_{}); with --against the difference and its p too")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     if args.record and (args.alignments or len(args.hypotheses or args.from_generate) > 1):
         raise ValueError("--record: expected the translations of one system")
     if args.data:
@@ -74,7 +74,6 @@ def run(args: argparse.Namespace) -> int:
     if args.record:
         _record(result, args.record[0], args.record[1:] or ["test_{}"])
     print(json.dumps(result, indent=1) if args.format == "json" else "\n".join(shown))
-    return 0
 
 
 def _alignments(args: argparse.Namespace) -> tuple[dict, list[str]]:

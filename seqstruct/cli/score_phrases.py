@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", action="store_true", help="leave a GPU alone")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> None:
     import os
 
     from seqstruct.harness.progress import Progress
@@ -60,4 +60,3 @@ def run(args: argparse.Namespace) -> int:
         write(args.record, [Measurement("phrase_pairs_scored", report.scored, "phrase pairs")])
     print(f"{report.lines} lines: {report.scored} scored, {report.malformed} malformed and {report.too_long} too long "
           f"for the model, {left}; {report.unknown} words unknown to the model")
-    return 0

@@ -101,7 +101,7 @@ class WFSA(StructuredDistribution):
     def _epsilons(self, states: Tensor, epsilon: Tensor, semiring: LogSemiring) -> Tensor:
         found = list(states.unbind(-1))
         for i, j in self.order:
-            found[j] = semiring.sum(torch.stack([found[j], semiring.times(found[i], epsilon[..., i, j])], -1), -1)
+            found[j] = semiring.add(found[j], semiring.times(found[i], epsilon[..., i, j]))
         return torch.stack(found, -1)
 
 

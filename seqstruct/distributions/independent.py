@@ -49,7 +49,7 @@ class Bernoulli(_Keys):
     def total(self, potentials: Parts, semiring: LogSemiring) -> Tensor:
         keys = semiring.lift(potentials[0])
         one = semiring.one(potentials[0].shape, potentials[0])
-        factors = semiring.sum(torch.stack([keys, one], -1), -1)
+        factors = semiring.add(keys, one)
         while factors.size(-1) > 1:
             even, odd = factors[..., : factors.size(-1) // 2 * 2].unflatten(-1, (-1, 2)).unbind(-1)
             factors = torch.cat([semiring.times(even, odd), factors[..., factors.size(-1) // 2 * 2 :]], -1)

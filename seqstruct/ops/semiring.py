@@ -39,6 +39,14 @@ class LogSemiring:
         """The sum over an axis counted from the end."""
         return log_sum(terms, dim)
 
+    def add(self, left: Tensor, right: Tensor) -> Tensor:
+        """The sum of two elements, broadcast."""
+        return self.sum(torch.stack(torch.broadcast_tensors(left, right), -1), -1)
+
+    def product(self, left: Tensor, right: Tensor) -> Tensor:
+        """The product of matrices of elements: .. N M of .. N K and .. K M."""
+        return self.sum(self.times(left.unsqueeze(-1), right.unsqueeze(-3)), -2)
+
     def value(self, total: Tensor) -> Tensor:
         """What the recursion is run for, without the axis of components."""
         return total[0]

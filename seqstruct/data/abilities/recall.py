@@ -113,4 +113,4 @@ class Induction(Ability):
             targets.append(None if before is None else symbols[before + 1])
             levels.append(0 if before is None else place - before)
             last[symbol] = place
-        return Tagged(symbols, targets, levels) if last.keys() and len(last) < len(symbols) else None
+        return Tagged(symbols, targets, levels) if len(last) < len(symbols) else None

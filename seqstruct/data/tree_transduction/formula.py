@@ -100,14 +100,12 @@ def parse_prefix(symbols: Sequence[str]) -> Formula:
     for place, symbol in enumerate(symbols[1:], 2):
         if place > 2 and len(opened) == 1:
             raise ValueError(f"symbol {place}, {symbol}: the formula has ended before it")
-        if symbol == "(":
-            if len(opened) > len(operators) + 1:
-                raise ValueError(f"symbol {place}: expected an operator, + or *, got (")
-            opened.append([])
-        elif symbol in OPERATORS and len(opened) == len(operators) + 2:
+        if len(opened) > len(operators) + 1:
+            if symbol not in OPERATORS:
+                raise ValueError(f"symbol {place}: expected an operator, + or *, got {symbol}")
             operators.append(symbol)
-        elif len(opened) > len(operators) + 1:
-            raise ValueError(f"symbol {place}: expected an operator, + or *, got {symbol}")
+        elif symbol == "(":
+            opened.append([])
         elif symbol == ")" and operators:
             expressions = opened.pop()
             if len(expressions) < 2:

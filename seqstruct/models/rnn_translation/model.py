@@ -28,6 +28,10 @@ from seqstruct.models.rnn_translation.output import OUTPUTS
 
 INITIALIZATIONS = ("uniform", "orthogonal")
 ENCODERS = ("recurrent", "gated_convolution")
+OF_DECODER = (  # options that are arguments of the decoder by the same name
+    "embed_dim", "cell", "hidden_size", "attention_heads", "input_feeding", "source_summary", "initial_state", "output",
+    "maxout_size", "residual_from", "dropout", "logit_clip",
+)
 
 
 @dataclass
@@ -95,26 +99,15 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         encoder = cls.build_encoder(cfg, task.source_dictionary, clipping)
         decoder = RecurrentDecoder(
             task.target_dictionary,
-            embed_dim=cfg.embed_dim,
-            cell=cfg.cell,
-            hidden_size=cfg.hidden_size,
             layers=cfg.decoder_layers,
             memory_size=encoder.memory_size,
             summary_size=encoder.summary_size,
             state_size=encoder.state_size,
             attention=attention,
             query=cfg.attention_query,
-            attention_heads=cfg.attention_heads,
-            input_feeding=cfg.input_feeding,
-            source_summary=cfg.source_summary,
-            initial_state=cfg.initial_state,
-            output=cfg.output,
-            maxout_size=cfg.maxout_size,
-            residual_from=cfg.residual_from,
-            dropout=cfg.dropout,
             max_positions=cfg.max_target_positions,
             clipping=clipping,
-            logit_clip=cfg.logit_clip,
+            **{name: getattr(cfg, name) for name in OF_DECODER},
         )
         model = cls(encoder, decoder)
         if cfg.initialization == "uniform":

@@ -137,13 +137,13 @@ def forward(
     if automaton.epsilon_order:
         closure = unit
         for _ in range(epsilon.size(-1) - 1):
-            closure = _sum(semiring, unit, _product(semiring, epsilon, closure))
-        initial = _product(semiring, initial.unsqueeze(-2), closure).squeeze(-2)
-        steps = _product(semiring, steps, closure.unsqueeze(-3))
+            closure = semiring.add(unit, semiring.product(epsilon, closure))
+        initial = semiring.product(initial.unsqueeze(-2), closure).squeeze(-2)
+        steps = semiring.product(steps, closure.unsqueeze(-3))
     steps = _skip(steps, padding_mask, unit)
     found = [initial if states is None else states.expand_as(initial)]
     for step in steps.unbind(-3):
-        found.append(_product(semiring, found[-1].unsqueeze(-2), step).squeeze(-2))
+        found.append(semiring.product(found[-1].unsqueeze(-2), step).squeeze(-2))
     every = torch.stack(found, -2)
     return Prefixes(every, semiring.sum(semiring.times(every, final.unsqueeze(-2)), -1))
 
@@ -231,7 +231,7 @@ def _join(given: Iterable[tuple], keys: Iterable, zero: Tensor, semiring: LogSem
     cells: dict = {}
     for key, weight in given:
         weight = torch.as_tensor(weight, dtype=zero.dtype, device=zero.device)
-        cells[key] = _sum(semiring, cells[key], weight) if key in cells else weight
+        cells[key] = semiring.add(cells[key], weight) if key in cells else weight
     return torch.stack(torch.broadcast_tensors(*(cells.get(key, zero) for key in keys)), -1)
 
 
@@ -278,12 +278,3 @@ def _unit(automaton: Wfsa) -> Tensor:
     Q = like.size(-1)
     diagonal = torch.eye(Q, dtype=torch.bool, device=like.device)
     return torch.where(diagonal, semiring.one((), like)[0], semiring.zero((), like)[0])
-
-
-def _product(semiring: LogSemiring, left: Tensor, right: Tensor) -> Tensor:
-    """Product of matrices."""
-    return semiring.sum(semiring.times(left.unsqueeze(-1), right.unsqueeze(-3)), -2)
-
-
-def _sum(semiring: LogSemiring, left: Tensor, right: Tensor) -> Tensor:
-    return semiring.sum(torch.stack(torch.broadcast_tensors(left, right), -1), -1)

@@ -197,7 +197,6 @@ def _keys_back(
     chunk, part = tl.program_id(1), tl.program_id(2)
     columns, rows = part * BN + tl.arange(0, BN), chunk * C + tl.arange(0, C)
     at = g * (chunks + 1) + chunk
-    back = g * (chunks + 1) + chunk
     d_scores = tl.zeros((C, C), tl.float32)
     dq, dk = tl.zeros((C, BN), tl.float32), tl.zeros((C, BN), tl.float32)
     for block in range(0, E, BE):
@@ -205,11 +204,11 @@ def _keys_back(
         above, v = _part(d_above, g * T, rows, width, T, E), _part(value, g * T, rows, width, T, E)
         d_scores += tl.dot(above, tl.trans(v), input_precision=PRECISION)
         dq += tl.dot(above, tl.trans(_part(memories, at * N, columns, width, N, E)), input_precision=PRECISION)
-        dk += tl.dot(v, tl.trans(_part(d_memories, back * N, columns, width, N, E)), input_precision=PRECISION)
+        dk += tl.dot(v, tl.trans(_part(d_memories, at * N, columns, width, N, E)), input_precision=PRECISION)
     below = tl.load(d_below + g * T + rows, rows < T, 0.0)
     d_scores += below[:, None]
     dq += below[:, None] * tl.load(totals + at * N + columns, columns < N, 0.0)[None, :]
-    dk += tl.load(d_totals + back * N + columns, columns < N, 0.0)[None, :]
+    dk += tl.load(d_totals + at * N + columns, columns < N, 0.0)[None, :]
     if DECAYED:
         dq *= _decays(decay, g, rows, chunk * C, T, T, False)[:, None]
         dk *= _decays(decay, g, rows, 0, tl.minimum(chunk * C + C, T), T, True)[:, None]

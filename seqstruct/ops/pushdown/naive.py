@@ -29,11 +29,8 @@ def naive_tops(logits: Tensor, semiring: LogSemiring, *, states: int, symbols: i
     logits: B T A, log-weights as laid out in `layout`.  Pushed at 0: the bottom.  *: the semiring's components.
     O(T^3) sums of O(B S^2 Q^3) terms.
     """
-    top = states * symbols
+    top, product = states * symbols, semiring.product
     steps = semiring.lift(logits).unflatten(-1, (top, -1)).unbind(-3)  # * B QS A/QS each
-
-    def product(left: Tensor, right: Tensor) -> Tensor:
-        return semiring.sum(semiring.times(left.unsqueeze(-1), right.unsqueeze(-3)), -2)
 
     def uncovered(inner: Tensor, popped: Tensor) -> Tensor:  # .. N uy and .. uy r, to .. N ry
         inner = inner.unflatten(-1, (states, symbols)).transpose(-1, -2).unsqueeze(-3)  # .. N 1 y u

@@ -144,7 +144,7 @@ def eliminate(arcs: Tensor, lengths: Tensor, single_root: bool, semiring: ExactL
         if single_root:
             incoming = torch.where(left.sum(1, keepdim=True) == 1, root, incoming)
         else:
-            incoming = _add(semiring, incoming, root)
+            incoming = semiring.add(incoming, root)
         word = incoming[0].detach().clamp(min=-1e300).masked_fill(~left, -torch.inf).argmax(1, keepdim=True)  # B 1
         here = position == word
         weight = _take(incoming, word, -1)  # K B 1
@@ -152,8 +152,8 @@ def eliminate(arcs: Tensor, lengths: Tensor, single_root: bool, semiring: ExactL
         onward = semiring.times(_take(weights, word.unsqueeze(2), -2), semiring.inverse(weight).unsqueeze(2))
         into = _take(weights, word.unsqueeze(2), -1)  # K B n 1
         gone = here.unsqueeze(1) | here.unsqueeze(2) | torch.eye(n, dtype=torch.bool, device=arcs.device)
-        weights = torch.where(gone, zero, _add(semiring, weights, semiring.times(into, onward)))
-        root = _add(semiring, root, semiring.times(_take(root, word, -1), onward.squeeze(2)))
+        weights = torch.where(gone, zero, semiring.add(weights, semiring.times(into, onward)))
+        root = semiring.add(root, semiring.times(_take(root, word, -1), onward.squeeze(2)))
         left = left & ~here
     return total
 
@@ -163,10 +163,6 @@ def _take(elements: Tensor, index: Tensor, dim: int) -> Tensor:
     shape = list(elements.shape)
     shape[dim] = 1
     return elements.gather(dim, index.expand(shape))
-
-
-def _add(semiring: ExactLogSemiring, x: Tensor, y: Tensor) -> Tensor:
-    return semiring.sum(torch.stack([x, y], -1), -1)
 
 
 def _weights(scores: Sequence[Sequence[float]], single_root: bool) -> Arcs:
