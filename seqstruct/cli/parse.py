@@ -12,6 +12,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -133,8 +134,9 @@ def _score(args: argparse.Namespace, path: Path) -> None:
     brackets = score_brackets([spans(t) for t in gold], [spans(t) for t in found], lengths, args.convention)
     result = {
         "sentences": len(gold), "max_words": args.max_words, "convention": args.convention, **brackets._asdict(),
-        **{f"{side}_splits": value for side, value in branching(found)._asdict().items()},
     }
+    with suppress(ValueError):  # where no sentence has three words
+        result |= {f"{side}_splits": value for side, value in branching(found)._asdict().items()}
     if args.out:
         from seqstruct.data.files import write_json
 
@@ -146,4 +148,5 @@ def _score(args: argparse.Namespace, path: Path) -> None:
     print(f"{len(gold)} sentences of at most {args.max_words} words, brackets by {args.convention}")
     for name in ("f1", "precision", "recall"):
         print(f"unlabeled {name:10} {result[name]:6.2f}")
-    print(f"splits: {result['left_splits']:.1f} % left, {result['right_splits']:.1f} % right")
+    if "left_splits" in result:
+        print(f"splits: {result['left_splits']:.1f} % left, {result['right_splits']:.1f} % right")

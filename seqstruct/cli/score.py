@@ -68,6 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.record and (args.alignments or len(args.hypotheses or args.from_generate) > 1):
         raise ValueError("--record: expected the translations of one system")
+    metrics = set(args.metrics)
+    if args.record and len(metrics) > 1 and (alike := [name for name in args.record[1:] if "{}" not in name]):
+        raise ValueError(f"--record: expected a {{}} for each of {len(metrics)} metrics in the name, got {alike[0]!r}")
     if args.data:
         _read_data(args)
     result, shown = _alignments(args) if args.alignments else _translations(args)

@@ -6,7 +6,7 @@
 
 FILE says the metric, its direction, epochs, and a grid or draws; see seqstruct/search/settings.py.  DIR has
 settings.json, all that was tried with what it reached, measurements.json for `seqstruct record`, and chosen.  A search
-that was interrupted goes on with the next setting.
+that was interrupted goes on with the next setting; what was told otherwise needs another DIR.
 """
 
 from __future__ import annotations
@@ -44,4 +44,4 @@ def run(args: argparse.Namespace) -> None:
             raise ValueError(f"--max-minutes: expected minutes above 0, got {args.max_minutes:g}")
         limit = [f"optimization.stop_time_hours={args.max_minutes / 60}"]
     train = hydra_training(args.config_dir, args.config_name, [*args.overrides, *limit], args.out)
-    search(settings, Path(args.out), args.seed, least, train)
+    search(settings, Path(args.out), args.seed, least, train, [args.config_name, *args.overrides, *limit])

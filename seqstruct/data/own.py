@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from seqstruct.data.checked import META, SPLITS
 from seqstruct.data.files import new_folder, read_json, write_json
-from seqstruct.data.text.aligned import checksums, find_text, pair_writer, read_lines, read_pairs
+from seqstruct.data.text.aligned import checksums, find_text, pair_writer, read_lines, read_pairs, survey
 from seqstruct.data.text.subwords import tidy
 
 PAIRS_META = "nli.json"
@@ -108,16 +108,20 @@ def deal(
 
 def pair_prefixes(args: argparse.Namespace, scratch: Path) -> dict[str, Path]:
     """The prefixes of all three splits of aligned files, of `args.src` and `args.trg`; what is drawn is written into
-    `scratch`, and so is then what is left to train on.  Raises ValueError as `draw` and `aligned.read_pairs` do."""
+    `scratch`, and so is then what is left to train on.  Raises ValueError as `draw` and `aligned.read_pairs` do, and,
+    where `args` has options for such lines, `aligned.survey`: later on the files in `scratch` alone would be named."""
     (given, lacking), languages = given_and_missing(args), (args.src, args.trg)
     prefixes = {split: Path(prefix) for split, prefix in given.items()}
     if not lacking:
         return prefixes
     sides = [find_text(prefixes["train"], language) for language in languages]
+    filtered = hasattr(args, "drop_empty")
+    if filtered:
+        survey({"train": sides}, args.drop_empty, args.deescape)
     drawn = draw(sum(1 for _ in read_lines(sides[0])), lacking, args)
     with ExitStack() as stack:
         write = {split: stack.enter_context(pair_writer(scratch / split, languages)) for split in ("train", *lacking)}
-        for number, pair in enumerate(read_pairs(*sides, empty=True)):
+        for number, pair in enumerate(read_pairs(*sides, empty=filtered)):
             write[next((split for split in lacking if number in drawn[split]), "train")](pair)
     return {**prefixes, **{split: scratch / split for split in ("train", *lacking)}}
 

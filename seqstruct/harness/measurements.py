@@ -28,10 +28,10 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     KEY@median the median of all.  The key "parameters" is the number of the model's, "gpu_memory" the most GiB that a
     training took of its GPU; "sentences_per_second" and "tokens_per_second" are what fairseq-generate says of its
     speed.  KEY/AXIS adds the points of the statistics KEY_0, KEY_1, ... of the same line, KEY/epoch one for each epoch
-    of the log.  2^KEY is the perplexity of a statistic in bits.  Where FILE is JSON, KEY is one of an object, or the
-    name of a measurement in a list; of steps.json, "mebibytes" of the cell's training, left out where the commands were
-    typed, since nothing watched them.  TABLE: in front names another table than the cell's.  A file that is not in
-    `folder` is taken from where this process runs; of FILE+FILE the values are added up.
+    of the log.  2^KEY is the perplexity of a statistic in bits, of each point too.  Where FILE is JSON, KEY is one of
+    an object, or the name of a measurement in a list; of steps.json, "mebibytes" of the cell's training, left out where
+    the commands were typed, since nothing watched them.  TABLE: in front names another table than the cell's.  A file
+    that is not in `folder` is taken from where this process runs; of FILE+FILE the values are added up.
     Raises ValueError naming a request that finds nothing, or a file that is damaged.
     """
     found = []
@@ -56,12 +56,20 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
             said = _statistics(lines, key, parts["which"])
             if key not in said:
                 raise ValueError(f"{path}: it says no {key}")
-            if parts["power"] and said[key] >= sys.float_info.max_exp:
-                raise ValueError(f"{path}: 2^{key} is beyond float64: {key} is {said[key]:g}")
-            value += 2 ** said[key] if parts["power"] else said[key]
+            value += _raised(path, parts, said[key])
         points = _by_epoch(lines, key) if axis == "epoch" else _points(said, key) if axis else ()
+        points = points and [(x, _raised(path, parts, y)) for x, y in points]
         found.append(Measurement(parts["metric"], value, parts["unit"], axis, points, parts["table"] or ""))
     return found
+
+
+def _raised(path: Path, parts: re.Match[str], number: float) -> float:
+    """The number, or 2 to it where that is asked for."""
+    if not parts["power"]:
+        return number
+    if number >= sys.float_info.max_exp:
+        raise ValueError(f"{path}: 2^{parts['key']} is beyond float64: {parts['key']} is {number:g}")
+    return 2**number
 
 
 def _of_json(path: Path, parts: re.Match[str]) -> Measurement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -22,9 +23,11 @@ class ResumableFile:
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any]):
         """identity: what the file is made of, in JSON's types; a part of another identity is written anew.
 
-        Raises OSError if the part cannot be opened.
+        Raises OSError if the part cannot be opened, or a folder is in the place of the file.
         """
         self.path = Path(path)
+        if self.path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         self.part, self.note = (self.path.with_name(self.path.name + end) for end in (".part", ".part.json"))
         self.identity = json.loads(json.dumps(identity))
         self.path.parent.mkdir(parents=True, exist_ok=True)

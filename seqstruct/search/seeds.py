@@ -31,28 +31,33 @@ from seqstruct.data.abilities.folder import CALLED, LEVELS, WHOLE, read_meta, ta
 from seqstruct.data.files import read_json, write_json
 from seqstruct.harness.provenance import processor
 from seqstruct.scoring.measurement import Measurement, write
-from seqstruct.search.trials import Train, hydra_training
+from seqstruct.search.trials import Train, check_same, hydra_training
 
 Trained = Mapping[str, Any]  # rate, seed, and either the statistics by subset or what broke
 
 
-def train_all(train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path, where: str = "") -> list[Trained]:
+def train_all(
+    train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path, where: str = "", words: Sequence[str] = ()
+) -> list[Trained]:
     """All trainings on a task, and the file with them; those that it has already are not trained again.
 
-    where: what trains here, noted with each.
+    where: what trains here, noted with each.  words: what all are told, likewise.  Raises ValueError if the file has
+    trainings that were told something else.
 
     A training that breaks (a loss that is not finite, a model that refuses) has the reason in place of numbers.  Where
     every rate breaks, there are no other seeds.
     """
     found: list[dict[str, Any]] = read_json(path, list) if path.exists() else []
+    for one in found:
+        check_same(path, one.get("words", list(words)), list(words))
 
     def attempt(rate: float, seed: int) -> None:
         if any((one["rate"], one["seed"]) == (rate, seed) for one in found):
             return
-        words = [f"optimization.lr=[{rate}]", f"common.seed={seed}", f'dataset.valid_subset="{",".join(CALLED)}"']
-        one: dict[str, Any] = {"rate": rate, "seed": seed, "on": where}
+        more = [f"optimization.lr=[{rate}]", f"common.seed={seed}", f'dataset.valid_subset="{",".join(CALLED)}"']
+        one: dict[str, Any] = {"rate": rate, "seed": seed, "on": where, "words": list(words)}
         try:
-            said = {entry.tag: entry.statistics for entry in train(words)}
+            said = {entry.tag: entry.statistics for entry in train(more)}
             one |= {subset: {name.removeprefix(f"{subset}_"): value for name, value in said[subset].items()}
                     for subset in CALLED}  # fmt: skip
         except (FloatingPointError, ValueError) as error:
@@ -142,7 +147,8 @@ def _run(args: argparse.Namespace) -> None:
             for task, folder in folders.items():
                 words = [*args.overrides, *device, f"task.data={folder}"]
                 train = hydra_training(args.config_dir, args.config_name, words, str(args.out))
-                trained = train_all(train, args.rates, args.seeds, args.out / f"{task}.json", where)
+                told = [args.config_name, *args.overrides]
+                trained = train_all(train, args.rates, args.seeds, args.out / f"{task}.json", where, told)
                 found += measurements(task, read_meta(folder)["axis"], trained, args.seeds[0], where)
         finally:
             logging.getLogger().removeHandler(handler)

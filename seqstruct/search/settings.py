@@ -114,8 +114,16 @@ def _check_numbers(loaded: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
                 _number(value)
             except ValueError as error:
                 raise ValueError(f"measurements: {word}: {asked[word]}: {error}") from error
-        if word == "for" and word in asked and not given and asked[word] not in draws:
-            raise ValueError(f"measurements: for: expected a key of grid or draws, got {asked[word]}")
+    if "for" in asked and asked["for"] not in _keys_of_all(loaded):
+        raise ValueError("measurements: for: expected a key of grid or draws that all settings have, got "
+                         f"{asked['for']}")  # fmt: skip
+
+
+def _keys_of_all(loaded: Mapping[str, Any]) -> set[str]:
+    """What every setting that is tried has a value of."""
+    parts = [[set(value) if isinstance(value, dict) else {key} for value in values]
+             for key, values in loaded.get("grid", {}).items()]  # fmt: skip
+    return set(loaded.get("draws", ())).union(*(set.intersection(*part) for part in parts))
 
 
 def _positive(given: Any) -> bool:
@@ -231,8 +239,8 @@ def measurements(
     """What is recorded of a search, as the file's `measurements` ask.
 
     {metric: NAME, unit: UNIT, of: KEY} is the chosen value of a key, nothing where it is not tried; without `of` it is
-    the best value reached, split up along an `axis`, the number of the setting or what `along: KEY` has; with
-    `for: KEY` there is one for each value of that key, which takes the place of {} in NAME.
+    the best value reached, split up along an `axis`, the number of the setting or what `along: KEY` has where it is
+    tried; with `for: KEY` there is one for each value of that key, which takes the place of {} in NAME.
     """
     found = []
     for asked in settings.get("measurements", ()):
@@ -249,7 +257,8 @@ def measurements(
             groups.setdefault(group, []).append((x, one["value"]))
         for group, reached in groups.items():
             value = (max if settings["direction"] == "max" else min)(value for _, value in reached)
-            axis = {"axis": asked["axis"], "points": reached} if not math.isnan(reached[0][0]) else {}
+            known = [(x, y) for x, y in reached if not math.isnan(x)]
+            axis = {"axis": asked["axis"], "points": known} if known else {}
             found.append(Measurement(name.format(f"{group:g}" if group is not None else ""), value, unit, **axis))
     return found
 

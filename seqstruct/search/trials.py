@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -14,30 +15,42 @@ from seqstruct.data.files import atomic_write, read_json, undamaged, write_json
 from seqstruct.scoring.measurement import write
 from seqstruct.search.settings import Point, choose, measurements, order, outcome, override, points
 
+DECISIVE = ("metric", "direction", "at", "tie", "overrides")  # of what a setting reaches
 SEED = 1  # of all trainings of a search, whatever the run's is
 Train = Callable[[Sequence[str]], list[LogEntry]]
 
 
-def search(settings: dict[str, Any], out: Path, seed: int, least: float | None, train: Train) -> None:
+def search(
+    settings: dict[str, Any], out: Path, seed: int, least: float | None, train: Train, words: Sequence[str] = ()
+) -> None:
     """Try what the settings say and leave settings.json (all tried), measurements.json and chosen (overrides) in out.
 
-    least: the value of chance, or None.  train: what a training with some overrides logs.  What settings.json has
-    already is not trained again, so an interrupted search goes on; a folder in which nothing was reached is not left.
-    Raises ValueError if settings.json is damaged, a setting has no result or there is no best one; `chosen` is then not
-    written.
+    least: the value of chance, or None, of an accuracy.  train: what a training with some overrides logs.  words: what
+    it was told beside them.  What settings.json has already is not trained again, so an interrupted search goes on; a
+    folder in which nothing was reached is not left.
+    Raises ValueError if settings.json is damaged or of another search, chance is asked of what is to be least, a
+    setting has no result or there is no best one; `chosen` is then not written.
     """
+    if least is not None and settings["direction"] != "max":
+        raise ValueError(f"chance is of an accuracy: expected the direction max, got {settings['direction']} of "
+                         f"{settings['metric']}")  # fmt: skip
     out.mkdir(parents=True, exist_ok=True)
     try:
-        _search(settings, out, seed, least, train)
+        _search(settings, out, seed, least, train, words)
     finally:
         if not any(out.iterdir()):
             out.rmdir()
 
 
-def _search(settings: dict[str, Any], out: Path, seed: int, least: float | None, train: Train) -> None:
+def _search(
+    settings: dict[str, Any], out: Path, seed: int, least: float | None, train: Train, words: Sequence[str]
+) -> None:
     path = out / "settings.json"
+    of = {key: settings.get(key) for key in DECISIVE} | {"words": list(words)}
     with undamaged(path, KeyError):
-        known = read_json(path)["tried"] if path.exists() else []
+        kept = read_json(path) if path.exists() else {"tried": []}
+        known = kept["tried"]
+    check_same(path, kept.get("of", of), of)
 
     def attempt(point: Point, epochs: int) -> dict[str, Any]:
         found = next((one for one in known if one["setting"] == point and one["epochs"] == epochs), None)
@@ -49,19 +62,26 @@ def _search(settings: dict[str, Any], out: Path, seed: int, least: float | None,
             except (FloatingPointError, ValueError) as error:
                 raise ValueError(f"{' '.join(words)}: {error}") from None
             known.append(found)
-            write_json(path, {"chance": least, "tried": known})
+            write_json(path, {"of": of, "chance": least, "tried": known})
         print(f"{point}, {epochs} epochs: validation {settings['metric']} {found['value']:g}", flush=True)
         return found
 
     tried = _attempt_all(settings, seed, least, attempt)
-    write_json(path, {"chance": least, "tried": known})
+    write_json(path, {"of": of, "chance": least, "tried": known})
     best = choose(settings, tried, least)
     write(out / "measurements.json", measurements(settings, tried, best))
-    words = [override(key, value) for key, value in best["setting"].items()]
+    chosen = [override(key, value) for key, value in best["setting"].items()]
     if best["epochs"] > settings["epochs"]:  # it took so many to leave chance
-        words.append(f"++optimization.max_epoch={best['epochs']}")
+        chosen.append(f"++optimization.max_epoch={best['epochs']}")
     with atomic_write(out / "chosen") as stream:
-        stream.write(" ".join(words) + "\n")
+        stream.write(" ".join(chosen) + "\n")
+
+
+def check_same(path: Path, found: Any, wanted: Any) -> None:
+    """Raise ValueError if a file of results to go on with is of trainings that were told something else."""
+    if found != wanted:
+        raise ValueError(f"{path} is of other trainings, of {json.dumps(found)}: expected {json.dumps(wanted)}, or "
+                         "another folder for these")  # fmt: skip
 
 
 def _attempt_all(

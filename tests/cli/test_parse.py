@@ -70,6 +70,14 @@ def test_branching_is_scored(trees, capsys):
     assert json.loads(printed(capsys, trees, "--branching", "left", "--format", "json"))["sentences"] == 3
 
 
+def test_sentences_of_two_words_have_no_splits(tmp_path, capsys):
+    path = tmp_path / "short.mrg"
+    path.write_text("(S (NP (DT the) (NN dog)))\n(S (NN dogs) (VB bark))\n")
+    found = json.loads(printed(capsys, path, "--branching", "left", "--format", "json"))
+    assert (found["sentences"], found["f1"]) == (2, 100) and "left_splits" not in found
+    assert "splits" not in printed(capsys, path, "--branching", "right")
+
+
 def test_text_is_drawn(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("the dog barks\nyes\n"))
     assert printed(capsys, "-", "--branching", "left").split("\n")[:4] == ["┬─┬─ the", "│ └─ dog", "└─ barks", ""]

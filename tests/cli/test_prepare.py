@@ -144,6 +144,14 @@ def test_phrases_that_validate_do_not_train(tmp_path, capsys):
     assert "40 pairs to train on and 0 to validate" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name, option, least", [
+    ("phrases", "every", 1), ("phrases", "vocabulary", 1), ("masked-lm", "lines", 1),
+])  # fmt: skip
+def test_numbers_below_the_least_are_refused(name, option, least, tmp_path, capsys):
+    assert prepare(name, "--made-up", f"--{option}", least - 1, "--out", tmp_path / "out") == 1
+    assert capsys.readouterr().err == f"seqstruct prepare: {option} is at least {least}, not {least - 1}\n"
+
+
 def test_made_up_files_do_not_take_the_place_of_downloaded_ones(tmp_path, capsys):
     (tmp_path / "aclImdb_v1.tar.gz").write_bytes(b"84 MB")
     (tmp_path / "SHA256SUMS").write_text(f"{'0' * 64}  aclImdb_v1.tar.gz\n")

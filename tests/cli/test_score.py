@@ -202,6 +202,10 @@ def test_a_prepared_folder_says_how_it_is_scored_and_the_scores_are_recorded(fol
     assert "--data: expected translations with it, and no --references" in capsys.readouterr().err
     assert main(["score", "--hypotheses", "hyp.bpe", "ref.en", "--references", "ref.en", "--record", "x.json"]) == 1
     assert "--record: expected the translations of one system" in capsys.readouterr().err
+    several = ["score", "--hypotheses", "ref.en", "--references", "ref.en", "--record", "x.json", "{}", "test_bleu"]
+    assert main(several) == 1 and not (folder / "x.json").exists()
+    assert "--record: expected a {} for each of 2 metrics in the name, got 'test_bleu'" in capsys.readouterr().err
+    assert main([*several, "--metrics", "bleu"]) == 0
 
 
 def test_a_system_of_words_is_tested_against_one_of_subwords(folder, capsys):

@@ -162,3 +162,19 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, message, files, cap
     found = capsys.readouterr().err
     assert message in found and found.count("\n") == 1
     assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    ("word-pairs", "gap.de: line 2 is empty"),
+    ("word-pairs --valid gap --test gap", "gap.de: line 2 is empty"),
+    ("word-pairs --valid less --test gap", "gap.de: line 2 is empty"),
+    ("parallel", "gap.de: 1 line empty (2); --drop-empty leaves out such pairs"),
+    ("parallel --drop-empty", "gap.en: 1 line with escapes of Moses such as &apos; (3); --deescape undoes them"),
+])  # fmt: skip
+def test_a_line_that_cannot_be_taken_is_named_as_it_was_given(words, message, files, capsys):
+    """Not as it stands in a copy, with what is left to train on, in a folder that is gone."""
+    for name in ("gap", "less"):
+        (files / f"{name}.de").write_text("eins\n" + "\n" * (name == "gap") + "zwei\ndrei\n")
+        (files / f"{name}.en").write_text("one\n" + "-\n" * (name == "gap") + "two &apos;\nthree\n")
+    assert prepare(*words.split(), "--train", "gap", "--src", "de", "--trg", "en", "--out", "out") == 1
+    assert capsys.readouterr().err == f"seqstruct prepare: {message}\n"

@@ -24,3 +24,10 @@ def test_a_part_begun_anew_is_not_taken_for_the_one_before(tmp_path):
         assert file.state is None
         file.append(b"one\ntwo\n", {"lines": 2})
     assert path.read_bytes() == b"one\ntwo\n" and [*tmp_path.iterdir()] == [path]
+
+
+def test_a_folder_in_the_place_of_the_file_is_named_before_anything_is_written(tmp_path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(IsADirectoryError) as told:
+        ResumableFile(tmp_path / "out", {})
+    assert told.value.filename == str(tmp_path / "out") and [p.name for p in tmp_path.iterdir()] == ["out"]

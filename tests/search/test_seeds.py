@@ -73,6 +73,19 @@ def test_trainings_of_another_machine_are_counted(tmp_path):
     assert "x_elsewhere" not in {m.metric for m in measurements("x", "depth", found[:2], 1, "a GPU")}
 
 
+def test_trainings_that_were_told_something_else_are_not_taken_over(tmp_path):
+    calls, path = [], tmp_path / "x.json"
+    train = training(calls, lambda rate, seed: 50.0)
+    train_all(train, [0.1], [1], path, words=["row=lstm"])
+    with pytest.raises(ValueError, match=r'x.json is of other trainings, of \["row=lstm"\]: expected \["row=gru"\]'):
+        train_all(train, [0.1], [1], path, words=["row=gru"])
+    (before,) = json.loads(path.read_text())
+    del before["words"]  # as of a file that does not say
+    path.write_text(json.dumps([before]))
+    train_all(train, [0.1], [1], path, words=["row=gru"])
+    assert calls == [(0.1, 1)]
+
+
 def test_of_equal_accuracies_the_least_loss_counts():
     tried = [{"rate": r, "seed": 1, "valid": {"accuracy": 50.0, "loss": loss}} for r, loss in ((1, 3.0), (2, 2.0))]
     assert chosen(tried, 1) == 2 and chosen(tried, 2) is None

@@ -82,6 +82,10 @@ def test_draws_are_within_their_ends_and_those_of_the_seed(tmp_path):
      "measurements: of: k: expected a number, a list of them or a text with one, got 'linear'"),
     ("tie: loss", "measurements: [{unit: n, metric: m, of: [k]}]", "measurements: of: expected a key, got ['k']"),
     ("tie: loss", "measurements: [{unit: n, metric: m, axis: x, for: k}]", "for: expected a key of grid or draws"),
+    ("tie: loss", "then: {k: [1]}\nmeasurements: [{unit: n, metric: m, axis: x, for: k}]",
+     "that all settings have, got k"),
+    ("grid:", "measurements: [{unit: n, metric: m, axis: x, for: k}]\ngrid:\n  both: [{k: 1}, {other: 1}]\n ",
+     "that all settings have, got k"),
     ("tie: loss", "tie: 3", "expected of tie a name, and of up_to a number"),
     ("tie: loss", "up_to: many", "expected of tie a name, and of up_to a number"),
     ("scale=smoke: {epochs: 1}", "row=crf: 7", "row=crf: expected keys and values, got 7"),
@@ -187,3 +191,5 @@ def test_what_is_recorded():
         del one["setting"]["eta"]
     assert [(m.metric, len(m.points)) for m in measurements(settings, tried, tried[-1])] == [
         ("at_rate_0.1", 0), ("at_rate_0.2", 0), ("reached", 4)]
+    tried[0]["setting"]["eta"] = 0.5
+    assert [m.points for m in measurements(settings, tried, tried[-1])[:2]] == [[(0.5, 10.5)], ()], "where it is tried"

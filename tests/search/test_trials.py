@@ -67,6 +67,32 @@ def test_an_interrupted_search_goes_on(trained, tmp_path):
     assert (tmp_path / "chosen").read_text() == "++lr=0.1\n"
 
 
+@pytest.mark.parametrize("other, words", [
+    ({"metric": "loss", "direction": "min", "tie": None}, ()), ({"overrides": ["seeds=2", "a=1"]}, ()), ({}, ("b",)),
+])  # fmt: skip
+def test_what_another_search_reached_is_not_taken_over(trained, tmp_path, other, words):
+    search(SETTINGS, tmp_path, 1, None, trained(lambda lr, epochs: 70.0))
+    before, calls = (tmp_path / "settings.json").read_text(), list(trained.calls)
+    with pytest.raises(ValueError, match="settings.json is of other trainings, of .* or another folder for these"):
+        search({**SETTINGS, **other}, tmp_path, 1, None, trained(lambda lr, epochs: 70.0), words)
+    assert (tmp_path / "settings.json").read_text() == before and trained.calls == calls
+
+
+def test_a_search_without_a_note_of_what_it_was_told_goes_on(trained, tmp_path):
+    search(SETTINGS, tmp_path, 1, None, trained(lambda lr, epochs: 70.0))
+    kept, calls = json.loads((tmp_path / "settings.json").read_text()), list(trained.calls)
+    del kept["of"]
+    (tmp_path / "settings.json").write_text(json.dumps(kept))
+    search(SETTINGS, tmp_path, 1, None, trained(lambda lr, epochs: 70.0))
+    assert trained.calls == calls
+
+
+def test_chance_is_of_what_is_to_be_greatest(trained, tmp_path):
+    with pytest.raises(ValueError, match="chance is of an accuracy: expected the direction max, got min of accuracy"):
+        search({**SETTINGS, "direction": "min"}, tmp_path / "out", 1, 60.0, trained(lambda lr, epochs: 70.0))
+    assert trained.calls == [] and not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("content", ["{}", "[]", '{"tried'])
 def test_damaged_settings_are_kept_and_named(trained, tmp_path, content):
     path = tmp_path / "settings.json"

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from seqstruct.data.arguments import add_numbers
+from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.downloads import collect, raw_folder
 from seqstruct.data.files import new_folder, write_json, write_text
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    at_least(args, command=True, lines=1)
     raw, checked = raw_folder(args, manual=MANUAL), not args.unchecked
     with new_folder(args.out) as folder:
         found = collect(raw, {name: [name] for name in RAW}, folder.parent / "unpacked", MANUAL)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from seqstruct.data.arguments import add_numbers
+from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.downloads import collect, raw_folder
 from seqstruct.data.files import new_folder
 from seqstruct.data.text.aligned import pair_writer, read_lines
@@ -35,6 +35,7 @@ def read_phrases(table: Path) -> Iterator[tuple[str, str]]:
 
 
 def run(args: argparse.Namespace) -> None:
+    at_least(args, command=True, every=1, vocabulary=1)
     raw = raw_folder(args, manual=MANUAL)
     counts = {"train": 0, "valid": 0, "test": 0}
     with new_folder(args.out) as folder:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from seqstruct.data.checked import check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_json, write_text
-from seqstruct.data.text import parallel
+from seqstruct.data.text import parallel, subwords
 from seqstruct.data.text.aligned import pair_writer
 from seqstruct.data.text.binarise import preprocess_pairs
 from seqstruct.data.text.subwords import tidy
@@ -114,8 +114,9 @@ def chosen_options(args: argparse.Namespace, options: parallel.SubwordOptions) -
     as `parallel.SubwordOptions` does."""
     names = ("subwords", "vocabulary", "max_length", "max_ratio")
     changed = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    if changed.get("subwords", "bpe") != "bpe":
-        changed["truecase"] = False
+    kinds = changed.get("subwords", ())
+    if not all(subwords.KINDS[kind][0] for kind in ([kinds] if isinstance(kinds, str) else kinds)):
+        changed["truecase"] = False  # which is of Moses tokens
     if args.src is not None:
         if args.src not in options.languages:
             raise ValueError(f"--src: expected one of {', '.join(options.languages)}, got {args.src}")

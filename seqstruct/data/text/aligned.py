@@ -160,19 +160,29 @@ def checksums(files: Sequence[tuple[str, str, str | os.PathLike]]) -> dict[str, 
 
 
 def check_content(paths: Iterable[Path], checksums: Mapping[str, str]) -> None:
-    """Raise ValueError unless the text of each file, plain or .gz, has the SHA-256 of its name without .gz."""
+    """Raise ValueError unless the text of each file, plain or .gz, has the SHA-256 of its name without .gz.
+
+    checksums: as of `read_checksums`.
+    """
     for path in paths:
-        name, digest = path.name.removesuffix(".gz"), content_sha256(path)
-        if checksums.get(name) != digest:
-            raise ValueError(f"{name}: SHA-256 {digest}, expected {checksums.get(name)}: truncated or altered")
+        name = path.name.removesuffix(".gz")
+        full = path.absolute().with_name(name)
+        names = [full.as_posix(), *("/".join(full.parts[at:]) for at in range(1, len(full.parts)))]
+        expected, digest = next((checksums[each] for each in names if each in checksums), None), content_sha256(path)
+        if expected != digest:
+            raise ValueError(f"{name}: SHA-256 {digest}, expected {expected}: truncated or altered")
 
 
 def read_checksums(path: str | os.PathLike) -> dict[str, str]:
-    """SHA-256 by file name, without its folder, from lines of `checksum  name`, the format of sha256sum."""
-    found = {}
+    """SHA-256 by file name, without its folder, from lines of `checksum  name`, the format of sha256sum; of unlike
+    files of one name by the names as they stand there."""
+    found = []
     for number, line in enumerate(read_lines(path), 1):
         digest, _, name = line.strip().partition(" ")
         if len(digest) != 64 or not name:
             raise ValueError(f"{path}: line {number}: expected a SHA-256 and a file name, got {line!r}")
-        found[Path(name.lstrip(" *")).name] = digest  # a "*" where it was read as binary
-    return found
+        found.append((Path(name.lstrip(" *")), digest))  # a "*" where it was read as binary
+    several = defaultdict(set)
+    for file, digest in found:
+        several[file.name].add(digest)
+    return {file.name if len(several[file.name]) == 1 else file.as_posix(): digest for file, digest in found}

@@ -105,6 +105,9 @@ def prepare(
     if `out` is there, or if fairseq-preprocess fails.
     """
     files, sums = find_pairs(prefixes, options.languages)
+    for pair in files.values():  # before there are copies, whose names say nothing
+        for _ in read_pairs(*pair):
+            pass
     summary = {"options": asdict(options), "sha256": sums, "counts": {}}
     with new_folder(out) as corpus:
         for split in SPLITS:

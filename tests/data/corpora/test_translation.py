@@ -303,6 +303,8 @@ def test_options_and_counts(capsys, tmp_path):
     assert options("iwslt14-de-en", "--src", "en").languages == ("en", "de")
     assert options("iwslt14-de-en", "--vocabulary", "10000").vocabularies == (10000,)
     assert options("iwslt14-es-en").truecase and not options("iwslt14-es-en", "--subwords", "sentencepiece").truecase
+    for kind, truecased in (("words", True), ("mixed", True), ("bpe,words", True), ("bpe,characters", False)):
+        assert options("iwslt14-es-en", "--subwords", kind, "--vocabulary", "70,60").truecase == truecased
     assert options("wmt14-en-de").vocabulary == 32768
     with pytest.raises(ValueError, match="--src: expected one of en, de, got fr"):
         options("wmt14-en-de", "--src", "fr")

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from seqstruct.data.text import parallel, subwords
-from seqstruct.data.text.aligned import read_checksums
+from seqstruct.data.text.aligned import check_content, content_sha256, read_checksums
 from seqstruct.data.text.parallel import SubwordOptions
 from tests.data.scripts import prepare
 
@@ -269,6 +269,21 @@ def test_checksums_are_of_the_unpacked_text(corpus, tmp_path, capsys):
     listing.write_text("abc  train.de\n")
     with pytest.raises(ValueError, match="line 1: expected a SHA-256"):
         read_checksums(listing)
+
+
+@pytest.mark.parametrize("written", ["{}/text.de", "./{}/text.de", "FOLDER/{}/text.de"])
+def test_checksums_of_files_of_one_name(tmp_path, written):
+    """Each is looked up with as much of its folders as the list has."""
+    paths, listing = [tmp_path / name / "text.de" for name in "ab"], tmp_path / "sums"
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(f"{path.parent.name}\n")
+    written = written.replace("FOLDER", str(tmp_path))
+    listing.write_text("".join(f"{content_sha256(path)}  {written.format(path.parent.name)}\n" for path in paths))
+    check_content(paths, read_checksums(listing))
+    paths[0].write_text("b\n")
+    with pytest.raises(ValueError, match=r"text\.de: SHA-256 .*truncated or altered"):
+        check_content(paths, read_checksums(listing))
 
 
 @pytest.mark.parametrize(("changed", "match"), [
