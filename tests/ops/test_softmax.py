@@ -17,10 +17,7 @@ from seqstruct.ops.softmax import (
     weighted_values,
     within_window,
 )
-
-
-def draw(generator: torch.Generator, *shape: int) -> torch.Tensor:
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+from tests.randomised import draw
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e3])

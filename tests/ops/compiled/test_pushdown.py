@@ -113,12 +113,9 @@ def test_every_number_that_is_read_was_written(compiled, generator, monkeypatch)
     assert all(x.isfinite().all() for x in found)
 
 
-def test_threads_share_the_rows(compiled, threads, generator):
-    compiled(True)
+def test_threads_share_the_rows(shared, generator):
     inputs = draw(generator, 5, 21, 2, 3, 5)
-    alone = with_gradients(inputs, 2, 3)
-    threads(2)
-    torch.testing.assert_close(with_gradients(inputs, 2, 3), alone, rtol=0, atol=1e-14)
+    torch.testing.assert_close(*shared(lambda: with_gradients(inputs, 2, 3)), rtol=0, atol=1e-14)
 
 
 def test_a_batch_of_no_rows(compiled, generator):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.ops.pushdown import pad_pushdown_logits, pushdown_stack, stack, transition_count
+from seqstruct.ops.pushdown import pushdown_stack, stack, transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.pushdown.walk import growth
 from seqstruct.ops.superposition import superposition_stack
@@ -203,18 +203,6 @@ def test_a_constant_added_to_a_step_changes_nothing(generator):
     shifted = logits + 300 * torch.randn(2, 13, 1, generator=generator, dtype=torch.float64)
     readings = [pushdown_stack(x, pushed, bottom, states=2, symbols=2) for x in (logits, shifted)]
     torch.testing.assert_close(*readings, rtol=0, atol=1e-9)
-
-
-def test_padding_is_invisible(generator):
-    logits, pushed, bottom = draw(generator, 2, 7, 2, 3, 2)
-    mask = torch.tensor([[1, 1, 0, 0, 1, 0, 1], [0, 0, 1, 0, 0, 0, 1]], dtype=torch.bool)
-    padded = pad_pushdown_logits(logits, mask, states=2, symbols=3)
-    readings = pushdown_stack(padded, pushed, bottom, states=2, symbols=3)
-    for b in range(2):
-        real = ~mask[b]
-        alone = pushdown_stack(logits[b : b + 1, real], pushed[b : b + 1, real], bottom, states=2, symbols=3)
-        torch.testing.assert_close(readings[b : b + 1, real], alone, rtol=0, atol=1e-13)
-    assert pad_pushdown_logits(logits, None, states=2, symbols=3) is logits
 
 
 def test_batch_and_future_are_invisible(generator):
