@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from seqstruct.bridge.patches.compat import NOISE, prepare_fairseq
+from seqstruct.cli import main
 from seqstruct.data.text import binarise
 from seqstruct.harness.records import Record
 from seqstruct.ops.linear import VARIABLE as LINEAR
@@ -64,6 +65,25 @@ def fairseq_preprocess_in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(binarise, "subprocess", SimpleNamespace(run=run, PIPE=None, STDOUT=None))
         yield
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs a `seqstruct` command that is to end with one sentence, which comes back."""
+
+    def run(*words: object) -> str:
+        capsys.readouterr()
+        try:
+            status = main(list(map(str, words)))
+        except SystemExit as end:
+            assert end.code == 2
+            status = 1
+        printed = capsys.readouterr()
+        assert status == 1 and printed.out == "" and printed.err.count("\n") == 1
+        assert printed.err.startswith(f"seqstruct {words[0]}")
+        return printed.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

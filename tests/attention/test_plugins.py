@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seqstruct.attention.plugins import VARIABLE, import_plugins
-from tests.models.front_door import PLUGIN, binarize, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, sizes, write_copy_corpus
 
 ROOT = Path(__file__).parents[2]
 SOURCE = '''"""A mean of all keys (Nobody et al. 2020): nothing is looked for."""
@@ -95,10 +95,8 @@ def test_every_command_knows_it(tmp_path: Path) -> None:
     fairseq = tmp_path / "bin", "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--max-tokens", 200
     plan = "foreign_mean(scale=2)"
     run(
-        file, "fairseq_cli.train", *fairseq, "--arch", "structured_transformer", "--encoder-layers", 1,
-        "--decoder-layers", 1, "--encoder-embed-dim", 8, "--decoder-embed-dim", 8, "--encoder-ffn-embed-dim", 8,
-        "--decoder-ffn-embed-dim", 8, "--encoder-attention-heads", 2, "--decoder-attention-heads", 2,
-        "--optimizer", "adam", "--max-update", 1, "--save-dir", tmp_path, "--encoder-self-attention", plan,
+        file, "fairseq_cli.train", *fairseq, "--arch", "structured_transformer", *sizes(heads=2), "--optimizer",
+        "adam", "--max-update", 1, "--save-dir", tmp_path, "--encoder-self-attention", plan,
         "--decoder-self-attention", plan, "--cross-attention", plan,
     )  # fmt: skip
     checkpoint = tmp_path / "checkpoint_last.pt"

@@ -26,10 +26,9 @@ def test_the_table_has_a_row_for_each_case(capsys, threads):
     assert growing == [f"chain, batch 8, {C} states" for C in (2, 2, 3, 3, 5, 5)] + ["projective trees, batch 2"] * 2
 
 
-def test_sections(capsys):
+def test_sections(refused):
     assert "batch 32" not in inference.run([2, 3], 1, ["lengths"])
-    assert main(["bench", "inference", "--sections", "width"]) == 1
-    assert "no section width; sections: peers, lengths" in capsys.readouterr().err
+    assert "no section width; sections: peers, lengths" in refused("bench", "inference", "--sections", "width")
 
 
 def test_peers_that_are_not_installed_are_named(monkeypatch):

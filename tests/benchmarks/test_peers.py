@@ -32,17 +32,15 @@ def test_the_extra_has_the_peers_that_come_from_pypi():
     assert all(relation == "==" for name, (relation, _) in EXTRAS["bench"].items() if name != "transformers")
 
 
-def test_folders_of_peers_are_the_last_that_are_looked_at(monkeypatch, tmp_path, capsys):
+def test_folders_of_peers_are_the_last_that_are_looked_at(monkeypatch, tmp_path, refused):
     monkeypatch.setattr(sys, "path", list(sys.path))
     command = ["bench", "rational", "--lengths", "1", "--repeats", "1", "--peer"]
-    assert main([*command, str(tmp_path / "none")]) == 1
-    assert f"--peer: there is no folder {tmp_path / 'none'}" in capsys.readouterr().err
+    assert f"--peer: there is no folder {tmp_path / 'none'}" in refused(*command, tmp_path / "none")
     monkeypatch.setattr("seqstruct.benchmarks.rational.SIZE", 4)
     assert main([*command, str(tmp_path)]) == 0
     assert sys.path[-1] == str(tmp_path)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_benchmark_takes_a_device(name, capsys):
-    assert main(["bench", name, "--device", "abacus"]) == 1
-    assert "no device abacus here" in capsys.readouterr().err
+def test_every_benchmark_takes_a_device(name, refused):
+    assert "no device abacus here" in refused("bench", name, "--device", "abacus")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from seqstruct.benchmarks import translation
-from seqstruct.cli import main
 
 
 def test_rows(monkeypatch):
@@ -16,6 +15,5 @@ def test_rows(monkeypatch):
             assert sum(line.startswith(f"{name}  ") for line in text.splitlines()) == rows
 
 
-def test_lengths_are_checked(capsys):
-    assert main(["bench", "translation", "--lengths", "1"]) == 1
-    assert "lengths of 2 or more, got 1" in capsys.readouterr().err
+def test_lengths_are_checked(refused):
+    assert "lengths of 2 or more, got 1" in refused("bench", "translation", "--lengths", "1")

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from seqstruct.bridge.decoding import TranslationGenerator, coverage_penalty, length_penalty
 from seqstruct.bridge.passes import collect_readings
-from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
-from tests.models.building import dictionary_of, task_of
+from seqstruct.models.rnn_translation.model import RecurrentTranslationModel
+from tests.models.building import dictionary_of, small_recurrent_model, sources_of
 
 EOS, PAD, LONGEST = 2, 1, 5
 DICTIONARY = dictionary_of("abcdefg")
@@ -24,22 +24,10 @@ SENTENCES = [[4, 7, 5, 9, 2], [10, 6, 2], [5, 5, 8, 4, 6, 2], [2]]
 def model(request: Any) -> RecurrentTranslationModel:
     """In float64, so that scores are exact, and with hypotheses of many lengths that penalties reorder."""
     attention, seed = request.param
-    config = RecurrentTranslationConfig(
-        embed_dim=6, hidden_size=8, initialization_bound=1.0, cross_attention=attention
-    )
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        built = RecurrentTranslationModel.build_model(config, task_of(DICTIONARY))
+    built = small_recurrent_model(DICTIONARY, seed, initialization_bound=1.0, cross_attention=attention)
     with torch.no_grad():
         built.decoder.output_projection.bias.zero_()[EOS] = 2.0
-    return built.double().eval()
-
-
-def batch(sentences: list[list[int]]) -> dict[str, Any]:
-    """Padded on the left, as fairseq does."""
-    width = max(map(len, sentences))
-    source = torch.tensor([[PAD] * (width - len(s)) + s for s in sentences])
-    return {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([len(s) for s in sentences])}}
+    return built.double()
 
 
 @torch.no_grad()
@@ -93,7 +81,7 @@ def test_ranks_are_those_of_a_plain_search(model: Any, beam: int, alpha: float, 
         [model], DICTIONARY, (alpha, beta), width, beam_size=beam, max_len_b=LONGEST
     )
     for sentences in (SENTENCES, SENTENCES[1:2]):
-        found = generator.generate([model], batch(sentences))
+        found = generator.generate([model], sources_of(sentences))
         for sentence, hypotheses in zip(sentences, found, strict=True):
             expected = ranked(model, sentence, beam, alpha, beta, width)
             assert [h["tokens"].tolist() for h in hypotheses] == [tokens for tokens, _ in expected]
@@ -122,7 +110,7 @@ def test_the_formulas() -> None:
 
 def test_alignments_are_the_greatest_weights(model: Any) -> None:
     generator = TranslationGenerator([model], DICTIONARY, alignment="hard", beam_size=3, max_len_b=LONGEST)
-    found = generator.generate([model], batch(SENTENCES))
+    found = generator.generate([model], sources_of(SENTENCES))
     for sentence, hypotheses in zip(SENTENCES, found, strict=True):
         for hypothesis in hypotheses:
             target = hypothesis["tokens"].tolist()[:-1]
@@ -141,7 +129,6 @@ def test_what_does_not_fit(model: Any) -> None:
 
 @pytest.mark.parametrize("options", [{"penalties": (0.0, 0.2)}, {"alignment": "hard"}])
 def test_a_model_without_attention(options: dict[str, Any]) -> None:
-    config = RecurrentTranslationConfig(embed_dim=6, hidden_size=8, cross_attention="none", output="plain")
-    plain = RecurrentTranslationModel.build_model(config, task_of(DICTIONARY)).eval()
+    plain = small_recurrent_model(DICTIONARY, 1, cross_attention="none", output="plain")
     with pytest.raises(ValueError, match="needs a model with attention"):
-        TranslationGenerator([plain], DICTIONARY, max_len_b=3, **options).generate([plain], batch(SENTENCES))
+        TranslationGenerator([plain], DICTIONARY, max_len_b=3, **options).generate([plain], sources_of(SENTENCES))

@@ -15,7 +15,7 @@ from fairseq import checkpoint_utils
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 
 from seqstruct.bridge import failures
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
 
 
 def run(command: str, *options: object, **environment: str) -> subprocess.CompletedProcess:
@@ -48,7 +48,10 @@ def test_so_does_hydra(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def raised(code: str, path: str, inside: str = f"{failures.COMMANDS}/train.py") -> BaseException:
+TRAIN = f"{failures.COMMANDS}/train.py"
+
+
+def raised(code: str, path: str, inside: str = TRAIN) -> BaseException:
     """What a command runs into that calls code of a file."""
     names: dict[str, Any] = {}
     exec(compile(f"def called():\n    {code}", path, "exec"), names)
@@ -94,22 +97,19 @@ def test_sentences(
 
 
 @pytest.mark.parametrize(
-    ("path", "inside"), [("/project/my_task.py", f"{failures.COMMANDS}/train.py"), (LIBRARY, "/project/my_script.py")]
+    ("code", "path", "inside", "environment"),
+    [
+        ("{}['x']", "/project/my_task.py", TRAIN, {}),
+        ("{}['x']", LIBRARY, "/project/my_script.py", {}),
+        ("raise ValueError('--a needs --b')", LIBRARY, TRAIN, {"SEQSTRUCT_TRACEBACK": "1"}),
+    ],
 )
-def test_code_that_somebody_writes_keeps_its_tracebacks(
-    path: str, inside: str, capsys: pytest.CaptureFixture
+def test_tracebacks_are_shown_of_code_that_somebody_writes_and_where_the_environment_asks(
+    code: str, path: str, inside: str, environment: dict, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
-    error = raised("{}['x']", path, inside)
-    failures.report(type(error), error, error.__traceback__)
-    printed = capsys.readouterr().err
-    assert "Traceback" in printed and "in called" in printed and "seqstruct: " not in printed
-
-
-def test_tracebacks_are_shown_where_the_environment_asks(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
-    monkeypatch.setenv("SEQSTRUCT_TRACEBACK", "1")
-    error = raised("raise ValueError('--a needs --b')", LIBRARY)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    error = raised(code, path, inside)
     failures.report(type(error), error, error.__traceback__)
     printed = capsys.readouterr().err
     assert "Traceback" in printed and "in called" in printed and "seqstruct: " not in printed
@@ -165,7 +165,6 @@ def test_crash_checkpoints_are_of_what_was_trained_and_of_no_mistake(
     monkeypatch.setattr(CrossEntropyCriterion, "forward", fail)
     with pytest.raises(error):
         fairseq("train", corpus, "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--arch", "structured_transformer",
-                "--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 8, "--decoder-embed-dim", 8,
-                "--optimizer", "adam", "--batch-size", 10, "--max-update", 4, "--disable-validation",
+                *sizes(), "--optimizer", "adam", "--batch-size", 10, "--max-update", 4, "--disable-validation",
                 "--save-dir", tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["crash.pt"] * kept

@@ -13,16 +13,12 @@ import torch
 
 from seqstruct.bridge import failures
 from seqstruct.cli import main
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
 
 # the models that mistakes are made with are trained by whichever test comes first
 pytestmark = pytest.mark.training
 
-TINY = " ".join(
-    f"--{side}-{name} {value}"
-    for side in ("encoder", "decoder")
-    for name, value in (("embed-dim", 8), ("ffn-embed-dim", 8), ("layers", 1), ("attention-heads", 2))
-)
+TINY = " ".join(map(str, sizes(heads=2)))
 PLUGGED = f"--user-dir {PLUGIN} --cpu --num-workers 0"
 TRAIN = (
     f"train pairs {PLUGGED} --arch structured_transformer {TINY} --optimizer adam --batch-size 20 --max-update 1 "

@@ -158,15 +158,10 @@ def unknown(path):
         (unknown, "no attention is called 'telepathy'"),
     ],
 )
-def test_bad_files_get_one_sentence(tmp_path, capsys, make, said):
+def test_bad_files_get_one_sentence(tmp_path, refused, make, said):
     path = tmp_path / "bad.pt"
     make(path)
-    assert main(["inspect", str(path)]) == 1
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("seqstruct inspect: ")
-    assert said in printed.err
-    assert printed.err.count("\n") == 1
+    assert said in refused("inspect", path)
 
 
 def test_an_attention_beside_recurrent_layers_is_in_the_plan():

@@ -52,11 +52,6 @@ def printed(capsys, *arguments) -> str:
     return capsys.readouterr().out
 
 
-def refused(capsys, *arguments) -> str:
-    assert main(["parse", *map(str, arguments)]) == 1
-    return capsys.readouterr().err
-
-
 def test_branching_is_scored(trees, capsys):
     found = json.loads(printed(capsys, trees, "--branching", "right", "--format", "json", "--max-words", "5"))
     # gold 04 01 24 34 and 03 13 23, right branching 04 14 24 34 and 03 13 23
@@ -138,7 +133,7 @@ def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
 
 
 @pytest.mark.training
-def test_a_model_that_does_not_parse_is_refused(trained, trees, tmp_path, capsys):
+def test_a_model_that_does_not_parse_is_refused(trained, trees, tmp_path, refused):
     options = [*OPTIONS]
     options[options.index("palm")] = "awd_lstm"
     at = options.index("--attention-layer")
@@ -147,26 +142,27 @@ def test_a_model_that_does_not_parse_is_refused(trained, trees, tmp_path, capsys
     del options[at : at + 2]
     fairseq("train", trained / "bin", *options, "--optimizer", "adam", "--lr", "0.01", "--max-update", 1, "--cpu",
             "--num-workers", 0, "--save-dir", tmp_path / "awd", "--no-epoch-checkpoints")
-    error = refused(capsys, trees, "--checkpoint", tmp_path / "awd" / "checkpoint_last.pt")
+    error = refused("parse", trees, "--checkpoint", tmp_path / "awd" / "checkpoint_last.pt")
     assert "AWDLSTMLanguageModel is no parser" in error
 
 
-def test_bad_input_is_refused_in_one_sentence(tmp_path, trees, capsys):
+def test_bad_input_is_refused_in_one_sentence(tmp_path, trees, capsys, refused):
     text = tmp_path / "text"
     text.write_text("a b\n\nc\n")
-    assert "line 2: expected a sentence, got an empty line" in refused(capsys, text, "--branching", "left")
+    assert main(["parse", str(text), "--branching", "left"]) == 1, "after the tree of the first line"
+    assert "line 2: expected a sentence, got an empty line" in capsys.readouterr().err
     text.write_text("")
-    assert "expected sentences, got nothing" in refused(capsys, text, "--branching", "left")
-    assert "scores need trees" in refused(capsys, text, "--branching", "left", "--format", "json")
+    assert "expected sentences, got nothing" in refused("parse", text, "--branching", "left")
+    assert "scores need trees" in refused("parse", text, "--branching", "left", "--format", "json")
     (tmp_path / "bad.mrg").write_text("(S (A a)\n(S (B b))\n")
-    assert "bad.mrg: line 1: a bracket opens here" in refused(capsys, tmp_path / "bad.mrg", "--branching", "left")
-    assert "no sentence of at most 1 words" in refused(capsys, trees, "--branching", "left", "--max-words", "1")
-    assert "--left-score needs a model" in refused(capsys, trees, "--branching", "left", "--left-score")
-    assert "expected 1 or more, got 0" in refused(capsys, trees, "--branching", "left", "--max-words", "0")
-    assert "no such checkpoint" in refused(capsys, trees, "--checkpoint", tmp_path / "absent.pt")
+    assert "bad.mrg: line 1: a bracket opens here" in refused("parse", tmp_path / "bad.mrg", "--branching", "left")
+    assert "no sentence of at most 1 words" in refused("parse", trees, "--branching", "left", "--max-words", "1")
+    assert "--left-score needs a model" in refused("parse", trees, "--branching", "left", "--left-score")
+    assert "expected 1 or more, got 0" in refused("parse", trees, "--branching", "left", "--max-words", "0")
+    assert "no such checkpoint" in refused("parse", trees, "--checkpoint", tmp_path / "absent.pt")
     (tmp_path / "cut.pt").write_bytes(b"PK")
-    assert "not a whole fairseq checkpoint" in refused(capsys, trees, "--checkpoint", tmp_path / "cut.pt")
-    assert "absent.mrg" in refused(capsys, tmp_path / "absent.mrg", "--branching", "left")
+    assert "not a whole fairseq checkpoint" in refused("parse", trees, "--checkpoint", tmp_path / "cut.pt")
+    assert "absent.mrg" in refused("parse", tmp_path / "absent.mrg", "--branching", "left")
 
 
 @pytest.mark.training

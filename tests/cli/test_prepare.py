@@ -99,10 +99,8 @@ def test_wrong_options_are_one_sentence(arguments, message, tmp_path, capsys):
     (["aspec", "--workers", 0], "workers: expected 1 or more, got 0"),
     (["sdp2015"], "nothing is downloaded, --from DIR is needed: order LDC2016T10"),
 ])
-def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_path, capsys):
-    assert prepare(*arguments, "--out", tmp_path / "out") == 1
-    found = capsys.readouterr().err
-    assert message in found and found.count("\n") == 1 and not list(tmp_path.iterdir())
+def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_path, refused):
+    assert message in refused("prepare", *arguments, "--out", tmp_path / "out") and not list(tmp_path.iterdir())
 
 
 def test_stand_ins_by_parts(tmp_path, capsys):
@@ -160,9 +158,8 @@ def test_made_up_files_do_not_take_the_place_of_downloaded_ones(tmp_path, capsys
     assert (tmp_path / "aclImdb_v1.tar.gz").read_bytes() == b"84 MB"
 
 
-def test_a_taken_folder_is_refused_before_anything_is_downloaded(tmp_path, capsys):
+def test_a_taken_folder_is_refused_before_anything_is_downloaded(tmp_path, refused):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "x").touch()
-    assert prepare("wmt14", "--out", tmp_path / "out") == 1
-    assert "exists and is not empty" in capsys.readouterr().err
+    assert "exists and is not empty" in refused("prepare", "wmt14", "--out", tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

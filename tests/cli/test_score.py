@@ -74,29 +74,25 @@ def test_text_holds_scores_signature_and_comparison(folder, capsys):
     ("corpus.json", "[]", ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: expected an object in JSON, got"),
     ("corpus.json", '{"options": 3}', ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: expected the options"),
 ])
-def test_bad_input_is_one_sentence(folder, capsys, name, content, arguments, message):
+def test_bad_input_is_one_sentence(folder, refused, name, content, arguments, message):
     (folder / "empty").write_text("")
     (folder / name).write_text(content)
-    assert main(["score", *arguments, *([] if "--data" in arguments else UNDO)]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert len(shown.err.splitlines()) == 1
-    assert message in shown.err
+    assert message in refused("score", *arguments, *([] if "--data" in arguments else UNDO))
 
 
-def test_references_that_generate_did_not_have(folder, capsys):
+def test_references_that_generate_did_not_have(folder, capsys, refused):
     targets = "".join(f"T-{number}\t{line}\n" for number, line in enumerate(REFERENCE))
     (folder / "generate.txt").write_text(targets + (folder / "generate.txt").read_text())
     scored(capsys, "--from-generate", "generate.txt")
     (folder / "ref.en").write_text("\n".join([*REFERENCE[1:], REFERENCE[0]]) + "\n")
-    assert main(["score", "--from-generate", "generate.txt", *UNDO]) == 1
-    assert "generate.txt: made for other references: its target 0 is 'Two dogs" in capsys.readouterr().err
+    told = refused("score", "--from-generate", "generate.txt", *UNDO)
+    assert "generate.txt: made for other references: its target 0 is 'Two dogs" in told
 
 
-def test_references_of_unequal_length(folder, capsys):
+def test_references_of_unequal_length(folder, refused):
     (folder / "second").write_text("one\n")
-    assert main(["score", "--hypotheses", "hyp.bpe", "--references", "ref.en", "second"]) == 1
-    assert "second: 1 lines, but ref.en has 3" in capsys.readouterr().err
+    told = refused("score", "--hypotheses", "hyp.bpe", "--references", "ref.en", "second")
+    assert "second: 1 lines, but ref.en has 3" in told
 
 
 def test_several_systems_stand_side_by_side(folder, capsys):
@@ -166,14 +162,10 @@ def test_alignment_error_rate(folder, capsys):
     (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--against", "hyp.bpe", "--against-data", "."],
      "--against-data: expected --against, --data and --from-generate"),
 ])
-def test_what_does_not_go_together_is_one_sentence(folder, capsys, arguments, message):
+def test_what_does_not_go_together_is_one_sentence(folder, refused, arguments, message):
     (folder / "one").write_text("0-0\n")
     (folder / "two").write_text("0-0\n\n")
-    assert main(["score", *arguments]) == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert len(shown.err.splitlines()) == 1
-    assert message in shown.err
+    assert message in refused("score", *arguments)
 
 
 @pytest.mark.parametrize(("kind", "lines"), [("bpe", SUBWORDS), (["words", "bpe"], SUBWORDS), ("characters", None)])

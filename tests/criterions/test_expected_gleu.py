@@ -18,9 +18,9 @@ from torch import Tensor
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.criterions import expected_gleu
 from seqstruct.criterions.expected_gleu import ExpectedGleu, draw
-from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
+from seqstruct.models.rnn_translation.model import RecurrentTranslationModel
 from seqstruct.scoring.gleu import sentence_gleu
-from tests.models.building import dictionary_of, small_translation_model, task_of
+from tests.models.building import dictionary_of, small_recurrent_model, small_translation_model, task_of
 from tests.models.front_door import PLUGIN, binarize, fairseq, fairseq_apart
 
 EOS, PAD = 2, 1
@@ -29,10 +29,8 @@ SYMBOLS = [s for s in range(len(DICTIONARY)) if s != PAD]
 
 
 def recurrent(dropout: float = 0.0) -> RecurrentTranslationModel:
-    config = RecurrentTranslationConfig(embed_dim=5, hidden_size=6, initialization_bound=0.9, dropout=dropout)
-    with torch.random.fork_rng():
-        torch.manual_seed(4)
-        model = RecurrentTranslationModel.build_model(config, task_of(DICTIONARY)).double().train()
+    sizes = {"embed_dim": 5, "hidden_size": 6, "initialization_bound": 0.9}
+    model = small_recurrent_model(DICTIONARY, 4, **sizes, dropout=dropout).double().train()
     with torch.no_grad():
         model.decoder.output_projection.bias[PAD] = -40  # it is never drawn, whatever its probability
     return model

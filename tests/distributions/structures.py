@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 
 from seqstruct import distributions as D
+from tests.ops.pushdown.enumeration import every_run
 from tests.ops.trees.enumeration import all_trees, trees_over
 
 INF = float("inf")
@@ -175,25 +176,15 @@ def pushdown(draw, lengths, batch):
 
 
 def stack_runs(d, row):
-    T, Q, S = int(d.lengths[row]), d.states, d.symbols
+    Q, S = d.states, d.symbols
     width = 2 * Q * S + Q
 
-    def of(t, state, stack):
-        if t == T:
-            yield []
-            return
-        at = (state * S + stack[-1]) * width
-        for r, y in itertools.product(range(Q), range(S)):
-            for rest in of(t + 1, r, [*stack, y]):
-                yield [(t, at + r * S + y), *rest]
-            for rest in of(t + 1, r, [*stack[:-1], y]):
-                yield [(t, at + Q * S + r * S + y), *rest]
-        for r in range(Q):
-            if len(stack) > 1:
-                for rest in of(t + 1, r, stack[:-1]):
-                    yield [(t, at + 2 * Q * S + r), *rest]
+    def place(action, state, symbol, to, top):
+        column = {"push": to * S + top, "replace": Q * S + to * S + top, "pop": 2 * Q * S + to}[action]
+        return (state * S + symbol) * width + column
 
-    return [(run,) for run in of(0, 0, [0])]
+    runs = every_run(torch.zeros(int(d.lengths[row]), Q * S * width), Q, S)
+    return [([(t, place(*step[:5])) for t, step in enumerate(past)],) for _, past in runs]
 
 
 def one_key(d, row):

@@ -10,10 +10,7 @@ import torch
 from seqstruct import distributions as D
 from seqstruct.ops.automata import Arc, forward, wfsa
 from seqstruct.ops.semiring import LogSemiring
-
-
-def draw(generator, *shape):
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+from tests.randomised import draw
 
 
 def test_the_likelihood_of_a_hidden_markov_model(generator):

@@ -7,15 +7,12 @@ import torch
 
 from seqstruct import distributions as D
 from seqstruct.benchmarks.banded import alignments
+from tests.randomised import draw
 
 INF = float("inf")
 theirs = pytest.importorskip("torch_struct", reason="torch_struct is not installed")
 pytestmark = pytest.mark.filterwarnings("ignore")
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-
-
-def draw(generator, *shape):
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def same(ours, other, turned=lambda x: x, part=lambda x: x):

@@ -188,13 +188,11 @@ def test_better_may_be_higher(record):
     assert {line.metric: line.best for line in lines} == {"validation": 5.0, "bleu": 30.0}
 
 
-def test_unknown_names_are_one_sentence(paper, capsys):
-    assert main(["report", str(paper), "7"]) == 1
-    assert "a_paper has no table '7'; tables: figure-2, 5" in capsys.readouterr().err
-    assert main(["report", "no_such_paper"]) == 1
-    assert "no recipes of 'no_such_paper'" in capsys.readouterr().err
-    assert main(["report", str(paper), "--records", str(paper / "none")]) == 1
-    assert f"{paper / 'none'}: expected a folder of records, found none" in capsys.readouterr().err
+def test_unknown_names_are_one_sentence(paper, refused):
+    assert "a_paper has no table '7'; tables: figure-2, 5" in refused("report", paper, "7")
+    assert "no recipes of 'no_such_paper'" in refused("report", "no_such_paper")
+    told = refused("report", paper, "--records", paper / "none")
+    assert f"{paper / 'none'}: expected a folder of records, found none" in told
 
 
 def test_a_malformed_paper_file_is_named(paper):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
 from seqstruct.bridge.passes import CarriedState
-from seqstruct.layers.rational import CELLS, RationalLayer, recurrent_parameters, stack_of
-from seqstruct.layers.recurrent import RecurrentLayer, SimpleLayer, variational_dropout
+from seqstruct.layers.rational import CELLS, recurrent_parameters, stack_of
+from seqstruct.layers.recurrent import variational_dropout
 from seqstruct.ops.automata import PATTERNS, rational_step
 from tests.randomised import randomised
 
@@ -58,21 +57,6 @@ def test_a_layer_is_the_step_of_its_automaton(automaton, generator):
     torch.testing.assert_close(state, last)
 
 
-def test_the_lstm_is_torch_s(generator):
-    layer, inputs = random_rnn("LSTM", generator, layers=1).layers[0], inputs_of(generator)
-    theirs = nn.LSTM(C, D, batch_first=True).double()
-    with torch.no_grad():
-        theirs.weight_ih_l0.copy_(layer.weight_ih)
-        theirs.weight_hh_l0.copy_(layer.weight_hh)
-        theirs.bias_ih_l0.copy_(layer.bias)
-        theirs.bias_hh_l0.zero_()
-    hidden, (last, cell) = layer(inputs, layer.initial_state(B))
-    expected, (expected_last, expected_cell) = theirs(inputs)
-    torch.testing.assert_close(hidden, expected)
-    torch.testing.assert_close(last, expected_last[0])
-    torch.testing.assert_close(cell, expected_cell[0])
-
-
 def test_the_rnn_is_elman_s(generator):
     layer, inputs = random_rnn("RNN", generator, layers=1).layers[0], inputs_of(generator)
     hidden, last = layer(inputs, layer.initial_state(B))
@@ -87,9 +71,7 @@ def test_the_rnn_is_elman_s(generator):
 @pytest.mark.parametrize("output_gate", [True, False])
 @pytest.mark.parametrize("cell", CELLS)
 def test_counts_of_parameters(cell, output_gate):
-    others = {"LSTM": lambda: RecurrentLayer("lstm", C, D), "GRU": lambda: RecurrentLayer("gru", C, D),
-              "RNN": lambda: SimpleLayer(C, D)}  # fmt: skip
-    layer = others.get(cell, lambda: RationalLayer(cell, C, D, output_gate))()
+    layer = stack_of(cell, 1, C, D, output_gate=output_gate).layers[0]
     assert sum(p.numel() for p in layer.parameters()) == recurrent_parameters(cell, C, D, output_gate)
 
 

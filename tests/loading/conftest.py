@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,13 +16,10 @@ from seqstruct.data.text import parallel
 from seqstruct.data.text.binarise import preprocess_pairs
 from tests.data.parsing.corpora import corpus
 from tests.data.scripts import prepared
+from tests.models import front_door
 from tests.models.front_door import PLUGIN, fairseq
 
-LAYERS = {"embed-dim": 16, "ffn-embed-dim": 24, "layers": 2, "attention-heads": 2}
-
-
-def sizes(*sides: str) -> list[object]:
-    return [word for side in sides for name, value in LAYERS.items() for word in (f"--{side}-{name}", value)]
+sizes = partial(front_door.sizes, dim=16, inner=24, heads=2, layers=2)
 
 
 def train(data: Path, out: Path, *options: object, lr: float = 0.01) -> Path:
@@ -43,7 +41,7 @@ def translation(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     preprocess_pairs(data / "text", data / "bin", ("de", "en"))
     checkpoint = train(
         data / "bin", folder / "run", "--task", "translation", "--arch", "structured_transformer",
-        *sizes("encoder", "decoder"), "--share-all-embeddings", "--decoder-self-attention", "softmax + rfa(features=8)",
+        *sizes(), "--share-all-embeddings", "--decoder-self-attention", "softmax + rfa(features=8)",
         "--max-source-positions", 40, "--max-target-positions", 40, "--criterion", "cross_entropy", "--batch-size", 20,
         "--max-update", 200,
     )  # fmt: skip

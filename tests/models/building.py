@@ -6,9 +6,12 @@ import argparse
 import types
 from typing import Any
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
+from torch import Tensor
 
+from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
 from seqstruct.models.transformer.lm import (
     StructuredTransformerLanguageModel,
     StructuredTransformerLanguageModelConfig,
@@ -78,6 +81,21 @@ def language_model(kind: str, dictionary: Dictionary, states: int) -> Structured
     )
 
 
+def small_recurrent_model(dictionary: Dictionary, seed: int, **options: Any) -> RecurrentTranslationModel:
+    """Of size 8, in evaluation, with initial values up to 0.7."""
+    config = RecurrentTranslationConfig(**{"embed_dim": 6, "hidden_size": 8, "initialization_bound": 0.7, **options})
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return RecurrentTranslationModel.build_model(config, task_of(dictionary)).eval()
+
+
+def sources_of(sentences: list[list[int]]) -> dict[str, Any]:
+    """A batch to decode, padded on the left as fairseq does."""
+    width = max(map(len, sentences))
+    source = torch.tensor([[1] * (width - len(s)) + s for s in sentences])
+    return {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([len(s) for s in sentences])}}
+
+
 def small_translation_model(dictionary: Dictionary, **options: Any) -> StructuredTransformerModel:
     """Two layers of size 12 on either side."""
     config = StructuredTransformerModelConfig()
@@ -88,3 +106,20 @@ def small_translation_model(dictionary: Dictionary, **options: Any) -> Structure
             raise AttributeError(name)
         setattr(config, name, value)
     return StructuredTransformerModel.build_model(config, task_of(dictionary))
+
+
+@torch.no_grad()
+def assert_same_by_steps(
+    model: Any, before: Tensor, source: Tensor | None = None, orders: dict[int, list[int]] | None = None, **close: Any
+) -> None:
+    """Symbol by symbol a decoder gives what it does at once; before some steps rows are selected, as in beam search."""
+    whole, state = model(before)[0] if source is None else model(source, None, before)[0], {}
+    encoded = [] if source is None else [model.encoder(source)]
+    for t in range(before.size(1)):
+        if orders and t in orders:
+            order = torch.tensor(orders[t])
+            before, whole = before[order], whole[order]
+            encoded = [model.encoder.reorder_encoder_out(x, order) for x in encoded]
+            model.decoder.reorder_incremental_state(state, order)
+        logits = model.decoder(before[:, : t + 1], *encoded, incremental_state=state)[0]
+        torch.testing.assert_close(logits, whole[:, t : t + 1], **close)

@@ -58,6 +58,13 @@ def fairseq_apart(command: str, *options: object) -> str:
     return done.stdout + done.stderr
 
 
+def sizes(*sides: str, dim: int = 8, inner: int = 8, heads: int = 1, layers: int = 1) -> list[object]:
+    """Options of a small transformer, of both sides unless one is named."""
+    values = {"embed-dim": dim, "ffn-embed-dim": inner, "attention-heads": heads, "layers": layers}
+    return [word for side in sides or ("encoder", "decoder") for name, value in values.items()
+            for word in (f"--{side}-{name}", value)]  # fmt: skip
+
+
 def nearly_equal(one: Sequence[object], other: Sequence[object]) -> bool:
     """Whether two lists of hypotheses agree but for one, or one in twenty: sums are rounded otherwise in batches of
     another size, and hypotheses that tie then change places."""

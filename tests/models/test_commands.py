@@ -15,13 +15,10 @@ import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
 
 STACK = "softmax + superposition_stack(size=5)"
-SIZES = [
-    "--encoder-embed-dim", 12, "--encoder-ffn-embed-dim", 20, "--encoder-attention-heads", 2, "--encoder-layers", 2,
-    "--decoder-embed-dim", 12, "--decoder-ffn-embed-dim", 20, "--decoder-attention-heads", 2, "--decoder-layers", 2,
-]  # fmt: skip
+SIZES = sizes(dim=12, inner=20, heads=2, layers=2)
 TRAIN = [
     "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--optimizer", "adam", "--lr", 0.01, "--no-progress-bar",
     "--log-format", "simple", "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.0,

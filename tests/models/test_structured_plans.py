@@ -10,13 +10,7 @@ import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from tests.models.building import dictionary_of, small_translation_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
-
-SIZES = [
-    f"--{side}-{name}={value}"
-    for side in ("encoder", "decoder")
-    for name, value in (("embed-dim", 12), ("ffn-embed-dim", 20), ("attention-heads", 2), ("layers", 2))
-]
+from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, sizes, write_copy_corpus
 
 
 @pytest.mark.training
@@ -24,7 +18,8 @@ def test_trees_below_and_segments_across(tmp_path: Path) -> None:
     write_copy_corpus(tmp_path, sentences=30)
     data, save = binarize(tmp_path, tmp_path / "bin"), tmp_path / "run"
     log = fairseq(
-        "train", data, "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--arch", "structured_transformer", *SIZES,
+        "train", data, "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--arch", "structured_transformer",
+        *sizes(dim=12, inner=20, heads=2, layers=2),
         "--encoder-self-attention", "dependency(hidden_size=4,score_size=4) + soft_children(hidden_size=4)",
         "--cross-attention", "segmentation(pairwise_l2=0.5)", "--criterion", "structured_cross_entropy",
         "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 120, "--max-epoch", 4, "--update-epoch-batch-itr", "True",

@@ -13,10 +13,9 @@ from fairseq import checkpoint_utils
 from seqstruct.bridge.patches.compat import prepare_fairseq
 from seqstruct.bridge.swapped_attention import changed
 from seqstruct.bridge.versions import versions
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
 
-SIZES = [f"--{side}-{name}={value}" for side in ("encoder", "decoder") for name, value in
-         (("embed-dim", 16), ("ffn-embed-dim", 32), ("attention-heads", 2), ("layers", 1))]  # fmt: skip
+SIZES = sizes(dim=16, inner=32, heads=2)
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,7 @@ import pytest
 import torch
 
 from seqstruct.ops.rotary import rotated
-
-
-def draw(generator, *size):
-    return torch.randn(*size, generator=generator, dtype=torch.float64)
+from tests.randomised import draw
 
 
 def test_pairs_turn_as_complex_numbers(generator):

@@ -45,7 +45,7 @@ VALIDATED = """\
 """
 
 
-def test_curves_by_length_hold_what_was_validated_last(tmp_path, capsys):
+def test_curves_by_length_hold_what_was_validated_last(tmp_path, refused):
     log = tmp_path / "validate.log"
     log.write_text(VALIDATED)
     (tmp_path / "binary.pt").write_bytes(b"PK\x80\xff")
@@ -58,8 +58,7 @@ def test_curves_by_length_hold_what_was_validated_last(tmp_path, capsys):
         ([str(tmp_path / "binary.pt")], f"{tmp_path / 'binary.pt'}: not UTF-8 after line 0"),
         ([str(tmp_path / "none.log")], "none.log: No such file or directory"),
     ):
-        assert main(["plot", "validated-lengths", *options, "--out", str(tmp_path / "two.png")]) == 1
-        assert message in capsys.readouterr().err
+        assert message in refused("plot", "validated-lengths", *options, "--out", tmp_path / "two.png")
     assert not (tmp_path / "two.png").exists()
 
 
@@ -137,15 +136,13 @@ def test_the_best_run_by_another_metric_is_drawn_alone(record):
     assert axes.get_lines()[0].get_xydata().tolist() == [[40, 20.0]]
 
 
-def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, capsys):
+def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, refused):
     with pytest.raises(ValueError, match="got 0; there are: none"):
         curves.length_curves([record()])
     split = {"value": 0.5, "unit": "nats", "axis": "length", "points": [[40, 0.5]]}
     append_records(tmp_path, [record(metrics={"first": split, "second": split})])
     command = ["plot", "lengths", "stack_attention", "figure-2", "--records", str(tmp_path), "--out",
                str(tmp_path / "x.png")]
-    assert main(command) == 1
-    assert "got 2; there are: first, second" in capsys.readouterr().err
-    assert main([*command, "--metric", "third"]) == 1
-    assert "got 0 of third; there are: first, second" in capsys.readouterr().err
+    assert "got 2; there are: first, second" in refused(*command)
+    assert "got 0 of third; there are: first, second" in refused(*command, "--metric", "third")
     assert main([*command, "--metric", "first"]) == 0 and (tmp_path / "x.png").exists()

@@ -19,7 +19,7 @@ from seqstruct.harness import measurements, word_perplexity
 from seqstruct.harness.script import Script
 from seqstruct.models.transformer import lm as models
 from tests.models.building import dictionary_of, language_model_config, small_language_model, task_of
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import PLUGIN, fairseq, sizes
 from tests.recipes.composed import ROOT, composed
 
 FAMILY = "peng_thesis/efficient_lm"
@@ -96,9 +96,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     fairseq(
         "train", folder / "bin", "--user-dir", PLUGIN, "--task", "language_modeling", "--sample-break-mode", "none",
         "--tokens-per-sample", "8", "--arch", "structured_transformer_lm", "--decoder-self-attention",
-        "rfa(features=8)", "--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "8", "--decoder-layers", "1",
-        "--decoder-attention-heads", "2", "--optimizer", "adam", "--lr", "0.01", "--batch-size", "4", "--cpu",
-        "--num-workers", "0", "--max-update", "2", "--save-dir", folder, "--no-epoch-checkpoints",
+        "rfa(features=8)", *sizes("decoder", heads=2), "--optimizer", "adam", "--lr", "0.01", "--batch-size", "4",
+        "--cpu", "--num-workers", "0", "--max-update", "2", "--save-dir", folder, "--no-epoch-checkpoints",
     )  # fmt: skip
     return SimpleNamespace(folder=folder, checkpoint=folder / "checkpoint_last.pt")
 

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
 
 SMALL = {
     "rnn": ["--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8, "--encoder-layers", 1,
             "--decoder-layers", 1, "--max-source-positions", 20, "--max-target-positions", 20],
-    "transformer": ["--arch", "structured_transformer_small", "--encoder-layers", 1, "--decoder-layers", 1,
-                    "--encoder-embed-dim", 8, "--decoder-embed-dim", 8, "--encoder-ffn-embed-dim", 8,
-                    "--decoder-ffn-embed-dim", 8, "--encoder-attention-heads", 1, "--decoder-attention-heads", 1,
-                    "--max-source-positions", 20, "--max-target-positions", 20],
+    "transformer": ["--arch", "structured_transformer_small", *sizes(), "--max-source-positions", 20,
+                    "--max-target-positions", 20],
 }  # fmt: skip
 
 

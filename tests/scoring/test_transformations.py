@@ -14,7 +14,7 @@ from seqstruct.data.transformations.grammar import TRANSFORMATIONS, Pair
 from seqstruct.scoring.named_baselines import measure
 from seqstruct.scoring.trained import load_model
 from seqstruct.scoring.transformations import BASELINES, baselines, score
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import PLUGIN, fairseq, sizes
 
 QUESTIONS, TENSES = "question-formation", "tense-reinflection"
 SIZES = {"train": 400, "valid": 11, "test": 53, "gen": 47}
@@ -123,8 +123,7 @@ MODELS = {
                        "--arch", "structured_transformer_lm", "--decoder-self-attention",
                        "softmax + superposition_stack(size=8)"],
     "translation": ["--task", "translation", "--source-lang", "source", "--target-lang", "target",
-                    "--arch", "structured_transformer", "--encoder-embed-dim", 16, "--encoder-ffn-embed-dim", 24,
-                    "--encoder-layers", 2, "--encoder-attention-heads", 2],
+                    "--arch", "structured_transformer", *sizes("encoder", dim=16, inner=24, heads=2, layers=2)],
 }  # fmt: skip
 
 
@@ -150,19 +149,19 @@ def greedy(model, task, source, longest):
 @pytest.mark.training
 @pytest.mark.parametrize("setting", MODELS)
 def test_outputs_of_a_checkpoint_are_greedy(setting, tmp_path, capsys):
-    sizes = {"train": 300, "valid": 5, "test": 7, "gen": 5}
+    counts = {"train": 300, "valid": 5, "test": 7, "gen": 5}
     data, run = tmp_path / "data", tmp_path / "run"
-    write_folder(PairsRequest(QUESTIONS, setting, **sizes), data)
-    fairseq("train", data / "bin", "--user-dir", PLUGIN, *MODELS[setting], "--decoder-embed-dim", 16,
-            "--decoder-ffn-embed-dim", 24, "--decoder-layers", 2, "--decoder-attention-heads", 2, "--optimizer", "adam",
-            "--lr", 0.01, "--max-update", 20, "--max-tokens", 400, "--cpu", "--num-workers", 0, "--save-dir", run,
+    write_folder(PairsRequest(QUESTIONS, setting, **counts), data)
+    fairseq("train", data / "bin", "--user-dir", PLUGIN, *MODELS[setting],
+            *sizes("decoder", dim=16, inner=24, heads=2, layers=2), "--optimizer", "adam", "--lr", 0.01,
+            "--max-update", 20, "--max-tokens", 400, "--cpu", "--num-workers", 0, "--save-dir", run,
             "--no-epoch-checkpoints", "--seed", 5)  # fmt: skip
     files = [tmp_path / "test", tmp_path / "gen"]
     checkpoint = run / "checkpoint_best.pt"
     assert main(["score-transformations", str(data), "--checkpoint", str(checkpoint), "--cpu", "--batch-size", "3",
                  "--write", *map(str, files)]) == 0, capsys.readouterr().err  # fmt: skip
     model, task = load_model(checkpoint, data / "bin")
-    pairs = draw(PairsRequest(QUESTIONS, setting, **sizes))
+    pairs = draw(PairsRequest(QUESTIONS, setting, **counts))
     for path, split in zip(files, ("test", "gen"), strict=True):
         longest = max(len(pair.source) + len(pair.target) for pair in pairs[split])
         with torch.inference_mode():

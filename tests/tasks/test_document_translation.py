@@ -13,7 +13,7 @@ from fairseq.dataclass.configs import GenerationConfig
 from seqstruct.data.documents.dataset import read_documents
 from seqstruct.tasks.document_translation import SEPARATOR, DocumentTranslationConfig, DocumentTranslationTask
 from tests.models.building import small_translation_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, sizes, write_copy_corpus
 
 COUNTS = {"train": (7, 1, 13, 30, 9), "valid": (60,), "test": (2, 7, 5, 1, 13, 32)}
 
@@ -120,13 +120,11 @@ def test_the_context_is_what_was_translated_before(data, window, plan):
 
 @pytest.mark.training
 def test_through_the_front_door(data, tmp_path):
-    sizes = [f"--{side}-{name}={value}" for side in ("encoder", "decoder") for name, value in
-             (("embed-dim", 16), ("ffn-embed-dim", 32), ("attention-heads", 2), ("layers", 1))]  # fmt: skip
     log = fairseq(
         "train", data, "--user-dir", PLUGIN, "--task", "document_translation", "--cpu", "--num-workers", 0, "--arch",
-        "structured_transformer_abc_documents", *sizes, "--optimizer", "adam", "--lr", 0.003, "--max-tokens", 300,
-        "--max-epoch", 4, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--save-dir", tmp_path,
-        "--criterion", "cross_entropy",
+        "structured_transformer_abc_documents", *sizes(dim=16, inner=32, heads=2), "--optimizer", "adam", "--lr", 0.003,
+        "--max-tokens", 300, "--max-epoch", 4, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints",
+        "--save-dir", tmp_path, "--criterion", "cross_entropy",
     )  # fmt: skip
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
     assert len(losses) == 4 and losses[-1] < 0.93 * losses[0]

@@ -16,7 +16,7 @@ from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.distributed import utils as distributed_utils
 from torch.nn import functional as F
 
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import PLUGIN, fairseq, sizes
 
 TRAIN = [
     "--task", "stream_language_modeling", "--arch", "recurrent_lm", "--hidden-size", "12", "--optimizer", "adam",
@@ -289,10 +289,8 @@ def stateful(data, tmp_path_factory) -> Path:
     return folder / "checkpoint_best.pt"
 
 
-TRANSFORMER = [
-    "--decoder-embed-dim", "12", "--decoder-ffn-embed-dim", "16", "--decoder-layers", "2", "--decoder-attention-heads",
-    "2", "--no-token-positional-embeddings", "--dropout", "0.1",
-]  # fmt: skip
+TRANSFORMER = [*sizes("decoder", dim=12, inner=16, heads=2, layers=2), "--no-token-positional-embeddings", "--dropout",
+               "0.1"]  # fmt: skip
 
 
 def with_arch(name):

@@ -10,7 +10,7 @@ import torch
 
 from seqstruct.data.text import subwords
 from seqstruct.tasks.subword_regularization import SubwordRegularizationConfig, SubwordRegularizationTask
-from tests.models.front_door import PLUGIN, binarize, fairseq, fairseq_apart
+from tests.models.front_door import PLUGIN, binarize, fairseq, fairseq_apart, sizes
 
 STEMS, ENDINGS = ("low", "new", "wide", "hand", "lang", "groß"), ("", "er", "est", "en")
 UNDO = {"bpe": subwords.undo_bpe, "sentencepiece": subwords.undo_sentencepiece,
@@ -142,9 +142,7 @@ def test_training_and_decoding_through_the_front_door(corpus, tmp_path):
         "train", folder / "bin", "--user-dir", PLUGIN, "--task", "translation_subword_regularization",
         "--training-text", folder / "train", "--source-subword-model", folder / "model",
         "--target-subword-model", folder / "model", "--sampling-alpha", 0.1, "--bpe-dropout", 0.2,
-        "--arch", "transformer", "--encoder-layers", 1, "--decoder-layers", 1, "--encoder-embed-dim", 8,
-        "--decoder-embed-dim", 8, "--encoder-ffn-embed-dim", 8, "--decoder-ffn-embed-dim", 8,
-        "--encoder-attention-heads", 1, "--decoder-attention-heads", 1, "--optimizer", "adam", "--lr", 0.001,
+        "--arch", "transformer", *sizes(), "--optimizer", "adam", "--lr", 0.001,
         "--max-tokens", 400, "--max-epoch", 2, "--cpu", "--num-workers", 1, "--update-epoch-batch-itr", True,
         "--save-dir", tmp_path, "--no-epoch-checkpoints", "--seed", 1,
     )  # fmt: skip

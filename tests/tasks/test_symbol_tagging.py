@@ -10,11 +10,11 @@ from fairseq import checkpoint_utils
 
 from seqstruct.tasks.symbol_tagging import SymbolTaggingConfig, SymbolTaggingTask
 from tests.data.scripts import prepared
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import PLUGIN, fairseq, sizes
 
 MODELS = {
-    "attention": ("structured_transformer_lm", "--decoder-embed-dim", "16", "--decoder-ffn-embed-dim", "16",
-                  "--decoder-layers", "1", "--decoder-attention-heads", "2", "--decoder-self-attention"),
+    "attention": ("structured_transformer_lm", *sizes("decoder", dim=16, inner=16, heads=2),
+                  "--decoder-self-attention"),
     "recurrent": ("recurrent_lm", "--hidden-size", "24", "--decoder-layers", "1", "--cell"),
     "stack": ("stack_lstm_lm", "--hidden-size", "12", "--stack"),
 }  # fmt: skip
@@ -83,8 +83,6 @@ def test_batches_hold_what_is_asked_for(data):
     assert sample["ntokens"] == int((target != pad).sum()) and dataset.collater([]) == {}
 
 
-def test_a_folder_is_needed_and_one_of_its_own(tmp_path):
-    with pytest.raises(ValueError, match="symbol_tagging needs a folder"):
-        SymbolTaggingTask.setup_task(SymbolTaggingConfig())
+def test_a_folder_of_its_own_is_needed(tmp_path):
     with pytest.raises(ValueError, match="seqstruct prepare abilities"):
         SymbolTaggingTask.setup_task(SymbolTaggingConfig(data=str(tmp_path)))

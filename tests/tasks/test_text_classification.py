@@ -125,8 +125,6 @@ def test_the_perceptron_has_two_layers(task):
 def test_wrong_input(task):
     with pytest.raises(ValueError, match="sentence 1 is empty"):
         TextClassificationDataset([torch.tensor([4]), torch.tensor([], dtype=torch.long)], [0, 1], 1, False)
-    with pytest.raises(ValueError, match="needs a folder"):
-        TextClassificationTask.setup_task(TextClassificationConfig())
     with pytest.raises(ValueError, match="no split 'dev'"):
         task.load_dataset("dev")
     with pytest.raises(ValueError, match="vertical_dropout: expected 0 or more and below 1, got 1.5"):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from seqstruct.attention import Attention, Shape, Site, get_attention, make_config
 from tests.ops.graphs import assert_same
-from tests.randomised import randomised
+from tests.randomised import draw, randomised
 
 DIM, SOURCE = 4, 9
 
@@ -19,10 +19,6 @@ DIM, SOURCE = 4, 9
 def build(name: str, generator: torch.Generator, **options: Any) -> Attention:
     attention = get_attention(name)(make_config(name, options), Shape.of(Site.CROSS, DIM)).double().eval()
     return randomised(attention, generator)
-
-
-def draw(generator: torch.Generator, *shape: int) -> Tensor:
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
 
 def scores(kind: str, attention: Attention, query: Tensor, key: Tensor) -> Tensor:

@@ -6,15 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from seqstruct.attention import Shape, Site, get_attention, make_config
+from tests.attention.building import DIM, HEADS, build, inputs
 from tests.models.building import dictionary_of, small_language_model
 
-DIM, HEADS, LENGTH = 6, 2, 7
-
-
-def build(name: str, **options):
-    torch.manual_seed(3)
-    return get_attention(name)(make_config(name, options), Shape.of(Site.DECODER_SELF, DIM, HEADS)).double().eval()
+LENGTH = 7
 
 
 def equation_a2(attention, x: Tensor) -> Tensor:
@@ -43,7 +38,7 @@ def test_it_is_equation_a2(scale: float, generator: torch.Generator) -> None:
     attention = build("gated_softmax")
     with torch.no_grad():
         attention.gate_layer.weight.uniform_(-scale, scale, generator=generator)
-        x = torch.randn(3, LENGTH, DIM, generator=generator, dtype=torch.float64)
+        x = inputs(generator, LENGTH)
         found = attention(x, x, x)[0].output
         wanted = torch.stack([equation_a2(attention, row) for row in x])
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
@@ -52,12 +47,12 @@ def test_it_is_equation_a2(scale: float, generator: torch.Generator) -> None:
 def test_keys_far_back_weigh_alike(generator: torch.Generator) -> None:
     """Gates of 1/2 scale the newest key by 1/2, the one before by 1/4, and so on; what is far back has a logit of 0."""
     attention = build("gated_softmax")
-    x = torch.randn(1, 60, DIM, generator=generator, dtype=torch.float64)
+    x = inputs(generator, 60)
     with torch.no_grad():
         attention.gate_layer.weight.zero_()
         weights = attention(x, x, x, need_weights=True)[0].weights
-    torch.testing.assert_close(weights[0, :, -1, :20], weights[0, :, -1, :1].expand(-1, 20), rtol=1e-9, atol=0)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(1, HEADS, 60, dtype=torch.float64))
+    torch.testing.assert_close(weights[:, :, -1, :20], weights[:, :, -1, :1].expand(-1, -1, 20), rtol=1e-9, atol=0)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, HEADS, 60, dtype=torch.float64))
 
 
 def test_a_stream_cannot_carry_it() -> None:

@@ -8,12 +8,7 @@ import torch
 from seqstruct.attention import Shape, Site
 from seqstruct.attention.trees.constituency import ConstituencyAttention
 from seqstruct.ops.rows import Rows
-
-
-def trees(i, j):
-    if i == j:
-        return [[(i, i)]]
-    return [[(i, j), *x, *y] for k in range(i, j) for x in trees(i, k) for y in trees(k + 1, j)]
+from tests.ops.trees.enumeration import trees_over
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -23,7 +18,7 @@ def test_weights_are_shares_of_the_constituents_around(generator, n):
     x = torch.randn(1, n, 6, generator=generator, dtype=torch.float64)
     reading, _ = attention(x, x, x, need_weights=True)
     theta = attention.scorer(x, Rows(None, None))[0]
-    found = trees(0, n - 1)
+    found = trees_over(0, n - 1)
     scores = torch.stack([sum(theta[span] for span in tree) for tree in found])
     weights = torch.zeros(n, n, dtype=torch.float64)
     for tree, share in zip(found, scores.softmax(0), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,8 +12,7 @@ from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
 from seqstruct.bridge.patches.beam_search import BLOCK, BeamSearchGenerator, CandidateModel, largest
-from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
-from tests.models.building import dictionary_of, small_translation_model, task_of
+from tests.models.building import dictionary_of, small_recurrent_model, small_translation_model, sources_of
 
 DICTIONARY = dictionary_of("abcdefghijklmnopqrstuvwxyz")
 SENTENCES = [[4, 7, 5, 9, 2], [10, 6, 2], [5, 5, 8, 4, 6, 29, 2], [2]]
@@ -26,11 +26,7 @@ OPTIONS = [
 ]
 
 
-def recurrent(seed: int, **options: Any) -> Any:
-    config = RecurrentTranslationConfig(embed_dim=6, hidden_size=8, initialization_bound=0.7, **options)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return RecurrentTranslationModel.build_model(config, task_of(DICTIONARY)).eval()
+recurrent = partial(small_recurrent_model, DICTIONARY)
 
 
 def transformer(seed: int, mechanism: str) -> Any:
@@ -42,11 +38,7 @@ def transformer(seed: int, mechanism: str) -> Any:
     return model.eval()
 
 
-def batch() -> dict[str, Any]:
-    """Padded on the left."""
-    width = max(map(len, SENTENCES))
-    source = torch.tensor([[1] * (width - len(s)) + s for s in SENTENCES])
-    return {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([len(s) for s in SENTENCES])}}
+batch = partial(sources_of, SENTENCES)
 
 
 def check(models: list[Any], prefix: Tensor | None = None, **options: Any) -> None:

@@ -12,8 +12,6 @@ import pytest
 import torch
 from fairseq.data import BucketPadLengthDataset, data_utils
 
-from seqstruct.bridge.patches.compat import prepare_fairseq
-
 
 @pytest.mark.parametrize("count", [1, 7, 60, 64])
 def test_no_index_is_left_out_of_batches(count: int) -> None:
@@ -37,12 +35,6 @@ def test_stock_checkpoints_load_safely(tmp_path) -> None:
 def test_batch_buckets_are_refused() -> None:
     with pytest.raises(ValueError, match="--num-batch-buckets does not work"):
         BucketPadLengthDataset(None, None, None, None, None)
-
-
-def test_a_second_call_changes_nothing() -> None:
-    before = data_utils.batch_by_size
-    prepare_fairseq()
-    assert data_utils.batch_by_size is before
 
 
 def test_scripts_keep_their_traceback() -> None:

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
 
-SMALL = ["--decoder-embed-dim", "8", "--decoder-ffn-embed-dim", "8", "--decoder-layers", "1",
-         "--decoder-attention-heads", "2"]  # fmt: skip
+SMALL = sizes("decoder", heads=2)
 
 
 @pytest.fixture(scope="module")

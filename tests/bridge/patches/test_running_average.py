@@ -10,10 +10,8 @@ import torch
 from seqstruct.bridge.averaging import average_checkpoints
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.patches.running_average import first_names
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
 
-SIZES = [f"--{side}-{name}" for side in ("encoder", "decoder") for name in ("embed-dim", "ffn-embed-dim")]
-SMALL = [part for size in SIZES for part in (size, 8)] + ["--encoder-layers", 1, "--decoder-layers", 1]
 ON_CPU = ["--user-dir", PLUGIN, "--cpu"]
 
 
@@ -27,7 +25,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def train(data: Path, run: Path, updates: int, *options: object) -> None:
     """Pre-norm, all embeddings tied, random features drawn anew at each step, a checkpoint after every update."""
     fairseq(
-        "train", data, *ON_CPU, "--arch", "structured_transformer_small", *SMALL, "--batch-size", 20,
+        "train", data, *ON_CPU, "--arch", "structured_transformer_small", *sizes(heads=4), "--batch-size", 20,
         "--num-workers", 0, "--decoder-self-attention", "performer(features=6, redraw=1)", "--dropout", 0,
         "--optimizer", "adam", "--lr", 0.01, "--max-update", updates, "--save-interval-updates", 1,
         "--disable-validation", "--save-dir", run, *options,

@@ -56,11 +56,9 @@ def test_the_script_makes_the_folder(official, tmp_path):
     (["--task", "2", "--from", "absent"], "absent is not a folder"),
     (["--task", "2", "--from", "{official}"], "missing, as files or in archives: en/qa2_two-supporting"),
 ])
-def test_the_command_refuses_in_one_sentence(official, tmp_path, capsys, arguments, message):
+def test_the_command_refuses_in_one_sentence(official, tmp_path, refused, arguments, message):
     words = [word.format(official=official) for word in arguments]
-    assert main(["prepare", "babi", "--out", str(tmp_path / "out"), *words]) == 1
-    found = capsys.readouterr().err
-    assert found.count("\n") == 1 and message in found
+    assert message in refused("prepare", "babi", "--out", tmp_path / "out", *words)
     assert [path.name for path in tmp_path.iterdir()] == ["official"]
 
 

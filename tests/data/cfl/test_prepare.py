@@ -66,24 +66,18 @@ def test_one_of_the_five_has_the_files_it_had(tmp_path):
         (["--regex", "ab{0,3}", "--test-lengths", "1:6"], "--lengths: ab{0,3} has no string of length 40 to 80"),
         (["--regex", "a|(b"], "'a|(b': character 5: expected a )"),
         (["dick"], "no language is called 'dick'"),
+        (["--regex", "ab", "--wfsa", "x"], "--wfsa: not allowed with argument --regex"),
     ],
 )  # fmt: skip
-def test_wrong_options(options, message, tmp_path, capsys):
+def test_wrong_options(options, message, tmp_path, refused):
     out = tmp_path / "out"
-    assert prepare("cfl", *(o.replace("{out}", str(out)) for o in options), "--out", out) == 1
-    error = capsys.readouterr().err
-    assert message.replace("{out}", str(out)) in error and len(error.splitlines()) == 1
+    told = refused("prepare", "cfl", *(o.replace("{out}", str(out)) for o in options), "--out", out)
+    assert message.replace("{out}", str(out)) in told
     assert not out.exists()
 
 
-def test_two_ways_at_once(tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        prepare("cfl", "--regex", "ab", "--wfsa", "x", "--out", tmp_path / "out")
-    assert "--wfsa: not allowed with argument --regex" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(("option", "content"), [("--grammar", b'S -> "\xff"\n'), ("--wfsa", b"start \xff\n")])
-def test_files_that_are_not_utf_8(option, content, tmp_path, capsys):
+def test_files_that_are_not_utf_8(option, content, tmp_path, refused):
     (tmp_path / "bad").write_bytes(content)
-    assert prepare("cfl", option, tmp_path / "bad", "--out", tmp_path / "out") == 1
-    assert "bad: not UTF-8 after line 0" in capsys.readouterr().err
+    told = refused("prepare", "cfl", option, tmp_path / "bad", "--out", tmp_path / "out")
+    assert "bad: not UTF-8 after line 0" in told

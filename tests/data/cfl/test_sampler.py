@@ -53,16 +53,6 @@ def test_samples_have_the_lengths_and_are_in_the_language(name):
     assert np.isfinite(log_probabilities(language, strings)).all()
 
 
-@pytest.mark.parametrize("name", LANGUAGES)
-def test_mean_log_probability_is_the_entropy(name):
-    """For the mean over p(w | l): the average of log p(w | l) of samples, in two independent halves."""
-    language = get_language(name)
-    length = language.valid_lengths(40, 41)[0]
-    values = log_probabilities(language, sample_strings(language, [length] * 600, np.random.default_rng(6)))
-    first, second = values[:300].mean(), values[300:].mean()
-    assert abs(first - second) <= 5 * values.std() * np.sqrt(2 / 300) + 1e-9
-
-
 def test_a_seed_decides_the_strings():
     language = get_language("dyck")
     one, two, other = (sample_strings(language, [20] * 5, np.random.default_rng(seed)) for seed in (1, 1, 2))

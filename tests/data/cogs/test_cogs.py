@@ -271,10 +271,6 @@ def test_from_the_command_line_to_the_task_and_its_baseline(tmp_path, capsys):
      (["--gen-per-case", "5001"], "gen-per-case is at most 5,000, not 5,001"), (["--seed", "-1"], "seed is at least 0"),
      (["--test", "many"], "invalid int value")],
 )  # fmt: skip
-def test_wrong_options(options, message, tmp_path, capsys):
-    try:
-        assert prepare("cogs", *options, "--out", tmp_path / "out") == 1
-    except SystemExit as end:
-        assert end.code == 2
-    assert message in capsys.readouterr().err
+def test_wrong_options(options, message, tmp_path, refused):
+    assert message in refused("prepare", "cogs", *options, "--out", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

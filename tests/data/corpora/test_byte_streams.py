@@ -11,7 +11,6 @@ from PIL import Image
 
 from seqstruct.data.corpora.byte_streams import IMAGE, read_images
 from seqstruct.data.text.byte_symbols import SYMBOLS
-from tests.data import scripts
 from tests.data.scripts import pack_tar, pack_zip, prepared, refused, run
 
 
@@ -91,15 +90,13 @@ def test_images_by_their_script(tmp_path):
     assert message in refused("imagenet64", "--out", tmp_path / "again")
 
 
-def test_wrong_images(tmp_path, capsys):
+def test_wrong_images(tmp_path, refused):
     raw = tmp_path / "raw"
     raw.mkdir()
     words = ["imagenet64", "--from", str(raw), "--out", str(tmp_path / "out")]
-    assert scripts.prepare(*words) == 1
-    assert "missing: train_64x64.tar, train_64x64/ with .png files, or train_data_batch_1" in capsys.readouterr().err
+    assert "missing: train_64x64.tar, train_64x64/ with .png files, or train_data_batch_1" in refused("prepare", *words)
     pack_tar(raw / "train_64x64.tar", {"x.png": png(np.zeros((32, 64, 3), np.uint8))})
-    assert scripts.prepare(*words) == 1
-    assert "train_64x64.tar: SHA-256" in capsys.readouterr().err
+    assert "train_64x64.tar: SHA-256" in refused("prepare", *words)
     with pytest.raises(ValueError, match="train_64x64.tar, x.png: expected 64 x 64 pixels, got 64 x 32"):
         list(read_images(raw, "train"))
     pack_tar(raw / "train_64x64.tar", {"x.png": b"no image"})

@@ -9,7 +9,6 @@ from fairseq.data.encoders.gpt2_bpe_utils import bytes_to_unicode
 from fairseq.tasks.sentence_prediction import SentencePredictionConfig, SentencePredictionTask
 
 from seqstruct.data.corpora.glue import TASKS, load_encoding, read_table
-from tests.data import scripts
 from tests.data.scripts import pack_zip, run
 
 HEADERS = {
@@ -110,26 +109,21 @@ def test_tables(tmp_path, name):
         list(read_table(path, task, "train"))
 
 
-def test_what_is_missing_or_wrong(tmp_path, capsys):
+def test_what_is_missing_or_wrong(tmp_path, refused):
     raw, out = tmp_path / "raw", tmp_path / "out"
     write_raw(raw, "qnli")
     words = ["glue", "--task", "qnli", "--from", str(raw), "--out", str(out)]
-    assert scripts.prepare(*words) == 1
-    assert "QNLIv2.zip: SHA-256" in capsys.readouterr().err
+    assert "QNLIv2.zip: SHA-256" in refused("prepare", *words)
     (raw / "QNLIv2.zip").rename(raw / "other.zip")
     for name in ("encoder.json", "vocab.bpe"):
         (raw / "deep").mkdir(exist_ok=True)
         (raw / name).rename(raw / "deep" / name)
-    assert scripts.prepare(*words) == 1
-    assert "qnli: the train set has 7 lines, expected 104743" in capsys.readouterr().err
+    assert "qnli: the train set has 7 lines, expected 104743" in refused("prepare", *words)
     (raw / "dict.txt").unlink()
-    assert scripts.prepare(*words) == 1
-    assert "missing, as files or in archives: dict.txt; the archives are linked from" in capsys.readouterr().err
+    assert "missing, as files or in archives: dict.txt; the archives are linked from" in refused("prepare", *words)
     (raw / "dict.txt").write_bytes(b"0 1\n\xff 1\n")
-    assert scripts.prepare(*words, "--unchecked") == 1
-    assert "raw/dict.txt: truncated or altered: 'utf-8' codec" in capsys.readouterr().err
+    assert "raw/dict.txt: truncated or altered: 'utf-8' codec" in refused("prepare", *words, "--unchecked")
     (raw / "dict.txt").write_text("0 1\n")
     (raw / "deep" / "encoder.json").write_text("{")
-    assert scripts.prepare(*words, "--unchecked") == 1
-    assert "encoder.json, " in capsys.readouterr().err
+    assert "encoder.json, " in refused("prepare", *words, "--unchecked")
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]

@@ -145,7 +145,7 @@ def test_an_unknown_class_and_an_arc_beyond_the_sentence_are_refused(tmp_path):
         CorporaUnion({"dm": [beyond]}, data.dictionaries, {"dm": [TOP]})
 
 
-def test_the_command(tmp_path, capsys, monkeypatch):
+def test_the_command(tmp_path, capsys, refused, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.conllu").write_text(
         "1\tdogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t2:nsubj:x\t_\n2\tbark\tbark\tVERB\tVBP\t_\t0\troot\t0:root\t_\n\n"
@@ -172,6 +172,5 @@ def test_the_command(tmp_path, capsys, monkeypatch):
         (["--classes", "train=latin.txt", "--out", "x"], "latin.txt: not UTF-8 after line"),
         (["--classes", "train=blank.txt", "--out", "x"], "blank.txt, line 2: expected a class and words, got ''"),
     ]:
-        assert main(["prepare", "parsing", *wrong]) == 1
-        assert message in capsys.readouterr().err
+        assert message in refused("prepare", "parsing", *wrong)
         assert not (tmp_path / "x").exists()

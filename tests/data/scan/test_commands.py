@@ -127,10 +127,6 @@ def test_from_the_command_line_to_the_task_and_its_baseline(tmp_path, capsys):
     [(["--split", "long"], "invalid choice: 'long'"), (["--valid", "0"], "valid: expected 1 to 16,989"),
      (["--valid", "many"], "invalid int value")],
 )  # fmt: skip
-def test_wrong_options(options, message, tmp_path, capsys):
-    try:
-        assert prepare("scan", "--split", "length", *options, "--out", tmp_path / "out") == 1
-    except SystemExit as end:
-        assert end.code == 2
-    assert message in capsys.readouterr().err
+def test_wrong_options(options, message, tmp_path, refused):
+    assert message in refused("prepare", "scan", "--split", "length", *options, "--out", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

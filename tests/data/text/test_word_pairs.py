@@ -172,10 +172,8 @@ def test_the_script_prepares_characters(tmp_path):
     (["--from", "absent"], "absent is not a folder"),
     (["--from", "{empty}"], "train/train-1.txt is missing"),
 ])  # fmt: skip
-def test_the_corpus_that_is_not_there_is_one_sentence(tmp_path, capsys, arguments, message):
+def test_the_corpus_that_is_not_there_is_one_sentence(tmp_path, refused, arguments, message):
     (tmp_path / "empty").mkdir()
     words = (word.format(empty=tmp_path / "empty") for word in arguments)
-    assert prepare_by_name("aspec", "--out", tmp_path / "out", *words) == 1
-    found = capsys.readouterr().err
-    assert message in found and found.count("\n") == 1
+    assert message in refused("prepare", "aspec", "--out", tmp_path / "out", *words)
     assert [path.name for path in tmp_path.iterdir()] == ["empty"]

@@ -20,7 +20,7 @@ from seqstruct.data.cfl.folder import StringsRequest, write_folder
 from seqstruct.models.language_models import stack_lstm_lm
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.ops.pushdown import PushdownTape
-from tests.models.building import cfl_dictionary, task_of
+from tests.models.building import assert_same_by_steps, cfl_dictionary, task_of
 from tests.models.front_door import PLUGIN, fairseq
 
 PRESETS = {"LSTM": "lstm", "LSTM_Sup": "sup", "LSTM_Nd": "nd"}
@@ -103,19 +103,10 @@ def test_logits_and_gradients(kind: str, golden: Callable[[str, str], Path]) -> 
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_step_by_step_with_reordering(stack: str, generator: torch.Generator) -> None:
-    """As beam search does it: one symbol a step, rows selected between steps, their number falling."""
     dictionary = cfl_dictionary("dyck")
     model = build(dictionary, hidden_size=7, stack=stack, initialization_bound=1.0).eval()
-    tokens = random_tokens(dictionary, 5, 12, generator)
-    whole, state = model(tokens)[0], {}
-    with torch.no_grad():
-        for t in range(tokens.size(1)):
-            if t in (1, 4, 9):
-                order = torch.tensor([3, 0, 0, 4, 1] if t == 1 else [2, 0, 1])[: len(tokens)]
-                tokens, whole = tokens[order], whole[order]
-                model.decoder.reorder_incremental_state(state, order)
-            logits = model.decoder(tokens[:, : t + 1], incremental_state=state)[0]
-            torch.testing.assert_close(logits, whole[:, t : t + 1], rtol=1e-5, atol=1e-6)
+    orders = {1: [3, 0, 0, 4, 1], 4: [2, 0, 1], 9: [2, 0, 1]}
+    assert_same_by_steps(model, random_tokens(dictionary, 5, 12, generator), orders=orders, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("stack", STACKS)

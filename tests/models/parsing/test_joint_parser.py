@@ -180,9 +180,7 @@ def test_trained_and_validated_by_the_commands(folder, tmp_path):
     assert float(statistics["test_intermediate_uas"]) > 90
 
 
-def test_the_task_needs_a_folder():
-    with pytest.raises(ValueError, match="joint_parsing needs a folder"):
-        JointParsingTask.setup_task(JointParsingConfig())
+def test_a_share_out_of_range_is_refused():
     with pytest.raises(ValueError, match="--share-of-others: expected a share in \\(0, 1\\], got 0"):
         JointParsingTask.setup_task(types.SimpleNamespace(data="x", share_of_others=0.0, corpora=""))
 

@@ -17,8 +17,8 @@ from torch.nn.functional import linear
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.passes import collect_readings
 from seqstruct.layers.recurrent import RecurrentLayer
-from seqstruct.models.rnn_translation.model import RecurrentTranslationConfig, RecurrentTranslationModel
-from tests.models.building import dictionary_of, task_of
+from seqstruct.models.rnn_translation.model import RecurrentTranslationModel
+from tests.models.building import assert_same_by_steps, dictionary_of, small_recurrent_model
 from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -61,11 +61,7 @@ ALL = pytest.mark.parametrize("variant", list(VARIANTS))
 
 def build(**options: Any) -> RecurrentTranslationModel:
     """A model of awkward sizes, in float64, in evaluation mode, with large weights."""
-    sizes = {"embed_dim": 6, "hidden_size": 8, "maxout_size": 5, "initialization_bound": 0.7}
-    config = RecurrentTranslationConfig(**{**sizes, **options})
-    with torch.random.fork_rng():
-        torch.manual_seed(5)
-        return RecurrentTranslationModel.build_model(config, task_of(dictionary_of("abcdefg"))).double().eval()
+    return small_recurrent_model(dictionary_of("abcdefg"), 5, **{"maxout_size": 5, **options}).double()
 
 
 def tokens(generator: torch.Generator, batch: int, length: int) -> Tensor:
@@ -82,22 +78,10 @@ def targets(generator: torch.Generator, batch: int, length: int) -> Tensor:
 
 @ALL
 def test_step_by_step_with_reordering(variant: str, generator: torch.Generator) -> None:
-    """As beam search does it: one symbol a step, rows selected between steps, their number falling."""
-    model = build(**VARIANTS[variant])
     source, before = tokens(generator, 5, 7), targets(generator, 5, 6)
     source[1, :3] = 1
-    whole = model(source, None, before)[0]
-    state: dict[str, Any] = {}
-    with torch.no_grad():
-        encoded = model.encoder(source)
-        for t in range(before.size(1)):
-            if t in (1, 4):
-                order = torch.tensor([3, 0, 0, 4, 1] if t == 1 else [2, 0, 1])
-                before, whole = before[order], whole[order]
-                encoded = model.encoder.reorder_encoder_out(encoded, order)
-                model.decoder.reorder_incremental_state(state, order)
-            logits = model.decoder(before[:, : t + 1], encoded, state)[0]
-            torch.testing.assert_close(logits, whole[:, t : t + 1], rtol=1e-9, atol=1e-10)
+    orders = {1: [3, 0, 0, 4, 1], 4: [2, 0, 1]}
+    assert_same_by_steps(build(**VARIANTS[variant]), before, source, orders=orders, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("variant", ["structured", "input_feeding", "fed_gru", "rnnsearch", "clipped"])
@@ -280,10 +264,7 @@ def test_presets_build_and_decode(name: str, generator: torch.Generator) -> None
     ARCH_CONFIG_REGISTRY[name](options)
     model = build(**{**vars(options), "embed_dim": 8, "hidden_size": 8, "maxout_size": 3})
     source, before = tokens(generator, 2, 5), targets(generator, 2, 4)
-    whole, state, encoded = model(source, None, before)[0], {}, model.encoder(source)
-    for t in range(4):
-        logits = model.decoder(before[:, : t + 1], encoded, state)[0]
-        torch.testing.assert_close(logits, whole[:, t : t + 1], rtol=1e-9, atol=1e-10)
+    assert_same_by_steps(model, before, source, rtol=1e-9, atol=1e-10)
 
 
 def test_the_soft_tree(generator: torch.Generator) -> None:

@@ -23,6 +23,7 @@ from seqstruct.models.sentences.tree_transduction import TreeTransductionModel, 
 from seqstruct.plots.attention import attention
 from seqstruct.plots.views import layer_views
 from seqstruct.scoring.hypotheses import read_generate
+from tests.models.building import assert_same_by_steps
 from tests.models.front_door import PLUGIN, fairseq, nearly_equal
 
 ROOT = Path(PLUGIN).parent
@@ -85,19 +86,9 @@ def test_the_formulas_of_the_source(generator: torch.Generator) -> None:
 
 @pytest.mark.parametrize("plan", PLANS)
 def test_step_by_step_with_reordering(plan: str, generator: torch.Generator) -> None:
-    model = build(plan, hidden_size=5)
     tokens, previous = sources(generator), draw(generator, 3, 6, len(INFIX_SYMBOLS))
-    whole, state = model(tokens, None, previous)[0], {}
-    with torch.no_grad():
-        encoded = model.encoder(tokens)
-        for t in range(6):
-            if t == 3:
-                order = torch.tensor([2, 0, 0, 1])
-                previous, whole = previous[order], whole[order]
-                encoded = model.encoder.reorder_encoder_out(encoded, order)
-                model.decoder.reorder_incremental_state(state, order)
-            logits = model.decoder(previous[:, : t + 1], encoder_out=encoded, incremental_state=state)[0]
-            torch.testing.assert_close(logits, whole[:, t : t + 1], rtol=1e-9, atol=1e-11)
+    orders = {3: [2, 0, 0, 1]}
+    assert_same_by_steps(build(plan, hidden_size=5), previous, tokens, orders=orders, rtol=1e-9, atol=1e-11)
 
 
 def test_readings_are_collected(generator: torch.Generator) -> None:

@@ -16,7 +16,7 @@ from seqstruct.data.text_classification.folder import Labelled, read_meta, write
 from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
 from tests.models.building import dictionary_of
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import PLUGIN, fairseq, sizes
 
 PLANS = [
     "softmax", "linear", "rfa(features=8)", "rfa(features=8, kernel='arccos')", "performer(features=8)",
@@ -152,8 +152,8 @@ def test_pairs_through_the_front_door(data, tmp_path):
     assert read_meta(data)["pairs"]
     log = fairseq(
         "train", data, *TRAIN, "--arch", "structured_transformer_classifier", "--encoder-self-attention",
-        "abc_mlp(slots=3)", "--encoder-layers", 1, "--encoder-embed-dim", 16, "--encoder-ffn-embed-dim", 32,
-        "--encoder-attention-heads", 2, "--pooling", "mean", "--max-epoch", 6, "--save-dir", tmp_path,
+        "abc_mlp(slots=3)", *sizes("encoder", dim=16, inner=32, heads=2), "--pooling", "mean", "--max-epoch", 6,
+        "--save-dir", tmp_path,
     )  # fmt: skip
     best = max(float(x) for x in re.findall(r'"valid_accuracy": "([\d.]+)"', log))
     assert best > 90

@@ -17,7 +17,7 @@ from fairseq.models.roberta.model import RobertaModel
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.models.transformer.roberta import StructuredRoberta, StructuredRobertaConfig
 from tests.models.building import dictionary_of
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import PLUGIN, fairseq, sizes
 
 SIZES = dict(encoder_layers=2, encoder_embed_dim=12, encoder_ffn_embed_dim=20, encoder_attention_heads=2)
 TASK = types.SimpleNamespace(source_dictionary=dictionary_of("abcdefg"), max_positions=lambda: 30)
@@ -124,8 +124,8 @@ def data(tmp_path_factory):
 
 TRAIN = (
     "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--optimizer", "adam", "--lr", 0.01, "--batch-size", 20,
-    "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--encoder-layers", 1, "--encoder-embed-dim", 16,
-    "--encoder-ffn-embed-dim", 32, "--encoder-attention-heads", 2, "--dropout", 0.0, "--max-positions", 16,
+    "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.0, "--max-positions", 16,
+    *sizes("encoder", dim=16, inner=32, heads=2),
 )  # fmt: skip
 MASKED = ("--task", "masked_lm", "--criterion", "masked_lm", "--sample-break-mode", "eos", "--tokens-per-sample", 16)
 LABELS = (

@@ -41,3 +41,16 @@ def both(compiled):
         return found[::-1]
 
     return run
+
+
+@pytest.fixture()
+def shared(compiled, threads):
+    """shared(results): with kernels, on one thread and on two."""
+
+    def run(results):
+        compiled(True)
+        alone = results()
+        threads(2)
+        return alone, results()
+
+    return run

@@ -64,15 +64,6 @@ def test_single_precision(compiled, generator):
     torch.testing.assert_close(found, [x.float() for x in expected], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("T", [1, 2, 5, 13])
-def test_gradcheck(compiled, generator, T):
-    compiled(True)
-    inputs = draw(generator, 2, T, 2, 2, 2)
-    assert torch.autograd.gradcheck(
-        lambda *inputs: pushdown_stack(*inputs, states=2, symbols=2), inputs, fast_mode=T > 5
-    )
-
-
 def extremes(generator, name):
     """Log-weights B T A of two states and three symbols: row 0 extreme, row 1 usual."""
     logits, *_ = draw(generator, 2, 37, 2, 3, 5)
@@ -122,12 +113,9 @@ def test_every_number_that_is_read_was_written(compiled, generator, monkeypatch)
     assert all(x.isfinite().all() for x in found)
 
 
-def test_threads_share_the_rows(compiled, threads, generator):
-    compiled(True)
+def test_threads_share_the_rows(shared, generator):
     inputs = draw(generator, 5, 21, 2, 3, 5)
-    alone = with_gradients(inputs, 2, 3)
-    threads(2)
-    torch.testing.assert_close(with_gradients(inputs, 2, 3), alone, rtol=0, atol=1e-14)
+    torch.testing.assert_close(*shared(lambda: with_gradients(inputs, 2, 3)), rtol=0, atol=1e-14)
 
 
 def test_a_batch_of_no_rows(compiled, generator):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from seqstruct.ops.pushdown import expected_actions
-from tests.ops.pushdown.test_best_run import enumerate_runs
+from tests.ops.pushdown.enumeration import every_run
 from tests.ops.pushdown.test_pushdown import INF, draw
 
 
@@ -16,7 +16,7 @@ def by_enumeration(logits, Q, S):
     """T 3: of the runs of the first t steps, the share of those whose last step pushes, pops, replaces."""
     rows = []
     for t in range(1, len(logits) + 1):
-        runs = enumerate_runs(logits[:t], Q, S)
+        runs = every_run(logits[:t], Q, S)
         best = max(weight for weight, _ in runs)
         total = math.fsum(math.exp(weight - best) for weight, _ in runs)
         kinds = ("push", "pop", "replace")

@@ -8,37 +8,8 @@ import pytest
 import torch
 
 from seqstruct.ops.pushdown import Run, most_probable_run, transition_count
+from tests.ops.pushdown.enumeration import every_run
 from tests.ops.pushdown.test_pushdown import INF, draw
-
-
-def enumerate_runs(logits, Q, S):
-    """Every run of one sequence: its log-weight and, step by step, the fields of a transition from `action` on."""
-    T, top = len(logits), Q * S
-    tables, found = logits.view(T, top, -1).tolist(), []
-
-    def go(state, stack, weight, past):
-        t = len(past)
-        if t == T:
-            found.append((weight, past))
-            return
-        symbol, vector = stack[-1]
-        row = tables[t][state * S + symbol]
-        for column, more in enumerate(row):
-            kind, target = divmod(column, top)
-            to, y = divmod(target, S) if kind < 2 else (target, None)
-            if kind == 0:
-                after = [*stack, (y, t)]
-            elif kind == 1:
-                after = [*stack[:-1], (y, vector)]
-            else:
-                after = stack[:-1]
-            if after:
-                name = ("push", "replace", "pop")[kind]
-                step = (name, state, symbol, to, after[-1][0], len(after), after[-1][1])
-                go(to, after, weight + more, (*past, step))
-
-    go(0, [(0, -1)], 0.0, ())
-    return found
 
 
 def as_enumerated(run: Run):
@@ -52,7 +23,7 @@ def test_best_of_all_runs(generator, T, Q, S):
     runs = most_probable_run(logits, states=Q, symbols=S)
     assert len(runs) == 5
     for row, run in enumerate(runs):
-        every = enumerate_runs(logits[row], Q, S)
+        every = every_run(logits[row], Q, S)
         weight, best = max(every)
         assert as_enumerated(run) == best
         assert [t.step for t in run.transitions] == list(range(T))
@@ -69,7 +40,7 @@ def test_impossible_transitions_and_no_run_at_all(generator):
     runs = most_probable_run(logits, states=2, symbols=2)
     assert runs[1] == Run((), -INF, -INF)
     for row in (0, 2, 3):
-        weight, best = max(enumerate_runs(logits[row], 2, 2))
+        weight, best = max(every_run(logits[row], 2, 2))
         assert weight > -INF
         assert as_enumerated(runs[row]) == best
 
@@ -77,7 +48,7 @@ def test_impossible_transitions_and_no_run_at_all(generator):
 def test_extreme_weights(generator):
     logits, _, _ = draw(generator, 2, 4, 2, 2, 1, spread=100.0)
     for row, run in enumerate(most_probable_run(logits.float(), states=2, symbols=2)):
-        assert as_enumerated(run) == max(enumerate_runs(logits[row].float().double(), 2, 2))[1]
+        assert as_enumerated(run) == max(every_run(logits[row].float().double(), 2, 2))[1]
         assert run.log_share <= 0.0
 
 

@@ -8,7 +8,8 @@ import torch
 from seqstruct.ops.pushdown import PushdownTape, control_order, most_probable_run, pushdown_stack, reading_order
 from seqstruct.ops.pushdown.naive import naive_readings, naive_tops
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, RealSemiring
-from tests.ops.pushdown.test_pushdown import INF, check_same, draw, enumerate_runs, in_log_space, with_gradients
+from tests.ops.pushdown.enumeration import readings as by_enumeration
+from tests.ops.pushdown.test_pushdown import INF, check_same, draw, in_log_space, with_gradients
 from tests.ops.pushdown.test_recorded_steps import in_segments
 from tests.ops.pushdown.test_step import by_steps
 
@@ -19,7 +20,7 @@ SIZES = [(1, 1, 1), (5, 1, 2), (5, 2, 1), (1, 2, 3), (7, 2, 3), (6, 3, 2)]
 @pytest.mark.parametrize(("T", "Q", "S"), [(5, 1, 2), (3, 2, 2), (2, 3, 2), (5, 2, 1), (1, 2, 3)])
 def test_sum_over_all_runs(generator, T, Q, S):
     logits, pushed, bottom = draw(generator, 1, T, Q, S, 2)
-    expected = enumerate_runs(logits[0], pushed[0], bottom, Q, S).flatten(1)
+    expected = by_enumeration(logits[0], pushed[0], bottom, Q, S)
     readings = naive_readings(logits, pushed, bottom, states=Q, symbols=S)
     torch.testing.assert_close(readings[0], expected, rtol=0, atol=1e-13)
 

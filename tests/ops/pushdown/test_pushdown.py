@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from seqstruct.ops.pushdown import pad_pushdown_logits, pushdown_stack, stack, transition_count
+from seqstruct.ops.pushdown import pushdown_stack, stack, transition_count
 from seqstruct.ops.pushdown.log import pushdown_log
 from seqstruct.ops.pushdown.walk import growth
 from seqstruct.ops.superposition import superposition_stack
+from tests.ops.pushdown.enumeration import readings as by_enumeration
 
 SMALL = ["01", "02", "11_n1", "12_n2", "13_S1", "03", "04", "05", "06", "07", "08_pm50", "14_pm50_n40", "15_logsigmoid"]
 LONG = ["09_n60", "10_shift50_n60"]
@@ -44,34 +45,6 @@ def check_same(form, other, inputs, generator, atol, gradient_atol, *, states, s
     return readings, expected
 
 
-def enumerate_runs(logits, pushed, bottom, Q, S):
-    """Readings T Q S m of one sequence, from every single run."""
-    T, m = pushed.shape
-    weights = logits.exp().view(T, Q * S, -1).tolist()
-    sums, totals = torch.zeros(T, Q, S, m, dtype=pushed.dtype), torch.zeros(T, dtype=pushed.dtype)
-    top = Q * S
-
-    def run(t, state, stack, weight):
-        if t:
-            symbol, vector = stack[-1]
-            sums[t - 1, state, symbol] += weight * vector
-            totals[t - 1] += weight
-        if t == T:
-            return
-        symbol, vector = stack[-1]
-        row = weights[t][state * S + symbol]
-        for target in range(top):
-            r, y = divmod(target, S)
-            run(t + 1, r, [*stack, (y, pushed[t])], weight * row[target])
-            run(t + 1, r, [*stack[:-1], (y, vector)], weight * row[top + target])
-        if len(stack) > 1:
-            for r in range(Q):
-                run(t + 1, r, stack[:-1], weight * row[2 * top + r])
-
-    run(0, 0, [(0, bottom)], 1.0)
-    return sums / totals[:, None, None, None]
-
-
 def check_reference(path, form):
     case = {k: torch.from_numpy(np.asarray(v)) for k, v in np.load(path).items() if v.dtype.kind == "f"}
     Q, S = case["push"].shape[2:4]
@@ -93,13 +66,6 @@ def test_reference_numbers(golden, name):
 @pytest.mark.parametrize("name", SMALL)
 def test_reference_numbers_in_log_space(golden, name):
     check_reference(golden("stack", f"nd_{name}.npz"), in_log_space)
-
-
-@pytest.mark.parametrize("form", [pushdown_stack, in_log_space])
-@pytest.mark.parametrize("T", [1, 2, 3, 5])
-def test_gradcheck(generator, form, T):
-    inputs = [x.requires_grad_() for x in draw(generator, 2, T, 2, 2, 2)]
-    assert torch.autograd.gradcheck(lambda *inputs: form(*inputs, states=2, symbols=2), inputs)
 
 
 @pytest.mark.parametrize("T", [15, 16, 17, 33, 47])  # around the limits of blocks
@@ -163,11 +129,6 @@ def test_weights_that_fall_at_each_step_need_no_logarithms(generator, monkeypatc
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
 
 
-def test_gradcheck_where_weights_fall(generator):
-    inputs = [x.requires_grad_() for x in falling(generator, 2, 3, 400.0)]
-    assert torch.autograd.gradcheck(lambda *inputs: pushdown_stack(*inputs, states=2, symbols=2), inputs)
-
-
 def test_each_row_by_what_fits_it(generator):
     """In range, falling, out of any range, without a run, and with a state of exp(800) beside the other."""
     rows = [draw(generator, 1, 5, 2, 2, 2), falling(generator, 1, 5, 300.0), doomed(generator)]
@@ -199,7 +160,7 @@ def test_impossible_transitions(generator, form):
     logits, pushed, bottom = draw(generator, 1, T, Q, S, 2)
     blocked = torch.rand(logits.shape, generator=generator) < 0.4
     logits = logits.masked_fill(blocked, -INF)
-    expected = enumerate_runs(logits[0], pushed[0], bottom, Q, S).flatten(1).nan_to_num(0.0)
+    expected = by_enumeration(logits[0], pushed[0], bottom, Q, S).nan_to_num(0.0)
     weights = torch.randn(1, T, 8, generator=generator, dtype=torch.float64)
     readings, grads = with_gradients(form, (logits, pushed, bottom), weights, states=Q, symbols=S)
     torch.testing.assert_close(readings[0], expected, rtol=0, atol=1e-13)
@@ -242,18 +203,6 @@ def test_a_constant_added_to_a_step_changes_nothing(generator):
     shifted = logits + 300 * torch.randn(2, 13, 1, generator=generator, dtype=torch.float64)
     readings = [pushdown_stack(x, pushed, bottom, states=2, symbols=2) for x in (logits, shifted)]
     torch.testing.assert_close(*readings, rtol=0, atol=1e-9)
-
-
-def test_padding_is_invisible(generator):
-    logits, pushed, bottom = draw(generator, 2, 7, 2, 3, 2)
-    mask = torch.tensor([[1, 1, 0, 0, 1, 0, 1], [0, 0, 1, 0, 0, 0, 1]], dtype=torch.bool)
-    padded = pad_pushdown_logits(logits, mask, states=2, symbols=3)
-    readings = pushdown_stack(padded, pushed, bottom, states=2, symbols=3)
-    for b in range(2):
-        real = ~mask[b]
-        alone = pushdown_stack(logits[b : b + 1, real], pushed[b : b + 1, real], bottom, states=2, symbols=3)
-        torch.testing.assert_close(readings[b : b + 1, real], alone, rtol=0, atol=1e-13)
-    assert pad_pushdown_logits(logits, None, states=2, symbols=3) is logits
 
 
 def test_batch_and_future_are_invisible(generator):

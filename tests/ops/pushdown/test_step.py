@@ -145,14 +145,16 @@ def test_tables_are_extended_in_place_and_bounded(generator, limit):
     )
 
 
-def test_padding_is_invisible(generator):
+@pytest.mark.parametrize("form", [pushdown_stack, by_steps])
+def test_padding_is_invisible(generator, form):
     logits, pushed, bottom = draw(generator, 2, 7, 2, 3, 2)
     mask = torch.tensor([[1, 1, 0, 0, 1, 0, 1], [0, 0, 1, 0, 0, 0, 1]], dtype=torch.bool)
-    readings = by_steps(pad_pushdown_logits(logits, mask, **SIZES), pushed, bottom, **SIZES)
+    readings = form(pad_pushdown_logits(logits, mask, **SIZES), pushed, bottom, **SIZES)
     for b in range(2):
         real = ~mask[b]
-        alone = by_steps(logits[b : b + 1, real], pushed[b : b + 1, real], bottom, **SIZES)
+        alone = form(logits[b : b + 1, real], pushed[b : b + 1, real], bottom, **SIZES)
         torch.testing.assert_close(readings[b : b + 1, real], alone, rtol=0, atol=1e-13)
+    assert pad_pushdown_logits(logits, None, **SIZES) is logits
 
 
 def test_reading_before_the_first_step(generator):

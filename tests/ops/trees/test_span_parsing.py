@@ -12,29 +12,23 @@ from seqstruct.ops.trees.span_parsing import (
     split_spans,
     split_top_down,
 )
+from tests.ops.trees.enumeration import trees_over
 
 
-def all_trees(first, last):
-    """Every binary tree over first .. last as a set of splits."""
-    if first == last:
-        return [frozenset()]
-    return [
-        left | right | {(first, middle, last)}
-        for middle in range(first + 1, last + 1)
-        for left in all_trees(first, middle - 1)
-        for right in all_trees(middle, last)
-    ]
+def every_tree(length):
+    """All binary trees, each the set of its spans of two words and more."""
+    return {frozenset((first, last) for first, last in tree if first < last) for tree in trees_over(0, length - 1)}
 
 
 @pytest.mark.parametrize("add_left", [False, True])
 @pytest.mark.parametrize("length", [1, 2, 5, 6])
 def test_any_tree_comes_out_of_scores_that_name_its_spans(length, add_left):
-    for tree in all_trees(0, length - 1):
+    for tree in every_tree(length):
         scores = torch.zeros(length, length)
-        for first, last in split_spans(tree):
+        for first, last in tree:
             scores[first, last] = 1.0
         scores.fill_diagonal_(0.5)
-        assert split_spans(split_by_span_scores(scores, add_left)) == split_spans(tree)
+        assert split_spans(split_by_span_scores(scores, add_left)) == tree
 
 
 def test_splits_maximise_the_right_part(generator):
@@ -92,8 +86,7 @@ def test_branching_baselines(generator):
     assert split_spans(right_branching(4)) == {(0, 3), (1, 3), (2, 3)}
     assert split_spans(left_branching(4)) == {(0, 3), (0, 2), (0, 1)}
     assert right_branching(1) == left_branching(0) == []
-    drawn = {frozenset(random_branching(4, generator)) for _ in range(200)}
-    assert drawn == set(all_trees(0, 3))
+    assert {frozenset(split_spans(random_branching(4, generator))) for _ in range(200)} == every_tree(4)
 
 
 def test_long_sentences_need_no_recursion():
