@@ -14,7 +14,7 @@ import seqstruct
 from seqstruct.ops import scan, softmax
 from seqstruct.ops.automata import rational_recurrence
 from seqstruct.ops.cells import reading_lstm, stack_lstm
-from seqstruct.ops.chains import chain_entropy, chain_marginals
+from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals
 from seqstruct.ops.compiled import VARIABLE
 from seqstruct.ops.delta import gated_delta_rule, gated_slots
 from seqstruct.ops.memory import feature_maps
@@ -28,6 +28,7 @@ from seqstruct.ops.trees import (
     constituency_marginals,
     dependency_argmax,
     projection,
+    projective_log_partition,
     projective_marginals,
 )
 
@@ -196,3 +197,14 @@ def test_a_backward_pass_inside_autocast_keeps_its_types(monkeypatch, generator)
             result.backward(torch.ones_like(result))
         found.append([x.grad for x in leaves])
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("C", [2, 7])
+def test_log_partitions_are_right_twice(C):
+    generator = torch.Generator().manual_seed(3)
+    unary, edge, arcs = (
+        torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in ((2, 3, C), (2, 2, C, C), (2, 4, 4))
+    )
+    assert torch.autograd.gradgradcheck(chain_log_partition, (unary, edge))
+    assert torch.autograd.gradgradcheck(projective_log_partition, arcs)

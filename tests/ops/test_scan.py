@@ -75,6 +75,11 @@ def test_long_sequences_take_chunks(generator):
     assert_equal_to_loop(leaves, torch.randn(1, T, 2, generator=generator, dtype=torch.float64), 1e-10)
 
 
+@pytest.mark.parametrize("T", [0, 1, 5])
+def test_gradcheck(chunks, generator, T):
+    assert torch.autograd.gradcheck(gated_scan, draw(generator, 2, T, 3))
+
+
 def test_columns_of_a_product(generator):
     projected = torch.randn(2, 5, 2, 3, generator=generator, dtype=torch.float64).requires_grad_()
     initial = torch.randn(2, 3, generator=generator, dtype=torch.float64)

@@ -113,6 +113,11 @@ def test_additive_scores_are_in_their_own_type_under_autocast(generator: torch.G
     torch.testing.assert_close(*both)
 
 
+def test_gradcheck_of_additive_scores(generator: torch.Generator) -> None:
+    inputs = [draw(generator, *shape).requires_grad_() for shape in ((2, 3, 5), (2, 4, 5), (5,))]
+    assert torch.autograd.gradcheck(additive_scores, inputs)
+
+
 def test_additive_scores_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match="left B N C"):
         additive_scores(torch.zeros(2, 3, 5), torch.zeros(2, 4, 6), torch.zeros(5))

@@ -114,6 +114,13 @@ def test_no_words(generator, automaton):
 
 
 @KINDS
+@GATE
+def test_gradcheck(generator, automaton, gate):
+    leaves = draw(generator, automaton, 2, 4, 2, gate)
+    assert torch.autograd.gradcheck(lambda p, s, *e: tuple(rational_recurrence(automaton, p, s, **of_f(e))), leaves)
+
+
+@KINDS
 def test_cut_and_resumed(generator, automaton):
     projected, state, *extra = draw(generator, automaton, 3, 7, 2, True)
     whole = rational_recurrence(automaton, projected, state, **of_f(extra))

@@ -23,6 +23,11 @@ def test_equal_to_torch(batch, length, generator):
     assert_same(torch.stack(stepped, 1), expected, [inputs, hidden, *parameters])
 
 
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_gradcheck(batch, generator):
+    assert torch.autograd.gradcheck(gru_step, [draw(generator, batch, n) for n in (6, 6, 2)])
+
+
 def test_an_update_gate_of_one_keeps_the_state(generator):
     gates, hidden = draw(generator, 2, 6), draw(generator, 2, 2)
     gates[:, 2:4] = 1e4

@@ -98,6 +98,23 @@ def test_controls_in_double_precision_for_a_memory_in_single(both, generator):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("means", [False, True])
+def test_gradients_by_differences(means, compiled, generator):
+    compiled(True)
+    given = inputs((35, 3, 4, 2), means, torch.float64, generator)[:4]
+    memory = empty_bounded_memory(B, H, 4, 3, 2, given[0])
+    nothing = torch.rand(B, H, 1, 4, generator=generator) < 0.3  # a slot is written to always or never
+
+    def run(*tensors: Tensor) -> tuple[Tensor, ...]:
+        control = tensors[3].masked_fill(nothing, -math.inf if means else 0.0)
+        output, end = causal_bounded_memory(memory, *tensors[:3], control, means)
+        return output, end.key, end.value, end.log_total.masked_fill(nothing.squeeze(2), 0.0)
+
+    with torch.no_grad():
+        given[3].copy_(torch.randn(given[3].shape, generator=generator, dtype=torch.float64) + 0.01)
+    assert torch.autograd.gradcheck(run, given, fast_mode=True)
+
+
 def test_threads_share_the_heads(shared, generator):
     given = inputs((70, 13, 20, 7), True, torch.float64, generator)
     torch.testing.assert_close(*shared(lambda: with_gradients(given, True, False)), rtol=0, atol=0)

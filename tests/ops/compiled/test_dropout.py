@@ -165,6 +165,12 @@ def test_what_is_visible_may_have_fewer_axes(axes, kernels, generator):
     assert torch.equal(*found)
 
 
+def test_gradients_by_differences(kernels, generator):
+    inputs = [torch.randn(1, 2, n, 3, generator=generator, dtype=torch.float64).requires_grad_() for n in (5, 7, 7)]
+    visible = torch.rand(1, 2, 5, 7, generator=generator) < 0.7
+    assert torch.autograd.gradcheck(lambda *x: kernels.softmax_attention(*x, visible, False, 0.2, 3)[0], inputs)
+
+
 def test_without_dropout_it_is_pytorch_s(kernels, generator):
     inputs = [torch.randn(2, 3, 40, 8, generator=generator, dtype=torch.float64).requires_grad_() for _ in range(3)]
     expected = with_gradients(lambda *x: F.scaled_dot_product_attention(*x, is_causal=True), inputs)

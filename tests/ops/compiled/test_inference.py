@@ -172,12 +172,25 @@ def test_what_is_no_number_makes_a_row_inexact(number, compiled):
             assert not torch.ops.seqstruct.constituency_marginals(spans, torch.tensor([4]), False)[2]
 
 
-@roots
-def test_second_derivatives_of_all_trees(single_root, compiled, generator):
+@pytest.mark.parametrize("K", [2, 7])
+def test_gradcheck_of_operators(K, compiled, generator):
     compiled(True)
-    arcs, lengths = torch.randn(2, 5, 5, generator=generator, dtype=torch.float64), torch.tensor([4, 2])
-    spanning = torch.ops.seqstruct.spanning_marginals
-    assert torch.autograd.gradgradcheck(lambda x: spanning(x, lengths, single_root, True)[:2], arcs.requires_grad_())
+    unary, edge, arcs = (
+        torch.randn(x, generator=generator, dtype=torch.float64).requires_grad_()
+        for x in ((2, 4, K), (2, 3, K, K), (2, 5, 5))
+    )
+    lengths = torch.tensor([4, 2])
+    chains = torch.ops.seqstruct.chain_marginals
+    projective, spanning = torch.ops.seqstruct.projective_marginals, torch.ops.seqstruct.spanning_marginals
+    assert torch.autograd.gradcheck(lambda *x: chains(*x, lengths, True)[:2], (unary, edge))
+    for single_root in (False, True):
+        assert torch.autograd.gradcheck(lambda x, s=single_root: projective(x, lengths, s, True)[0], arcs)
+        assert torch.autograd.gradcheck(lambda x, s=single_root: spanning(x, lengths, s, True)[:2], arcs)
+        assert torch.autograd.gradgradcheck(lambda x, s=single_root: spanning(x, lengths, s, True)[:2], arcs)
+    spans = torch.randn(2, 4, 4, K - 1, generator=generator, dtype=torch.float64).requires_grad_()
+    brackets = torch.ops.seqstruct.constituency_marginals
+    assert torch.autograd.gradcheck(lambda x: brackets(x, lengths, True)[0], spans)
+    assert torch.autograd.gradgradcheck(lambda x: constituency_log_partition(x, lengths), spans)
 
 
 def test_in_single_precision(compiled, generator):

@@ -107,6 +107,20 @@ def test_sines_and_cosines_in_single_precision(normed, compiled, generator):
     assert output[0, 0, 1].item() == pytest.approx((first / (first + second)).item(), abs=2e-3 if not normed else 1e-3)
 
 
+def test_gradients_by_differences(compiled, generator):
+    compiled(True)
+    given = inputs("gaussian", (35, 3, 2), torch.float64, generator)
+    names = list(given)
+
+    def run(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        output, _, memory, total = attend("gaussian", dict(zip(names, tensors, strict=True)), True, True)
+        return output, memory, total
+
+    used = tuple(given[k] for k in names if k != "bias")
+    names = [k for k in names if k != "bias"]
+    assert torch.autograd.gradcheck(run, used, fast_mode=True)
+
+
 def test_threads_share_the_heads(shared, generator):
     given = inputs("elu", (70, 13, 7), torch.float64, generator)
     torch.testing.assert_close(*shared(lambda: with_gradients("elu", given, True, True)), rtol=0, atol=0)

@@ -64,6 +64,15 @@ def test_single_precision(compiled, generator):
     torch.testing.assert_close(found, [x.float() for x in expected], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("T", [1, 2, 5, 13])
+def test_gradcheck(compiled, generator, T):
+    compiled(True)
+    inputs = draw(generator, 2, T, 2, 2, 2)
+    assert torch.autograd.gradcheck(
+        lambda *inputs: pushdown_stack(*inputs, states=2, symbols=2), inputs, fast_mode=T > 5
+    )
+
+
 def extremes(generator, name):
     """Log-weights B T A of two states and three symbols: row 0 extreme, row 1 usual."""
     logits, *_ = draw(generator, 2, 37, 2, 3, 5)

@@ -69,6 +69,17 @@ def test_hard_actions(spread, both, generator):
     torch.testing.assert_close(*both(run), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("need_final", [True, False])
+def test_gradients_by_differences(need_final, compiled, generator):
+    compiled(True)
+    inputs = draw(generator, 2, 5, 3, 2)
+
+    def run(*inputs):
+        return tuple(x for x in superposition_stack(*inputs, need_final=need_final) if x is not None)
+
+    assert torch.autograd.gradcheck(run, inputs)
+
+
 @pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 5, 0)], ids=str)
 def test_nothing_to_compute(shape, compiled, generator):
     compiled(True)

@@ -68,6 +68,13 @@ def test_reference_numbers_in_log_space(golden, name):
     check_reference(golden("stack", f"nd_{name}.npz"), in_log_space)
 
 
+@pytest.mark.parametrize("form", [pushdown_stack, in_log_space])
+@pytest.mark.parametrize("T", [1, 2, 3, 5])
+def test_gradcheck(generator, form, T):
+    inputs = [x.requires_grad_() for x in draw(generator, 2, T, 2, 2, 2)]
+    assert torch.autograd.gradcheck(lambda *inputs: form(*inputs, states=2, symbols=2), inputs)
+
+
 @pytest.mark.parametrize("T", [15, 16, 17, 33, 47])  # around the limits of blocks
 def test_both_forms_agree_at_every_length(generator, T):
     inputs = draw(generator, 2, T, 2, 2, 3, spread=2.0)
@@ -127,6 +134,11 @@ def test_weights_that_fall_at_each_step_need_no_logarithms(generator, monkeypatc
     readings, grads = with_gradients(pushdown_stack, inputs, weights, states=2, symbols=2)
     torch.testing.assert_close(readings, expected, rtol=0, atol=1e-11)
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-10)
+
+
+def test_gradcheck_where_weights_fall(generator):
+    inputs = [x.requires_grad_() for x in falling(generator, 2, 3, 400.0)]
+    assert torch.autograd.gradcheck(lambda *inputs: pushdown_stack(*inputs, states=2, symbols=2), inputs)
 
 
 def test_each_row_by_what_fits_it(generator):

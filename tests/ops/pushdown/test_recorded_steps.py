@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from seqstruct.ops.pushdown import (
@@ -32,6 +33,12 @@ def in_segments(logits, pushed, bottom, *, states, symbols):
         readings.append(found)
         at = segment.stop
     return torch.cat(readings, 1)
+
+
+@pytest.mark.parametrize(("form", "T"), [(by_steps, 1), (by_steps, 3), (in_segments, 2), (in_segments, 4)])
+def test_gradcheck(generator, form, T):
+    inputs = [x.requires_grad_() for x in draw(generator, 2, T, 2, 2, 2)]
+    assert torch.autograd.gradcheck(lambda *inputs: form(*inputs, states=2, symbols=2), inputs)
 
 
 def test_gradients_of_rows_out_of_range(generator):
@@ -81,6 +88,15 @@ def test_an_empty_batch(generator):
             readings, state = advance(pushdown_initial(inputs[2], 0, **SIZES), inputs[0], inputs[1], **SIZES)
         assert readings.shape == (0, 5, 12)
         assert pushdown_reading(state).shape == (0, 12)
+
+
+@pytest.mark.parametrize("T", [1, 3, 13])
+@pytest.mark.parametrize(("states", "symbols"), [(2, 1), (3, 2)])
+def test_segments_equal_the_parallel_form(generator, T, states, symbols):
+    inputs, sizes = draw(generator, 2, T, states, symbols, 3, spread=2.0), {"states": states, "symbols": symbols}
+    _, expected = check_same(in_segments, pushdown_stack, inputs, generator, 1e-12, 1e-11, **sizes)
+    with torch.no_grad():
+        torch.testing.assert_close(in_segments(*inputs, **sizes), expected, rtol=0, atol=1e-12)
 
 
 def test_a_bottom_of_each_row(generator):

@@ -96,6 +96,19 @@ def test_steps_equal_the_parallel_form(generator, T, height, need_final):
     torch.testing.assert_close(grads, truth, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("height", [0, 2])
+@pytest.mark.parametrize("need_final", [True, False])
+def test_gradcheck(generator, height, need_final):
+    inputs = draw(generator, 2, 5, 2, requires_grad=True)
+    stack = torch.randn(2, height, 2, generator=generator, dtype=torch.float64, requires_grad=True)
+
+    def run(*inputs):
+        readings, final = superposition_stack(*inputs, need_final=need_final)
+        return (readings, final) if need_final else readings
+
+    assert torch.autograd.gradcheck(run, (*inputs, stack))
+
+
 @pytest.mark.parametrize("cut", [0, 1, 6, 13])
 def test_resuming_equals_one_pass(generator, cut):
     actions, pushed = draw(generator, 2, 13, 3)
