@@ -193,18 +193,25 @@ def test_windows_and_clusters_are_told_as_recorded():
     item = finding("peng_thesis", "*Windows, clusters and slots*")
     found = {line.row: line for line in lines("peng_thesis", "5.7-stand-in") if line.metric == "test_bleu"}
     assert found.pop("copy").mean < 1 and {len(line.runs) for line in found.values()} == {1}
-    rows = "Window 32-32", "Cluster 32-32", "MLP-exp 32-8", "MLP-exp 32-32", "MLP-ReLU 32-8", "MLP-exp-all 32-32-32"
-    window, cluster, *slots = (found.pop(row).mean for row in rows)
-    assert not found and "six of its nine rows" in item
+    rows = "Window 32-32", "Cluster 32-32", "MLP-exp-all 32-32-32"
+    window, cluster, everywhere = (found.pop(row).mean for row in rows)
     table = {line.row: line for line in lines("peng_thesis", "4.4-stand-in") if line.metric == "test_bleu"}
     softmax, same = (sorted(table[row].values.values()) for row in ("BASE", "ABC-MLP 32-8"))
-    told = f"have {window:.1f} BLEU and clusters {cluster:.1f}, where softmax has {softmax[0]:.1f} to {softmax[-1]:.1f}"
-    assert told in item and softmax[0] < cluster < window < softmax[-1] and max(slots) < cluster - 1
-    few, many, rectified, *encoder = slots
-    told = f"has {few:.1f} with 32 across and 8 in the decoder ({same[0]:.1f} to {same[-1]:.1f} by three other"
-    assert told in item and f"with 32 and 32 {many:.1f}" in item
-    assert f"which the thesis does not see converge, has {rectified:.1f}." in item and rectified < min(few, many) - 3
-    assert all(f"and in the encoder too {value:.1f};" in item for value in encoder)
+    told = f"have {window:.1f} and clusters {cluster:.1f}, where softmax has {softmax[0]:.1f} to {softmax[-1]:.1f} by"
+    assert told in item and f"in the encoder too `MLP-exp` has {everywhere:.1f} (27.0)." in item
+    assert softmax[0] < cluster < window < softmax[-1]
+    kinds = "exp", "sigmoid", "ReLU"
+    bleu = {kind: [found.pop(f"MLP-{kind} 32-{slots}").mean for slots in (8, 32)] for kind in kinds}
+    assert not found and cluster - 1 > max(everywhere, *bleu["exp"])
+    told = "has {:.1f} and {:.1f} BLEU (with 8 {:.1f} to {:.1f} by three other trainings, Table 4.4), `MLP-sigmoid` "
+    told += "{:.1f} and {:.1f}, `MLP-ReLU` {:.1f} and {:.1f}, and perplexities are in this order too"
+    exp, sigmoid, rectified = bleu.values()
+    assert told.format(*exp, same[0], same[-1], *sigmoid, *rectified) in item
+    assert min(*exp, *same) > max(sigmoid) + 0.9 and min(sigmoid) > max(rectified) + 1.5
+    perplexity = {line.row: line.mean for line in lines("peng_thesis", "5.7-stand-in")
+                  if line.metric == "validation_perplexity"}  # fmt: skip
+    first, second, third = ([perplexity[f"MLP-{kind} 32-{slots}"] for slots in (8, 32)] for kind in kinds)
+    assert max(first) < min(second) and max(second) < min(third)
 
 
 def test_features_across_are_told_as_recorded():
