@@ -26,6 +26,9 @@ print(tokenizer.batch_decode(found, skip_special_tokens=True))""",
     "structured_transformer_classifier": """label = model(**tokenizer(["..."], return_tensors="pt")).logits.argmax(1)
 print(model.config.id2label[int(label)])""",
 }
+OF_PAIRS = """first, second = (tokenizer([text], return_tensors="pt") for text in ("...", "..."))
+logits = model(**first, **{f"second_{name}": value for name, value in second.items()}).logits
+print(model.config.id2label[int(logits.argmax(1))])"""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _use(run: ExportedRun) -> str:
 
 tokenizer = AutoTokenizer.from_pretrained("FOLDER"{trust})
 model = {auto}.from_pretrained("FOLDER"{trust}).eval()
-{GENERATED[run.config.arch]}
+{OF_PAIRS if run.config.pairs else GENERATED[run.config.arch]}
 ```
 """
 
@@ -102,7 +105,8 @@ def _data(described: Mapping[str, Any], pipelines: Sequence[TextPipeline], licen
 def _training(run: ExportedRun) -> str:
     found = {name: run.configuration.get(name) for name in SECTIONS}
     sections = {
-        name: {key: value for key, value in section.items() if key not in PRIVATE and value not in (None, False, "")}
+        name: {key: value for key, value in section.items()
+               if key not in PRIVATE and value is not None and value is not False and value != ""}
         for name, section in found.items() if isinstance(section, Mapping)
     }  # fmt: skip
     seed = (run.configuration.get("common") or {}).get("seed")

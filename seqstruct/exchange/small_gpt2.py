@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 
 from seqstruct.command import module_parser, run_module
+from seqstruct.data.arguments import at_least
 from seqstruct.data.files import new_folder
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.exchange.text_blocks import batches, blocks
@@ -27,6 +28,9 @@ SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>")
 def train(args: argparse.Namespace) -> None:
     from transformers import GPT2Config, GPT2LMHeadModel
 
+    at_least(args, command=True, layers=1, embed_dim=1, heads=1, length=2, batch_size=1, updates=1)
+    if args.length > args.positions:
+        raise ValueError(f"positions are at least the length of a block, {args.length}, not {args.positions}")
     data = Path(args.data)
     words = [line.rpartition(" ")[0] for line in read_lines(data / "bin" / "dict.txt")]
     with new_folder(args.out) as folder, torch.random.fork_rng():

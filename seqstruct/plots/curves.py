@@ -164,18 +164,23 @@ def _draw_lengths(
 
 
 def log_panels(panels: Sequence[tuple[str, Curves]], title: str) -> Figure:
-    """One panel for each (label of the vertical axis, curves), both axes logarithmic, with one legend."""
+    """One panel for each (label of the vertical axis, curves), both axes logarithmic, with one legend and one
+    colour for each name."""
     figure = Figure(figsize=(5.0 * len(panels), 3.8))
+    names = list(dict.fromkeys(name for _, curves in panels for name in curves))
+    handles: dict[str, Any] = {}
     for axes, (label, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for name, points in curves.items():
-            axes.plot(list(points), list(points.values()), marker="o", markersize=3, label=name)
+            (handles[name],) = axes.plot(
+                list(points), list(points.values()), color=f"C{names.index(name)}", marker="o", markersize=3
+            )
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xlabel("length")
         axes.set_ylabel(label)
         axes.grid(alpha=0.3)
-    handles, names = axes.get_legend_handles_labels()
     figure.suptitle(title, fontsize="medium")
     figure.tight_layout()
-    figure.legend(handles, names, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4)
+    shown = [handles[name] for name in names]
+    figure.legend(shown, names, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4)
     return figure

@@ -51,12 +51,13 @@ def choose(model: torch.nn.Module, task: object, split: str, question: int, seed
         raise ValueError(f"expected a seed of {task.seeds[0]} .. {task.seeds[-1]}, got {seed}")
     if not 1 <= question <= len(dataset):
         raise ValueError(f"expected a question of 1 .. {len(dataset)}, got {question}")
-    sample = dataset.collater([question - 1])
+    row = task.seeds.index(seed)
+    place = dataset.order[row].tolist().index(question - 1)  # of training the order is drawn
+    sample = dataset.collater([place])
     with torch.no_grad():
         found = model.eval()(**sample["net_input"])
     if found.unary is None:
         raise ValueError("memn2n has no marginals of pairs of facts")
-    row = task.seeds.index(seed)
     n = int((sample["net_input"]["facts"][row, 0] >= 0).sum())
     unary = found.unary[row : row + 1, :, :n].double().flip(2)
     edge = found.edge[row : row + 1, :, :n, :n].double().flip(2, 3)

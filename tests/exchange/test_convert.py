@@ -42,6 +42,16 @@ def gpt2(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.parametrize("option, found", [
+    ("--updates", "updates is at least 1, not 0"), ("--batch-size", "batch-size is at least 1, not 0"),
+    ("--length", "length is at least 2, not 0"), ("--heads", "heads is at least 1, not 0"),
+    ("--positions", "positions are at least the length of a block, 7, not 0"),
+])  # fmt: skip
+def test_a_small_model_that_cannot_be_trained_is_refused_before_it_is_written(data, tmp_path, capsys, option, found):
+    assert small_gpt2.main([str(data), "--out", str(tmp_path / "gpt2"), *SIZES, option, "0"]) == 1
+    assert found in capsys.readouterr().err and not (tmp_path / "gpt2").exists()
+
+
 def test_a_model_is_converted_fitted_and_loaded(gpt2: Path, data: Path, tmp_path: Path, capsys) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

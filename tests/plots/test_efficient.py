@@ -40,6 +40,18 @@ def test_figures_are_drawn_from_records(tmp_path: Path) -> None:
     assert labels == ["RFA", "softmax, trained"] and list(axes.lines[1].get_ydata()) == [7.5, 7.5]
 
 
+def test_a_row_has_one_colour_and_its_name_whatever_panels_lack_it() -> None:
+    found = [record("figure-5.1", row, metric, 1, [[32, 1.0], [64, 2.0]]) for row, metric in (
+        ("softmax", "decoding_speed"), ("T2R", "decoding_speed"), ("T2R", "state_memory"))]  # fmt: skip
+    figure = draw("figure-5.1", found)
+    colours = [[line.get_color() for line in axes.get_lines()] for axes in figure.axes]
+    assert colours == [["C0", "C1"], ["C1"]]
+    (legend,) = figure.legends
+    shown = {text.get_text(): line.get_color()
+             for text, line in zip(legend.get_texts(), legend.get_lines(), strict=True)}  # fmt: skip
+    assert shown == {"softmax": "C0", "T2R": "C1"}
+
+
 def test_no_records_are_an_error_of_one_sentence() -> None:
     with pytest.raises(ValueError, match="no records of figure-4.4 at this scale; its script"):
         draw("figure-4.4", [])

@@ -30,6 +30,10 @@ def test_facts_of_a_question(tmp_path):
     assert all(a != b for a, b in zip(first, first[1:], strict=False)) and set(first) <= {1, 2, 3}
     drawn = figure.draw(read_questions(data / "test.txt")[1], chosen)
     assert "facts 3 → 2" in drawn.axes[0].get_title()
+    train = read_questions(data / "train.txt")
+    model = MemoryNetworkModel.build_model(cfg, task)
+    for number, question in enumerate(train, 1):  # whose order is drawn for training
+        assert figure.choose(model, task, "train", number, 6).node.shape == (3, len(question.facts))
     for question, seed, message in ((99, 5, "expected a question of"), (1, 4, "expected a seed of 5 .. 6")):
         with pytest.raises(ValueError, match=message):
             figure.choose(MemoryNetworkModel.build_model(cfg, task), task, "test", question, seed)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from seqstruct.data.cfl.grammar import BinaryGrammar
 from seqstruct.data.cfl.hardest import hardest_log_weights
-from seqstruct.data.cfl.languages import Language
+from seqstruct.data.cfl.languages import Language, get_language
 from seqstruct.data.cfl.linear import linear_log_weights
 
 SCALE = 4.0
@@ -36,13 +36,13 @@ def log_probabilities(language: Language, strings: Sequence[Sequence[int]]) -> n
     Cost: O(n^3 R) time a string for R rules; O(n^3) for the hardest language, which has an algorithm of its own, and
     O(n R) for a right-linear grammar.
     """
-    own = language.name == "hardest-cfl"
+    hardest = language.grammar is get_language("hardest-cfl").grammar  # a file of one's own may have its name
     result = np.full(len(strings), -np.inf)
     log_inside = language.log_inside(max(map(len, strings), default=0))
     for rows, tokens in batches(language.binary, strings):
         length = tokens.size(1)
         if log_inside[length] > -np.inf:
-            weights = hardest_log_weights(tokens) if own else string_log_weights(language.binary, tokens)
+            weights = hardest_log_weights(tokens) if hardest else string_log_weights(language.binary, tokens)
             result[rows] = weights.numpy() - log_inside[length]
     return result
 

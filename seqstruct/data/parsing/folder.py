@@ -71,7 +71,8 @@ def write_folder(
             files = {}
             for split, sentences in corpus.splits.items():
                 path = made / name / f"{split}.jsonl"
-                filled = ({field: value for field, value in asdict(sentence).items() if value not in (None, ())}
+                filled = ({field: value for field, value in asdict(sentence).items()
+                           if value or (field == "arcs" and value is not None)}
                           for sentence in sentences)  # fmt: skip
                 write_text(path, (json.dumps(sentence, ensure_ascii=False) for sentence in filled))
                 files[split] = {"sentences": len(sentences), "sha256": sha256(path)}

@@ -10,6 +10,7 @@ from seqstruct.data.cfl.chart import chart_log_weights, log_probabilities
 from seqstruct.data.cfl.grammar import GRAMMAR_FORMS
 from seqstruct.data.cfl.hardest import hardest_log_weights
 from seqstruct.data.cfl.languages import LANGUAGES, get_language
+from seqstruct.data.cfl.own import own_language
 from seqstruct.data.cfl.sampler import sample_strings
 from tests.data.cfl.brute_force import enumerate_strings
 
@@ -49,6 +50,12 @@ def test_every_short_string_as_written(name):
         found = log_probabilities(language, [language.encode(string) for string in strings])
         truth = [math.log(weights[s] / total) if s in weights else -math.inf for s in strings]
         np.testing.assert_allclose(found, truth, rtol=0, atol=1e-10)
+
+
+def test_a_grammar_of_ones_own_may_have_the_name_of_the_hardest_language():
+    own = own_language("hardest-cfl", "rules", 'S -> "a" S "b" [0.5] | "a" "b" [0.3] | "b" "a" [0.2]')
+    found = log_probabilities(own, [own.encode(string) for string in ("ab", "ba", "bb", "aabb")])
+    np.testing.assert_allclose(np.exp(found), [0.6, 0.4, 0.0, 0.6], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", GRAMMAR_FORMS)

@@ -53,6 +53,15 @@ def test_sentences_come_back(tmp_path):
         read_split(tmp_path / "data", "dm", "test", meta)
 
 
+def test_a_graph_without_arcs_is_one(tmp_path):
+    given = [AnnotatedSentence(("Yes", "."), arcs=()), AnnotatedSentence(("a", "b"), arcs=((0, 2, TOP), (2, 1, "X")))]
+    meta = written(tmp_path, {"dm": Annotated("graphs", {"train": given})})
+    assert read_split(tmp_path / "data", "dm", "train", meta) == given
+    data = union(tmp_path / "data", meta)
+    arcs = data.collater([data[0], data[1]])["net_input"]["batches"]["dm"]["arcs"]
+    assert arcs.tolist() == [[[-1] * 3] * 3, [[-1, -1, 0], [-1] * 3, [-1, 1, -1]]]
+
+
 def test_words_that_are_symbols_of_fairseq_have_no_second_entry(tmp_path):
     given = AnnotatedSentence(("<unk>", "a"), ("<s>", "a"), ("<pad>", "D"), heads=(2, 0))
     meta = written(tmp_path, {"trees": Annotated("trees", {"train": [given]})})

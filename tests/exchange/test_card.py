@@ -1,0 +1,36 @@
+"""The model card of an exported run."""
+
+from __future__ import annotations
+
+import torch
+
+from seqstruct.data.text.pipeline import TextPipeline
+from seqstruct.exchange.card import ExportedRun, card
+from seqstruct.hf import SeqstructConfig, SeqstructForSequenceClassification, SeqstructTokenizer
+
+
+def run_of(config: SeqstructConfig, **options: object) -> ExportedRun:
+    configuration = {"model": options, "task": {"_name": "text_classification"}}
+    return ExportedRun("made", config, configuration, (TextPipeline(),) * 2, {}, "", 5, 0.0, False)
+
+
+def test_options_of_zero_are_told():
+    """The default of dropout is 0.1: left out, it would be taken for that."""
+    text = card(run_of(SeqstructConfig(arch="structured_transformer"), dropout=0.0, layers=0, tied=False, path="",
+                       nothing=None))  # fmt: skip
+    assert 'model: {"dropout": 0.0, "layers": 0}' in text
+
+
+def test_the_code_for_pairs_runs(tmp_path, capsys):
+    (tmp_path / "vocab").write_text("<s>\n<pad>\n</s>\n<unk>\n...\n")
+    config = SeqstructConfig(
+        arch="structured_transformer_classifier", vocab_size=5, encoder_layers=1, decoder_layers=0,
+        encoder_embed_dim=8, encoder_ffn_embed_dim=5, encoder_attention_heads=2, pairs=True, max_source_positions=7,
+        pad_token_id=1, id2label={0: "no", 1: "yes"}, label2id={"no": 0, "yes": 1},
+    )  # fmt: skip
+    names = {"tokenizer": SeqstructTokenizer(str(tmp_path / "vocab"))}
+    names["model"] = SeqstructForSequenceClassification(config).eval()
+    code = card(run_of(config)).partition("```python\n")[2].partition("```")[0].partition(".eval()\n")[2]
+    with torch.no_grad():
+        exec(code, names)
+    assert capsys.readouterr().out.strip() in ("no", "yes")
