@@ -84,19 +84,24 @@ def test_the_lineage_is_told_as_the_records_have_it():
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     models = ("Transformer", "RNNsearch", "Luong general", "RNN encoder-decoder")
     score = [f"{found[row, 'test_tokenized_bleu_lowercased'].mean:.1f}" for row in models]
-    convolutions = {metric: line.mean for (row, metric), line in found.items() if row == "ConvS2S"}
-    score.insert(1, f"{convolutions['test_tokenized_bleu_lowercased']:.1f}")
+    of_convolutions = [{metric: line.values[seed] for (row, metric), line in found.items() if row == "ConvS2S"}
+                       for seed in (1, 2)]  # fmt: skip
+    score.insert(1, "{:.1f} and {:.1f}".format(*(at["test_tokenized_bleu_lowercased"] for at in of_convolutions)))
     searches = [found["RNNsearch", "test_tokenized_bleu_lowercased"].values[seed] for seed in (1, 2)]
     score[2] = "{:.1f} and {:.1f}".format(*searches)
     told = "Transformer has {} BLEU with both seeds, ConvS2S {}, RNNsearch {}, Luong general {}".format(*score)
     seeds = found["Transformer", "test_tokenized_bleu_lowercased"].values
     assert told in text and len(seeds) == 2 and {f"{value:.1f}" for value in seeds.values()} == {score[0]}
     assert f" and GNMT {found['GNMT', 'test_tokenized_bleu_lowercased'].mean:.1f}." in text
-    ahead = [convolutions[f"test_{metric}"] for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")]
-    ahead[2] *= -1
-    assert "({:.1f} ahead in BLEU, p {:.2f}, and {:.1f} behind in chrF, p {:.2f})".format(*ahead) in text
-    less = found["Transformer", "test_bleu"].values[1] - convolutions["test_bleu"] + ahead[0]
-    assert f"which has {less:.1f} BLEU less than the recorded one, of the same seed, another processor and" in text
+    both = {metric: [at[f"test_{metric}"] for at in of_convolutions]
+            for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")}  # fmt: skip
+    told = "{:.1f} and {:.1f} ahead in BLEU (p {:.2f} and {:.2f}), {:.1f} and {:.1f} behind in chrF (p {:.2f} and "
+    told += "{:.2f})."
+    behind = (-value for value in both["chrf_difference"])
+    assert told.format(*both["bleu_difference"], *both["bleu_p"], *behind, *both["chrf_p"]) in text
+    for seed, at in enumerate(of_convolutions, 1):
+        less = found["Transformer", "test_bleu"].values[seed] - at["test_bleu"] + at["test_bleu_difference"]
+        assert f"Either has {less:.1f} BLEU less than the recorded one of its seed, of another processor and" in text
     (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
                              for n in (29, 39))  # fmt: skip
     assert f"ConvS2S by little ({at_30:.1f} to {last:.1f})" in text
