@@ -25,7 +25,7 @@ def test_equal_to_torch(batch, length, generator):
 
 @pytest.mark.parametrize("batch", [0, 1, 3])
 def test_gradcheck(batch, generator):
-    assert torch.autograd.gradcheck(gru_step, [draw(generator, batch, n) for n in (6, 6, 2)])
+    assert torch.autograd.gradcheck(gru_step, [draw(generator, batch, n).requires_grad_() for n in (6, 6, 2)])
 
 
 def test_an_update_gate_of_one_keeps_the_state(generator):

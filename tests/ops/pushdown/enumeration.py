@@ -10,7 +10,7 @@ import torch
 def every_run(logits, Q, S):
     """Of one sequence: the log-weight of each run and, step by step, the fields of a transition from `action` on."""
     T, top = len(logits), Q * S
-    tables, found = logits.view(T, top, -1).tolist(), []
+    tables, found = logits.view(T, top, logits.size(-1) // top).tolist(), []
 
     def go(state, stack, weight, past):
         t = len(past)
