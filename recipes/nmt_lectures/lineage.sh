@@ -52,9 +52,9 @@ cell() {
     base="$data" path="$out/checkpoints" logs=train.log
     case "$row" in
         "decoder "*) more=(+model.decoder_self_attention="${row#decoder }") ;;
-        *\ linear) both linear linear ;;
-        *\ rfa) both "rfa(features=256)" "rfa(features=128)" ;;
-        *\ abc_mlp) both "abc_mlp(slots=32)" "abc_mlp(slots=8)" ;;
+        "cross and decoder linear") both linear linear ;;
+        "cross and decoder rfa") both "rfa(features=256)" "rfa(features=128)" ;;
+        "cross and decoder abc_mlp") both "abc_mlp(slots=32)" "abc_mlp(slots=8)" ;;
     esac
     case "$row" in
         Transformer) ;;

@@ -35,7 +35,7 @@ class KernelAttention(MultiHeadAttention):
     gradient and relative to the largest scale of a key: where it is close to 0 or negative, estimates by random
     features mean little.
     O((T + S) N C) time, O(N C) state.  One pass over a short sequence whose queries all see all keys is by pairs of
-    these, which then take less time.
+    these, O(T S (H N + C)) time, where that is less.
     Everything between the projections is computed in float32 at least.
     """
 
@@ -94,7 +94,7 @@ class KernelAttention(MultiHeadAttention):
         query, key, value, padding_mask, *_ = inputs
         feature_map = self.feature_map(state is not None)
         empty = state is None
-        state = self.initial_state(query.size(0)) if state is None else state
+        state = self.initial_state(query.size(0)) if empty else state
         keys = self._keys(state, key, value, padding_mask, feature_map, self.left_to_right)
         if not self.left_to_right:
             if empty and self._short(query, key):

@@ -146,7 +146,8 @@ def read_pairs(
 ) -> tuple[Tensor, Tensor]:
     """What `read` finds where these keys alone were written, from the products of all pairs, in O(T S (N + E)) time.
 
-    query: B H T D, vectors; key: B H S N, features; value: B H S E; weight: B H S, as `write` takes it.
+    query: B H T D, vectors; key: B H S N, features; value: B H S E; plan and weight, B H S, as `write` takes them.
+    Returns output B H T E and denominator B H T, before `floor`, as `read` does.
     """
     products = features(query)[0] @ key.transpose(-1, -2)
     if plan is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -58,16 +59,20 @@ BOTH_WAYS = [("linear", {}), *(("rfa", options) for options in ({}, {"unit_norm"
 
 @pytest.mark.parametrize("queries, keys", [(2, 3), (0, 3), (4, 0), (1, 2), (13, 2)])
 @pytest.mark.parametrize("name, options", BOTH_WAYS)
-def test_short_sequences_are_read_by_pairs(name: str, options: dict, queries: int, keys: int, generator) -> None:
+def test_short_sequences_are_read_by_pairs(
+    name: str, options: dict, queries: int, keys: int, generator, monkeypatch
+) -> None:
     """One pass from the empty memory against a pass that writes the memory and reads it."""
     attention = build(name, Site.CROSS, **options)
     assert pairs_cost_less(queries, keys, attention.num_features, DIM // HEADS)
     query, key = (inputs(generator, length).requires_grad_() for length in (queries, keys))
     padding = torch.zeros(2, keys, dtype=torch.bool)
     padding[1, : 2 if keys == 3 else keys] = True
-    results = []
+    by_pairs, results = Mock(wraps=linear_attention.read_pairs), []
+    monkeypatch.setattr(linear_attention, "read_pairs", by_pairs)
     for state in (None, attention.initial_state(2)):
         reading, _ = attention(query, key, key, padding, state)
+        assert by_pairs.call_count == 1
         leaves = [query, key, *(p for p in attention.parameters() if p.requires_grad)]
         loss = reading.output.square().sum()
         gradients = torch.autograd.grad(loss, leaves, allow_unused=True, materialize_grads=True)

@@ -51,8 +51,8 @@ def test_great_logits_with_a_limit_leave_numbers(generator):
 
 
 def test_gradients_with_a_limit(generator):
-    inputs = [x.requires_grad_() for x in draw(generator, 1, 5, 2, 2, 1)]
-    assert torch.autograd.gradcheck(lambda *x: readings_of(*x, states=2, symbols=1, window=3)[0], inputs)
+    inputs = [x.requires_grad_() for x in draw(generator, 2, 5, 2, 2, 2)]
+    assert torch.autograd.gradcheck(lambda *x: readings_of(*x, states=2, symbols=2, window=3)[0], inputs)
 
 
 def test_padding_changes_nothing(generator):
