@@ -18,6 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import formatdate
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
@@ -74,8 +75,8 @@ def download(address: str, path: str | os.PathLike, checksum: str = "") -> None:
             return
         except requests.HTTPError as error:
             reason, status = error, error.response.status_code
-            if status == requests.codes.requested_range_not_satisfiable:
-                part.unlink()  # longer than the file: of another version
+            if status in (requests.codes.requested_range_not_satisfiable, requests.codes.precondition_failed):
+                part.unlink()  # of another version: longer than the file, or older
             elif status < 500:
                 break
         except OSError as error:
@@ -84,7 +85,8 @@ def download(address: str, path: str | os.PathLike, checksum: str = "") -> None:
 
 
 def _resume(part: Path, address: str, path: str, _: object) -> None:
-    """Fill `part` up and move it to `path`; a server that cannot go on in the middle starts it anew."""
+    """Fill `part` up and move it to `path`; a server that cannot go on in the middle starts it anew, and one whose file
+    was changed since refuses (412)."""
     import requests
     from pooch import HTTPDownloader
 
@@ -98,6 +100,7 @@ def _resume(part: Path, address: str, path: str, _: object) -> None:
         headers = {"User-Agent": "seqstruct", "Accept-Encoding": "identity"}
         if stream.tell():
             headers["Range"] = f"bytes={stream.tell()}-"
+            headers["If-Unmodified-Since"] = formatdate(os.fstat(stream.fileno()).st_mtime, usegmt=True)
         get = HTTPDownloader(sys.stderr.isatty(), BLOCK, headers=headers, hooks={"response": begin}, timeout=TIMEOUT)
         get(address, stream, None)
     os.replace(part, path)

@@ -7,9 +7,11 @@ import gzip
 import hashlib
 import http.server
 import io
+import os
 import tarfile
 import threading
 import zipfile
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -30,6 +32,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         content = served.files.get(name)
         if content is None:
             self.send_error(404)
+            return
+        since = self.headers.get("If-Unmodified-Since")
+        if since and served.changed > parsedate_to_datetime(since).timestamp():
+            self.send_error(412)
             return
         if start and not self.path.startswith("/whole"):
             if start >= len(content):
@@ -52,7 +58,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     served = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    served.files, served.requests = {"a.bin": CONTENT}, []
+    served.files, served.requests, served.changed = {"a.bin": CONTENT}, [], 1e9
     served.address = f"http://127.0.0.1:{served.server_address[1]}"
     thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -80,6 +86,12 @@ def test_a_part_of_another_version_is_dropped(server, tmp_path):
     (tmp_path / "a.bin.part").write_bytes(CONTENT + b"more")
     download(f"{server.address}/a.bin", tmp_path / "a.bin")
     assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    part = tmp_path / "b.bin.part"
+    part.write_bytes(b"half of what was there before")
+    os.utime(part, (0.9e9, 0.9e9))
+    server.files["b.bin"] = CONTENT
+    download(f"{server.address}/b.bin", tmp_path / "b.bin")
+    assert (tmp_path / "b.bin").read_bytes() == CONTENT
 
 
 def test_what_cannot_be_had_is_one_sentence_and_the_part_stays(server, tmp_path):
