@@ -7,7 +7,8 @@
 # length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention; "cross and decoder M": across
 # too, with the features and slots of Table 4.4 of Peng (2022).  Other ways to cut words than BPE have at most as many
 # types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from GNMT for
-# an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.
+# an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.  "rates, M": two epochs of M with
+# the greatest of the three rates and with twice as much, in a table of their own.
 # test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and test_..._p are
 # against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
@@ -31,11 +32,12 @@ for mechanism in linear rfa abc_mlp t2r performer lsh gated_delta superposition 
     rows+=("decoder $mechanism")
 done
 rows+=("cross and decoder "{linear,rfa,abc_mlp})
+for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
 
 cell() {
-    local group=transformer size=transformer slower=1.2 kinds=bpe model base decode=(--lenpen 1) more=()
+    local group=transformer size=transformer slower=1.2 kinds=bpe model base decode=(--lenpen 1) more=() settings=search
     for model in "${models[@]}"; do
-        [[ "${model%%: *}" != "$row" ]] || read -r group size slower kinds <<<"${model#*: }"
+        [[ "${model%%: *}" != "${row#rates, }" ]] || read -r group size slower kinds <<<"${model#*: }"
     done
     case "$scale" in
         smoke) minutes=0.4 disk=2 types=150 pieces=35 dataset="400 made-up sentence pairs" ;;
@@ -47,6 +49,11 @@ cell() {
     cut bpe
     if [[ "$row" == copy ]]; then
         baseline copy --languages en de
+        return
+    elif [[ "$row" == "rates, "* ]]; then
+        settings=greater_rates table=lineage-rates minutes="$(times "$minutes" 0.1)"
+        chosen "$row" "$group" "$size"
+        record "$searched/measurements.json"
         return
     fi
     base="$data" path="$out/checkpoints" logs=train.log
@@ -115,7 +122,7 @@ chosen() {
     training=(--config-dir configs/nmt_lectures --config-name multi30k row="$2" size="$3_$scale"
         scale="lineage_$scale" "${@:4}" task.data="$data/bin")
     shared "$(slug "$1")-lineage-search" seqstruct search "${training[@]}" \
-        --settings configs/nmt_lectures/search.yaml
+        --settings "configs/nmt_lectures/$settings.yaml"
     searched="$shared" training=(fairseq-hydra-train "${training[@]}" "\$(cat $shared/chosen)")
 }
 
