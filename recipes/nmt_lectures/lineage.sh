@@ -7,8 +7,8 @@
 # length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention; "cross and decoder M": across
 # too, with the features and slots of Table 4.4 of Peng (2022).  Other ways to cut words than BPE have at most as many
 # types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from GNMT for
-# an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.  "rates, M": two epochs of M with
-# the greatest of the three rates and with twice as much, in a table of their own.
+# an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.  "rates, M": two epochs of M
+# with the greatest of the three rates and with twice as much, in a table of their own.
 # test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and test_..._p are
 # against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)

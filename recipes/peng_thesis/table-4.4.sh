@@ -19,7 +19,7 @@ sizes=({ABC-RD,Linformer}" "{32-32,64-64} "ABC-MLP 32-32" {Window,Cluster}" 32-3
     "MLP-exp-all 32-32-32" "cross "{8,16,32,64}", causal 8" "cross "{16,32,64}", causal 16" "cross "{32,64}", causal 32"
     "cross 64, causal 64" {1,50,100,200}" matrices" "cross "{32,64,128,256,512}", causal 128"
     "cross 256, causal "{32,64,256,512})
-rows=(BASE phi-elu RFA-Gaussian RFA-Gaussian-NoFloor RFA-{arccos,GATE-Gaussian,GATE-arccos} "ABC-MLP 32-8" "${sizes[@]}")
+rows=(BASE phi-elu RFA-{Gaussian,Gaussian-NoFloor,arccos,GATE-Gaussian,GATE-arccos} "ABC-MLP 32-8" "${sizes[@]}")
 smoke_rows=("ABC-MLP 32-8" "1 matrices") paper_baselines=({"WMT14 en-de","WMT14 en-fr","IWSLT14 de-en"}" copy")
 paper_rows=(BASE "ABC-MLP 32-8" {"WMT14 en-de","WMT14 en-fr","IWSLT14 de-en"}" "{BASE,phi-elu,RFA-Gaussian,RFA-arccos}
     {"WMT14 en-de","WMT14 en-fr","IWSLT14 de-en"}" RFA-GATE-"{Gaussian,arccos} "${sizes[@]}")
