@@ -8,18 +8,18 @@
 # has all its pairs, which the text calls many more than en-de's and table 4.2 counts as 4.5 million for both; the
 # window row keeps softmax across, since a window has no meaning there.
 # Tables NAME-stand-in are on Multi30k, German to English, at scales small and smoke: 3 + 3 layers of size 128, few
-# epochs, features and slots as in the thesis; "NoFloor" has denominators as in the equations, the other rows of RFA
-# hold them at 1, as the released code.  Sentences have 14 words: where more slots or features do not come closer to
-# softmax, BASE of 4.4-stand-in, it is not their number that holds a model back.  A row behind copying the source is a
-# defect, or does not converge, as the thesis has it of MLP-ReLU 32-8 and three of table A.4.  Speed (4.4): greedy,
-# batches of 32, as many steps for all, against softmax in the same model; the better of two decodings each.
+# epochs, features and slots as in the thesis; RFA holds denominators at 1, as the released code does, but for "NoFloor", as
+# in the equations, and "NoNorm", equation 4.10, without unit norm.  Sentences have 14 words: where more slots or
+# features do not come closer to softmax, BASE of 4.4-stand-in, it is not their number that holds a model back.  A row
+# behind copying the source is a defect, or does not converge, as the thesis has it of MLP-ReLU 32-8 and three of table
+# A.4.  Speed (4.4): greedy, batches of 32, as many steps for all, against softmax in the same model; the better of two.
 paper=peng_thesis table=4.4 family="efficient attention translation" baselines=(copy)
 licence="WMT14, IWSLT14, Multi30k: for research; made-up sentences at the smoke scale: none needed"
 sizes=({ABC-RD,Linformer}" "{32-32,64-64} "ABC-MLP 32-32" {Window,Cluster}" 32-32" MLP-{ReLU,sigmoid,exp}" 32-"{8,32}
     "MLP-exp-all 32-32-32" "cross "{8,16,32,64}", causal 8" "cross "{16,32,64}", causal 16" "cross "{32,64}", causal 32"
     "cross 64, causal 64" {1,50,100,200}" matrices" "cross "{32,64,128,256,512}", causal 128"
     "cross 256, causal "{32,64,256,512})
-rows=(BASE phi-elu RFA-{Gaussian,Gaussian-NoFloor,arccos,GATE-Gaussian,GATE-arccos} "ABC-MLP 32-8" "${sizes[@]}")
+rows=(BASE phi-elu RFA-{Gaussian,Gaussian-No{Floor,Norm},arccos,GATE-Gaussian,GATE-arccos} "ABC-MLP 32-8" "${sizes[@]}")
 smoke_rows=("ABC-MLP 32-8" "1 matrices") paper_baselines=({"WMT14 en-de","WMT14 en-fr","IWSLT14 de-en"}" copy")
 paper_rows=(BASE "ABC-MLP 32-8" {"WMT14 en-de","WMT14 en-fr","IWSLT14 de-en"}" "{BASE,phi-elu,RFA-Gaussian,RFA-arccos}
     {"WMT14 en-de","WMT14 en-fr","IWSLT14 de-en"}" RFA-GATE-"{Gaussian,arccos} "${sizes[@]}")
