@@ -136,6 +136,19 @@ def test_the_best_run_by_another_metric_is_drawn_alone(record):
     assert axes.get_lines()[0].get_xydata().tolist() == [[40, 20.0]]
 
 
+def test_a_run_that_nothing_chooses_is_not_drawn(record):
+    records = [record(row=row, seed=seed, axis="length", points=[[40, 1.0 * seed]])
+               for row, seed in (("Tf", 1), ("Tf", 2), ("Tf+Nd", 1))]  # fmt: skip
+    with pytest.raises(ValueError, match="Tf: expected records of vaild to choose a run by, got none"):
+        curves.length_curves(records, selection="vaild")
+    judged = [record(row="Tf+Nd", seed=1, metric="valid")]
+    with pytest.raises(ValueError, match="Tf: expected records of valid"):
+        curves.length_curves([*records, *judged], selection="valid")
+    judged += [record(row="Tf", seed=2, metric="valid")]
+    (axes,) = curves.length_curves([*records, *judged], selection="valid").axes
+    assert [line.get_ydata().tolist() for line in axes.get_lines()[:2]] == [[2.0], [1.0]]
+
+
 def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, refused):
     with pytest.raises(ValueError, match="got 0; there are: none"):
         curves.length_curves([record()])
