@@ -26,7 +26,7 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
     """
     figure, axes = one_panel("epoch", f"validation {metric.replace('_', ' ')}")
     for path in logs.values():
-        entries = _entries(path)
+        entries = [e for e in _entries(path) if "epoch" in e.statistics]  # fairseq-validate names none
         points = {
             e.statistics["epoch"]: e.statistics[f"valid_{metric}"] for e in entries if f"valid_{metric}" in e.statistics
         }
