@@ -43,7 +43,7 @@ from seqstruct.ops.memory import (
 )
 from seqstruct.ops.softmax import softmax_attention
 from seqstruct.plots.curves import log_panels
-from seqstruct.plots.figures import save
+from seqstruct.plots.figures import check_name, save
 
 BATCH, HEADS, DIM, FREQUENCIES, SLOTS, LEVELS = 8, 8, 64, 64, 32, 12
 DROPOUT, WITH_WEIGHTS = 0.1, 2048  # length up to which dropout is timed where PyTorch keeps all weights
@@ -57,6 +57,8 @@ def run(lengths: Sequence[int], repeats: int, plot: str | None = None, device: s
     Raises ValueError on a device that is not to be had, or a picture of another kind.
     """
     place = Place.of(device, "float32")
+    if plot:
+        check_name(plot)
     rows, times, kept = [], {}, {}
     for length in lengths:
         timings = measure({name: _contestant(case, place) for name, case in cases(length, place).items()}, repeats,

@@ -30,7 +30,7 @@ from seqstruct.data.text.byte_symbols import SPECIAL
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 from seqstruct.ops.memory import EluMap, FeatureMap, GaussianMap, bounded_memory, linear_attention
 from seqstruct.plots.curves import Curves, log_panels
-from seqstruct.plots.figures import save
+from seqstruct.plots.figures import check_name, save
 
 BATCH, HEADS, DIM = 16, 8, 64
 LAYERS, MODEL, FEED_FORWARD, WORDS = 6, 512, 2048, 32000
@@ -58,9 +58,11 @@ def run(
 ) -> str:
     """The tables of the sections (all by default); `plot`: a picture of the curves, with the section in its name.
 
-    Raises ValueError on a device that is not to be had.
+    Raises ValueError on a device that is not to be had, or a picture of another kind.
     """
     place = Place.of(device, "float32")
+    if plot:
+        check_name(plot)
     tables = []
     for section in SECTIONS:
         if sections and section not in sections:
@@ -94,8 +96,8 @@ def _table(panels: Mapping[str, Curves], base: str) -> str:
 
 
 def _named(plot: str, section: str) -> str:
-    stem, dot, ending = plot.rpartition(".")
-    return f"{stem}-{section}{dot}{ending}" if dot else f"{plot}-{section}"
+    stem, _, ending = plot.rpartition(".")
+    return f"{stem}-{section}.{ending}"
 
 
 @torch.no_grad()

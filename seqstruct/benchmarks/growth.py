@@ -84,7 +84,8 @@ def exponents(found: Mapping[str, Sequence[tuple[float, float]]], requests: Sequ
 
 
 def _run(args: argparse.Namespace) -> None:
-    exponents(dict.fromkeys(QUANTITIES, [(1, 1.0), (2, 1.0)]), args.exponents)
+    points = [(max(1, length), 1.0) for length in sorted(args.lengths)]  # `grow` says what is wrong with those below
+    exponents(dict.fromkeys(QUANTITIES, points), args.exponents)
     write(args.out, exponents(grow(args.case, args.lengths, args.repeats), args.exponents))
 
 

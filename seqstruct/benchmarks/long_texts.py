@@ -35,7 +35,7 @@ def compared(
         steps = {i: training_step(one[length], length, batch, place) for i, one in enumerate(settings)}
         timings = measure(steps, repeats=repeats, warm_up=1)
         peaks = {i: audit(step).peak for i, step in steps.items()}
-        name = f"{length // 1000}k" if length >= 1000 else str(length)
+        name = str(length) if length % 1000 else f"{length // 1000}k"
         base = len(settings) - 1
         found += [
             Measurement(f"speed_{name}", timings[base].both / timings[0].both, "times Transformer"),
@@ -74,7 +74,8 @@ def _run(args: argparse.Namespace) -> None:
     if min(args.lengths) < 1 or args.batch < 1:
         raise ValueError(f"expected lengths and batch of 1 or more, got {min(args.lengths)} and {args.batch}")
     chosen = [args.overrides, [*args.overrides, f"row={args.base}"]]
-    if f"row={args.base}" in args.overrides:
+    rows = [override for override in args.overrides if override.startswith("row=")]
+    if rows[-1:] == [f"row={args.base}"]:
         chosen.pop()
     settings = [settings_of(args.config_dir, args.config_name, one, args.lengths) for one in chosen]
     place = Place.of(args.device, "float32")

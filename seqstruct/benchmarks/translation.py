@@ -131,7 +131,8 @@ def decoding(
             continue
         length = source.size(1)
         kind = SequenceGenerator if name == FAIRSEQ else BeamSearchGenerator
-        generator = kind([model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length, min_len=length - 1)
+        # JoeyNMT's length counts the end of sentence, fairseq's does not
+        generator = kind([model], dictionary, beam_size=BEAM, max_len_a=0, max_len_b=length - 1, min_len=length - 1)
         lengths = torch.full((len(source),), length, device=source.device)
         sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
         searches[name] = lambda generator=generator, sample=sample: generator.generate([], sample)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from seqstruct.distributions.base import Parts, StructuredDistribution, before
+from seqstruct.distributions.base import Parts, StructuredDistribution, before, spread, whole_numbers
 from seqstruct.ops.masking import fails
 from seqstruct.ops.semiring import LogSemiring
 
@@ -46,6 +46,8 @@ class Alignment(StructuredDistribution):
             raise ValueError(f"expected a kind of {', '.join(KINDS)}, got {kind!r}")
         if (kind == "ctc") != (may_skip is not None):
             raise ValueError("expected may_skip with the kind ctc, and with no other")
+        if may_skip is not None and may_skip.dtype != torch.bool:
+            raise ValueError(f"expected may_skip * U bool, got {tuple(may_skip.shape)} {may_skip.dtype}")
         self.kind, self.ranks = kind, (3,) if kind == "edit" else (2,)
         if kind == "edit" and (scores.dim() < 3 or scores.size(-1) != 3 or 0 in scores.shape[-3:]):
             raise ValueError(f"expected scores * T+1 S+1 3, got {tuple(scores.shape)}")
@@ -54,7 +56,9 @@ class Alignment(StructuredDistribution):
         self.widths = self._up_to("widths", widths, most)
         if kind == "ctc" and fails(self.widths % 2 == 0, "expected odd widths of the kind ctc"):
             raise ValueError(f"expected odd widths of the kind ctc, got {self.widths.tolist()}")
-        skips = self.widths > 0 if may_skip is None else self._flat(may_skip.expand(*self.batch_shape, most))
+        skips = self.widths > 0
+        if may_skip is not None:
+            skips = self._flat(spread("may_skip", may_skip, (*self.batch_shape, most)))
         self.may_skip = skips.to(scores.device)
 
     @classmethod
@@ -70,7 +74,10 @@ class Alignment(StructuredDistribution):
         """From log-probabilities * T V of each frame and targets * L long, on any device: `log_partition` is minus the
         loss of CTC.  What targets hold beyond their lengths does not matter.
         """
-        targets = targets.to(log_probs.device)
+        if log_probs.dim() < 2:
+            raise ValueError(f"expected log-probabilities * T V, got {tuple(log_probs.shape)}")
+        targets = whole_numbers("targets", targets).to(log_probs.device)
+        targets = spread("targets", targets, (*log_probs.shape[:-2], targets.size(-1)))
         columns = targets.new_full((*targets.shape[:-1], 2 * targets.size(-1) + 1), blank)
         columns[..., 1::2] = targets
         new, most = columns[..., 2:] != columns[..., :-2], log_probs.size(-1) - 1

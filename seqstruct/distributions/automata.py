@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.distributions.base import Parts, StructuredDistribution, before
+from seqstruct.distributions.base import Parts, StructuredDistribution, before, whole_numbers
 from seqstruct.ops.automata import Wfsa
 from seqstruct.ops.masking import fails
 from seqstruct.ops.pushdown import naive_tops, pad_pushdown_logits, transition_count
@@ -45,10 +45,11 @@ class WFSA(StructuredDistribution):
         order: tuple[tuple[int, int], ...] = (),
         lengths: Tensor | None = None,
     ) -> None:
-        T, Q = arcs.size(-3), start.size(-1)
+        *_, T, _, Q = (0, 0, 0, *arcs.shape)
         if epsilons is None:
             epsilons = arcs.new_full((*arcs.shape[:-3], T + 1, Q, Q), -torch.inf)
-        if arcs.shape[-2:] != (Q, Q) or end.size(-1) != Q or epsilons.shape[-3:] != (T + 1, Q, Q):
+        wanted = (start, (Q,)), (arcs, (T, Q, Q)), (end, (Q,)), (epsilons, (T + 1, Q, Q))
+        if any(x.shape[-len(shape) :] != shape for x, shape in wanted):
             shapes = [tuple(x.shape) for x in (start, arcs, end, epsilons)]
             raise ValueError(f"expected start * Q, arcs * T Q Q, end * Q and epsilons * T+1 Q Q, got {shapes}")
         for n, (i, j) in enumerate(order):
@@ -65,6 +66,7 @@ class WFSA(StructuredDistribution):
 
         What strings hold beyond their lengths does not matter; raises ValueError on other symbols out of range.
         """
+        symbols = whole_numbers("symbols", symbols)
         batch, T, most = symbols.shape[:-1], symbols.size(-1), automaton.arcs.size(-3) - 1
         Q = automaton.initial.size(-1)
         epsilons = automaton.epsilon.expand(*batch, T + 1, Q, Q)

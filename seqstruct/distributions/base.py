@@ -323,17 +323,22 @@ class StructuredDistribution:
         """Whether this one's structures are among those of another of its class, shapes and lengths, masks apart."""
         return True
 
+    def _marginals_beside(self, other: StructuredDistribution) -> Sequence[Tensor]:
+        """Those that `_expected` takes: exactly 0 at parts that no structure has, where the other excludes them."""
+        return self._marginals()
+
     def _expected(self, other: StructuredDistribution, term: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """The expectation under this distribution of a term of both potentials of a part, B; 0 where it is not."""
         shapes = [tuple(x.shape) for x in self.potentials], [tuple(x.shape) for x in other.potentials]
-        alike = type(self) is type(other) and shapes[0] == shapes[1] and torch.equal(self.lengths, other.lengths)
+        kin = isinstance(self, type(other)) or isinstance(other, type(self))
+        alike = kin and shapes[0] == shapes[1] and torch.equal(self.lengths, other.lengths)
         if not (alike and self._within(other)):
             raise ValueError(
                 f"expected two distributions over the same structures, got {type(self).__name__} of {shapes[0]} and "
                 f"{type(other).__name__} of {shapes[1]}, other lengths or other options"
             )
         found = self.lengths.new_zeros(self.lengths.shape, dtype=torch.float64)
-        for marginal, p, q in zip(self._marginals(), self._masked(), other._masked(), strict=True):
+        for marginal, p, q in zip(self._marginals_beside(other), self._masked(), other._masked(), strict=True):
             never = marginal.detach() == 0
             terms = marginal.double() * term(p.masked_fill(never, 0.0), q.masked_fill(never, 0.0))
             found = found + terms.flatten(1).sum(1)
@@ -347,3 +352,18 @@ def _like(rows: Tensor, x: Tensor) -> Tensor:
 def before(lengths: Tensor, size: int, less: int = 0) -> Tensor:
     """B size bool, True at the positions below each row's length, less a number."""
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1) - less
+
+
+def whole_numbers(name: str, given: Tensor) -> Tensor:
+    """As long; bytes would be read as a mask.  Raises ValueError on numbers of another kind, or one without an axis."""
+    if given.dim() < 1 or given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
+        raise ValueError(f"expected {name} * N of whole numbers, got {tuple(given.shape)} {given.dtype}")
+    return given.long()
+
+
+def spread(name: str, given: Tensor, shape: Sequence[int]) -> Tensor:
+    """In a shape that it broadcasts to.  Raises ValueError if it does not."""
+    try:
+        return given.expand(shape)
+    except RuntimeError:
+        raise ValueError(f"expected {name} that broadcast to {tuple(shape)}, got {tuple(given.shape)}") from None

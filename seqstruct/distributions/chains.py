@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from seqstruct.distributions.base import Parts, StructuredDistribution, before
+from seqstruct.distributions.base import Parts, StructuredDistribution, before, whole_numbers
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals, chain_total_of
 from seqstruct.ops.masking import fails
 from seqstruct.ops.semiring import LogSemiring
@@ -79,7 +79,9 @@ class HiddenMarkov(LinearChain):
         if initial.shape != (C,) or transition.shape != (C, C) or emission.dim() != 2 or emission.size(0) != C:
             shapes = [tuple(x.shape) for x in (initial, transition, emission)]
             raise ValueError(f"expected initial C, transition C C and emission C V, got {shapes}")
-        most, observations = emission.size(1) - 1, observations.to(emission.device)
+        if emission.size(1) == 0:
+            raise ValueError(f"expected emission C V of one symbol or more, got {tuple(emission.shape)}")
+        most, observations = emission.size(1) - 1, whole_numbers("observations", observations).to(emission.device)
         node = emission.t()[observations.clamp(0, most)]
         if observations.size(-1):
             node = node + pad(initial.unsqueeze(0), (0, 0, 0, observations.size(-1) - 1))

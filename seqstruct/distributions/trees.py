@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
 from seqstruct.distributions.base import Parts, StructuredDistribution, before
+from seqstruct.ops.gpu import host_may_look
 from seqstruct.ops.log_potentials import refuse_what_is_no_number
 from seqstruct.ops.semiring import LogSemiring
 from seqstruct.ops.trees import (
@@ -31,6 +32,8 @@ from seqstruct.ops.trees import (
     spanning_log_partition,
     spanning_marginals,
 )
+
+ROUNDING = 1e-6  # far above that of marginals
 
 
 class DependencyTree(StructuredDistribution):
@@ -91,6 +94,28 @@ class NonProjectiveTree(DependencyTree):
     """
 
     sums = spanning_log_partition, spanning_marginals, spanning_entropy
+
+    def _marginals_beside(self, other: DependencyTree) -> Parts:
+        """Of arcs that no tree has rounding may leave a little: it does not count where the other excludes them.
+
+        Only rows are looked at in which this alone would make an expectation infinite, their arcs one by one.
+        """
+        (found,), (own,), (others,) = self._marginals(), self._masked(), other._masked()
+        counted = (found.detach() != 0) & (own > -torch.inf) & (others == -torch.inf)
+        if not host_may_look(counted):
+            return (found,)
+        certain = (counted & (found.detach() > ROUNDING)).flatten(1).any(1)
+        rows, heads, words = (counted & ~certain[:, None, None]).nonzero().unbind(1)
+        if not len(rows):
+            return (found,)
+        padding, place = self._padding(), torch.arange(len(rows), device=rows.device)
+        arcs = own.detach()[rows]
+        arcs[place, :, words] = -torch.inf
+        arcs[place, heads, words] = own.detach()[rows, heads, words]
+        best = spanning_best_tree(arcs, None if padding is None else padding[rows], single_root=self.single_root)
+        never = torch.zeros_like(counted)
+        never[rows, heads, words] = best.score == -torch.inf
+        return (found.masked_fill(never, 0.0),)
 
     def _best(self) -> Tensor:
         return spanning_best_tree(*self._masked(), self._padding(), single_root=self.single_root).score

@@ -26,7 +26,7 @@ def learning_curves(logs: Mapping[str, Path], metric: str) -> Figure:
     """
     figure, axes = one_panel("epoch", f"validation {metric.replace('_', ' ')}")
     for path in logs.values():
-        entries = _entries(path)
+        entries = [e for e in _entries(path) if "epoch" in e.statistics]  # fairseq-validate names none
         points = {
             e.statistics["epoch"]: e.statistics[f"valid_{metric}"] for e in entries if f"valid_{metric}" in e.statistics
         }
@@ -76,7 +76,7 @@ def length_curves(
     the mean.  metric: what is drawn, None for the one that is split up, the selection apart.  panels: whether there is
     one for each first word of the rows ("dyck Tf+Nd"), with one legend of the other words and one colour for each.
     Perplexities have a logarithmic axis.  Raises ValueError if none of that name is split up, or if several are, or of
-    several units or axes.
+    several units or axes, or if nothing chooses among the runs of a row.
     """
     split, (metric, unit, axis) = _split_up(records, selection, metric)
     groups: dict[str, dict[str, str]] = {}
@@ -133,7 +133,11 @@ def _split_up(
         def judge(r: Record) -> float:
             return judged.get((r.row, r.scale, r.configuration_hash, r.seed), math.inf)
 
-        split = [min((r for r in split if r.row == row), key=judge) for row in dict.fromkeys(r.row for r in split)]
+        by_row = {row: [r for r in split if r.row == row] for row in dict.fromkeys(r.row for r in split)}
+        for row, runs in by_row.items():
+            if not judged or (len(runs) > 1 and min(map(judge, runs)) == math.inf):
+                raise ValueError(f"{row}: expected records of {selection} to choose a run by, got none")
+        split = [min(runs, key=judge) for runs in by_row.values()]
     return split, kinds[0]
 
 

@@ -28,10 +28,15 @@ def plain(text: str) -> str:
     return text.replace("$", "\\$")
 
 
-def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure under its name when it is whole.  Raises ValueError if the ending is not .png, .pdf or .svg."""
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
+def check_name(path: str | Path) -> None:
+    """Raise ValueError if the ending is not .png, .pdf or .svg."""
+    if Path(path).suffix.lower() not in FORMATS:
         raise ValueError(f"{path}: expected a name that ends in {', '.join(FORMATS)}")
+
+
+def save(figure: Figure, path: str | Path) -> None:
+    """Write a figure under its name when it is whole.  Raises ValueError as `check_name`."""
+    check_name(path)
+    path = Path(path)
     with quiet(), atomic_write(path, "wb") as stream:
         figure.savefig(stream, format=path.suffix[1:].lower(), dpi=150, bbox_inches="tight")

@@ -28,7 +28,8 @@ import torch
 from seqstruct.bridge.quiet import quiet
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.abilities.folder import CALLED, LEVELS, WHOLE, read_meta, tasks_of
-from seqstruct.data.files import read_json, write_json
+from seqstruct.data.checked import META
+from seqstruct.data.files import read_json, sha256, write_json
 from seqstruct.harness.provenance import processor
 from seqstruct.scoring.measurement import Measurement, write
 from seqstruct.search.trials import Train, check_same, hydra_training
@@ -37,12 +38,13 @@ Trained = Mapping[str, Any]  # rate, seed, and either the statistics by subset o
 
 
 def train_all(
-    train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path, where: str = "", words: Sequence[str] = ()
+    train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path, where: str = "", words: Sequence[str] = (),
+    data: str = "",
 ) -> list[Trained]:
     """All trainings on a task, and the file with them; those that it has already are not trained again.
 
-    where: what trains here, noted with each.  words: what all are told, likewise.  Raises ValueError if the file has
-    trainings that were told something else.
+    where: what trains here, noted with each.  words: what all are told, and data: the checksum of what they learn,
+    likewise.  Raises ValueError if the file has trainings that were told something else, or learned it.
 
     A training that breaks (a loss that is not finite, a model that refuses) has the reason in place of numbers.  Where
     every rate breaks, there are no other seeds.
@@ -50,12 +52,13 @@ def train_all(
     found: list[dict[str, Any]] = read_json(path, list) if path.exists() else []
     for one in found:
         check_same(path, one.get("words", list(words)), list(words))
+        check_same(path, {"data": one.get("data", data)}, {"data": data})
 
     def attempt(rate: float, seed: int) -> None:
         if any((one["rate"], one["seed"]) == (rate, seed) for one in found):
             return
         more = [f"optimization.lr=[{rate}]", f"common.seed={seed}", f'dataset.valid_subset="{",".join(CALLED)}"']
-        one: dict[str, Any] = {"rate": rate, "seed": seed, "on": where, "words": list(words)}
+        one: dict[str, Any] = {"rate": rate, "seed": seed, "on": where, "words": list(words), "data": data}
         try:
             said = {entry.tag: entry.statistics for entry in train(more)}
             one |= {subset: {name.removeprefix(f"{subset}_"): value for name, value in said[subset].items()}
@@ -148,7 +151,8 @@ def _run(args: argparse.Namespace) -> None:
                 words = [*args.overrides, *device, f"task.data={folder}"]
                 train = hydra_training(args.config_dir, args.config_name, words, str(args.out))
                 told = [args.config_name, *args.overrides]
-                trained = train_all(train, args.rates, args.seeds, args.out / f"{task}.json", where, told)
+                of = (where, told, sha256(folder / META))
+                trained = train_all(train, args.rates, args.seeds, args.out / f"{task}.json", *of)
                 found += measurements(task, read_meta(folder)["axis"], trained, args.seeds[0], where)
         finally:
             logging.getLogger().removeHandler(handler)

@@ -155,15 +155,16 @@ def _draw(key: str, asked: Any, generator: np.random.Generator) -> Any:
         return asked
     kind, ends = next(iter(asked.items()), ("", None))
     pair = isinstance(ends, list) and len(asked) == 1 and [type(end) in (int, float) for end in ends] == [True, True]
-    low, high = ends if pair and ends[0] <= ends[1] else (math.nan, math.nan)
+    low, high = ends if pair and -math.inf < ends[0] <= ends[1] < math.inf else (math.nan, math.nan)
     if kind == "integers" and type(low) is type(high) is int:
         value: float = int(generator.integers(low, high + 1))
-    elif kind == "uniform" and low <= high:
+    elif kind == "uniform" and low == round(low, 4) and high == round(high, 4):
         value = round(float(generator.uniform(low, high)), 4)
     elif kind == "log_uniform" and low > 0:
         value = float(f"{np.exp(generator.uniform(math.log(low), math.log(high))):.6g}")
     else:
-        raise ValueError(f"{key}: expected integers, uniform or log_uniform (above 0), each of two ends, got {asked}")
+        raise ValueError(f"{key}: expected integers, uniform or log_uniform (above 0), each of two ends, uniform's of "
+                         f"four decimals at most, got {asked}")  # fmt: skip
     return [value] if key == "optimization.lr" else value
 
 

@@ -85,10 +85,19 @@ def test_what_is_missing_is_refused(tiny, capsys) -> None:
         (["decode", "--lengths", "0"], "2 or more"),
         (["decode", "--sections", "cache"], "no section cache"),
         (["attention", "--sections", "step"], "no option --sections"),
-        (["attention", "--plot", "curves.txt", "--lengths", "2", "--repeats", "1"], ".png"),
     ):
         assert main(["bench", *command]) == 1
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "timer"), [("attention", "measure"), ("decode", "turns")])
+def test_a_picture_of_another_kind_is_refused_before_anything_is_timed(tiny, monkeypatch, refused, name, timer) -> None:
+    timed = []
+    monkeypatch.setattr({"attention": attention, "decode": decode}[name], timer, lambda *_, **__: timed.append(1) or {})
+    for plot in ("curves.txt", "curves", "./curves"):
+        told = refused("bench", name, "--plot", plot, "--lengths", "2", "--repeats", "1")
+        assert f"{plot}: expected a name that ends in .png" in told
+    assert not timed
 
 
 def test_peers_of_the_delta_rule_are_asked_for_the_same(tiny, monkeypatch) -> None:

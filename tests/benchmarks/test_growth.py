@@ -58,6 +58,13 @@ def test_the_command_writes_or_says_why_not(tmp_path, capsys):
         growth.grow("LSTM", [3], 1)
 
 
+def test_lengths_without_an_exponent_are_refused_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(growth, "grow", lambda *_: pytest.fail("measured"))
+    for lengths, told in ((["3"], "two points or more"), (["3", "3"], "all x values are identical")):
+        assert growth.main(["SDPA", "--out", str(tmp_path / "found.json"), "--lengths", *lengths]) == 1
+        assert told in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", [*growth.TABLE_4_1, *growth.TABLE_5_2])
 def test_cases_of_other_attention_grow_or_not(name):
     """Numbers that no machine changes: operators of what goes step by step, and memory, at lengths 64 and 128."""

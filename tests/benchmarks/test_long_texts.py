@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 from seqstruct.attention import Site, parse_choices
 from seqstruct.benchmarks import long_texts
-from seqstruct.benchmarks.timing import Place
+from seqstruct.benchmarks.timing import Contestant, Place
 from seqstruct.harness import measurements
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "peng_thesis" / "long_range"
@@ -34,6 +36,23 @@ def test_every_mechanism_is_measured_at_its_length_with_nothing_dropped(row: str
 def test_published_sizes(size: str, layers: int, tied: bool | None) -> None:
     model = long_texts.settings_of(CONFIGS, "train", ["row=linear", "scale=paper", f"size={size}"], (1000,))[1000]
     assert (model["encoder_layers"], model.get("tie_layers")) == (layers, tied)
+
+
+def test_the_last_row_is_measured_and_every_length_has_a_name(tmp_path: Path, monkeypatch) -> None:
+    words = ["--config-dir", str(CONFIGS), "--config-name", "train", "--base", "transformer", "--repeats", "1",
+             "--out", str(tmp_path / "found.json"), "--lengths", "1000", "1024", "2000"]  # fmt: skip
+    taken = []
+    monkeypatch.setattr(long_texts, "settings_of", lambda _, __, overrides, lengths: taken.append(overrides) or
+                        dict.fromkeys(lengths, {}))  # fmt: skip
+    steps = Contestant(lambda: torch.zeros(3), lambda _: None)
+    monkeypatch.setattr(long_texts, "training_step", lambda *_: steps)
+    monkeypatch.setattr(long_texts, "audit", lambda _: SimpleNamespace(peak=2.0))
+    for rows, held in ((["row=linear"], 2), (["row=transformer", "row=linear"], 2), (["row=transformer"], 1)):
+        taken.clear()
+        assert long_texts.main([*rows, *words]) == 0
+        assert taken == [rows, [*rows, "row=transformer"]][:held]
+    metrics = [found.metric for found in measurements.read(tmp_path, ["found.json"])]
+    assert metrics == [f"{kind}_{name}" for name in ("1k", "1024", "2k") for kind in ("speed", "memory")]
 
 
 @pytest.mark.training

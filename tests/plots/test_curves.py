@@ -39,6 +39,16 @@ def test_learning_curves_hold_the_validation_values(tmp_path):
         curves.learning_curves({"one": tmp_path / "train.log"}, "bleu")
 
 
+def test_a_validation_outside_of_training_has_no_epoch(tmp_path, refused):
+    log = tmp_path / "validate.log"
+    log.write_text('2026-11-22 17:14:55 | INFO | valid | {"valid_loss": "2.5", "valid_difference": "0.25"}\n')
+    told = refused("plot", "curves", log, "--out", tmp_path / "one.png")
+    assert "no validation statistic 'loss'; there are: none" in told
+    log.write_text(LOG + log.read_text())
+    (axes,) = curves.learning_curves({"one": log}, "loss").axes
+    assert axes.get_lines()[0].get_xydata().tolist() == [[1.0, 2.5], [2.0, 1.5]]
+
+
 VALIDATED = """\
 2026-11-22 17:14:55 | INFO | test | {"test_loss": "31.6", "test_difference": "1.0", "test_difference_10": "9"}
 2026-11-22 17:14:56 | INFO | test | {"test_difference": "1.0", "test_difference_12": "0.5", "test_difference_7": "0.25"}
@@ -134,6 +144,19 @@ def test_the_best_run_by_another_metric_is_drawn_alone(record):
     ]
     (axes,) = curves.length_curves(records, selection="valid").axes
     assert axes.get_lines()[0].get_xydata().tolist() == [[40, 20.0]]
+
+
+def test_a_run_that_nothing_chooses_is_not_drawn(record):
+    records = [record(row=row, seed=seed, axis="length", points=[[40, 1.0 * seed]])
+               for row, seed in (("Tf", 1), ("Tf", 2), ("Tf+Nd", 1))]  # fmt: skip
+    with pytest.raises(ValueError, match="Tf: expected records of vaild to choose a run by, got none"):
+        curves.length_curves(records, selection="vaild")
+    judged = [record(row="Tf+Nd", seed=1, metric="valid")]
+    with pytest.raises(ValueError, match="Tf: expected records of valid"):
+        curves.length_curves([*records, *judged], selection="valid")
+    judged += [record(row="Tf", seed=2, metric="valid")]
+    (axes,) = curves.length_curves([*records, *judged], selection="valid").axes
+    assert [line.get_ydata().tolist() for line in axes.get_lines()[:2]] == [[2.0], [1.0]]
 
 
 def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, refused):

@@ -86,6 +86,16 @@ def test_trainings_that_were_told_something_else_are_not_taken_over(tmp_path):
     assert calls == [(0.1, 1)]
 
 
+def test_trainings_on_other_data_are_not_taken_over(tmp_path):
+    calls, path = [], tmp_path / "x.json"
+    train = training(calls, lambda rate, seed: 50.0)
+    train_all(train, [0.1], [1], path, data="ab12")
+    with pytest.raises(ValueError, match=r'x.json is of other trainings, of {"data": "ab12"}: expected {"data": "00"}'):
+        train_all(train, [0.1], [1, 2], path, data="00")
+    train_all(train, [0.1], [1, 2], path, data="ab12")
+    assert calls == [(0.1, 1), (0.1, 2)]
+
+
 def test_of_equal_accuracies_the_least_loss_counts():
     tried = [{"rate": r, "seed": 1, "valid": {"accuracy": 50.0, "loss": loss}} for r, loss in ((1, 3.0), (2, 2.0))]
     assert chosen(tried, 1) == 2 and chosen(tried, 2) is None

@@ -99,6 +99,7 @@ def test_files_that_are_wrong(tmp_path, old, new, told):
 @pytest.mark.parametrize("asked", [
     "{normal: [3, 5]}", "{integers: [3]}", "{integers: [5, 3]}", "{integers: [0.5, 3]}", "{uniform: 3}", "{}",
     "{log_uniform: [0, 1]}", "{uniform: [1, 2], integers: [1, 2]}", "{uniform: [1e-3, 2]}",
+    "{uniform: [0.0, 0.00001]}", "{uniform: [0, .inf]}", "{log_uniform: [1, .inf]}",
 ])  # fmt: skip
 def test_a_draw_of_no_known_kind(tmp_path, asked):
     with pytest.raises(ValueError, match="model.size: expected integers, uniform or log_uniform"):

@@ -24,7 +24,7 @@ from seqstruct.data.cfl.linear import linear_log_weights
 
 SCALE = 4.0
 BATCH = 256
-CELLS = 1 << 28  # numbers in both charts of a batch
+CELLS = 1 << 28  # numbers in both charts of a batch, and in the products of all its spans of one width
 MIDDLE = 400  # powers of two on both sides of 1
 
 
@@ -49,7 +49,6 @@ def log_probabilities(language: Language, strings: Sequence[Sequence[int]]) -> n
 
 def batches(grammar: BinaryGrammar, strings: Sequence[Sequence[int]]) -> list[tuple[list[int], Tensor]]:
     """Numbers and B x N tokens of strings that share a length, as many together as memory bears.
-
     Raises ValueError on an empty string.
     """
     by_length: dict[int, list[int]] = defaultdict(list)
@@ -57,9 +56,11 @@ def batches(grammar: BinaryGrammar, strings: Sequence[Sequence[int]]) -> list[tu
         if len(string) == 0:
             raise ValueError(f"string {i + 1} is empty")
         by_length[len(string)].append(i)
-    found = []
+    found, pairs = [], 0
+    if grammar.longer_firsts.any():  # else nothing is multiplied by pairs
+        pairs = len(np.unique(grammar.binary[:, 1])) * len(np.unique(grammar.binary[:, 2]))
     for length, rows in by_length.items():
-        most = max(1, min(BATCH, CELLS // (length * (length + 1) * 2 * grammar.size)))
+        most = max(1, min(BATCH, CELLS // (length * max((length + 1) * 2 * grammar.size, pairs))))
         for start in range(0, len(rows), most):
             batch = rows[start : start + most]
             found.append((batch, torch.as_tensor(np.array([strings[i] for i in batch], dtype=np.int64))))

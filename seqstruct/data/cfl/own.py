@@ -9,6 +9,7 @@ strings near 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ READERS: dict[str, Callable[[str], WrittenGrammar]] = {
     "wfsa": lambda text: read_wfsa(text.split("\n")),
 }
 MOST_NONTERMINALS = 1500
+SMALLEST = np.finfo(np.float64).tiny  # with all its digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class OwnLanguage(Language):
     """A language of one's own.  form: one of `READERS`.  grammar: cleaned, and proper if it can be.
 
     text: what was written.  notes: what was left out or is worth knowing, a sentence each.
-    total: weight of all strings together as written, None if it is infinite.
+    total: weight of all strings together as written, None if it is infinite or beyond float64.
     possible: MAX_LENGTH + 1, bool: whether there is a string of each length.
     """
 
@@ -50,7 +52,8 @@ class OwnLanguage(Language):
 
         Raises ValueError where the strings of one length weigh so much more than those of another that float64 ends.
         """
-        found = super().log_inside(max_length)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = super().log_inside(max_length)
         safe = (abs(found) < 500) | ~self.possible[: max_length + 1]
         if not safe.all():
             raise ValueError(f"{self.name}: strings of length {np.flatnonzero(~safe)[0]} weigh too much or too little "
@@ -63,7 +66,8 @@ def own_language(name: str, form: str, text: str) -> OwnLanguage:
     """The language of a text.  form: of `READERS`: "rules" as `rules` has them, a "regex", or a "wfsa".
 
     Raises ValueError, with what was written there and in which line, on what cannot be read, on a language without
-    strings, or with the empty string alone, on weights of one string that sum to infinity, and on one too large.
+    strings, with the empty string alone or with none of `MAX_LENGTH` symbols at most, on weights of one string that sum
+    to infinity, and on one too large.
     """
     try:
         return _made(name, form, text, READERS[form](text))
@@ -84,10 +88,12 @@ def _made(name: str, form: str, text: str, written: WrittenGrammar) -> OwnLangua
     if (size := len({rule.left for rule in short})) > MOST_NONTERMINALS:
         raise ValueError(f"expected {MOST_NONTERMINALS:,} nonterminals or states at most, once rules are cut to two "
                          f"symbols, got {size:,}")  # fmt: skip
-    grammar, total = Grammar(terminals, start, tuple(short)), None
+    grammar, total, whole = Grammar(terminals, start, tuple(short)), None, "have no sum"
     with suppress(InfiniteWeights):
-        totals = total_weights(short, terminals, 1.0)
-        total, grammar = totals[start], replace(grammar, rules=tuple(Rule(*rule) for rule in proper(short, totals)))
+        totals, whole = total_weights(short, terminals, 1.0), "have a sum beyond float64"
+        if all(SMALLEST <= found < math.inf for found in totals.values()):
+            total, grammar = totals[start], replace(grammar, rules=tuple(Rule(*rule) for rule in proper(short, totals)))
+            whole = f"sum to {total:.6g}"
     try:
         binary = _scaled(to_binary(grammar, "as-written"))
     except InfiniteWeights as error:
@@ -97,11 +103,13 @@ def _made(name: str, form: str, text: str, written: WrittenGrammar) -> OwnLangua
         raise ValueError(f"{place}: derivations go round here without reading a symbol, and give one string infinite "
                          "weight: the weights around the circle have to be smaller") from None  # fmt: skip
     possible = _possible_lengths(binary)
+    if not possible.any():
+        raise ValueError(f"its shortest string has more than {MAX_LENGTH} symbols")
     if form != "regex":
-        whole = "have no sum" if total is None else f"sum to {total:.6g}"
         notes.append(f"the weights of all strings {whole}, and are taken relative to those of their length")
     if not possible[MAX_LENGTH // 2 :].any():
-        notes.append(f"its longest string has {np.flatnonzero(possible)[-1]} symbols")
+        longest = np.flatnonzero(possible)[-1]
+        notes.append(f"its longest string of at most {MAX_LENGTH} symbols has {longest}")
     return OwnLanguage(name, form, grammar, binary, text, tuple(notes), total, possible)
 
 
@@ -144,15 +152,17 @@ def _short(rules: Iterable[Rule]) -> list[Rule]:
 
 
 def _scaled(binary: BinaryGrammar) -> BinaryGrammar:
-    """Every terminal times one factor, so that the strings of a length weigh together neither much nor little."""
+    """Every terminal times one factor, so that the strings of a length weigh together neither much nor little.
+
+    Those of the start symbol, or, as long as it has none whose weight is known, of all nonterminals.
+    """
     for longest in (4, 16, 64, 256):
         with np.errstate(all="ignore"):
-            inside = binary.inside_by_length(longest)[1:, binary.start]
-            growth = np.log2(inside) / np.arange(1, longest + 1)
-        growth = growth[longest // 4 :]
-        growth = growth[np.isfinite(growth)]
-        if len(growth):
-            binary = replace(binary, lexical_weight=binary.lexical_weight * 2.0 ** -growth.max())
+            growth = np.log2(binary.inside_by_length(longest)[1:]) / np.arange(1, longest + 1)[:, None]
+        later = growth[longest // 4 :]
+        known = next((x[np.isfinite(x)] for x in (later[:, binary.start], later, growth) if np.isfinite(x).any()), ())
+        if len(known):
+            binary = replace(binary, lexical_weight=binary.lexical_weight * 2.0 ** -known.max())
     return binary
 
 

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqstruct.data.cfl.chart import SCALE, Spans, batches, middled, scaled_log, span_weights
+from seqstruct.data.cfl.chart import CELLS, SCALE, Spans, batches, middled, scaled_log, span_weights
 from seqstruct.data.cfl.grammar import BinaryGrammar
 from seqstruct.data.cfl.languages import Language
 from seqstruct.data.cfl.linear import read
@@ -39,8 +39,8 @@ def prefix_log_probabilities(
     """Log-probability of each prefix of each string, the empty one and the string itself included (nats).
 
     strings: terminal ids.  lengths: that a string may have, all alike probable.  Returns, for a string of N symbols,
-    N + 1 float64, -inf where no string of these lengths begins so; for probabilities of the next symbol, and of the
-    end, subtract.
+    N + 1 float64, -inf where no string of these lengths begins so, or all that do have an end that weighs less than
+    1e-308 of the strings of its length; for probabilities of the next symbol, and of the end, subtract.
     Raises ValueError on an empty string and on a length that the language does not have.
     Cost: O(N^2 H R + N H^2 size^2) time a string besides `log_probabilities`, H the greatest length and R the pairs of
     nonterminals that rules connect; O(N R) for a right-linear grammar.
@@ -59,7 +59,8 @@ def prefix_log_probabilities(
     of = _read_prefixes if not grammar.longer_firsts.any() else _Paths(grammar, free)
     found: list[np.ndarray] = [np.empty(0)] * len(strings)
     for rows, tokens in batches(grammar, strings):
-        each = (values for part in tokens.split(SMALL_BATCH) for values in of(grammar, part, free, chance).numpy())
+        most = max(1, min(SMALL_BATCH, CELLS // (tokens.size(1) * grammar.size**2)))
+        each = (values for part in tokens.split(most) for values in of(grammar, part, free, chance).numpy())
         for row, values in zip(rows, each, strict=True):
             found[row] = values
     return found

@@ -56,8 +56,8 @@ def nonterminal(name: str) -> str:
 def weight_of(text: str, line: int) -> float:
     """A weight, as a number or a fraction.  Raises ValueError, with the line, unless it is finite and above 0."""
     try:
-        above, _, below = text.partition("/")
-        weight = float(above) / float(below or 1)
+        above, slash, below = text.partition("/")
+        weight = float(above) / float(below if slash else 1)
     except (ValueError, ZeroDivisionError):
         weight = math.nan
     if not 0 < weight < math.inf:

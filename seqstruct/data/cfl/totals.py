@@ -10,6 +10,7 @@ decimals, if one is that near, stands for the limit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -39,10 +40,11 @@ def productive(rules: Rules, known: Iterable[str]) -> set[str]:
     return grown(set(known), lambda found: {left for left, right, _ in rules if found.issuperset(right)})
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def total_weights(rules: Rules, terminals: Collection[str], each: float) -> dict[str, float]:
     """Total weight of the strings of each nonterminal that derives any, every terminal counting `each`.
 
-    each: 0 leaves the empty string alone, 1 gives the weights as written.
+    each: 0 leaves the empty string alone, 1 gives the weights as written.  Where float64 ends, those of all are inf.
     Raises InfiniteWeights.  O(n^3) time a round for n nonterminals, few rounds.
     """
     known = productive(rules, terminals if each else ())
@@ -78,6 +80,10 @@ def total_weights(rules: Rules, terminals: Collection[str], each: float) -> dict
             if change > NEAR:
                 raise
             break  # at radius 1, as near as it gets
+        except np.linalg.LinAlgError:  # of numbers so large that it takes the matrix for singular
+            after = np.full(len(names), np.inf)
+        if not np.isfinite(after).all():
+            return dict.fromkeys(names, math.inf)
         change, z = float((abs(after - z) / np.maximum(after, 1e-300)).max(initial=0)), after
     rounded = z.round(7)
     if (abs(value_of(rounded) - rounded) <= 1e-14 * rounded).all() and (abs(rounded - z) <= NEAR * z).all():

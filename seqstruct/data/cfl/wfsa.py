@@ -23,7 +23,7 @@ _ROOT = "the root"
 def read_wfsa(lines: Iterable[str]) -> WrittenGrammar:
     """The right-linear grammar of an automaton: a nonterminal for each state, with the same weights.
 
-    Raises ValueError, with the line, on what is no item or stands twice, and where no state starts or ends.
+    Raises ValueError, with the line, on what is no item, is no state or stands twice, and where none starts or ends.
     """
     rules, places, seen = [], [], {}
     for number, line in enumerate(lines, 1):
@@ -35,6 +35,8 @@ def read_wfsa(lines: Iterable[str]) -> WrittenGrammar:
             raise ValueError(f"line {number}: expected start STATE [WEIGHT], final STATE [WEIGHT] or STATE STATE "
                              f"SYMBOL [WEIGHT], got {line.strip()!r}")  # fmt: skip
         item, weight = (words[:2], words[2:]) if marked else (words[:3], words[3:])
+        if not {"start", "final"}.isdisjoint(item[marked:2]):
+            raise ValueError(f"line {number}: a state is any word but start and final, got {line.strip()!r}")
         if first := seen.get(tuple(item)):
             raise ValueError(f"line {number}: {' '.join(item)} stands in line {first} already")
         seen[tuple(item)] = number

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from seqstruct.data.cfl import chart
 from seqstruct.data.cfl.chart import chart_log_weights, log_probabilities
 from seqstruct.data.cfl.grammar import GRAMMAR_FORMS
 from seqstruct.data.cfl.hardest import hardest_log_weights
@@ -141,3 +143,27 @@ def test_long_strings_do_not_underflow(name):
     length = language.valid_lengths(220, 225)[-1]
     value = log_probabilities(language, sample_strings(language, [length], np.random.default_rng(1)))[0]
     assert -2.0 * length < value < 0
+
+
+class Greatest(TorchDispatchMode):
+    """The most numbers that a tensor had which was made within it."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.numbers = max(self.numbers, result.numel())
+        return result
+
+
+def test_no_tensor_of_a_batch_is_larger_than_is_said(monkeypatch):
+    """Also the products of a grammar that has many more pairs of symbols than symbols."""
+    rules = " | ".join(f'"x{i}" S "y{i}"' for i in range(60))
+    language = own_language("g", "rules", f'S -> {rules} | "c"')
+    strings = sample_strings(language, [7] * 13, np.random.default_rng(1))
+    monkeypatch.setattr(chart, "CELLS", 1 << 17)
+    with Greatest() as greatest:
+        found = log_probabilities(language, strings)
+    assert greatest.numbers <= 1 << 17
+    np.testing.assert_allclose(found, [-3 * math.log(60)] * 13, rtol=1e-12)

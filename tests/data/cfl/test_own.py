@@ -84,7 +84,8 @@ def test_what_a_user_is_told():
     assert own_language("w", "rules", GRAMMARS["weights without a sum"]).notes == (
         "the weights of all strings have no sum, and are taken relative to those of their length",
     )
-    assert own_language("f", "rules", GRAMMARS["finite"]).notes[-1] == "its longest string has 3 symbols"
+    assert own_language("f", "rules", GRAMMARS["finite"]).notes[-1] == "its longest string of at most 400 symbols has 3"
+    assert own_language("r", "regex", "aaa|a{500}").notes == ("its longest string of at most 400 symbols has 3",)
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,7 @@ def test_what_a_user_is_told():
     [
         ('S -> "a" S', 'g: line 1: S -> "a" S: derives no string: the language is empty'),
         ("S -> T |\nT -> S", "g: the empty string is its only string"),
+        ("S -> " + '"a" ' * 401, "g: its shortest string has more than 400 symbols"),
         ('S -> T [0.5] | "a"\nT -> S [2]', "g: line 1: S -> T: derivations go round here without reading a symbol"),
         ('S -> S S [0.6] | [0.5] | "a" [0.1]', "g: line 1: S -> S S: derivations go round here"),
         ('# x\nS -> "a" S | E\nE -> E [1]\n| "b" E [0.1] | [1]', "g: line 3: E -> E: derivations go round here"),
@@ -133,6 +135,29 @@ def test_heavy_symbols_do_not_overflow():
     language = own_language("g", "rules", 'S -> "a" S "b" [1e90] | "b" S "a" [1e-90] | "c" [1]')
     found = log_probabilities(language, [language.encode(s) for s in ("aacbb", "abcab", "bacba", "bbcaa")])
     np.testing.assert_allclose(found, np.array([0, -180, -180, -360]) * math.log(10), atol=1e-9)
+
+
+@pytest.mark.parametrize("weight", [5.0, 0.005])
+def test_weights_whose_sum_is_beyond_float64(weight):
+    """All strings of two symbols up to a length, or of it alone: they weigh 1e399 or 1e-798 together."""
+    lines = ["start q0", *(f"q{i} q{i + 1} {symbol} {weight}" for i in range(399) for symbol in "ab")]
+    for least in {399, 1 if weight > 1 else 399}:
+        ends = (f"final q{i}" for i in range(least, 400))
+        language = own_language("w", "wfsa", "\n".join([*lines, *ends]))
+        assert language.total is None and "all strings have a sum beyond float64" in language.notes[0]
+        lengths = language.valid_lengths(1, MAX_LENGTH)
+        assert lengths == list(range(least, 400))
+        strings = sample_strings(language, lengths[-3:], np.random.default_rng(1))
+        found = log_probabilities(language, strings)
+        np.testing.assert_allclose(found, [-len(s) * math.log(2) for s in strings], rtol=1e-10)
+
+
+@pytest.mark.parametrize("weight", ["1e-200", "1e200"])
+def test_weights_whose_product_is_beyond_float64(weight):
+    language = own_language("g", "rules", f'S -> A B\nA -> "a" [{weight}] | "c" [{weight}]\nB -> "b" [{weight}]')
+    assert language.total is None and language.valid_lengths(1, 9) == [2]
+    found = log_probabilities(language, [language.encode(s) for s in ("ab", "cb", "bb")])
+    np.testing.assert_allclose(np.exp(found), [0.5, 0.5, 0.0], rtol=1e-12)
 
 
 def test_reading_a_right_linear_grammar_is_its_chart():

@@ -35,6 +35,14 @@ def test_a_quadratic_without_a_root(weights):
     assert error.value.names == ("S",)
 
 
+def test_totals_beyond_float64_are_infinite():
+    """A product of finite totals; and a path so heavy that its matrix is taken for singular."""
+    product = rules(("S", "A A", 1.0), ("A", "x", 1e200))
+    path = rules(*((f"N{i}", f"x N{i + 1}", 10.0) for i in range(400)), ("N400", "x", 1.0))
+    for written in (product, path):
+        assert set(total_weights(written, {"x"}, 1.0).values()) == {math.inf}
+
+
 def test_a_linear_system_and_what_derives_nothing():
     """S = 1/2 T + 1/4, T = 1/2 S + 1/8 x; U has no string, and without symbols T has none of its own."""
     written = rules(("S", "T", 0.5), ("S", "", 0.25), ("T", "S", 0.5), ("T", "x", 0.125), ("U", "U x", 1.0))
