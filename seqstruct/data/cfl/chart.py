@@ -49,6 +49,7 @@ def log_probabilities(language: Language, strings: Sequence[Sequence[int]]) -> n
 
 def batches(grammar: BinaryGrammar, strings: Sequence[Sequence[int]]) -> list[tuple[list[int], Tensor]]:
     """Numbers and B x N tokens of strings that share a length, as many together as memory bears.
+
     Raises ValueError on an empty string.
     """
     by_length: dict[int, list[int]] = defaultdict(list)
