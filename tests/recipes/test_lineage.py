@@ -141,9 +141,53 @@ def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed()
     assert told.format(*p, *(-value for value in chrf), *chrf_p) in text and min(*p, *chrf_p) > 0.05
     best = [found[row, "validation_perplexity"].values[2] for row in (*rows, "Transformer")]
     assert "{:.1f}, {:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
+    across = [found[f"cross and decoder {name}", f"test_bleu_{part}"].values[2] for part in ("difference", "p")
+              for name in ("linear", "rfa")]  # fmt: skip
+    told = "the gap is {:.1f} BLEU of elu and {:.1f} of RFA (one training each, p {:.3f} and {:.3f} over its sentences)"
+    assert told.format(-across[0], -across[1], *across[2:]) in finding("peng_thesis", "*Translation* (Table 4.4")
     told = "by elu is {:.1f} BLEU behind softmax, by RFA {:.1f} and by `abc_mlp` {:.1f} (one training each, p {:.2f}, "
     told += "{:.2f} and {:.2f} over its sentences)"
     assert told.format(*(-value for value in behind), *p) in finding("peng_thesis", "*Translation* (Table 4.4")
+
+
+def test_attention_across_after_forty_epochs_is_told_beside_the_same_training():
+    found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    text = " ".join(prose("nmt_lectures").partition("\n## Until validation no longer improves\n")[2].split())
+    rows = "cross and decoder linear", "cross and decoder rfa"
+    of = {row: {metric: line.values for (at, metric), line in found.items() if at == row} for row in rows}
+    assert all(set(values) == {2} for metrics in of.values() for values in metrics.values())
+    of = {row: {metric: values[2] for metric, values in metrics.items()} for row, metrics in of.items()}
+    linear, features = of.values()
+    told = "has {test_bleu:.1f} BLEU, {behind:.1f} behind the one that its own machine trained (p {test_bleu_p:.3f}; "
+    told += "in chrF {less:.1f}, p {test_chrf_p:.3f}), and"
+    behind = [[-metrics[f"test_{metric}_difference"] for metric in ("bleu", "chrf")] for metrics in (linear, features)]
+    assert told.format(behind=behind[0][0], less=behind[0][1], **linear) in text
+    told = "in the decoder, {test_bleu:.1f}, {behind:.1f} behind (p {test_bleu_p:.3f}; in chrF {less:.1f}, p "
+    told += "{test_chrf_p:.3f})."
+    assert told.format(behind=behind[1][0], less=behind[1][1], **features) in text
+    chrf, perplexity = ([metrics[name] for metrics in (features, linear)] for name in (
+        "test_chrf", "validation_perplexity"))  # fmt: skip
+    assert "({:.1f} with random features, {:.1f} without), and perplexities".format(*chrf) in text
+    assert "perplexities are {:.1f} and {:.1f};".format(*perplexity) in text
+    assert chrf[0] > chrf[1] and features["test_bleu"] < linear["test_bleu"] and perplexity[0] > perplexity[1]
+
+
+def test_rates_above_those_that_were_searched_are_told_as_recorded():
+    found = {(line.row.removeprefix("rates, "), line.metric): line for line in lines("nmt_lectures", "lineage-rates")
+             if line.values}  # fmt: skip
+    rows = list(dict.fromkeys(row for row, _ in found))
+    assert rows == ["Transformer", "RNNsearch", "Luong general", "ConvS2S"]
+    assert all(len(line.values) == 1 for line in found.values())
+    tried = {row: [found[row, f"loss_at_{rate}"].mean for rate in (0.004, 0.008)] for row in rows}
+    assert [row for row, (chosen, greater) in tried.items() if greater < chosen] == rows[1:]
+    chosen, greater = tried["Transformer"]
+    others = [tried[row] for row in ("RNNsearch", "ConvS2S", "Luong general")]
+    text = said("nmt_lectures")
+    assert f"(a loss on validation of {greater:.2f} bits, labels smoothed, where it has {chosen:.2f})" in text
+    ends = [f"{pair[at]:.2f}" for at in (1, 0) for pair in others]
+    assert "({}, {} and {}, where they have {}, {} and {}).".format(*ends) in text
+    lineage = {line.row: line for line in lines("nmt_lectures", "lineage") if line.metric == "chosen_learning_rate"}
+    assert {rate for line in lineage.values() for rate in line.values.values()} == {0.004}
 
 
 def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
