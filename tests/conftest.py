@@ -20,7 +20,11 @@ from seqstruct.ops.linear import VARIABLE as LINEAR
 from tests import trainings
 from tests.models.front_door import fairseq
 
-pytest_plugins = ["seqstruct.testing"]  # the laws, and the fixture `generator`
+pytest_plugins = [
+    "seqstruct.testing",  # the laws, and the fixture `generator`
+    "tests.models.reversals",
+    "tests.loading.trained",
+]
 prepare_fairseq()
 os.environ.setdefault(LINEAR, "torch")  # whatever the processor; commands that tests run inherit it
 TESTS = Path(__file__).parent

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from seqstruct.attention.plugins import VARIABLE, import_plugins
-from tests.models.front_door import PLUGIN, binarize, sizes, write_copy_corpus
+from tests.models.front_door import EVERYWHERE, sizes
 
 ROOT = Path(__file__).parents[2]
 SOURCE = '''"""A mean of all keys (Nobody et al. 2020): nothing is looked for."""
@@ -87,12 +87,10 @@ def run(found: dict[str, str], *words: object) -> str:
 
 
 @pytest.mark.slow
-def test_every_command_knows_it(tmp_path: Path) -> None:
+def test_every_command_knows_it(reversals: Path, tmp_path: Path) -> None:
     """Each in turn by the other way: trained from a file, translated by a package, and so on."""
     package, file = environments(tmp_path).values()
-    write_copy_corpus(tmp_path, sentences=6)
-    binarize(tmp_path, tmp_path / "bin")
-    fairseq = tmp_path / "bin", "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--max-tokens", 200
+    fairseq = reversals / "bin", *EVERYWHERE, "--max-tokens", 200
     plan = "foreign_mean(scale=2)"
     run(
         file, "fairseq_cli.train", *fairseq, "--arch", "structured_transformer", *sizes(heads=2), "--optimizer",
@@ -100,8 +98,8 @@ def test_every_command_knows_it(tmp_path: Path) -> None:
         "--decoder-self-attention", plan, "--cross-attention", plan,
     )  # fmt: skip
     checkpoint = tmp_path / "checkpoint_last.pt"
-    said = run(package, "fairseq_cli.generate", *fairseq, "--path", checkpoint, "--gen-subset", "test", "--beam", 2)
-    assert len(re.findall(r"^H-\d+\t", said, re.MULTILINE)) == 6
+    said = run(package, "fairseq_cli.generate", *fairseq, "--path", checkpoint, "--beam", 2, "--max-len-b", 9)
+    assert len(re.findall(r"^H-\d+\t", said, re.MULTILINE)) == 60
     listed = run(file, "seqstruct", "list")
     assert run(package, "seqstruct", "list") == listed
     assert "  foreign_mean: A mean of all keys: nothing is looked for\n" in listed

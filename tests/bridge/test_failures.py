@@ -15,7 +15,7 @@ from fairseq import checkpoint_utils
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 
 from seqstruct.bridge import failures
-from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
+from tests.models.front_door import PLUGIN, fairseq, sizes
 
 
 def run(command: str, *options: object, **environment: str) -> subprocess.CompletedProcess:
@@ -147,10 +147,8 @@ def test_folders_with_something_in_them_stay(tmp_path: Path) -> None:
     ("error", "updates", "kept"), [(KeyError, 0, False), (KeyError, 2, True), (IndexError, 2, False)]
 )
 def test_crash_checkpoints_are_of_what_was_trained_and_of_no_mistake(
-    error: type[Exception], updates: int, kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: type[Exception], updates: int, kept: bool, reversals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_copy_corpus(tmp_path)
-    corpus = binarize(tmp_path, tmp_path / "bin")
     forward, calls = CrossEntropyCriterion.forward, []
 
     def fail(self: Any, model: Any, sample: Any, reduce: bool = True) -> Any:
@@ -164,7 +162,6 @@ def test_crash_checkpoints_are_of_what_was_trained_and_of_no_mistake(
 
     monkeypatch.setattr(CrossEntropyCriterion, "forward", fail)
     with pytest.raises(error):
-        fairseq("train", corpus, "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--arch", "structured_transformer",
-                *sizes(), "--optimizer", "adam", "--batch-size", 10, "--max-update", 4, "--disable-validation",
-                "--save-dir", tmp_path / "run")
+        fairseq("train", reversals / "bin", "--arch", "structured_transformer", *sizes(), "--optimizer", "adam",
+                "--batch-size", 10, "--max-update", 4, "--disable-validation", "--save-dir", tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["crash.pt"] * kept

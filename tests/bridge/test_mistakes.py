@@ -13,30 +13,26 @@ import torch
 
 from seqstruct.bridge import failures
 from seqstruct.cli import main
-from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
+from tests.models.front_door import binarize, fairseq, sizes
 
 # the models that mistakes are made with are trained by whichever test comes first
 pytestmark = pytest.mark.training
 
 TINY = " ".join(map(str, sizes(heads=2)))
-PLUGGED = f"--user-dir {PLUGIN} --cpu --num-workers 0"
-TRAIN = (
-    f"train pairs {PLUGGED} --arch structured_transformer {TINY} --optimizer adam --batch-size 20 --max-update 1 "
-    "--save-dir runs/new"
-)
+ONCE = "--optimizer adam --batch-size 20 --max-update 1 --save-dir runs/new"
+TRAIN = f"train pairs --arch structured_transformer {TINY} {ONCE}"
 LM = (
-    f"train text {PLUGGED} --task language_modeling --arch structured_transformer_lm --decoder-embed-dim 8 "
-    "--decoder-layers 1 --decoder-attention-heads 2 --tokens-per-sample 16 --optimizer adam --batch-size 20 "
-    "--max-update 1 --save-dir runs/new"
+    "train text --task language_modeling --arch structured_transformer_lm --decoder-embed-dim 8 --decoder-layers 1 "
+    f"--decoder-attention-heads 2 --tokens-per-sample 16 {ONCE}"
 )
-GENERATE = f"generate pairs {PLUGGED} --batch-size 20 --beam 1 --path mt.pt"
-INTERACTIVE = f"interactive pairs {PLUGGED} --path mt.pt --input short"
-EVALUATE = f"eval-lm text {PLUGGED} --batch-size 20 --path lm.pt --tokens-per-sample 16"
-VALIDATE = f"validate pairs {PLUGGED} --task translation --batch-size 20 --path mt.pt"
+GENERATE = "generate pairs --batch-size 20 --beam 1 --path mt.pt"
+INTERACTIVE = "interactive pairs --path mt.pt --input short"
+EVALUATE = "eval-lm text --batch-size 20 --path lm.pt --tokens-per-sample 16"
+VALIDATE = "validate pairs --task translation --batch-size 20 --path mt.pt"
 HYDRA = (
-    f"hydra-train hydra.run.dir=out hydra.job.chdir=false common.user_dir={PLUGIN} common.cpu=true task=translation "
-    "task.data=pairs +model={_name:structured_transformer,encoder_layers:1} optimizer=adam lr_scheduler=fixed "
-    "dataset.batch_size=20 dataset.num_workers=0 optimization.max_update=1 checkpoint.save_dir=runs/new"
+    "hydra-train hydra.run.dir=out hydra.job.chdir=false task=translation task.data=pairs optimizer=adam "
+    "+model={_name:structured_transformer,encoder_layers:1} lr_scheduler=fixed dataset.batch_size=20 "
+    "optimization.max_update=1 checkpoint.save_dir=runs/new"
 )
 PAIR = "pairs names no pair of languages".replace("pairs", "{}")
 FOREIGN = "{}: expected a fairseq checkpoint with a 'model' entry"
@@ -172,11 +168,11 @@ OWN: list[tuple[str, str]] = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(reversals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with pairs, text, two trained models, and everything that can be wrong with them."""
     folder = tmp_path_factory.mktemp("mistakes")
     with contextlib.chdir(folder):
-        make_data()
+        make_data(reversals)
         fairseq(*TRAIN.split(), "--share-all-embeddings")
         shutil.move("runs/new/checkpoint_last.pt", "mt.pt")
         fairseq(*LM.split())
@@ -186,15 +182,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def make_data() -> None:
-    raw = Path("raw")
-    raw.mkdir()
-    write_copy_corpus(raw, sentences=60)
-    binarize(raw, Path("pairs"))
-    binarize(raw, Path("text"), monolingual=True)
-    for path in raw.iterdir():
+def make_data(reversals: Path) -> None:
+    for name, folder in {"raw": "text", "pairs": "bin", "text": "lm"}.items():
+        shutil.copytree(reversals / folder, name)
+    for path in Path("raw").iterdir():
         path.write_text("".join(f"{line} neu fern alt hell rot klein grau\n" for line in path.read_text().splitlines()))
-    binarize(raw, Path("larger"))
+    binarize(Path("raw"), Path("larger"))
     Path("empty").mkdir()
     Path("short").write_text("ein haus am see\n")
     Path("long").write_text("haus " * 12 + "\n")

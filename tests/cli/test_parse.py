@@ -12,7 +12,7 @@ from fairseq.data import Dictionary
 
 from seqstruct.cli import main
 from seqstruct.data.text.trees import read_trees, words
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import EVERYWHERE, binarize, fairseq
 
 TREES = """( (S (NP (DT the) (NN dog)) (VP (VBD saw) (NP (DT A) (NN cat) (NP (-NONE- *)))) (. .)) )
 ( (S (NP (NN it)) (VP (VBD was) (ADJP (RB very) (JJ old)))) )
@@ -33,18 +33,21 @@ def trained(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("parse")
     for split in ("train", "valid"):
         (folder / split).write_text("the dog saw a cat\nit was very old\n" * 4)
-    fairseq("preprocess", "--only-source", "--trainpref", folder / "train", "--validpref", folder / "valid",
-            "--destdir", folder / "bin", "--workers", 1)
-    fairseq("train", folder / "bin", *OPTIONS, "--optimizer", "adam", "--lr", "0.01", "--max-epoch", 1, "--cpu",
-            "--num-workers", 0, "--save-dir", folder, "--no-epoch-checkpoints")
+    binarize(folder, folder / "bin", only="")
+    train(folder, folder, *PALM)
     return folder
 
 
 OPTIONS = [
-    "--user-dir", PLUGIN, "--task", "stream_language_modeling", "--arch", "palm", "--decoder-layers", "2",
-    "--attention-layer", "1", "--decoder-embed-dim", "8", "--hidden-size", "12", "--span-size", "4",
+    "--task", "stream_language_modeling", "--decoder-layers", "2", "--decoder-embed-dim", "8", "--hidden-size", "12",
     "--batch-size", "2", "--tokens-per-sample", "9", "--required-batch-size-multiple", "1",
 ]  # fmt: skip
+PALM = ["--arch", "palm", "--attention-layer", "1", "--span-size", "4"]
+
+
+def train(folder: Path, out: Path, *options: object) -> None:
+    fairseq("train", folder / "bin", *OPTIONS, *options, "--optimizer", "adam", "--lr", "0.01", "--max-epoch", 1,
+            "--save-dir", out, "--no-epoch-checkpoints")  # fmt: skip
 
 
 def printed(capsys, *arguments) -> str:
@@ -122,7 +125,7 @@ def test_a_checkpoint_parses(trained, trees, capsys):
 @pytest.mark.training
 def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
     def found(seed: int) -> str:
-        options = " ".join(map(str, [trained / "bin", *OPTIONS]))
+        options = " ".join(map(str, [trained / "bin", *EVERYWHERE, *OPTIONS, *PALM]))
         return printed(capsys, trees, "--untrained", options, "--seed", seed, "--format", "brackets")
 
     before = torch.random.get_rng_state()
@@ -134,15 +137,8 @@ def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
 
 @pytest.mark.training
 def test_a_model_that_does_not_parse_is_refused(trained, trees, tmp_path, refused):
-    options = [*OPTIONS]
-    options[options.index("palm")] = "awd_lstm"
-    at = options.index("--attention-layer")
-    del options[at : at + 2]
-    at = options.index("--span-size")
-    del options[at : at + 2]
-    fairseq("train", trained / "bin", *options, "--optimizer", "adam", "--lr", "0.01", "--max-update", 1, "--cpu",
-            "--num-workers", 0, "--save-dir", tmp_path / "awd", "--no-epoch-checkpoints")
-    error = refused("parse", trees, "--checkpoint", tmp_path / "awd" / "checkpoint_last.pt")
+    train(trained, tmp_path, "--arch", "awd_lstm", "--max-update", 1)
+    error = refused("parse", trees, "--checkpoint", tmp_path / "checkpoint_last.pt")
     assert "AWDLSTMLanguageModel is no parser" in error
 
 

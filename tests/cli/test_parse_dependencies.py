@@ -13,7 +13,7 @@ from seqstruct.data.parsing.folder import read_meta, read_split, write_folder
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.scoring.parsers import load_dependency_parser
 from tests.data.parsing.corpora import corpus
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 pytestmark = pytest.mark.training  # all parse by a trained model
 
@@ -22,9 +22,9 @@ SIZES = ["--word-dim", 8, "--lemma-dim", 0, "--lstm-size", 7, "--lstm-layers", 1
 
 def train(folder: Path, name: str, *options: object) -> Path:
     fairseq(
-        "train", folder / "data", "--user-dir", PLUGIN, "--task", "joint_parsing", "--criterion", "joint_parsing",
-        "--arch", "joint_parser", *SIZES, *options, "--optimizer", "adam", "--lr", 0.05, "--batch-size", 4, "--cpu",
-        "--num-workers", 0, "--max-epoch", 3, "--save-dir", folder / name, "--no-epoch-checkpoints",
+        "train", folder / "data", "--task", "joint_parsing", "--criterion", "joint_parsing", "--arch", "joint_parser",
+        *SIZES, *options, "--optimizer", "adam", "--lr", 0.05, "--batch-size", 4, "--max-epoch", 3, "--save-dir",
+        folder / name, "--no-epoch-checkpoints",
     )  # fmt: skip
     return folder / name / "checkpoint_last.pt"
 

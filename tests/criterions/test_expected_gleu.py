@@ -21,7 +21,7 @@ from seqstruct.criterions.expected_gleu import ExpectedGleu, draw
 from seqstruct.models.rnn_translation.model import RecurrentTranslationModel
 from seqstruct.scoring.gleu import sentence_gleu
 from tests.models.building import dictionary_of, small_recurrent_model, small_translation_model, task_of
-from tests.models.front_door import PLUGIN, binarize, fairseq, fairseq_apart
+from tests.models.front_door import binarize, fairseq, fairseq_apart
 
 EOS, PAD = 2, 1
 DICTIONARY = dictionary_of("abc")
@@ -162,14 +162,13 @@ def test_numbers_out_of_range(options: dict[str, Any]) -> None:
 
 def train(corpus: Path, save: Path, *options: object, run: Callable[..., str] = fairseq) -> str:
     return run(
-        "train", corpus, "--user-dir", PLUGIN, "--cpu", "--arch", "rnn_translation", "--embed-dim", 16,
-        "--hidden-size", 16, "--encoder-layers", 1, "--decoder-layers", 1, "--dropout", 0.0, "--optimizer", "adam",
-        "--batch-size", 10, "--no-epoch-checkpoints", "--no-progress-bar", "--log-format", "simple",
+        "train", corpus, "--arch", "rnn_translation", "--embed-dim", 16, "--hidden-size", 16, "--encoder-layers", 1,
+        "--decoder-layers", 1, "--dropout", 0.0, "--optimizer", "adam", "--batch-size", 10, "--no-epoch-checkpoints",
         "--update-epoch-batch-itr", "True", "--save-dir", save, *options,
     )  # fmt: skip
 
 
-MIXED = ["--criterion", "expected_gleu", "--samples", 8, "--lr", 0.02, "--num-workers", 0]
+MIXED = ["--criterion", "expected_gleu", "--samples", 8, "--lr", 0.02]
 
 
 @pytest.fixture(scope="module")
@@ -184,8 +183,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def train_by_likelihood(corpus: Path, save: Path, epochs: int, *options: object) -> list[object]:
     """Train; the options to go on from there."""
-    train(corpus, save, "--criterion", "cross_entropy", "--lr", 0.03, "--max-epoch", epochs, "--num-workers", 0,
-          *options)
+    train(corpus, save, "--criterion", "cross_entropy", "--lr", 0.03, "--max-epoch", epochs, *options)
     return ["--finetune-from-model", save / "checkpoint_last.pt"]
 
 
@@ -211,7 +209,7 @@ def test_resumed_and_independent_of_workers(corpus: Path, tmp_path: Path) -> Non
     train(corpus, tmp_path / "whole", *MIXED, *start, "--max-epoch", 4)
     for epochs in (2, 4):
         train(corpus, tmp_path / "cut", *MIXED, *start, "--max-epoch", epochs)
-    train(corpus, tmp_path / "workers", *MIXED[:-1], 2, *start, "--max-epoch", 4, run=fairseq_apart)
+    train(corpus, tmp_path / "workers", *MIXED, *start, "--max-epoch", 4, "--num-workers", 2, run=fairseq_apart)
     states = [load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "cut", "workers")]
     for state in states[1:]:
         torch.testing.assert_close(state, states[0], rtol=0, atol=0)

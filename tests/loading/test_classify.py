@@ -12,8 +12,8 @@ import seqstruct
 from seqstruct.data.nli.folder import write_pairs
 from seqstruct.data.nli.read import Pairs, SentencePair
 from seqstruct.data.text_classification.folder import Labelled, write_sentences
-from tests.loading.conftest import sizes, train
-from tests.models.front_door import PLUGIN, fairseq
+from tests.loading.trained import sizes, train
+from tests.models.front_door import fairseq
 
 pytestmark = pytest.mark.training  # all use a trained model
 
@@ -24,8 +24,8 @@ def loaded(classifier):
 
 
 def test_labels_are_those_of_fairseq_validate(classifier, loaded):
-    printed = fairseq("validate", classifier.data, "--user-dir", PLUGIN, "--task", "text_classification", "--path",
-                      classifier.checkpoint, "--cpu", "--num-workers", 0, "--valid-subset", "valid", "--batch-size", 5)
+    printed = fairseq("validate", classifier.data, "--task", "text_classification", "--path", classifier.checkpoint,
+                      "--valid-subset", "valid", "--batch-size", 5)  # fmt: skip
     texts = [text for _, text in classifier.rows]
     found = loaded.classify(texts)
     right = sum(label == guess for (label, _), guess in zip(classifier.rows, found, strict=True))

@@ -16,9 +16,9 @@ from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.loading.generate import Generating
 from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from tests.data.scripts import prepared
-from tests.loading.conftest import sizes, train
+from tests.loading.trained import sizes, train
 from tests.models.building import dictionary_of, language_model_config
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 pytestmark = pytest.mark.training  # all use a trained model
 
@@ -34,9 +34,8 @@ def loaded(language_model):
 def test_texts_go_on_as_by_fairseq_interactive(language_model, loaded, tmp_path, beam):
     lines = [" ".join(loaded.source.encode(prefix)) for prefix in PREFIXES]
     (tmp_path / "prefixes").write_text("".join(f"{line}\n" for line in lines))
-    printed = fairseq("interactive", language_model.data / "bin", "--user-dir", PLUGIN, "--task", "language_modeling",
-                      "--path", language_model.checkpoint, "--cpu", "--beam", beam, "--max-len-b", 14, "--input",
-                      tmp_path / "prefixes")  # fmt: skip
+    printed = fairseq("interactive", language_model.data / "bin", "--task", "language_modeling", "--path",
+                      language_model.checkpoint, "--beam", beam, "--max-len-b", 14, "--input", tmp_path / "prefixes")
     found = re.findall(r"^H-\d+\t\S+\t(.*)$", printed, re.MULTILINE)
     expected = [loaded.target.decode(tokens.split()) for tokens in found]
     assert [loaded.generate(prefix, beam, max_len_b=14) for prefix in PREFIXES] == expected
@@ -69,9 +68,9 @@ def test_a_copy_has_parameters_of_its_own(loaded):
 
 
 def test_scores_sum_to_that_of_fairseq_eval_lm(language_model, loaded):
-    printed = fairseq("eval_lm", language_model.data / "bin", "--user-dir", PLUGIN, "--task", "language_modeling",
-                      "--path", language_model.checkpoint, "--cpu", "--sample-break-mode", "eos", "--num-workers", 0,
-                      "--gen-subset", "test", "--output-word-probs", "--results-path", language_model.data)  # fmt: skip
+    printed = fairseq("eval_lm", language_model.data / "bin", "--task", "language_modeling", "--path",
+                      language_model.checkpoint, "--sample-break-mode", "eos", "--gen-subset", "test",
+                      "--output-word-probs", "--results-path", language_model.data)  # fmt: skip
     found = loaded.score(language_model.lines)
     lengths = [len(loaded.source.encode(line)) + 1 for line in language_model.lines]
     nats = -sum(found) / sum(lengths)

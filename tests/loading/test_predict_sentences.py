@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import seqstruct
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 pytestmark = pytest.mark.training  # all use a trained model
 
@@ -23,10 +23,9 @@ def test_labels_are_those_of_fairseq_validate(roberta):
                                    if int(token) not in special]) for row in rows]  # fmt: skip
     found = loaded.classify(texts)
     gold = [loaded.labels[int(row["target"])] for row in rows]
-    printed = fairseq("validate", roberta.data / "sst", "--user-dir", PLUGIN, "--cpu", "--path", roberta.checkpoint,
-                      "--task", "sentence_prediction", "--criterion", "sentence_prediction", "--num-classes", 2,
-                      "--init-token", 0, "--separator-token", 2, "--valid-subset", "valid", "--batch-size", 7,
-                      "--num-workers", 0)  # fmt: skip
+    printed = fairseq("validate", roberta.data / "sst", "--path", roberta.checkpoint, "--task", "sentence_prediction",
+                      "--criterion", "sentence_prediction", "--num-classes", 2, "--init-token", 0, "--separator-token",
+                      2, "--valid-subset", "valid", "--batch-size", 7)  # fmt: skip
     right = sum(one == other for one, other in zip(found, gold, strict=True))
     expected = float(re.findall(r"accuracy ([\d.]+)", printed)[-1])
     assert 100 * right / len(gold) == pytest.approx(expected, abs=0.1)

@@ -20,7 +20,7 @@ from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.loading.translate import Translating
 from seqstruct.scoring.hypotheses import read_generate, to_text
 from tests.models.building import dictionary_of
-from tests.models.front_door import PLUGIN, fairseq, nearly_equal
+from tests.models.front_door import fairseq, nearly_equal
 
 pytestmark = pytest.mark.training  # all use a trained model
 
@@ -33,8 +33,8 @@ def loaded(translation):
 
 
 def generated(translation, *options):
-    return fairseq("generate", translation.data / "bin", "--user-dir", PLUGIN, "--task", "translation", "--path",
-                   translation.checkpoint, "--cpu", "--num-workers", 0, "--batch-size", 5, *options)  # fmt: skip
+    return fairseq("generate", translation.data / "bin", "--task", "translation", "--path", translation.checkpoint,
+                   "--batch-size", 5, *options)  # fmt: skip
 
 
 @pytest.mark.parametrize("beam, options", [(1, {}), (5, {}), (3, {"lenpen": 0.3, "unkpen": 2.0, "min_len": 4})])

@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import io
 import logging
-import random
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,18 +16,19 @@ import seqstruct.models
 import seqstruct.tasks  # noqa: F401  registers tasks and criterions, as --user-dir does in a fresh process
 
 PLUGIN = str(Path(seqstruct.__file__).parent)
+EVERYWHERE = ("--user-dir", PLUGIN, "--cpu", "--num-workers", 0)  # options given later stand in their place
 
 
 def fairseq(command: str, *options: object) -> str:
-    """Run `fairseq-COMMAND OPTIONS` and return what it printed and logged.
+    """Run `fairseq-COMMAND OPTIONS` with the plugin on the CPU and return what it printed and logged.
 
     Data are read without workers, unless the options say otherwise: where a command ends and its process does not, each
     is waited for, five seconds long, when garbage is next collected.
     """
     if command == "hydra-train":
-        options = (*options, "dataset.num_workers=0")
-    elif command != "preprocess" and "--num-workers" not in options:
-        options += ("--num-workers", 0)
+        options = (*options, f"common.user_dir={PLUGIN}", "common.cpu=true", "dataset.num_workers=0")
+    elif command != "preprocess":
+        options = (*EVERYWHERE, *options)
     module = importlib.import_module(f"fairseq_cli.{command.replace('-', '_')}")
     _forget_earlier_runs()
     printed = io.StringIO()
@@ -52,8 +52,8 @@ def fairseq(command: str, *options: object) -> str:
 
 def fairseq_apart(command: str, *options: object) -> str:
     """The same in a process of its own, for data that workers read: they end with it."""
-    done = subprocess.run([sys.executable, "-m", f"fairseq_cli.{command}", *map(str, options)], capture_output=True,
-                          text=True)  # fmt: skip
+    words = [sys.executable, "-m", f"fairseq_cli.{command}", *map(str, (*EVERYWHERE, *options))]
+    done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
@@ -80,23 +80,11 @@ def _forget_earlier_runs() -> None:
     vars(should_stop_early).clear()
 
 
-def write_copy_corpus(folder: Path, sentences: int = 60) -> None:
-    """Text for train, valid and test where the target is the source reversed."""
-    words = ["ein", "haus", "am", "see", "und", "tag"]
-    chooser = random.Random(3)
-    for split in ("train", "valid", "test"):
-        lines = [[chooser.choice(words) for _ in range(chooser.randint(1, 7))] for _ in range(sentences)]
-        for language, text in (("de", lines), ("en", [line[::-1] for line in lines])):
-            (folder / f"{split}.{language}").write_text("".join(" ".join(line) + "\n" for line in text))
-
-
-def binarize(text: Path, out: Path, monolingual: bool = False) -> Path:
-    """fairseq-preprocess with a joined dictionary, or of the German side alone."""
-    ends = [".de"] * 3 if monolingual else [""] * 3
-    languages = ["--only-source"] if monolingual else ["-s", "de", "-t", "en", "--joined-dictionary"]
-    splits = [f"{text}/{split}{end}" for split, end in zip(("train", "valid", "test"), ends, strict=True)]
-    fairseq(
-        "preprocess", *languages, "--trainpref", splits[0], "--validpref", splits[1], "--testpref", splits[2],
-        "--destdir", out, "--workers", 1,
-    )  # fmt: skip
+def binarize(text: Path, out: Path, *options: object, only: str | None = None) -> Path:
+    """fairseq-preprocess of the splits that are there: of both languages with a joined dictionary, or of the files with
+    one ending alone."""
+    languages = ["-s", "de", "-t", "en", "--joined-dictionary"] if only is None else ["--only-source"]
+    splits = [split for split in ("train", "valid", "test") if any(text.glob(f"{split}*"))]
+    texts = [word for split in splits for word in (f"--{split}pref", text / f"{split}{only or ''}")]
+    fairseq("preprocess", *languages, *texts, "--destdir", out, "--workers", 1, *options)
     return out

@@ -15,32 +15,23 @@ import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
+from tests.models.front_door import EVERYWHERE, PLUGIN, fairseq, sizes
 
+ROOT = str(Path(PLUGIN).parent)
 STACK = "softmax + superposition_stack(size=5)"
 SIZES = sizes(dim=12, inner=20, heads=2, layers=2)
 TRAIN = [
-    "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--optimizer", "adam", "--lr", 0.01, "--no-progress-bar",
-    "--log-format", "simple", "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.0,
+    "--optimizer", "adam", "--lr", 0.01, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.0,
 ]  # fmt: skip
 TRANSLATE = ["--arch", "structured_transformer", *SIZES, "--max-tokens", 120, "--criterion", "structured_cross_entropy"]
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
-    write_copy_corpus(folder)
-    binarize(folder, folder / "bin")
-    binarize(folder, folder / "lm", monolingual=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def translator(corpus: Path) -> Path:
+def translator(reversals: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained checkpoint with a stack on both sides."""
-    save = corpus / "translator"
+    save = tmp_path_factory.mktemp("translator")
     log = fairseq(
-        "train", corpus / "bin", *TRAIN, *TRANSLATE, "--encoder-self-attention", STACK, "--decoder-self-attention",
+        "train", reversals / "bin", *TRAIN, *TRANSLATE, "--encoder-self-attention", STACK, "--decoder-self-attention",
         STACK, "--max-epoch", 6, "--save-dir", save, "--label-smoothing", 0.1,
     )  # fmt: skip
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?nll_loss ([\d.]+)", log)]
@@ -49,14 +40,12 @@ def translator(corpus: Path) -> Path:
 
 
 @pytest.mark.training
-def test_validate_generate_and_interactive(translator: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = [corpus / "bin", "--user-dir", PLUGIN, "--path", translator, "--cpu"]
+def test_validate_generate_and_interactive(translator: Path, reversals: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = [reversals / "bin", "--path", translator]
     decode = [*options, "--max-len-b", 12]
     log = fairseq("validate", *options, "--task", "translation", "--valid-subset", "test", "--max-tokens", 200)
     assert math.isfinite(float(re.search(r"nll_loss ([\d.]+)", log).group(1)))
-    beams = [
-        fairseq("generate", *decode, "--beam", beam, "--max-tokens", 200, "--no-progress-bar") for beam in (1, 4)
-    ]
+    beams = [fairseq("generate", *decode, "--beam", beam, "--max-tokens", 200) for beam in (1, 4)]
     for text in beams:
         assert len(re.findall(r"^D-\d+\t", text, re.MULTILINE)) == 60
     hypotheses = dict(re.findall(r"^H-(\d+)\t(.*)$", beams[1], re.MULTILINE))
@@ -68,30 +57,29 @@ def test_validate_generate_and_interactive(translator: Path, corpus: Path, monke
 
 @pytest.mark.training
 @pytest.mark.parametrize("plan", ["sigmoid + softmax", "softmax + nondeterministic_stack(states=2,symbols=2,size=3)"])
-def test_language_model_is_trained_and_evaluated(plan: str, corpus: Path, tmp_path: Path) -> None:
+def test_language_model_is_trained_and_evaluated(plan: str, reversals: Path, tmp_path: Path) -> None:
     fairseq(
-        "train", corpus / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm",
+        "train", reversals / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm",
         "--decoder-self-attention", plan, *SIZES[8:], "--tokens-per-sample", 16, "--sample-break-mode", "eos",
         "--batch-size", 20, "--max-epoch", 2, "--save-dir", tmp_path,
     )  # fmt: skip
-    best = tmp_path / "checkpoint_best.pt"
-    common = [corpus / "lm", "--user-dir", PLUGIN, "--path", best, "--cpu"]
-    log = fairseq("eval-lm", *common, "--sample-break-mode", "eos", "--batch-size", 20, "--no-progress-bar")
+    common = [reversals / "lm", "--path", tmp_path / "checkpoint_best.pt", "--sample-break-mode", "eos"]
+    log = fairseq("eval-lm", *common, "--batch-size", 20)
     assert 1.0 < float(re.search(r"Perplexity: ([\d.]+)", log).group(1)) < 40.0
     text = fairseq(
-        "generate", *common, "--task", "language_modeling", "--sample-break-mode", "eos", "--beam", 2, "--batch-size",
-        20, "--prefix-size", 1, "--max-len-b", 8, "--no-progress-bar", "--gen-subset", "test",
+        "generate", *common, "--task", "language_modeling", "--beam", 2, "--batch-size", 20, "--prefix-size", 1,
+        "--max-len-b", 8, "--gen-subset", "test",
     )  # fmt: skip
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 60
 
 
 @pytest.mark.training
-def test_a_stock_checkpoint_goes_on_with_a_stack(corpus: Path, tmp_path: Path) -> None:
+def test_a_stock_checkpoint_goes_on_with_a_stack(reversals: Path, tmp_path: Path) -> None:
     stock, ours = tmp_path / "stock", tmp_path / "ours"
     common = [*TRAIN, *SIZES, "--max-tokens", 200, "--criterion", "cross_entropy"]
-    fairseq("train", corpus / "bin", *common, "--arch", "transformer", "--max-epoch", 1, "--save-dir", stock)
+    fairseq("train", reversals / "bin", *common, "--arch", "transformer", "--max-epoch", 1, "--save-dir", stock)
     log = fairseq(
-        "train", corpus / "bin", *common, "--arch", "structured_transformer", "--decoder-self-attention", STACK,
+        "train", reversals / "bin", *common, "--arch", "structured_transformer", "--decoder-self-attention", STACK,
         "--finetune-from-model", stock / "checkpoint_best.pt", "--max-epoch", 1, "--save-dir", ours,
     )  # fmt: skip
     assert "decoder.layers.1.self_attn: what the two share is taken over, the rest starts from initial values" in log
@@ -103,33 +91,29 @@ def test_a_stock_checkpoint_goes_on_with_a_stack(corpus: Path, tmp_path: Path) -
 
 @pytest.mark.training
 @pytest.mark.parametrize("precision", [["--bf16"], ["--memory-efficient-bf16"]])
-def test_bfloat16_trains(precision: list[str], corpus: Path, tmp_path: Path) -> None:
+def test_bfloat16_trains(precision: list[str], reversals: Path, tmp_path: Path) -> None:
     log = fairseq(
-        "train", corpus / "bin", *TRAIN, *TRANSLATE, *precision, "--encoder-self-attention", STACK,
+        "train", reversals / "bin", *TRAIN, *TRANSLATE, *precision, "--encoder-self-attention", STACK,
         "--decoder-self-attention", "nondeterministic_stack(states=2, symbols=2, size=3) + sigmoid",
         "--max-update", 3, "--save-dir", tmp_path,
     )  # fmt: skip
     assert math.isfinite(float(re.search(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log).group(1)))
 
 
-def command_environment(**extra: str) -> dict[str, str]:
-    root = str(Path(PLUGIN).parent)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")]), **extra}
-
-
 @pytest.mark.slow
 @pytest.mark.training
-def test_two_processes_equal_accumulation_over_four_batches(corpus: Path, tmp_path: Path) -> None:
+def test_two_processes_equal_accumulation_over_four_batches(reversals: Path, tmp_path: Path) -> None:
     """Data-parallel training on the CPU leaves the parameters that gradient accumulation leaves: with 15 batches an
     epoch, so that one process has fewer in the last update, and cut after two updates."""
     common = [
-        corpus / "bin", *TRAIN, *TRANSLATE[:-4], "--criterion", "structured_cross_entropy",
+        reversals / "bin", *TRAIN, *TRANSLATE[:-4], "--criterion", "structured_cross_entropy",
         "--decoder-self-attention", STACK, "--batch-size", 4, "--required-batch-size-multiple", 1,
         "--optimizer", "sgd", "--lr", 0.5,  # Adam divides by the size of gradients that rounding alone makes
     ]  # fmt: skip
     parallel = [
-        *common, "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo", "--distributed-world-size", 2,
-        "--distributed-no-spawn", "--device-id", 0, "--update-freq", 2, "--save-dir", tmp_path / "two",
+        *EVERYWHERE, *common, "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo",
+        "--distributed-world-size", 2, "--distributed-no-spawn", "--device-id", 0, "--update-freq", 2, "--save-dir",
+        tmp_path / "two",
     ]  # fmt: skip
     for updates in (2, 6):
         place = f"tcp://127.0.0.1:{free_port()}"
@@ -139,7 +123,7 @@ def test_two_processes_equal_accumulation_over_four_batches(corpus: Path, tmp_pa
                     *parallel, "--max-update", updates, "--distributed-init-method", place, "--distributed-rank", rank,
                 ])],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                env=command_environment(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES=""),
+                env={**os.environ, "PYTHONPATH": ROOT, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
             )
             for rank in (0, 1)
         ]  # fmt: skip

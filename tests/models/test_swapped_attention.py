@@ -13,30 +13,29 @@ from fairseq import checkpoint_utils
 from seqstruct.bridge.patches.compat import prepare_fairseq
 from seqstruct.bridge.swapped_attention import changed
 from seqstruct.bridge.versions import versions
-from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
+from tests.models.front_door import fairseq, sizes
 
-SIZES = sizes(dim=16, inner=32, heads=2)
+TRAIN = [
+    "--arch", "structured_transformer", *sizes(dim=16, inner=32, heads=2), "--cross-attention", "normalized_softmax",
+    "--optimizer", "adam", "--max-tokens", 200,
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("swapped")
-    write_copy_corpus(folder)
-    data = binarize(folder, folder / "bin")
+def trained(reversals, tmp_path_factory):
+    data, folder = reversals / "bin", tmp_path_factory.mktemp("swapped")
     fairseq(
-        "train", data, "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--arch", "structured_transformer", *SIZES,
-        "--decoder-self-attention", "normalized_softmax", "--cross-attention", "normalized_softmax",
-        "--optimizer", "adam", "--lr", 0.01, "--max-tokens", 200, "--max-epoch", 6, "--update-epoch-batch-itr", "True",
-        "--no-epoch-checkpoints", "--save-dir", folder / "run",
+        "train", data, *TRAIN, "--decoder-self-attention", "normalized_softmax", "--lr", 0.01, "--max-epoch", 6,
+        "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--save-dir", folder,
     )  # fmt: skip
-    return data, folder / "run" / "checkpoint_last.pt"
+    return data, folder / "checkpoint_last.pt"
 
 
 def generate(trained, plan=None):
     data, checkpoint = trained
     overrides = {"decoder_self_attention": plan, "cross_attention": plan} if plan else {}
-    printed = fairseq("generate", data, "--user-dir", PLUGIN, "--cpu", "--path", checkpoint, "--beam", 1, "--max-len-b",
-                      10, "--model-overrides", repr(overrides))  # fmt: skip
+    printed = fairseq("generate", data, "--path", checkpoint, "--beam", 1, "--max-len-b", 10, "--model-overrides",
+                      repr(overrides))  # fmt: skip
     return printed, re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", printed, re.M)
 
 
@@ -82,11 +81,7 @@ def test_what_random_features_share_with_normalized_softmax_is_taken_over(traine
 
 def train_on(trained, *options):
     """One update that starts from a checkpoint; what was said."""
-    return fairseq(
-        "train", trained[0], "--user-dir", PLUGIN, "--cpu", "--arch", "structured_transformer", *SIZES,
-        "--cross-attention", "normalized_softmax", "--optimizer", "adam", "--max-tokens", 200, "--max-update", 1,
-        "--disable-validation", "--no-save", *options,
-    )  # fmt: skip
+    return fairseq("train", trained[0], *TRAIN, "--max-update", 1, "--disable-validation", "--no-save", *options)
 
 
 @pytest.mark.training

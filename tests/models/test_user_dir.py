@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
+from tests.models.front_door import PLUGIN, fairseq, sizes
 
 PACKAGE = Path(PLUGIN)
 SCAN = """
@@ -72,16 +72,15 @@ def test_everything_is_registered_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.training
-def test_what_is_trained_so_loads_in_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_copy_corpus(tmp_path)
-    data = binarize(tmp_path, tmp_path / "bin", monolingual=True)
+def test_what_is_trained_so_loads_in_the_command(
+    reversals: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(PACKAGE.parent)
-    fairseq("train", data, "--user-dir", PACKAGE.name, "--task", "language_modeling", "--cpu", "--arch",
+    fairseq("train", reversals / "lm", "--user-dir", PACKAGE.name, "--task", "language_modeling", "--arch",
             "structured_transformer_lm", "--decoder-self-attention", "softmax + lsh(rounds=2)",
             *sizes("decoder", heads=2, layers=2), "--optimizer", "adam", "--batch-size", 9, "--max-update", 1,
-            "--disable-validation", "--no-epoch-checkpoints", "--tokens-per-sample", 16,
-            "--save-dir", tmp_path / "run")  # fmt: skip
-    draw = ["plot", "attention", tmp_path / "run" / "checkpoint_last.pt", "ein haus", "--out", tmp_path / "drawn.png"]
+            "--disable-validation", "--no-epoch-checkpoints", "--tokens-per-sample", 16, "--save-dir", tmp_path)
+    draw = ["plot", "attention", tmp_path / "checkpoint_last.pt", "ein haus", "--out", tmp_path / "drawn.png"]
     done = subprocess.run([sys.executable, "-m", "seqstruct", *map(str, draw)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.glob("drawn*"))

@@ -14,12 +14,11 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
 from seqstruct.attention import Site, parse_choices
-from seqstruct.data.text.binarise import preprocess
 from seqstruct.harness import measurements, word_perplexity
 from seqstruct.harness.script import Script
 from seqstruct.models.transformer import lm as models
 from tests.models.building import dictionary_of, language_model_config, small_language_model, task_of
-from tests.models.front_door import PLUGIN, fairseq, sizes
+from tests.models.front_door import binarize, fairseq, sizes
 from tests.recipes.composed import ROOT, composed
 
 FAMILY = "peng_thesis/efficient_lm"
@@ -91,13 +90,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     pieces = ["wo@@ rd one", "a wo@@ rd and two", "b"]
     for split, lines in {"train": pieces * 20, "valid": pieces, "test": [*pieces * 3, "", "two one"]}.items():
         (folder / f"{split}.txt").write_text("".join(f"{line}\n" for line in lines))
-    preprocess(folder / "bin", ["--only-source", "--workers", "1", *(
-        word for split in ("train", "valid", "test") for word in (f"--{split}pref", str(folder / f"{split}.txt")))])
     fairseq(
-        "train", folder / "bin", "--user-dir", PLUGIN, "--task", "language_modeling", "--sample-break-mode", "none",
-        "--tokens-per-sample", "8", "--arch", "structured_transformer_lm", "--decoder-self-attention",
+        "train", binarize(folder, folder / "bin", only=".txt"), "--task", "language_modeling", "--sample-break-mode",
+        "none", "--tokens-per-sample", "8", "--arch", "structured_transformer_lm", "--decoder-self-attention",
         "rfa(features=8)", *sizes("decoder", heads=2), "--optimizer", "adam", "--lr", "0.01", "--batch-size", "4",
-        "--cpu", "--num-workers", "0", "--max-update", "2", "--save-dir", folder, "--no-epoch-checkpoints",
+        "--max-update", "2", "--save-dir", folder, "--no-epoch-checkpoints",
     )  # fmt: skip
     return SimpleNamespace(folder=folder, checkpoint=folder / "checkpoint_last.pt")
 
@@ -108,9 +105,8 @@ def test_perplexity_with_context_is_that_of_a_loop(trained: SimpleNamespace, con
     """Blocks of 8 tokens, of which the first `context` are read alone; words are counted, not subwords."""
     folder, log, text = trained.folder, trained.folder / "eval.log", trained.folder / "test.txt"
     log.write_text(fairseq(
-        "eval-lm", folder / "bin", "--user-dir", PLUGIN, "--path", trained.checkpoint, "--gen-subset", "test",
-        "--tokens-per-sample", "8", "--task", "language_modeling", "--sample-break-mode", "none", "--batch-size", "8",
-        "--context-window", str(context), "--cpu", "--num-workers", "0",
+        "eval-lm", folder / "bin", "--path", trained.checkpoint, "--gen-subset", "test", "--tokens-per-sample", "8",
+        "--task", "language_modeling", "--sample-break-mode", "none", "--batch-size", "8", "--context-window", context,
     ))  # fmt: skip
     assert word_perplexity.main([f"test_perplexity={log}:{text}", "--out", str(folder / "found.json")]) == 0
     (found,) = measurements.read(folder, ["found.json"])

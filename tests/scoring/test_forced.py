@@ -8,21 +8,18 @@ import torch
 
 from seqstruct.data.text.subwords import learn_bpe, learn_sentencepiece
 from seqstruct.scoring.forced import TooLong, batches, load_scorer, load_segmentation
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 pytestmark = pytest.mark.training  # all score by a trained model
 
 
 @pytest.mark.parametrize("names", [["rnn"], ["transformer"], ["rnn", "other", "transformer"]], ids="-".join)
-def test_sums_are_those_of_fairseqs_score_reference(names, models, corpus):
+def test_sums_are_those_of_fairseqs_score_reference(names, models, reversals):
     """Which divides by the length and takes bits."""
     paths = [str(models[name]) for name in names]
-    printed = fairseq(
-        "generate", corpus / "bin", "--user-dir", PLUGIN, "--cpu", "--path", ":".join(paths), "--score-reference",
-        "--batch-size", 7, "--num-workers", 0,
-    )  # fmt: skip
+    printed = fairseq("generate", reversals / "bin", "--path", ":".join(paths), "--score-reference", "--batch-size", 7)
     scores = {int(i): float(s) for i, s in re.findall(r"^H-(\d+)\t(\S+)", printed, re.MULTILINE)}
-    sides = [(corpus / f"test.{language}").read_text().splitlines() for language in ("de", "en")]
+    sides = [(reversals / "text" / f"test.{language}").read_text().splitlines() for language in ("de", "en")]
     scorer = load_scorer(paths, cpu=True)
     pairs = [scorer.encode(*pair) for pair in zip(*sides, strict=True)]
     found = scorer.log_probabilities(pairs, max_tokens=30)
@@ -57,12 +54,12 @@ def test_what_cannot_be_encoded(models):
         scorer.encode("ein " * 20, "am")
 
 
-def test_unlike_dictionaries_are_refused(models, stranger):
+def test_unlike_dictionaries_are_refused(models, stranger, reordered):
     with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
         load_scorer([models["rnn"], stranger])
     with pytest.raises(ValueError, match="was trained with another source dictionary than the data folder has"):
-        load_scorer([models["rnn"]], data=stranger.parent.parent / "bin")
-    load_scorer([stranger], data=stranger.parent.parent / "bin")
+        load_scorer([models["rnn"]], data=reordered / "bin")
+    load_scorer([stranger], data=reordered / "bin")
 
 
 def test_text_is_cut_into_subwords_first(models, tmp_path):

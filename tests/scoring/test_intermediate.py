@@ -10,16 +10,15 @@ from seqstruct.harness.changed_trees import main
 from seqstruct.scoring.dependency import f1, share
 from seqstruct.scoring.intermediate import compare_trees, predictions
 from tests.data.parsing.corpora import corpus
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 
 def trained(data, folder, seed, intermediate="tree"):
     sizes = ["--word-dim", 8, "--lemma-dim", 0, "--tag-dim", 4, "--lstm-size", 6, "--mlp-size", 6]
     fairseq(
-        "train", data, "--user-dir", PLUGIN, "--task", "joint_parsing", "--criterion", "joint_parsing", "--arch",
-        "joint_parser_small", *sizes, "--intermediate", intermediate, "--optimizer", "adam", "--lr", 0.03,
-        "--batch-size", 16, "--max-epoch", 2, "--seed", seed, "--cpu", "--num-workers", 0, "--save-dir", folder,
-        "--no-epoch-checkpoints", "--update-epoch-batch-itr", "True",
+        "train", data, "--task", "joint_parsing", "--criterion", "joint_parsing", "--arch", "joint_parser_small",
+        *sizes, "--intermediate", intermediate, "--optimizer", "adam", "--lr", 0.03, "--batch-size", 16, "--max-epoch",
+        2, "--seed", seed, "--save-dir", folder, "--no-epoch-checkpoints", "--update-epoch-batch-itr", "True",
     )  # fmt: skip
     return folder / "checkpoint_last.pt"
 

@@ -7,7 +7,7 @@ import pytest
 from seqstruct.cli import main
 from seqstruct.scoring.forced import load_scorer
 from seqstruct.scoring.nbest import read_generate, read_moses, rescore
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 pytestmark = pytest.mark.training  # all score by a trained model
 
@@ -41,11 +41,11 @@ def test_the_weighted_mean_orders_the_list(weight, window, scorer):
         assert [h.features for h in found[number]] == [f"{lines[i][2]} Neural0= {log_p[i]:.6g}" for i in order]
 
 
-def test_fairseqs_output_is_an_nbest_list(models, corpus, tmp_path, capsys):
+def test_fairseqs_output_is_an_nbest_list(models, reversals, tmp_path, capsys):
     """Rescored by the model that made it, s is log P."""
     printed = fairseq(
-        "generate", corpus / "bin", "--user-dir", PLUGIN, "--cpu", "--path", models["rnn"], "--beam", 4, "--nbest", 4,
-        "--batch-size", 7, "--num-workers", 0, "--max-len-b", 8, "--results-path", tmp_path,
+        "generate", reversals / "bin", "--path", models["rnn"], "--beam", 4, "--nbest", 4, "--batch-size", 7,
+        "--max-len-b", 8, "--results-path", tmp_path,
     )  # fmt: skip
     assert "H-0" not in printed
     output = tmp_path / "generate-test.txt"

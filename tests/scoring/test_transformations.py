@@ -14,7 +14,7 @@ from seqstruct.data.transformations.grammar import TRANSFORMATIONS, Pair
 from seqstruct.scoring.named_baselines import measure
 from seqstruct.scoring.trained import load_model
 from seqstruct.scoring.transformations import BASELINES, baselines, score
-from tests.models.front_door import PLUGIN, fairseq, sizes
+from tests.models.front_door import fairseq, sizes
 
 QUESTIONS, TENSES = "question-formation", "tense-reinflection"
 SIZES = {"train": 400, "valid": 11, "test": 53, "gen": 47}
@@ -152,9 +152,8 @@ def test_outputs_of_a_checkpoint_are_greedy(setting, tmp_path, capsys):
     counts = {"train": 300, "valid": 5, "test": 7, "gen": 5}
     data, run = tmp_path / "data", tmp_path / "run"
     write_folder(PairsRequest(QUESTIONS, setting, **counts), data)
-    fairseq("train", data / "bin", "--user-dir", PLUGIN, *MODELS[setting],
-            *sizes("decoder", dim=16, inner=24, heads=2, layers=2), "--optimizer", "adam", "--lr", 0.01,
-            "--max-update", 20, "--max-tokens", 400, "--cpu", "--num-workers", 0, "--save-dir", run,
+    fairseq("train", data / "bin", *MODELS[setting], *sizes("decoder", dim=16, inner=24, heads=2, layers=2),
+            "--optimizer", "adam", "--lr", 0.01, "--max-update", 20, "--max-tokens", 400, "--save-dir", run,
             "--no-epoch-checkpoints", "--seed", 5)  # fmt: skip
     files = [tmp_path / "test", tmp_path / "gen"]
     checkpoint = run / "checkpoint_best.pt"

@@ -13,19 +13,18 @@ from fairseq.dataclass.configs import GenerationConfig
 from seqstruct.data.documents.dataset import read_documents
 from seqstruct.tasks.document_translation import SEPARATOR, DocumentTranslationConfig, DocumentTranslationTask
 from tests.models.building import small_translation_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, sizes, write_copy_corpus
+from tests.models.front_door import fairseq, nearly_equal, sizes
 
 COUNTS = {"train": (7, 1, 13, 30, 9), "valid": (60,), "test": (2, 7, 5, 1, 13, 32)}
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
+def data(reversals, tmp_path_factory):
     folder = tmp_path_factory.mktemp("documents")
-    (folder / "text").mkdir()
-    write_copy_corpus(folder / "text")
+    shutil.copytree(reversals, folder, dirs_exist_ok=True)
     for split, counts in COUNTS.items():
         (folder / "text" / f"{split}.docs").write_text("".join(f"{count}\n" for count in counts))
-    return binarize(folder / "text", folder / "bin")
+    return folder / "bin"
 
 
 def task_of(data, split="test", **options):
@@ -121,14 +120,14 @@ def test_the_context_is_what_was_translated_before(data, window, plan):
 @pytest.mark.training
 def test_through_the_front_door(data, tmp_path):
     log = fairseq(
-        "train", data, "--user-dir", PLUGIN, "--task", "document_translation", "--cpu", "--num-workers", 0, "--arch",
-        "structured_transformer_abc_documents", *sizes(dim=16, inner=32, heads=2), "--optimizer", "adam", "--lr", 0.003,
-        "--max-tokens", 300, "--max-epoch", 4, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints",
-        "--save-dir", tmp_path, "--criterion", "cross_entropy",
+        "train", data, "--task", "document_translation", "--arch", "structured_transformer_abc_documents",
+        *sizes(dim=16, inner=32, heads=2), "--optimizer", "adam", "--lr", 0.003, "--max-tokens", 300, "--max-epoch", 4,
+        "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--save-dir", tmp_path, "--criterion",
+        "cross_entropy",
     )  # fmt: skip
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss ([\d.]+)", log)]
     assert len(losses) == 4 and losses[-1] < 0.93 * losses[0]
-    options = ("--user-dir", PLUGIN, "--task", "document_translation", "--cpu", "--beam", 2, "--max-len-b", 5, "--path",
+    options = ("--task", "document_translation", "--beam", 2, "--max-len-b", 5, "--path",
                tmp_path / "checkpoint_last.pt")  # fmt: skip
     texts = [fairseq("generate", data, *options, "--batch-size", size) for size in (1, 7)]
     found = [sorted(re.findall(r"^H-(\d+)\t\S+\t(.*)$", text, re.M)) for text in texts]
@@ -171,29 +170,22 @@ def test_alignments_are_of_what_follows_the_context(data):
 
 
 @pytest.mark.training
-def test_unknown_words_are_replaced_by_those_of_the_window(data, tmp_path):
-    for path in (data.parent / "text").iterdir():
-        shutil.copy(path, tmp_path)
-    lines = [[f"{word}{i}" if i % 3 == 0 else word for i, word in enumerate(line.split())]
-             for line in (tmp_path / "test.de").read_text().splitlines()]  # fmt: skip
-    (tmp_path / "test.de").write_text("".join(" ".join(line) + "\n" for line in lines))
-    fairseq("preprocess", "-s", "de", "-t", "en", "--joined-dictionary", "--dataset-impl", "raw", "--destdir",
-            tmp_path / "raw", "--workers", 1, *(x for split in COUNTS for x in (f"--{split}pref", tmp_path / split)))
-    options = ["--dataset-impl", "raw", "--user-dir", PLUGIN, "--task", "document_translation", "--documents", tmp_path,
-               "--window", 3, "--cpu"]  # fmt: skip
-    fairseq("train", tmp_path / "raw", *options, "--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8,
+def test_unknown_words_are_replaced_by_those_of_the_window(data, unknown_words, tmp_path):
+    lines, references = ((unknown_words / "text" / f"test.{side}").read_text().splitlines() for side in ("de", "en"))
+    options = [unknown_words / "raw", "--dataset-impl", "raw", "--task", "document_translation", "--documents",
+               data.parent / "text", "--window", 3]  # fmt: skip
+    fairseq("train", *options, "--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8,
             "--encoder-layers", 1, "--decoder-layers", 1, "--optimizer", "adam", "--lr", 0.02, "--batch-size", 20,
             "--max-update", 2, "--disable-validation", "--no-epoch-checkpoints", "--save-dir", tmp_path)  # fmt: skip
-    options += ["--path", tmp_path / "checkpoint_last.pt", "--beam", 2, "--max-len-b", 12,
-                "--unkpen", -2]  # fmt: skip
-    before, after = (fairseq("generate", tmp_path / "raw", *options, *more)
+    options += ["--path", tmp_path / "checkpoint_last.pt", "--beam", 2, "--max-len-b", 12, "--unkpen", -2]
+    before, after = (fairseq("generate", *options, *more)
                      for more in (["--print-alignment", "hard"], ["--replace-unk"]))  # fmt: skip
     words = {kind: {int(i): text.split() for i, text in re.findall(rf"^{kind}-(\d+)\t(?:.*\t)?(.*)$", printed, re.M)}
              for kind, printed in (("H", before), ("A", before), ("D", after), ("S", after), ("T", after))}  # fmt: skip
     copied, first = 0, 0
     for count in COUNTS["test"]:
         for i in range(first, first + count):
-            window = " <unk> ".join(map(" ".join, lines[max(first, i - 2) : i + 1])).split()
+            window = " <unk> ".join(lines[max(first, i - 2) : i + 1]).split()
             assert words["S"][i] == window
             pairs = dict(pair.split("-")[::-1] for pair in words["A"][i])
             copies = {t: window[int(pairs[str(t)])] for t, word in enumerate(words["H"][i]) if word == "<unk>"}
@@ -201,7 +193,7 @@ def test_unknown_words_are_replaced_by_those_of_the_window(data, tmp_path):
             copied += len(copies)
         first += count
     assert copied > 20
-    assert [words["T"][i] for i in range(60)] == [x.split() for x in (tmp_path / "test.en").read_text().splitlines()]
+    assert [words["T"][i] for i in range(60)] == [line.split() for line in references]
 
 
 def test_another_split_s_translations_are_no_context(data):

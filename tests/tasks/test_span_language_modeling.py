@@ -13,15 +13,15 @@ from seqstruct.data.text.trees import parse_trees, spans, words
 from seqstruct.tasks.span_language_modeling import SpanLanguageModelingTask
 from seqstruct.tasks.stream_language_modeling import StreamLanguageModelingConfig
 from tests.data.scripts import prepared
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 TRAIN = [
     "--task", "span_language_modeling", "--criterion", "regularized_cross_entropy", "--arch", "palm",
     "--decoder-layers", "2", "--attention-layer", "1", "--decoder-embed-dim", "8", "--hidden-size", "12",
     "--span-size", "4", "--max-span", "4", "--optimizer", "averaged_sgd", "--lr", "0.02", "--lr-scheduler",
-    "averaging_switch", "--averaged-lr", "0.5", "--batch-size", "3", "--tokens-per-sample", "9", "--cpu",
-    "--num-workers", "0", "--user-dir", PLUGIN, "--update-epoch-batch-itr", "True", "--no-progress-bar",
-    "--no-epoch-checkpoints", "--log-format", "json", "--required-batch-size-multiple", "1",
+    "averaging_switch", "--averaged-lr", "0.5", "--batch-size", "3", "--tokens-per-sample", "9",
+    "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--log-format", "json",
+    "--required-batch-size-multiple", "1",
 ]  # fmt: skip
 
 
@@ -95,8 +95,8 @@ def test_lines_are_gone_on_from(treebank, tmp_path):
     train(treebank[0], tmp_path, 1)
     (tmp_path / "lines").write_text("the dog\na\n")
     printed = fairseq(
-        "interactive", treebank[0] / "bin", "--task", "span_language_modeling", "--user-dir", PLUGIN, "--path",
-        tmp_path / "checkpoint_last.pt", "--cpu", "--input", tmp_path / "lines", "--beam", "2", "--max-len-b", "5",
+        "interactive", treebank[0] / "bin", "--task", "span_language_modeling", "--path",
+        tmp_path / "checkpoint_last.pt", "--input", tmp_path / "lines", "--beam", "2", "--max-len-b", "5",
     )  # fmt: skip
     found = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", printed, re.M))
     assert found["0"].startswith("the dog") and found["1"].startswith("a")

@@ -16,12 +16,17 @@ from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.distributed import utils as distributed_utils
 from torch.nn import functional as F
 
-from tests.models.front_door import PLUGIN, fairseq, sizes
+from tests.models.front_door import binarize, fairseq, sizes
 
+STREAM = ["--task", "stream_language_modeling"]
 TRAIN = [
-    "--task", "stream_language_modeling", "--arch", "recurrent_lm", "--hidden-size", "12", "--optimizer", "adam",
-    "--lr", "0.01", "--clip-norm", "5", "--batch-size", "3", "--tokens-per-sample", "7", "--cpu", "--num-workers", "0",
-    "--user-dir", PLUGIN, "--update-epoch-batch-itr", "True", "--no-progress-bar", "--no-epoch-checkpoints",
+    *STREAM, "--optimizer", "adam", "--lr", "0.01", "--clip-norm", "5", "--batch-size", "3", "--tokens-per-sample", "7",
+    "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints",
+]  # fmt: skip
+RECURRENT = [*TRAIN, "--arch", "recurrent_lm", "--hidden-size", "12"]
+TRANSFORMER = [
+    *TRAIN, *sizes("decoder", dim=12, inner=16, heads=2, layers=2), "--no-token-positional-embeddings", "--dropout",
+    "0.1",
 ]  # fmt: skip
 
 
@@ -38,16 +43,14 @@ def data(tmp_path_factory) -> Path:
                 line.append(words[(words.index(line[-1]) + words.index(line[-2])) % 5])
             text.append(" ".join(line[: chooser.randint(1, 6)]) + "\n")
         (folder / f"{split}.txt").write_text("".join(text))
-    splits = [word for split in ("train", "valid", "test") for word in (f"--{split}pref", folder / f"{split}.txt")]
-    fairseq("preprocess", "--only-source", *splits, "--destdir", folder / "bin", "--workers", 1)
-    return folder / "bin"
+    return binarize(folder, folder / "bin", only=".txt")
 
 
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
-    options = [*TRAIN, "--cell", "F", "--max-epoch", "4", "--log-format", "json"]
-    log = fairseq("train", data, *options, "--save-dir", folder)
+    options = ["--cell", "F", "--max-epoch", "4", "--log-format", "json"]
+    log = fairseq("train", data, *RECURRENT, *options, "--save-dir", folder)
     losses = [float(x) for x in re.findall(r'"train_loss": "([\d.]+)', log)]
     assert len(losses) == 4 and losses[-1] < 0.8 * losses[0]
     return folder / "checkpoint_best.pt"
@@ -73,9 +76,8 @@ def nats_by_hand(path, split) -> tuple[float, int]:
 @pytest.mark.parametrize("length", [1, 7, 1000])
 def test_validation_does_not_depend_on_the_segments(trained, data, length):
     printed = fairseq(
-        "validate", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
-        "--valid-subset", "test", "--batch-size", "1", "--num-workers", "0", "--log-format", "json",
-        "--model-overrides", f"{{'tokens_per_sample': {length}}}",
+        "validate", data, *STREAM, "--path", trained, "--valid-subset", "test", "--batch-size", "1", "--log-format",
+        "json", "--model-overrides", f"{{'tokens_per_sample': {length}}}",
     )  # fmt: skip
     nats, tokens = nats_by_hand(trained, "test")
     found = float(re.search(r'"test_loss": "?([\d.]+)', printed)[1])
@@ -111,11 +113,8 @@ def test_eval_lm_carries_the_state(model, length, processes, data, monkeypatch, 
     """Of several processes the first one, which tells the result, evaluates all."""
     monkeypatch.setattr(distributed_utils, "get_global_world_size", lambda: processes)
     checkpoint = request.getfixturevalue(model)
-    printed = fairseq(
-        "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", checkpoint, "--cpu",
-        "--gen-subset", "test", "--tokens-per-sample", length, "--num-workers", "0", "--no-progress-bar",
-        "--num-shards", processes,
-    )  # fmt: skip
+    printed = fairseq("eval-lm", data, *STREAM, "--path", checkpoint, "--gen-subset", "test", "--tokens-per-sample",
+                      length, "--num-shards", processes)  # fmt: skip
     nats, tokens = nats_by_hand(checkpoint, "test")
     assert f"Evaluated {tokens:,} tokens" in printed
     found = float(re.search(r"Loss \(base 2\): ([\d.]+)", printed)[1])
@@ -125,10 +124,7 @@ def test_eval_lm_carries_the_state(model, length, processes, data, monkeypatch, 
 @pytest.mark.training
 def test_a_window_of_context_is_refused(trained, data):
     with pytest.raises(ValueError, match="context-window"):
-        fairseq(
-            "eval-lm", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
-            "--gen-subset", "test", "--context-window", "2",
-        )  # fmt: skip
+        fairseq("eval-lm", data, *STREAM, "--path", trained, "--gen-subset", "test", "--context-window", "2")
 
 
 def test_training_carries_the_state_and_cuts_the_graph(data):
@@ -226,9 +222,8 @@ def test_step_by_step_equals_the_whole(trained):
 @pytest.mark.training
 def test_generation_by_sentence(trained, data):
     printed = fairseq(
-        "generate", data, "--task", "language_modeling", "--sample-break-mode", "eos", "--user-dir", PLUGIN, "--path",
-        trained, "--cpu", "--gen-subset", "test", "--prefix-size", "1", "--beam", "2", "--max-len-b", "8",
-        "--num-workers", "0", "--no-progress-bar", "--batch-size", "2",
+        "generate", data, "--task", "language_modeling", "--sample-break-mode", "eos", "--path", trained,
+        "--gen-subset", "test", "--prefix-size", "1", "--beam", "2", "--max-len-b", "8", "--batch-size", "2",
     )  # fmt: skip
     assert len(re.findall(r"^H-", printed, re.M)) == 5
 
@@ -236,17 +231,15 @@ def test_generation_by_sentence(trained, data):
 @pytest.mark.training
 def test_lines_are_gone_on_from(trained, data, tmp_path):
     (tmp_path / "lines").write_text("a b\nc\n")
-    printed = fairseq(
-        "interactive", data, "--task", "stream_language_modeling", "--user-dir", PLUGIN, "--path", trained, "--cpu",
-        "--input", tmp_path / "lines", "--beam", "2", "--max-len-b", "8", "--buffer-size", "2",
-    )  # fmt: skip
+    printed = fairseq("interactive", data, *STREAM, "--path", trained, "--input", tmp_path / "lines", "--beam", "2",
+                      "--max-len-b", "8", "--buffer-size", "2")  # fmt: skip
     found = dict(re.findall(r"^H-(\d+)\t\S+\t(.*)$", printed, re.M))
     assert found["0"].startswith("a b") and found["1"].startswith("c")
 
 
 @pytest.mark.training
 def test_resumed_training_equals_an_unbroken_one(data, tmp_path):
-    options = [*TRAIN, "--cell", "LSTM", "--dropout", "0.2", "--variational-dropout", "0.1"]
+    options = [*RECURRENT, "--cell", "LSTM", "--dropout", "0.2", "--variational-dropout", "0.1"]
     fairseq("train", data, *options, "--max-epoch", "3", "--save-dir", tmp_path / "whole")
     for epochs in (1, 3):
         fairseq("train", data, *options, "--max-epoch", epochs, "--save-dir", tmp_path / "cut")
@@ -284,20 +277,9 @@ def test_wrong_input(data, tmp_path):
 def stateful(data, tmp_path_factory) -> Path:
     """A transformer with random feature attention, trained for two epochs of segments."""
     folder = tmp_path_factory.mktemp("stateful")
-    fairseq("train", data, *with_arch("structured_transformer_lm"), *TRANSFORMER, "--decoder-self-attention",
+    fairseq("train", data, *TRANSFORMER, "--arch", "structured_transformer_lm", "--decoder-self-attention",
             "rfa(features=8, gate=True, pool=3)", "--max-epoch", "2", "--save-dir", folder)  # fmt: skip
     return folder / "checkpoint_best.pt"
-
-
-TRANSFORMER = [*sizes("decoder", dim=12, inner=16, heads=2, layers=2), "--no-token-positional-embeddings", "--dropout",
-               "0.1"]  # fmt: skip
-
-
-def with_arch(name):
-    options = [*TRAIN]
-    options[options.index("recurrent_lm")] = name
-    at = options.index("--hidden-size")
-    return options[:at] + options[at + 2 :]
 
 
 @pytest.mark.parametrize(
@@ -309,5 +291,4 @@ def with_arch(name):
 )
 def test_models_without_a_state_are_refused(data, tmp_path, options, said):
     with pytest.raises(ValueError, match=said):
-        fairseq("train", data, *with_arch(options[0]), *options[1:], *TRANSFORMER, "--max-epoch", "1",
-                "--save-dir", tmp_path)  # fmt: skip
+        fairseq("train", data, *TRANSFORMER, "--arch", *options, "--max-epoch", "1", "--save-dir", tmp_path)

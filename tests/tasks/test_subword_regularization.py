@@ -10,7 +10,7 @@ import torch
 
 from seqstruct.data.text import subwords
 from seqstruct.tasks.subword_regularization import SubwordRegularizationConfig, SubwordRegularizationTask
-from tests.models.front_door import PLUGIN, binarize, fairseq, fairseq_apart, sizes
+from tests.models.front_door import binarize, fairseq, fairseq_apart, sizes
 
 STEMS, ENDINGS = ("low", "new", "wide", "hand", "lang", "groß"), ("", "er", "est", "en")
 UNDO = {"bpe": subwords.undo_bpe, "sentencepiece": subwords.undo_sentencepiece,
@@ -139,14 +139,13 @@ def test_what_does_not_belong_together_is_refused(corpus, tmp_path):
 def test_training_and_decoding_through_the_front_door(corpus, tmp_path):
     _, folder = corpus
     printed = fairseq_apart(
-        "train", folder / "bin", "--user-dir", PLUGIN, "--task", "translation_subword_regularization",
-        "--training-text", folder / "train", "--source-subword-model", folder / "model",
-        "--target-subword-model", folder / "model", "--sampling-alpha", 0.1, "--bpe-dropout", 0.2,
-        "--arch", "transformer", *sizes(), "--optimizer", "adam", "--lr", 0.001,
-        "--max-tokens", 400, "--max-epoch", 2, "--cpu", "--num-workers", 1, "--update-epoch-batch-itr", True,
-        "--save-dir", tmp_path, "--no-epoch-checkpoints", "--seed", 1,
+        "train", folder / "bin", "--task", "translation_subword_regularization", "--training-text", folder / "train",
+        "--source-subword-model", folder / "model", "--target-subword-model", folder / "model", "--sampling-alpha", 0.1,
+        "--bpe-dropout", 0.2, "--arch", "transformer", *sizes(), "--optimizer", "adam", "--lr", 0.001, "--max-tokens",
+        400, "--max-epoch", 2, "--num-workers", 1, "--update-epoch-batch-itr", True, "--save-dir", tmp_path,
+        "--no-epoch-checkpoints", "--seed", 1,
     )  # fmt: skip
     assert re.search(r"end of epoch 2", printed)
-    decoded = fairseq("generate", folder / "bin", "--path", tmp_path / "checkpoint_last.pt", "--cpu", "--beam", 1,
+    decoded = fairseq("generate", folder / "bin", "--path", tmp_path / "checkpoint_last.pt", "--beam", 1,
                       "--max-len-b", 5)
     assert len(re.findall(r"^H-\d", decoded, re.MULTILINE)) == 5

@@ -10,7 +10,7 @@ from fairseq import checkpoint_utils
 
 from seqstruct.tasks.symbol_tagging import SymbolTaggingConfig, SymbolTaggingTask
 from tests.data.scripts import prepared
-from tests.models.front_door import PLUGIN, fairseq, sizes
+from tests.models.front_door import fairseq, sizes
 
 MODELS = {
     "attention": ("structured_transformer_lm", *sizes("decoder", dim=16, inner=16, heads=2),
@@ -31,9 +31,9 @@ def data(tmp_path_factory):
 def train(data, out, kind, mechanism, updates):
     return fairseq(
         "train", data, "--task", "symbol_tagging", "--criterion", "symbol_tagging", "--arch", *MODELS[kind], mechanism,
-        "--optimizer", "adam", "--lr", "0.02", "--batch-size", "16", "--max-update", str(updates), "--cpu",
-        "--num-workers", "0", "--user-dir", PLUGIN, "--save-dir", out, "--no-epoch-checkpoints", "--log-format", "json",
-        "--valid-subset", "valid,test,test_long", "--update-epoch-batch-itr", "True",
+        "--optimizer", "adam", "--lr", "0.02", "--batch-size", "16", "--max-update", updates, "--save-dir", out,
+        "--no-epoch-checkpoints", "--log-format", "json", "--valid-subset", "valid,test,test_long",
+        "--update-epoch-batch-itr", "True",
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from seqstruct.layers.rational import CELLS
 from seqstruct.models.sentences.rnn_classifier import RNNClassifier, RNNClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
 from tests.data.scripts import prepared
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 from tests.randomised import randomised
 
 WORDS = {0: ("bad", "poor", "dull"), 1: ("good", "fine", "great")}
@@ -52,9 +52,8 @@ def train(data, out, *options):
         "train", data, "--task", "text_classification", "--criterion", "classification_cross_entropy", "--arch",
         "rnn_classifier", "--hidden-size", "8", "--embed-dim", "6", "--optimizer", "adam", "--lr", "0.02",
         "--batch-size", "16", "--max-epoch", "8", "--valid-subset", "valid,test", "--best-checkpoint-metric",
-        "accuracy", "--maximize-best-checkpoint-metric", "--cpu", "--num-workers", "0", "--user-dir", PLUGIN,
-        "--save-dir", out, "--no-epoch-checkpoints", "--log-format", "json", "--update-epoch-batch-itr", "True",
-        *options,
+        "accuracy", "--maximize-best-checkpoint-metric", "--save-dir", out, "--no-epoch-checkpoints", "--log-format",
+        "json", "--update-epoch-batch-itr", "True", *options,
     )  # fmt: skip
 
 
@@ -65,9 +64,8 @@ def test_it_learns(data, tmp_path, cell):
     best = max(float(x) for x in re.findall(r'"valid_accuracy": "([\d.]+)"', log))
     assert best > 90
     printed = fairseq(
-        "validate", data, "--task", "text_classification", "--user-dir", PLUGIN, "--path",
-        tmp_path / "checkpoint_best.pt", "--valid-subset", "valid", "--batch-size", "7", "--cpu", "--num-workers", "0",
-        "--log-format", "json",
+        "validate", data, "--task", "text_classification", "--path", tmp_path / "checkpoint_best.pt", "--valid-subset",
+        "valid", "--batch-size", "7", "--log-format", "json",
     )  # fmt: skip
     assert float(re.search(r'"valid_accuracy": "?([\d.]+)', printed)[1]) == pytest.approx(best, abs=1e-3)
 

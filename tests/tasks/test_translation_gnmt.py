@@ -7,30 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
-
-COMMON = ["--user-dir", PLUGIN, "--cpu", "--num-workers", 0]
+from tests.models.front_door import fairseq
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gnmt")
-    write_copy_corpus(folder)
+def trained(reversals: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path | str]:
+    """Data, and a model by option."""
+    data, folder = reversals / "bin", tmp_path_factory.mktemp("gnmt")
     fairseq(
-        "train", binarize(folder, folder / "bin"), *COMMON, "--arch", "rnn_gnmt", "--encoder-layers", 3,
-        "--decoder-layers", 3, "--embed-dim", 8, "--hidden-size", 8, "--optimizer", "adam", "--lr", 0.03,
-        "--criterion", "cross_entropy", "--batch-size", 10, "--max-epoch", 2, "--disable-validation",
-        "--no-epoch-checkpoints", "--save-dir", folder,
+        "train", data, "--arch", "rnn_gnmt", "--encoder-layers", 3, "--decoder-layers", 3, "--embed-dim", 8,
+        "--hidden-size", 8, "--optimizer", "adam", "--lr", 0.03, "--criterion", "cross_entropy", "--batch-size", 10,
+        "--max-epoch", 2, "--disable-validation", "--no-epoch-checkpoints", "--save-dir", folder,
     )  # fmt: skip
-    return folder
+    return [data, "--path", folder / "checkpoint_last.pt"]
 
 
-def hypotheses(folder: Path, *options: object) -> dict[int, list[tuple[str, float, list[float]]]]:
+def hypotheses(trained: list[Path | str], *options: object) -> dict[int, list[tuple[str, float, list[float]]]]:
     """Text, score and scores of symbols of each sentence's hypotheses, in bits, best first."""
-    printed = fairseq(
-        "generate", folder / "bin", *COMMON, "--path", folder / "checkpoint_last.pt", "--beam", 4, "--nbest", 4,
-        "--max-len-b", 8, "--batch-size", 7, *options,
-    )  # fmt: skip
+    printed = fairseq("generate", *trained, "--beam", 4, "--nbest", 4, "--max-len-b", 8, "--batch-size", 7, *options)
     found: dict[int, list[tuple[str, float, list[float]]]] = {}
     pattern = r"^H-(\d+)\t(\S+)\t(.*)\nD-.*\nP-\d+\t(.*)$"
     for identity, score, text, symbols in re.findall(pattern, printed, re.MULTILINE):
@@ -39,9 +33,9 @@ def hypotheses(folder: Path, *options: object) -> dict[int, list[tuple[str, floa
 
 
 @pytest.mark.training
-def test_length_normalisation_divides_the_log_probability(folder: Path) -> None:
+def test_length_normalisation_divides_the_log_probability(trained: list[Path | str]) -> None:
     task = ["--task", "translation_gnmt", "--coverage-beta", 0, "--length-alpha"]
-    plain, zero, some = (hypotheses(folder, *o) for o in (["--unnormalized"], [*task, 0], [*task, 0.6]))
+    plain, zero, some = (hypotheses(trained, *o) for o in (["--unnormalized"], [*task, 0], [*task, 0.6]))
     for identity, found in zero.items():
         assert {h[0]: h[1] for h in found} == pytest.approx({h[0]: h[1] for h in plain[identity]}, abs=1e-4)
     assert len(some) == 60
@@ -53,9 +47,9 @@ def test_length_normalisation_divides_the_log_probability(folder: Path) -> None:
 
 
 @pytest.mark.training
-def test_coverage_and_pruning_take_away(folder: Path) -> None:
+def test_coverage_and_pruning_take_away(trained: list[Path | str]) -> None:
     task = ["--task", "translation_gnmt", "--length-alpha", 0]
-    without, covered = (hypotheses(folder, *task, "--coverage-beta", beta) for beta in (0, 0.5))
+    without, covered = (hypotheses(trained, *task, "--coverage-beta", beta) for beta in (0, 0.5))
     lower = 0
     for identity, found in covered.items():
         before = {h[0]: h[1] for h in without[identity]}
@@ -63,12 +57,12 @@ def test_coverage_and_pruning_take_away(folder: Path) -> None:
         assert all(score <= before[text] + 1e-4 for text, score, _ in found)
         lower += sum(score < before[text] - 0.01 for text, score, _ in found)
     assert lower > 20
-    pruned = hypotheses(folder, *task, "--beam-pruning", 0.5)
+    pruned = hypotheses(trained, *task, "--beam-pruning", 0.5)
     assert sum(map(len, pruned.values())) < sum(map(len, covered.values()))
 
 
 @pytest.mark.training
 @pytest.mark.parametrize("option", ["--length-alpha", "--coverage-beta", "--beam-pruning"])
-def test_numbers_below_0(folder: Path, option: str) -> None:
+def test_numbers_below_0(trained: list[Path | str], option: str) -> None:
     with pytest.raises(ValueError, match="penalties and pruning: expected 0 or more"):
-        hypotheses(folder, "--task", "translation_gnmt", option, -1)
+        hypotheses(trained, "--task", "translation_gnmt", option, -1)

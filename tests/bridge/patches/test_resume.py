@@ -8,9 +8,13 @@ import pytest
 import torch
 
 from seqstruct.bridge.checkpoints import load_checkpoint
-from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
+from tests.models.front_door import binarize, fairseq, sizes
 
-SMALL = sizes("decoder", heads=2)
+TRAIN = [
+    "--task", "language_modeling", "--arch", "transformer_lm", *sizes("decoder", heads=2), "--dropout", 0.3,
+    "--tokens-per-sample", 8, "--batch-size", 3, "--sample-break-mode", "none", "--optimizer", "adam", "--lr", 0.05,
+    "--no-epoch-checkpoints",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -21,19 +25,14 @@ def data(tmp_path_factory):
     for split, lines in (("train", 13), ("valid", 5)):
         words = torch.randint(7, (lines, 7), generator=generator).tolist()
         (folder / split).write_text("".join(" ".join(f"{split}{w}" for w in line) + "\n" for line in words))
-    fairseq("preprocess", "--only-source", "--trainpref", folder / "train", "--validpref", folder / "valid",
-            "--destdir", folder / "bin", "--workers", "1")
-    return folder / "bin"
+    return binarize(folder, folder / "bin", only="")
 
 
 def train(data: Path, folder: Path, epochs: int) -> tuple[dict, str]:
     """Checkpoint and output of a tiny language model trained up to an epoch, going on from what is in the folder."""
     printed = fairseq(
-        "train", data, "--task", "language_modeling", "--arch", "transformer_lm", *SMALL, "--dropout", 0.3,
-        "--tokens-per-sample", 8, "--batch-size", 3, "--sample-break-mode", "none", "--optimizer", "adam", "--lr", 0.05,
-        "--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", 1, "--lr-shrink", 0.5, "--patience", 4,
-        "--max-epoch", epochs, "--save-dir", folder, "--no-epoch-checkpoints", "--cpu", "--update-epoch-batch-itr",
-        "True", "--seed", 3,
+        "train", data, *TRAIN, "--lr-scheduler", "reduce_lr_on_plateau", "--lr-patience", 1, "--lr-shrink", 0.5,
+        "--patience", 4, "--max-epoch", epochs, "--save-dir", folder, "--update-epoch-batch-itr", "True", "--seed", 3,
     )  # fmt: skip
     return load_checkpoint(folder / "checkpoint_last.pt"), printed
 
@@ -58,9 +57,7 @@ def test_resumed_equals_unbroken_bit_for_bit(data, tmp_path):
 @pytest.mark.parametrize("updates", [8, 10], ids=["within an epoch", "at its end"])
 def test_batches_of_the_first_epoch_are_kept(data, tmp_path, updates):
     """Without --update-epoch-batch-itr; five batches an epoch."""
-    options = ["--task", "language_modeling", "--arch", "transformer_lm", *SMALL, "--dropout", 0.3, "--batch-size", 3,
-               "--tokens-per-sample", 8, "--sample-break-mode", "none", "--optimizer", "adam", "--lr", 0.05, "--cpu",
-               "--disable-validation", "--no-epoch-checkpoints"]  # fmt: skip
+    options = [*TRAIN, "--disable-validation"]
     fairseq("train", data, *options, "--max-update", 15, "--save-dir", tmp_path / "whole")
     for last in (updates, 15):
         fairseq("train", data, *options, "--max-update", last, "--save-dir", tmp_path / "cut")
@@ -70,13 +67,11 @@ def test_batches_of_the_first_epoch_are_kept(data, tmp_path, updates):
 
 
 @pytest.mark.training
-def test_a_run_with_bleu_goes_on(tmp_path):
-    write_copy_corpus(tmp_path, sentences=9)
-    pairs, bleu = binarize(tmp_path, tmp_path / "bin"), "--eval-bleu --best-checkpoint-metric bleu"
-    options = ["--user-dir", PLUGIN, "--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8, "--optimizer",
-               "adam", "--batch-size", 3, "--cpu", "--no-epoch-checkpoints", "--save-dir", tmp_path]  # fmt: skip
+def test_a_run_with_bleu_goes_on(reversals, tmp_path):
+    options = ["--arch", "rnn_translation", "--embed-dim", 8, "--hidden-size", 8, "--optimizer", "adam", "--batch-size",
+               20, "--no-epoch-checkpoints", "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 3}',
+               "--best-checkpoint-metric", "bleu", "--maximize-best-checkpoint-metric"]  # fmt: skip
     for updates in (1, 2):
-        log = fairseq("train", pairs, *options, *bleu.split(), "--eval-bleu-args", '{"beam": 1, "max_len_b": 3}',
-                      "--maximize-best-checkpoint-metric", "--max-update", updates)  # fmt: skip
+        log = fairseq("train", reversals / "bin", *options, "--max-update", updates, "--save-dir", tmp_path)
         assert " | bleu " in log
         assert load_checkpoint(tmp_path / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"] == updates

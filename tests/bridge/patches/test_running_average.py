@@ -10,25 +10,16 @@ import torch
 from seqstruct.bridge.averaging import average_checkpoints
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.patches.running_average import first_names
-from tests.models.front_door import PLUGIN, binarize, fairseq, sizes, write_copy_corpus
-
-ON_CPU = ["--user-dir", PLUGIN, "--cpu"]
+from tests.models.front_door import fairseq, sizes
 
 
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("copy")
-    write_copy_corpus(folder)
-    return binarize(folder, folder / "bin")
-
-
-def train(data: Path, run: Path, updates: int, *options: object) -> None:
+def train(folder: Path, run: Path, updates: int, *options: object) -> None:
     """Pre-norm, all embeddings tied, random features drawn anew at each step, a checkpoint after every update."""
     fairseq(
-        "train", data, *ON_CPU, "--arch", "structured_transformer_small", *sizes(heads=4), "--batch-size", 20,
-        "--num-workers", 0, "--decoder-self-attention", "performer(features=6, redraw=1)", "--dropout", 0,
-        "--optimizer", "adam", "--lr", 0.01, "--max-update", updates, "--save-interval-updates", 1,
-        "--disable-validation", "--save-dir", run, *options,
+        "train", folder / "bin", "--arch", "structured_transformer_small", *sizes(heads=4), "--batch-size", 20,
+        "--decoder-self-attention", "performer(features=6, redraw=1)", "--dropout", 0, "--optimizer", "adam",
+        "--lr", 0.01, "--max-update", updates, "--save-interval-updates", 1, "--disable-validation", "--save-dir", run,
+        *options,
     )  # fmt: skip
 
 
@@ -38,10 +29,10 @@ def read(path: Path) -> tuple[dict, dict]:
 
 
 @pytest.mark.training
-def test_each_update_moves_every_parameter_once_and_a_resumed_run_goes_on(data: Path, tmp_path: Path) -> None:
+def test_each_update_moves_every_parameter_once_and_a_resumed_run_goes_on(reversals: Path, tmp_path: Path) -> None:
     average = ["--store-ema", "--ema-decay", 0.75]
-    train(data, tmp_path, 2, *average)
-    train(data, tmp_path, 3, *average)
+    train(reversals, tmp_path, 2, *average)
+    train(reversals, tmp_path, 3, *average)
     _, mean = read(tmp_path / "checkpoint_1_1.pt")
     for path in (tmp_path / "checkpoint_1_2.pt", tmp_path / "checkpoint_last.pt"):
         model, found = read(path)
@@ -55,10 +46,10 @@ def test_each_update_moves_every_parameter_once_and_a_resumed_run_goes_on(data: 
 
 
 @pytest.mark.training
-def test_a_resumed_run_moves_the_average_at_the_same_updates(data: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_moves_the_average_at_the_same_updates(reversals: Path, tmp_path: Path) -> None:
     average = ["--store-ema", "--ema-decay", 0.75, "--ema-update-freq", 3]
     for updates in (2, 4):
-        train(data, tmp_path, updates, *average)
+        train(reversals, tmp_path, updates, *average)
     name = "decoder.layer_norm.weight"
     means = [read(tmp_path / f"checkpoint_1_{i}.pt")[1][name] for i in (1, 2, 3)]
     means.append(read(tmp_path / "checkpoint_last.pt")[1][name])
@@ -66,9 +57,9 @@ def test_a_resumed_run_moves_the_average_at_the_same_updates(data: Path, tmp_pat
 
 
 @pytest.mark.training
-def test_a_run_without_an_average_starts_one_where_it_goes_on(data: Path, tmp_path: Path) -> None:
-    train(data, tmp_path, 2)
-    train(data, tmp_path, 3, "--store-ema", "--ema-decay", 0.5)
+def test_a_run_without_an_average_starts_one_where_it_goes_on(reversals: Path, tmp_path: Path) -> None:
+    train(reversals, tmp_path, 2)
+    train(reversals, tmp_path, 3, "--store-ema", "--ema-decay", 0.5)
     before = load_checkpoint(tmp_path / "checkpoint_1_2.pt")["model"]
     after, mean = read(tmp_path / "checkpoint_last.pt")
     name = "decoder.layer_norm.weight"
@@ -77,13 +68,13 @@ def test_a_run_without_an_average_starts_one_where_it_goes_on(data: Path, tmp_pa
 
 
 @pytest.mark.training
-def test_the_average_generates(data: Path, tmp_path: Path) -> None:
-    train(data, tmp_path, 2, "--store-ema", "--ema-decay", 0.5)
+def test_the_average_generates(reversals: Path, tmp_path: Path) -> None:
+    train(reversals, tmp_path, 2, "--store-ema", "--ema-decay", 0.5)
     last = tmp_path / "checkpoint_last.pt"
     average_checkpoints([last], tmp_path / "mean.pt", running=True)
     model, mean = load_checkpoint(tmp_path / "mean.pt")["model"], read(last)[1]
     assert all(torch.equal(model[name], value) for name, value in mean.items())
-    found = fairseq("generate", data, *ON_CPU, "--path", tmp_path / "mean.pt", "--batch-size", 20, "--beam", 1,
+    found = fairseq("generate", reversals / "bin", "--path", tmp_path / "mean.pt", "--batch-size", 20, "--beam", 1,
                     "--max-len-b", 9)  # fmt: skip
     assert found.count("\nH-") == 60
 

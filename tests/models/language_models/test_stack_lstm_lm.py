@@ -21,7 +21,7 @@ from seqstruct.models.language_models import stack_lstm_lm
 from seqstruct.models.language_models.stack_lstm_lm import StackLSTMLanguageModel, StackLSTMLanguageModelConfig
 from seqstruct.ops.pushdown import PushdownTape
 from tests.models.building import assert_same_by_steps, cfl_dictionary, task_of
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 PRESETS = {"LSTM": "lstm", "LSTM_Sup": "sup", "LSTM_Nd": "nd"}
 STACKS = [
@@ -226,12 +226,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.training
 @pytest.mark.parametrize("kind", list(PRESETS))
 def test_trained_validated_and_sampled_through_fairseq(kind: str, folder: Path, tmp_path: Path) -> None:
-    task = ["--user-dir", PLUGIN, "--cpu", "--task", "cfl_language_modeling", "--num-workers", 0]
+    task = ["--task", "cfl_language_modeling"]
     log = fairseq(
         "train", folder, *task, "--criterion", "cfl_cross_entropy", "--arch", f"stack_lstm_lm_{PRESETS[kind]}",
         "--optimizer", "adam", "--lr", 0.1, "--batch-size", 10, "--max-epoch", 3, "--no-epoch-checkpoints",
-        "--no-progress-bar", "--log-format", "simple", "--save-dir", tmp_path, "--hidden-size", 9,
-        "--best-checkpoint-metric", "perplexity",
+        "--save-dir", tmp_path, "--hidden-size", 9, "--best-checkpoint-metric", "perplexity",
     )  # fmt: skip
     losses = [float(x) for x in re.findall(r"valid on 'valid' subset.*?\| cross_entropy ([\d.]+)", log)]
     assert len(losses) == 3 and min(losses) < 0.9 * math.log(5), "four brackets and the end, all alike"
@@ -241,10 +240,8 @@ def test_trained_validated_and_sampled_through_fairseq(kind: str, folder: Path, 
         "validate", *common, "--criterion", "cfl_cross_entropy", "--valid-subset", "valid", "--batch-size", 10
     )
     assert float(re.search(r"\| cross_entropy ([\d.]+)", log).group(1)) == pytest.approx(min(losses), abs=2e-3)
-    text = fairseq(
-        "generate", *common, "--gen-subset", "valid", "--beam", 3, "--prefix-size", 2, "--max-len-b", 6,
-        "--batch-size", 5, "--no-progress-bar",
-    )  # fmt: skip
+    text = fairseq("generate", *common, "--gen-subset", "valid", "--beam", 3, "--prefix-size", 2, "--max-len-b", 6,
+                   "--batch-size", 5)  # fmt: skip
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 10
     kept = load_checkpoint(best)["model"]
     assert kept["decoder.lstm.weight_hh"].shape == (36, 9)

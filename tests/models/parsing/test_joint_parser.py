@@ -12,7 +12,7 @@ from seqstruct.data.parsing.folder import write_folder
 from seqstruct.models.parsing.joint_parser import JointParser, JointParserConfig
 from seqstruct.tasks.joint_parsing import JointParsingConfig, JointParsingTask
 from tests.data.parsing.corpora import corpus
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 SIZES = dict(word_dim=6, lemma_dim=3, tag_dim=3, lstm_size=5, lstm_layers=1, mlp_size=7, role_dim=4,
              classifier_lstm_size=5, classifier_mlp_size=6, classifier_dropout=0.0)  # fmt: skip
@@ -163,8 +163,7 @@ def test_words_are_dropped_in_training_alone(folder):
 @pytest.mark.training
 def test_trained_and_validated_by_the_commands(folder, tmp_path):
     sizes = [word for name, value in SIZES.items() for word in (f"--{name.replace('_', '-')}", value)]
-    common = ["--user-dir", PLUGIN, "--task", "joint_parsing", "--criterion", "joint_parsing", "--cpu",
-              "--num-workers", 0, "--log-format", "json"]
+    common = ["--task", "joint_parsing", "--criterion", "joint_parsing", "--log-format", "json"]
     printed = fairseq(
         "train", folder, *common, "--corpora", "trees,dm", "--arch", "joint_parser_small", *sizes, "--dropout", 0.0,
         "--intermediate", "tree", "--optimizer", "adam", "--lr", 0.01, "--clip-norm", 5, "--batch-size", 8,

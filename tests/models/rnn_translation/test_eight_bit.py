@@ -12,7 +12,7 @@ import torch
 from seqstruct.layers.recurrent import RecurrentLayer
 from seqstruct.models.rnn_translation.eight_bit import EightBitLayer, EightBitLinear, quantize
 from tests.models.building import dictionary_of, small_translation_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import fairseq
 from tests.models.rnn_translation.test_model import VARIANTS, build, targets, tokens
 
 
@@ -73,26 +73,23 @@ def test_what_cannot_be_quantized() -> None:
 
 
 @pytest.mark.training
-def test_decoded_by_fairseq_generate(tmp_path: Path) -> None:
-    write_copy_corpus(tmp_path)
-    corpus = binarize(tmp_path, tmp_path / "bin")
-    common = ["--user-dir", PLUGIN, "--cpu", "--num-workers", 0]
+def test_decoded_by_fairseq_generate(reversals: Path, tmp_path: Path) -> None:
     fairseq(
-        "train", corpus, *common, "--arch", "rnn_gnmt", "--embed-dim", 8, "--hidden-size", 8, "--encoder-layers", 3,
+        "train", reversals / "bin", "--arch", "rnn_gnmt", "--embed-dim", 8, "--hidden-size", 8, "--encoder-layers", 3,
         "--decoder-layers", 3, "--optimizer", "adam", "--lr", 0.02, "--criterion", "cross_entropy", "--batch-size", 20,
         "--max-update", 8, "--cell-clip", 8, "--cell-clip-final", 1, "--cell-clip-updates", 8, "--logit-clip", 25,
         "--no-epoch-checkpoints", "--save-dir", tmp_path,
     )  # fmt: skip
-    reference = ["--path", tmp_path / "checkpoint_last.pt", "--score-reference", "--batch-size", 7]
+    generate = [reversals / "bin", "--task", "translation_gnmt", "--path", tmp_path / "checkpoint_last.pt"]
     scores = []
     for options in ([], ["--eight-bit"]):
-        printed = fairseq("generate", corpus, *common, "--task", "translation_gnmt", *options, *reference)
+        printed = fairseq("generate", *generate, *options, "--score-reference", "--batch-size", 7)
         scores.append([float(s) for s in re.findall(r"^H-\d+\t(\S+)", printed, re.MULTILINE)])
     assert len(scores[0]) == len(scores[1]) == 60
     assert scores[0] != scores[1]
     assert scores[1] == pytest.approx(scores[0], abs=0.05)
     printed = fairseq(
-        "generate", corpus, *common, "--task", "translation_gnmt", "--eight-bit", "--length-alpha", 0.6,
-        "--coverage-beta", 0.4, "--beam-pruning", 3, "--path", tmp_path / "checkpoint_last.pt", "--max-len-b", 8,
+        "generate", *generate, "--eight-bit", "--length-alpha", 0.6, "--coverage-beta", 0.4, "--beam-pruning", 3,
+        "--max-len-b", 8,
     )  # fmt: skip
     assert len(re.findall(r"^H-\d+\t", printed, re.MULTILINE)) == 60

@@ -19,7 +19,7 @@ from seqstruct.bridge.passes import collect_readings
 from seqstruct.layers.recurrent import RecurrentLayer
 from seqstruct.models.rnn_translation.model import RecurrentTranslationModel
 from tests.models.building import assert_same_by_steps, dictionary_of, small_recurrent_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, write_copy_corpus
+from tests.models.front_door import fairseq
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "structured": {"cross_attention": "segmentation"},
@@ -298,42 +298,33 @@ def test_segmentation_by_scaled_products_is_refused() -> None:
         build(cross_attention="segmentation").upgrade_state_dict(state)
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("rnn")
-    write_copy_corpus(folder)
-    return binarize(folder, folder / "bin")
-
-
-def train(corpus: Path, save: Path, *options: object) -> list[float]:
+def train(data: Path, save: Path, *options: object) -> list[float]:
     """Train by fairseq-train; the validation losses of the epochs."""
     log = fairseq(
-        "train", corpus, "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--arch", "rnn_structured_attention",
-        "--embed-dim", 16, "--hidden-size", 16, "--dropout", 0.0, "--optimizer", "adam", "--lr", 0.02,
-        "--criterion", "structured_cross_entropy", "--batch-size", 20, "--max-epoch", 6, "--no-epoch-checkpoints",
-        "--no-progress-bar", "--log-format", "simple", "--save-dir", save, *options,
+        "train", data, "--arch", "rnn_structured_attention", "--embed-dim", 16, "--hidden-size", 16, "--dropout", 0.0,
+        "--optimizer", "adam", "--lr", 0.02, "--criterion", "structured_cross_entropy", "--batch-size", 20,
+        "--max-epoch", 6, "--no-epoch-checkpoints", "--save-dir", save, *options,
     )  # fmt: skip
     return [float(x) for x in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
 
 
 @pytest.mark.training
 def test_trained_generated_and_given_another_attention(
-    corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    reversals: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    data = reversals / "bin"
     plan = "segmentation(pairwise=False, normalize=False)"
-    losses = train(corpus, tmp_path / "sigmoid", "--cross-attention", plan, "--input-feeding")
+    losses = train(data, tmp_path / "sigmoid", "--cross-attention", plan, "--input-feeding")
     assert len(losses) == 6 and losses[-1] < 0.95 * losses[0]
     best = tmp_path / "sigmoid" / "checkpoint_best.pt"
-    text = fairseq(
-        "generate", corpus, "--user-dir", PLUGIN, "--cpu", "--path", best, "--beam", 3, "--batch-size", 7,
-        "--num-workers", 0, "--max-len-b", 9, "--print-alignment", "hard",
-    )  # fmt: skip
+    text = fairseq("generate", data, "--path", best, "--beam", 3, "--batch-size", 7, "--max-len-b", 9,
+                   "--print-alignment", "hard")  # fmt: skip
     assert len(re.findall(r"^H-\d+\t", text, re.MULTILINE)) == 60
     sources = dict(re.findall(r"^S-(\d+)\t(.*)$", text, re.MULTILINE))
     aligned = re.findall(r"^A-(\d+)\t(\d+)-0", text, re.MULTILINE)
     assert len(aligned) == 60 and all(int(place) <= len(sources[i].split()) for i, place in aligned)
     with caplog.at_level(logging.WARNING):
-        again = train(corpus, tmp_path / "structured", "--cross-attention", "segmentation(normalize=False)",
+        again = train(data, tmp_path / "structured", "--cross-attention", "segmentation(normalize=False)",
                       "--input-feeding", "--finetune-from-model", best)
     assert "initial values for decoder.attention.pairwise" in caplog.text
     assert again[0] < losses[0]

@@ -11,7 +11,7 @@ import torch
 
 from seqstruct.data.nli.parser_pretraining import main as pretrain_main
 from seqstruct.models.sentences.decomposable_attention import DecomposableAttentionConfig, DecomposableAttentionModel
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 PLANS = ["none", "simple(hidden_size=3)", "dependency(hidden_size=3)", "hard_parents"]
 
@@ -150,8 +150,7 @@ def test_pretrains_trains_saves_and_validates(data, tmp_path, capsys):
     first, last = map(float, said.groups())
     assert last < 0.5 * first
     saved = torch.load(parser, weights_only=True)
-    common = ["--user-dir", PLUGIN, "--task", "nli", "--criterion", "classification_cross_entropy", "--cpu",
-              "--num-workers", "0", "--batch-size", "8"]  # fmt: skip
+    common = ["--task", "nli", "--criterion", "classification_cross_entropy", "--batch-size", "8"]
     fairseq(
         "train", data, *common, "--arch", "decomposable_attention", *sizes, "--pretrained-parser", parser,
         "--initialization-deviation", "0.3", "--dropout", "0", "--optimizer", "adagrad", "--lr", "0.1",

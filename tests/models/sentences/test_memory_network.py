@@ -12,7 +12,7 @@ from seqstruct.data.babi.folder import write_folder
 from seqstruct.data.babi.stories import TASKS
 from seqstruct.models.sentences.memory_network import INFERENCE, MemoryNetwork, MemoryNetworkConfig, bags_of_words
 from tests.data.babi.stories_text import STORY
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 V, C = 11, 5
 
@@ -174,10 +174,9 @@ def data(tmp_path_factory):
 
 def train(data, folder, arch, *options):
     fairseq(
-        "train", data, "--user-dir", PLUGIN, "--task", "babi_qa", "--criterion", "babi_qa", "--arch", arch,
-        "--optimizer", "sgd", "--lr", 0.5, "--lr-scheduler", "fixed", "--batch-size", 5, "--max-epoch", 3,
-        "--linear-start", 1, "--update-epoch-batch-itr", "True", "--cpu", "--num-workers", 0, "--save-dir", folder,
-        "--no-epoch-checkpoints", "--renormalize", 1, *options,
+        "train", data, "--task", "babi_qa", "--criterion", "babi_qa", "--arch", arch, "--optimizer", "sgd", "--lr", 0.5,
+        "--lr-scheduler", "fixed", "--batch-size", 5, "--max-epoch", 3, "--linear-start", 1, "--update-epoch-batch-itr",
+        "True", "--save-dir", folder, "--no-epoch-checkpoints", "--renormalize", 1, *options,
     )  # fmt: skip
     return torch.load(folder / "checkpoint_last.pt", weights_only=True)["model"]
 
@@ -202,9 +201,9 @@ def test_seeds_trained_as_one_are_those_trained_alone(arch, options, data, tmp_p
 def test_learns_saves_and_reports_each_seed(data, tmp_path):
     train(data, tmp_path, "memory_binary_crf", "--seeds", 2, "--max-epoch", 30, "--lr", 0.05, "--renormalize", 40)
     printed = fairseq(
-        "validate", data, "--user-dir", PLUGIN, "--task", "babi_qa", "--criterion", "babi_qa", "--seeds", 2,
-        "--path", tmp_path / "checkpoint_last.pt", "--valid-subset", "test", "--report-seeds", "--cpu",
-        "--num-workers", 0, "--batch-size", 7, "--log-format", "json",
+        "validate", data, "--task", "babi_qa", "--criterion", "babi_qa", "--seeds", 2, "--path",
+        tmp_path / "checkpoint_last.pt", "--valid-subset", "test", "--report-seeds", "--batch-size", 7, "--log-format",
+        "json",
     )  # fmt: skip
     accuracy = [float(re.search(rf'"test_accuracy_seed_{seed}": "([\d.]+)"', printed)[1]) for seed in (1, 2)]
     assert min(accuracy) > 90

@@ -16,7 +16,7 @@ from seqstruct.criterions.recognition_cross_entropy import RecognitionCrossEntro
 from seqstruct.data.recognition.folder import RecognitionRequest, write_folder
 from seqstruct.tasks.recognition import RecognitionConfig, RecognitionTask
 from tests.data.recognition.test_folder import SMALL
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 from tests.recipes.composed import ROOT, composed
 
 FAMILY = "flare/recognition"
@@ -120,17 +120,16 @@ def test_first_is_learned_through_the_front_door(tmp_path: Path):
     """Whether a string begins with 1, by a small RNN; the baseline that looks at the first symbol knows it too."""
     write_folder(RecognitionRequest("first", train=300, valid=80, valid_long=20, test=60, lengths=(0, 12),
                                     long_lengths=(0, 20), test_lengths=(0, 30)), tmp_path / "first")  # fmt: skip
+    common = [tmp_path / "first", "--task", "recognition", "--criterion", "recognition_cross_entropy"]
     fairseq(
-        "train", tmp_path / "first", "--user-dir", PLUGIN, "--task", "recognition", "--cpu", "--num-workers", 0,
-        "--criterion", "recognition_cross_entropy", "--arch", "recurrent_recognizer_lstm_flare", "--decoder-layers", 1,
-        "--hidden-size", 12, "--dropout", 0, "--variational-dropout", 0, "--optimizer", "adam", "--lr", 0.02,
-        "--max-tokens", 128, "--max-epoch", 6, "--no-epoch-checkpoints", "--best-checkpoint-metric", "cross_entropy",
-        "--save-dir", tmp_path / "run",
+        "train", *common, "--arch", "recurrent_recognizer_lstm_flare", "--decoder-layers", 1, "--hidden-size", 12,
+        "--dropout", 0, "--variational-dropout", 0, "--optimizer", "adam", "--lr", 0.02, "--max-tokens", 128,
+        "--max-epoch", 6, "--no-epoch-checkpoints", "--best-checkpoint-metric", "cross_entropy", "--save-dir",
+        tmp_path / "run",
     )  # fmt: skip
     done = fairseq(
-        "validate", tmp_path / "first", "--user-dir", PLUGIN, "--task", "recognition", "--cpu", "--num-workers", 0,
-        "--criterion", "recognition_cross_entropy", "--report-by-length", "--log-format", "json", "--max-tokens", 500,
-        "--path", tmp_path / "run" / "checkpoint_best.pt", "--valid-subset", "valid,test",
+        "validate", *common, "--report-by-length", "--log-format", "json", "--max-tokens", 500, "--path",
+        tmp_path / "run" / "checkpoint_best.pt", "--valid-subset", "valid,test",
     )  # fmt: skip
     found = {name: float(value) for name, value in re.findall(r'"((?:valid|test)_\w+)": "([\d.]+)"', done)}
     assert found["valid_accuracy"] > 85 and found["test_accuracy"] > 85

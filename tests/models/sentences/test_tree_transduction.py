@@ -29,10 +29,9 @@ from tests.models.front_door import PLUGIN, fairseq, nearly_equal
 ROOT = Path(PLUGIN).parent
 PLANS = ["none", "simple(hidden_size=3, score_size=4)", "dependency(hidden_size=3, score_size=4, root_token=True)"]
 OPTIONS = (
-    "--user-dir", PLUGIN, "--task", "tree_transduction", "--criterion", "cross_entropy", "--sentence-avg",
-    "--optimizer", "sgd", "--lr", 1, "--lr-scheduler", "decay_from_plateau", "--decay-after-epoch", 9,
-    "--clip-norm", 1, "--batch-size", 20, "--required-batch-size-multiple", 1, "--update-epoch-batch-itr", "True",
-    "--no-epoch-checkpoints", "--cpu", "--num-workers", 0, "--seed", 1,
+    "--task", "tree_transduction", "--criterion", "cross_entropy", "--sentence-avg", "--optimizer", "sgd", "--lr", 1,
+    "--lr-scheduler", "decay_from_plateau", "--decay-after-epoch", 9, "--clip-norm", 1, "--batch-size", 20,
+    "--required-batch-size-multiple", 1, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--seed", 1,
 )  # fmt: skip
 
 
@@ -127,8 +126,8 @@ def test_trained_and_decoded_through_fairseq(kind: str, folder: Path, tmp_path: 
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset \| loss (\S+)", printed)]
     assert len(losses) == 4 and min(losses) < 0.95 * losses[0]
     generate = (
-        folder, "--user-dir", PLUGIN, "--task", "tree_transduction", "--path", tmp_path / "checkpoint_best.pt",
-        "--beam", 5, "--max-len-a", 0, "--max-len-b", 30, "--cpu", "--num-workers", 0,
+        folder, "--task", "tree_transduction", "--path", tmp_path / "checkpoint_best.pt", "--beam", 5, "--max-len-a", 0,
+        "--max-len-b", 30,
     )  # fmt: skip
     output = fairseq("generate", *generate, "--batch-size", 5)
     hypotheses = read_generate(output.splitlines(), "generate", 12)
@@ -167,8 +166,8 @@ def test_hydra_equals_argparse(folder: Path, tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     fairseq(
         "hydra-train", "--config-dir", ROOT / "configs" / "structured_attention" / "tree_transduction",
-        "--config-name", "train", "row=simple", f"task.data={folder}", f"common.user_dir={PLUGIN}",
-        f"checkpoint.save_dir={tmp_path / 'hydra'}", "optimization.max_update=3",
+        "--config-name", "train", "row=simple", f"task.data={folder}", f"checkpoint.save_dir={tmp_path / 'hydra'}",
+        "optimization.max_update=3",
     )  # fmt: skip
     fairseq(
         "train", folder, *OPTIONS, "--arch", "tree_transduction_simple", "--max-update", 3, "--save-dir",

@@ -16,7 +16,7 @@ from seqstruct.data.text_classification.folder import Labelled, read_meta, write
 from seqstruct.models.transformer.classifier import StructuredClassifier, StructuredClassifierConfig
 from seqstruct.tasks.text_classification import TextClassificationConfig, TextClassificationTask
 from tests.models.building import dictionary_of
-from tests.models.front_door import PLUGIN, fairseq, sizes
+from tests.models.front_door import fairseq, sizes
 
 PLANS = [
     "softmax", "linear", "rfa(features=8)", "rfa(features=8, kernel='arccos')", "performer(features=8)",
@@ -141,9 +141,8 @@ def data(tmp_path_factory):
 
 TRAIN = (
     "--task", "text_classification", "--criterion", "classification_cross_entropy", "--optimizer", "adam", "--lr",
-    "0.005", "--batch-size", "20", "--cpu", "--num-workers", "0", "--user-dir", PLUGIN, "--no-epoch-checkpoints",
-    "--log-format", "json", "--update-epoch-batch-itr", "True", "--best-checkpoint-metric", "accuracy",
-    "--maximize-best-checkpoint-metric",
+    "0.005", "--batch-size", "20", "--no-epoch-checkpoints", "--log-format", "json", "--update-epoch-batch-itr", "True",
+    "--best-checkpoint-metric", "accuracy", "--maximize-best-checkpoint-metric",
 )  # fmt: skip
 
 
@@ -158,9 +157,8 @@ def test_pairs_through_the_front_door(data, tmp_path):
     best = max(float(x) for x in re.findall(r'"valid_accuracy": "([\d.]+)"', log))
     assert best > 90
     printed = fairseq(
-        "validate", data, "--task", "text_classification", "--user-dir", PLUGIN, "--path",
-        tmp_path / "checkpoint_best.pt", "--valid-subset", "valid", "--batch-size", 7, "--cpu", "--num-workers", 0,
-        "--log-format", "json",
+        "validate", data, "--task", "text_classification", "--path", tmp_path / "checkpoint_best.pt", "--valid-subset",
+        "valid", "--batch-size", 7, "--log-format", "json",
     )  # fmt: skip
     assert float(re.search(r'"valid_accuracy": "?([\d.]+)', printed)[1]) == pytest.approx(best, abs=1e-3)
     assert any("abc" in key or "tied" in key for key in load_checkpoint(tmp_path / "checkpoint_last.pt")["model"])

@@ -14,7 +14,7 @@ from torch import nn
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from tests.models.building import dictionary_of, language_model_config, small_language_model, small_translation_model
-from tests.models.front_door import PLUGIN, binarize, fairseq, nearly_equal, write_copy_corpus
+from tests.models.front_door import fairseq, nearly_equal
 from tests.randomised import randomised
 
 MODERN = dict(
@@ -168,9 +168,8 @@ def test_options_are_off_where_nothing_is_said() -> None:
 
 
 TRAIN = [
-    "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--optimizer", "adam", "--no-progress-bar", "--log-format",
-    "simple", "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.1, "--short-conv", 3,
-    "--logit-soft-cap", 30,
+    "--optimizer", "adam", "--lr", 0.01, "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.1,
+    "--short-conv", 3, "--logit-soft-cap", 30,
 ]  # fmt: skip
 SIZES = ["-embed-dim", 24, "-attention-heads", 2, "-kv-heads", 1, "-layers", 2]
 
@@ -180,14 +179,12 @@ def side(name: str) -> list:
 
 
 @pytest.mark.training
-def test_a_preset_trains_resumes_to_the_bit_and_decodes_with_beams(tmp_path: Path) -> None:
+def test_a_preset_trains_resumes_to_the_bit_and_decodes_with_beams(reversals: Path, tmp_path: Path) -> None:
     """A translator that learns to copy backwards, with a memory beside softmax."""
-    write_copy_corpus(tmp_path)
-    binarize(tmp_path, tmp_path / "bin")
     options = [
-        "train", tmp_path / "bin", *TRAIN, *side("encoder"), *side("decoder"), "--arch",
+        "train", reversals / "bin", *TRAIN, *side("encoder"), *side("decoder"), "--arch",
         "structured_transformer_modern", "--rotary", "hybrid", "--decoder-self-attention", "softmax + gated_delta",
-        "--max-tokens", 150, "--lr", 0.01, "--share-decoder-input-output-embed", "--criterion", "cross_entropy",
+        "--max-tokens", 150, "--share-decoder-input-output-embed", "--criterion", "cross_entropy",
     ]  # fmt: skip
     log = fairseq(*options, "--max-epoch", 12, "--save-dir", tmp_path / "whole")
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
@@ -197,26 +194,23 @@ def test_a_preset_trains_resumes_to_the_bit_and_decodes_with_beams(tmp_path: Pat
         fairseq(*options, "--max-epoch", epochs, "--save-dir", tmp_path / "parts")
     whole, parts = (load_checkpoint(tmp_path / name / "checkpoint_last.pt")["model"] for name in ("whole", "parts"))
     assert all(torch.equal(value, parts[name]) for name, value in whole.items())
-    decode = ["--user-dir", PLUGIN, "--path", tmp_path / "whole/checkpoint_last.pt", "--cpu", "--no-progress-bar",
-              "--max-len-b", 12]  # fmt: skip
-    texts = [fairseq("generate", tmp_path / "bin", *decode, "--beam", 4, "--max-tokens", size) for size in (40, 400)]
+    decode = [reversals / "bin", "--path", tmp_path / "whole/checkpoint_last.pt", "--max-len-b", 12]
+    texts = [fairseq("generate", *decode, "--beam", 4, "--max-tokens", size) for size in (40, 400)]
     hypotheses = [sorted(re.findall(r"^D-(\d+)\t\S+\t(.*)$", text, re.MULTILINE)) for text in texts]
     assert len(hypotheses[0]) == 60
     assert nearly_equal(*hypotheses)  # whatever the padding of a batch
 
 
 @pytest.mark.training
-def test_the_language_model_s_preset_trains_and_is_evaluated(tmp_path: Path) -> None:
-    write_copy_corpus(tmp_path)
-    binarize(tmp_path, tmp_path / "lm", monolingual=True)
+def test_the_language_model_s_preset_trains_and_is_evaluated(reversals: Path, tmp_path: Path) -> None:
     log = fairseq(
-        "train", tmp_path / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm_modern",
+        "train", reversals / "lm", *TRAIN, "--task", "language_modeling", "--arch", "structured_transformer_lm_modern",
         *side("decoder"), "--tokens-per-sample", 16, "--sample-break-mode", "eos", "--batch-size", 20, "--max-epoch", 6,
-        "--lr", 0.01, "--save-dir", tmp_path,
+        "--save-dir", tmp_path,
     )  # fmt: skip
     losses = [float(loss) for loss in re.findall(r"valid on 'valid' subset.*?\| loss ([\d.]+)", log)]
     assert losses[-1] < losses[0]  # words are drawn at random: there is little to learn
-    said = fairseq("eval-lm", tmp_path / "lm", "--user-dir", PLUGIN, "--path", tmp_path / "checkpoint_last.pt", "--cpu",
-                   "--gen-subset", "valid", "--batch-size", 7, "--sample-break-mode", "eos")  # fmt: skip
+    said = fairseq("eval-lm", reversals / "lm", "--path", tmp_path / "checkpoint_last.pt", "--gen-subset", "valid",
+                   "--batch-size", 7, "--sample-break-mode", "eos")  # fmt: skip
     evaluated = float(re.search(r"Loss \(base 2\): ([\d.]+)", said).group(1))
     assert abs(evaluated - losses[-1]) < 0.01

@@ -17,7 +17,7 @@ from fairseq.models.roberta.model import RobertaModel
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.models.transformer.roberta import StructuredRoberta, StructuredRobertaConfig
 from tests.models.building import dictionary_of
-from tests.models.front_door import PLUGIN, fairseq, sizes
+from tests.models.front_door import binarize, fairseq, sizes
 
 SIZES = dict(encoder_layers=2, encoder_embed_dim=12, encoder_ffn_embed_dim=20, encoder_attention_heads=2)
 TASK = types.SimpleNamespace(source_dictionary=dictionary_of("abcdefg"), max_positions=lambda: 30)
@@ -112,20 +112,16 @@ def data(tmp_path_factory):
                 for _ in range(count))]  # fmt: skip
         (folder / f"{split}.input0").write_text("".join(f"{text}\n" for _, text in rows))
         (folder / f"{split}.label").write_text("".join(f"{label}\n" for label, _ in rows))
-    common = ("--only-source", "--workers", 1)
-    fairseq("preprocess", *common, "--trainpref", folder / "train.input0", "--validpref", folder / "valid.input0",
-            "--destdir", folder / "mlm")  # fmt: skip
+    binarize(folder, folder / "mlm", only=".input0")
     (folder / "labels").write_text("0 1\n1 1\n")
     for part, dictionary in (("input0", folder / "mlm/dict.txt"), ("label", folder / "labels")):
-        fairseq("preprocess", *common, "--trainpref", folder / f"train.{part}", "--validpref", folder / f"valid.{part}",
-                "--srcdict", dictionary, "--destdir", folder / "task" / part)  # fmt: skip
+        binarize(folder, folder / "task" / part, "--srcdict", dictionary, only=f".{part}")
     return folder
 
 
 TRAIN = (
-    "--user-dir", PLUGIN, "--cpu", "--num-workers", 0, "--optimizer", "adam", "--lr", 0.01, "--batch-size", 20,
-    "--update-epoch-batch-itr", "True", "--no-epoch-checkpoints", "--dropout", 0.0, "--max-positions", 16,
-    *sizes("encoder", dim=16, inner=32, heads=2),
+    "--optimizer", "adam", "--lr", 0.01, "--batch-size", 20, "--update-epoch-batch-itr", "True",
+    "--no-epoch-checkpoints", "--dropout", 0.0, "--max-positions", 16, *sizes("encoder", dim=16, inner=32, heads=2),
 )  # fmt: skip
 MASKED = ("--task", "masked_lm", "--criterion", "masked_lm", "--sample-break-mode", "eos", "--tokens-per-sample", 16)
 LABELS = (
@@ -150,10 +146,8 @@ def test_pretrained_swapped_continued_and_fine_tuned(data, tmp_path):
     assert max(accuracies) > 90
     model = load_checkpoint(tmp_path / "c/checkpoint_best.pt")["model"]
     assert any("mechanism.tied" in key for key in model) and any("classification_heads" in key for key in model)
-    printed = fairseq(
-        "validate", data / "task", "--user-dir", PLUGIN, "--cpu", "--path", tmp_path / "c/checkpoint_best.pt",
-        *LABELS[:10], "--valid-subset", "valid", "--batch-size", 7, "--num-workers", 0,
-    )  # fmt: skip
+    printed = fairseq("validate", data / "task", "--path", tmp_path / "c/checkpoint_best.pt", *LABELS[:10],
+                      "--valid-subset", "valid", "--batch-size", 7)  # fmt: skip
     assert max(accuracies) == pytest.approx(float(re.findall(r"accuracy ([\d.]+)", printed)[-1]), abs=0.1)
 
 

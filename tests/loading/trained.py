@@ -17,14 +17,14 @@ from seqstruct.data.text.binarise import preprocess_pairs
 from tests.data.parsing.corpora import corpus
 from tests.data.scripts import prepared
 from tests.models import front_door
-from tests.models.front_door import PLUGIN, fairseq
+from tests.models.front_door import fairseq
 
 sizes = partial(front_door.sizes, dim=16, inner=24, heads=2, layers=2)
 
 
 def train(data: Path, out: Path, *options: object, lr: float = 0.01) -> Path:
-    fairseq("train", data, "--user-dir", PLUGIN, *options, "--optimizer", "adam", "--lr", lr, "--cpu", "--num-workers",
-            0, "--save-dir", out, "--no-epoch-checkpoints", "--seed", 5)  # fmt: skip
+    fairseq("train", data, *options, "--optimizer", "adam", "--lr", lr, "--save-dir", out, "--no-epoch-checkpoints",
+            "--seed", 5)  # fmt: skip
     return out / "checkpoint_best.pt"
 
 
