@@ -90,7 +90,7 @@ def length_curves(
     handles: dict[str, Any] = {}
     grid = figure.subplots(lines, columns, squeeze=False).flat
     for axes, (first, rows) in zip(grid, groups.items(), strict=False):
-        handles |= _draw_lengths(axes, split, metric, rows, {name: f"C{i}" for i, name in enumerate(names)})
+        handles |= _draw_lengths(axes, split, metric, rows, {name: _look(i) for i, name in enumerate(names)})
         if unit == "perplexity":
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
@@ -151,20 +151,25 @@ def values_of(records: Sequence[Record], metric: str) -> dict[str, dict[float, l
 
 
 def _draw_lengths(
-    axes: Any, records: Sequence[Record], metric: str, rows: Mapping[str, str], colors: Mapping[str, str]
+    axes: Any, records: Sequence[Record], metric: str, rows: Mapping[str, str], looks: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One curve for each row; rows: its name in the legend; colors: by name, as the curves that come back."""
+    """One curve for each row; rows: its name in the legend; looks: by name, as the curves that come back."""
     drawn, found = {}, values_of(records, metric)
     for row, name in rows.items():
         values = found.get(row, {})
         at = sorted(values)
-        (line,) = axes.plot(at, [statistics.fmean(values[x]) for x in at], label=name, color=colors[name])
+        (line,) = axes.plot(at, [statistics.fmean(values[x]) for x in at], label=name, **looks[name])
         drawn[name] = line
         if any(len(values[x]) > 1 for x in at):
             low, high = [min(values[x]) for x in at], [max(values[x]) for x in at]
             axes.fill_between(at, low, high, color=line.get_color(), alpha=0.2)
     axes.grid(alpha=0.3)
     return drawn
+
+
+def _look(number: int) -> dict[str, str]:
+    """A colour, and a line that tells it from the one ten before, for matplotlib has ten colours."""
+    return {"color": f"C{number}", "linestyle": ("-", "--", ":", "-.")[number // 10 % 4]}
 
 
 def log_panels(panels: Sequence[tuple[str, Curves]], title: str) -> Figure:
@@ -176,7 +181,7 @@ def log_panels(panels: Sequence[tuple[str, Curves]], title: str) -> Figure:
     for axes, (label, curves) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for name, points in curves.items():
             (handles[name],) = axes.plot(
-                list(points), list(points.values()), color=f"C{names.index(name)}", marker="o", markersize=3
+                list(points), list(points.values()), **_look(names.index(name)), marker="o", markersize=3
             )
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 from seqstruct.bridge.logs import parameters, parse_line, parse_lines
@@ -132,6 +133,14 @@ def test_length_panels_have_one_colour_for_each_model(record):
     assert panels["dyck"]["Tf+Nd"].get_color() == panels["palindromes"]["Tf+Nd"].get_color()
     assert panels["dyck"]["Tf"].get_color() != panels["dyck"]["Tf+Nd"].get_color()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Tf", "Tf+Nd"]
+
+
+def test_many_rows_are_told_apart_by_their_lines(record):
+    points = {"loss": {"value": 1.0, "unit": "nats", "axis": "length", "points": [[1, 1.0], [2, 2.0]]}}
+    records = [record(row=f"row {i}", metrics=points) for i in range(23)]
+    (axes,) = curves.length_curves(records).axes
+    looks = {(to_rgba(line.get_color()), line.get_linestyle()) for line in axes.lines if line.get_label().startswith("row")}
+    assert len(looks) == 23
 
 
 def test_the_best_run_by_another_metric_is_drawn_alone(record):

@@ -167,7 +167,7 @@ def test_attention_across_after_forty_epochs_is_told_beside_the_same_training():
     assert told.format(behind=behind[1][0], less=behind[1][1], **features) in text
     chrf, perplexity = ([metrics[name] for metrics in (features, linear)] for name in (
         "test_chrf", "validation_perplexity"))  # fmt: skip
-    assert "({:.1f} with random features, {:.1f} without), and perplexities".format(*chrf) in text
+    assert "({:.1f} with random features, {:.1f} with linear attention), and perplexities".format(*chrf) in text
     assert "perplexities are {:.1f} and {:.1f};".format(*perplexity) in text
     assert chrf[0] > chrf[1] and features["test_bleu"] < linear["test_bleu"] and perplexity[0] > perplexity[1]
 
