@@ -139,7 +139,8 @@ def test_many_rows_are_told_apart_by_their_lines(record):
     points = {"loss": {"value": 1.0, "unit": "nats", "axis": "length", "points": [[1, 1.0], [2, 2.0]]}}
     records = [record(row=f"row {i}", metrics=points) for i in range(23)]
     (axes,) = curves.length_curves(records).axes
-    looks = {(to_rgba(line.get_color()), line.get_linestyle()) for line in axes.lines if line.get_label().startswith("row")}
+    rows = [line for line in axes.lines if line.get_label().startswith("row")]
+    looks = {(to_rgba(line.get_color()), line.get_linestyle()) for line in rows}
     assert len(looks) == 23
 
 
