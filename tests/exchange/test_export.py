@@ -20,6 +20,7 @@ from transformers import (
 )
 
 import seqstruct
+from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.cli import main
 from seqstruct.data.files import sha256
 
@@ -70,8 +71,9 @@ def test_the_tokenizer_is_that_of_the_run(translation, exported):
 def test_the_card_is_written_from_the_run(translation, exported):
     text = (exported / "README.md").read_text("utf-8")
     described = json.loads((translation.data / "corpus.json").read_text("utf-8"))
+    best = load_checkpoint(translation.checkpoint)["optimizer_history"][-1]["num_updates"]  # which, rounding decides
     for said in ("BLEU|nrefs:1|tok:13a = 10.9", "BLEU|nrefs:1|tok:13a = 12.3", "made up, none needed",
-                 "`softmax + rfa(features=8)`", "200 updates", "trust_remote_code=True",
+                 "`softmax + rfa(features=8)`", f"\n{best} updates. ", "trust_remote_code=True",
                  *described["sha256"].values()):  # fmt: skip
         assert said in text
     assert str(translation.data) not in text
