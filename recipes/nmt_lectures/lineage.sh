@@ -27,7 +27,7 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "Transformer, characters: transformer transformer 4 characters"
     "GNMT, expected GLEU: gnmt 4 0.7" "GNMT, 8 bits: gnmt 4 0.1"
 )
-rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta")
+rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch")
 for mechanism in linear rfa abc_mlp t2r performer lsh gated_delta superposition nondeterministic_stack; do
     rows+=("decoder $mechanism")
 done

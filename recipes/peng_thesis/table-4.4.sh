@@ -8,11 +8,11 @@
 # has all its pairs, which the text calls many more than en-de's and table 4.2 counts as 4.5 million for both; the
 # window row keeps softmax across, since a window has no meaning there.
 # Tables NAME-stand-in are on Multi30k, German to English, at scales small and smoke: 3 + 3 layers of size 128, few
-# epochs, features and slots as in the thesis; RFA holds denominators at 1, as the released code does, but for "NoFloor", as
-# in the equations, and "NoNorm", equation 4.10, without unit norm.  Sentences have 14 words: where more slots or
-# features do not come closer to softmax, BASE of 4.4-stand-in, it is not their number that holds a model back.  A row
-# behind copying the source is a defect, or does not converge, as the thesis has it of MLP-ReLU 32-8 and three of table
-# A.4.  Speed (4.4): greedy, batches of 32, as many steps for all, against softmax in the same model; the better of two.
+# epochs, features and slots as in the thesis; RFA holds denominators at 1, as the released code, but in "NoFloor", as
+# in the equations, and "NoNorm", equation 4.10.  Sentences have 14 words: where more slots or features do not come
+# closer to softmax, BASE of 4.4-stand-in, it is not their number that holds a model back.  A row behind copying the
+# source is a defect, or does not converge, as the thesis has it of MLP-ReLU 32-8 and three of table A.4.  Speed
+# (4.4): greedy, batches of 32, as many steps for all, against softmax in the same model; the better of two decodings.
 paper=peng_thesis table=4.4 family="efficient attention translation" baselines=(copy)
 licence="WMT14, IWSLT14, Multi30k: for research; made-up sentences at the smoke scale: none needed"
 sizes=({ABC-RD,Linformer}" "{32-32,64-64} "ABC-MLP 32-32" {Window,Cluster}" 32-32" MLP-{ReLU,sigmoid,exp}" 32-"{8,32}
