@@ -8,9 +8,9 @@
 # too, with the features and slots of Table 4.4 of Peng (2022).  Other ways to cut words than BPE have at most as many
 # types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from GNMT for
 # an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.  "rates, M": two epochs of M
-# with the greatest of the three rates and with twice as much, in a table of their own.
-# test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and test_..._p are
-# against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
+# with the greatest of the three rates, twice and four times it, a table of its own; "M, greater rate": M with the best
+# of those.  test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and
+# test_..._p are against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
@@ -27,17 +27,18 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "Transformer, characters: transformer transformer 4 characters"
     "GNMT, expected GLEU: gnmt 4 0.7" "GNMT, 8 bits: gnmt 4 0.1"
 )
-rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch")
-for mechanism in linear rfa abc_mlp t2r performer lsh gated_delta superposition nondeterministic_stack; do
-    rows+=("decoder $mechanism")
-done
-rows+=("cross and decoder "{linear,rfa,abc_mlp})
+rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate")
+rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh,gated_delta,superposition,nondeterministic_stack})
+rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general"}", greater rate")
 for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
 
 cell() {
-    local group=transformer size=transformer slower=1.2 kinds=bpe model base decode=(--lenpen 1) more=() settings=search
+    local group=transformer size=transformer slower=1.2 kinds=bpe model base decode=(--lenpen 1) more=()
+    local search="$row" settings=search
+    [[ "$row" != *", greater rate" ]] || search="rates, ${row%, *}"
+    [[ "$search" != "rates, "* ]] || settings=greater_rates
     for model in "${models[@]}"; do
-        [[ "${model%%: *}" != "${row#rates, }" ]] || read -r group size slower kinds <<<"${model#*: }"
+        [[ "${model%%: *}" != "${search#rates, }" ]] || read -r group size slower kinds <<<"${model#*: }"
     done
     case "$scale" in
         smoke) minutes=0.4 disk=2 types=150 pieces=35 dataset="400 made-up sentence pairs" ;;
@@ -51,7 +52,7 @@ cell() {
         baseline copy --languages en de
         return
     elif [[ "$row" == "rates, "* ]]; then
-        settings=greater_rates table=lineage-rates minutes="$(times "$minutes" 0.1)"
+        table=lineage-rates minutes="$(times "$minutes" 0.1)"
         chosen "$row" "$group" "$size"
         record "$searched/measurements.json"
         return
@@ -69,7 +70,7 @@ cell() {
             shared lineage-gnmt-seed"$seed" "${training[@]}" common.seed="$seed"
             path="$shared" logs="$shared/train.log" ;;
         *) [[ "${kinds:=bpe}" == bpe ]] || { dataset="${dataset/BPE/${kinds/sentencepiece/unigram}}" && cut "$kinds"; }
-            chosen "$row" "$group" "$size" "${more[@]}"
+            chosen "$search" "$group" "$size" "${more[@]}"
             "${training[@]}" common.seed="$seed" checkpoint.save_dir="$path" ;;
     esac
     own="$data" rate="${searched:-}" data="$base"
@@ -77,7 +78,7 @@ cell() {
         "GNMT, expected GLEU") reward ;;
         "GNMT, 8 bits") decode=(--task translation_gnmt --length-alpha 0.2 --coverage-beta 0.2 --eight-bit) ;;
     esac
-    chosen Transformer transformer transformer
+    settings=search chosen Transformer transformer transformer
     shared "lineage-transformer-seed$seed" "${training[@]}" common.seed="$seed"
     if [[ "$row" == Transformer ]]; then
         rate="$searched" path="$shared" logs="$shared/train.log" score=()
