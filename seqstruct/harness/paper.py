@@ -17,8 +17,8 @@ INSTALLED = "_share"  # in a wheel
 class Published:
     """One number or statement of the source.  value: None where the source gives words alone.
 
-    note: a sentence on the row that every report prints.  average_of: for an average over rows, the pattern (as in a
-    shell) of those rows of the table that have a value of this metric.
+    average_of: for an average over rows, the pattern (as in a shell) of those rows of the table that have a value of
+    this metric.
     """
 
     row: str
@@ -26,7 +26,6 @@ class Published:
     unit: str
     value: float | None = None
     statement: str = ""
-    note: str = ""
     average_of: str | None = None
 
 
@@ -89,16 +88,36 @@ def paper_folder(paper: str) -> Path:
     )
 
 
+def _published(metrics: Mapping[str, str], rows: Mapping, averages: Mapping[str, str]) -> tuple[Published, ...]:
+    found = []
+    for row, cells in rows.items():
+        if isinstance(cells, list):
+            cells = dict(zip(metrics, cells, strict=True))
+        elif not isinstance(cells, dict):
+            cells = dict.fromkeys(metrics, cells)
+        for metric, cell in cells.items():
+            value, statement = cell if isinstance(cell, list) else (None, cell) if isinstance(cell, str) else (cell, "")
+            found.append(Published(row, metric, metrics[metric], value, statement, averages.get(row)))
+    return tuple(found)
+
+
 def read_tables(folder: Path) -> list[Table]:
-    """The tables of a folder's paper.json.  Raises ValueError naming the file if it does not have the expected form."""
+    """The tables of a folder's paper.json.
+
+    A table has `metrics`, each with its unit, and `rows`: for each metric a cell, as a list, as an object where some
+    metrics are not the row's, or one for all.  A cell is a number of the source, a statement, both as a list, or
+    null where the source has neither; `averages` has the pattern of the rows that a row is an average of.  Raises
+    ValueError naming the file if it does not have this form.
+    """
     path = folder / "paper.json"
     lists = ("baselines", "theirs", "tests", "best")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return [
             Table(name, table["title"], table.get("selection"), table.get("better", "lower"),
-                  tuple(Published(**entry) for entry in table["rows"]), compare=dict(table.get("compare", {})),
-                  ties=table.get("ties"), **{key: tuple(table.get(key, ())) for key in lists})
+                  _published(table["metrics"], table["rows"], table.get("averages", {})),
+                  compare=dict(table.get("compare", {})), ties=table.get("ties"),
+                  **{key: tuple(table.get(key, ())) for key in lists})
             for name, table in content["tables"].items()
         ]
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -240,7 +240,7 @@ def _differences(lines: Sequence[Line]) -> list[str]:
 
 
 def _remarks(table: Table, lines: Sequence[Line], missing: Sequence[str]) -> list[str]:
-    """What p stands for, which rows have no run, which are other authors' systems, and notes on rows."""
+    """What p stands for, which rows have no run, and which are other authors' systems."""
     found = []
     tested = [line for line in lines if line.p_value is not None]
     if tested:
@@ -251,7 +251,7 @@ def _remarks(table: Table, lines: Sequence[Line], missing: Sequence[str]) -> lis
     for kind, words in ((False, own), (True, "Systems of other authors, not run")):
         names = [row for row in missing if (table.kind(row) == "theirs") == kind]
         found += [f"{words}: {'; '.join(names)}."] if names else []
-    return found + [f"{p.row}: {p.note}" for p in table.published if p.note]
+    return found
 
 
 def recipe_of(folder: Path, table: str) -> Path | None:

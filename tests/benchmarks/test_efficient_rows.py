@@ -10,16 +10,16 @@ import torch
 
 from seqstruct.benchmarks import decode, efficient_rows, encode, write_curves
 from seqstruct.benchmarks.timing import Place
+from seqstruct.harness.paper import paper_folder, read_tables
 
-PAPER = Path(__file__).resolve().parents[2] / "recipes" / "peng_thesis" / "paper.json"
-TABLES = json.loads(PAPER.read_text("utf-8"))["tables"]
+TABLES = {table.name: table.published for table in read_tables(paper_folder("peng_thesis"))}
 
 
 def published(table: str) -> dict[str, set[str]]:
     """Metrics by row."""
     found: dict[str, set[str]] = {}
-    for entry in TABLES[table]["rows"]:
-        found.setdefault(entry["row"], set()).add(entry["metric"])
+    for entry in TABLES[table]:
+        found.setdefault(entry.row, set()).add(entry.metric)
     return found
 
 

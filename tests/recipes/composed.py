@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
 from seqstruct.harness.configs import read_config
+from seqstruct.harness.paper import Published, read_tables
 from seqstruct.harness.script import Cell, Script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,10 +61,15 @@ def script(name: str) -> Script:
     return Script(ROOT / "recipes" / f"{name}.sh")
 
 
-def published_rows(name: str, table: str) -> set[str]:
-    """The rows of a table of paper.json, averages of others apart."""
-    tables = json.loads((ROOT / "recipes" / name / "paper.json").read_text(encoding="utf-8"))["tables"]
-    return {entry["row"] for entry in tables[table]["rows"] if not entry["row"].startswith("average")}
+@cache
+def published(paper: str, *tables: str) -> tuple[Published, ...]:
+    """What paper.json has of some tables, averages of others apart."""
+    found = {table.name: table.published for table in read_tables(ROOT / "recipes" / paper)}
+    return tuple(entry for table in tables for entry in found[table] if not entry.average_of)
+
+
+def published_rows(paper: str, *tables: str) -> set[str]:
+    return {entry.row for entry in published(paper, *tables)}
 
 
 def commands(recipe: Script, row: str, scale: str, seed: int = 1, **options: Any) -> list[tuple[str, ...]]:

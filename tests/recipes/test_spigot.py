@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from seqstruct.search.settings import points, read_settings
-from tests.recipes.composed import ROOT, commands, composed, option, published_rows, script
+from tests.recipes.composed import ROOT, commands, composed, option, published, published_rows, script
 
 FAMILY, FORMULAS = "peng_thesis/joint_parsing", "structured_attention/tree_transduction"
 
@@ -19,9 +17,8 @@ def test_rows_are_those_of_the_tables(table):
 
 
 def test_what_the_stand_in_quotes_is_what_table_2_1_says():
-    tables = json.loads((ROOT / "recipes/peng_thesis/paper.json").read_text("utf-8"))["tables"]
-    values = {(e["row"], e["metric"]): e.get("value") for e in tables["2.1"]["rows"]}
-    quoted = {(e["row"], e["metric"]): e["statement"] for e in tables["2.1-stand-in"]["rows"]}
+    values = {(entry.row, entry.metric): entry.value for entry in published("peng_thesis", "2.1")}
+    quoted = {(entry.row, entry.metric): entry.statement for entry in published("peng_thesis", "2.1-stand-in")}
 
     def place(row, other, score, formalism):
         own, theirs = (values[f"{formalism} {name}", f"in_domain_{score}"] for name in (row, other))

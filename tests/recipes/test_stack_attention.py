@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import subprocess
@@ -19,10 +18,9 @@ from seqstruct.models.transformer.lm import StructuredTransformerLanguageModel
 from seqstruct.models.transformer.translation import StructuredTransformerModel, StructuredTransformerModelConfig
 from seqstruct.plots import demo
 from tests.models.building import cfl_dictionary, language_model_config, task_of
-from tests.recipes.composed import ROOT, trainings
+from tests.recipes.composed import ROOT, published, published_rows, trainings
 
 FOLDER = ROOT / "recipes" / "stack_attention"
-TABLES = json.loads((FOLDER / "paper.json").read_text())["tables"]
 
 
 def settings(recipe, row, scale="paper"):
@@ -41,8 +39,10 @@ def parameters(model):
     return sum(p.numel() for p in model.parameters())
 
 
-def published(table):
-    return {entry["row"]: entry["value"] for entry in TABLES[table]["rows"] if entry["metric"] == "parameters"}
+PARAMETERS = {
+    table: {entry.row: entry.value for entry in published("stack_attention", table) if entry.metric == "parameters"}
+    for table in ("2", "3", "5")
+}
 
 
 @pytest.mark.parametrize("name, tables, scale", [
@@ -51,11 +51,10 @@ def published(table):
     ("table-4", ["1", "4"], "paper"), ("table-6", ["6-stand-in"], "small"),
 ])  # fmt: skip
 def test_rows_are_those_of_the_tables(name, tables, scale):
-    assert {entry["row"] for table in tables for entry in TABLES[table]["rows"]} == set(
-        Script(FOLDER / f"{name}.sh").rows(scale))
+    assert published_rows("stack_attention", *tables) == set(Script(FOLDER / f"{name}.sh").rows(scale))
 
 
-@pytest.mark.parametrize("row", list(published("5")))
+@pytest.mark.parametrize("row", list(PARAMETERS["5"]))
 def test_parameters_of_table_5(row):
     model = settings("figure-2", row)["model"]
     task = task_of(cfl_dictionary(row.split()[0]))
@@ -63,7 +62,7 @@ def test_parameters_of_table_5(row):
         built = StackLSTMLanguageModel.build_model(StackLSTMLanguageModelConfig(**model), task)
     else:
         built = StructuredTransformerLanguageModel.build_model(language_model_config(**model), task)
-    assert parameters(built) == published("5")[row]
+    assert parameters(built) == PARAMETERS["5"][row]
 
 
 @pytest.mark.parametrize("row", ["Tf", "Tf+Sup", "Tf+Nd"])
@@ -72,18 +71,18 @@ def test_parameters_of_table_2(row):
     assert model.pop("_name") == "structured_transformer_lm"
     task = task_of(dictionary_of_size(23_835))
     built = StructuredTransformerLanguageModel.build_model(language_model_config(**model), task)
-    assert parameters(built) == published("2")[row]
+    assert parameters(built) == PARAMETERS["2"][row]
     assert built.decoder.output_projection.weight is built.decoder.embed_tokens.weight
 
 
-@pytest.mark.parametrize("row", list(published("3")))
+@pytest.mark.parametrize("row", list(PARAMETERS["3"]))
 def test_parameters_of_table_3(row):
     """The sizes of all nine rows give a vocabulary of 6,156 entries: what the threshold of 50 uses leaves of 32,000."""
     model = settings("table-3", row)["model"]
     assert model.pop("_name") == "structured_transformer"
     built = StructuredTransformerModel.build_model(
         StructuredTransformerModelConfig(**model), task_of(dictionary_of_size(6_156)))
-    assert parameters(built) == published("3")[row]
+    assert parameters(built) == PARAMETERS["3"][row]
 
 
 def test_published_settings():

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from seqstruct.attention import Shape, Site
 from seqstruct.harness.script import Cell, Script
 from seqstruct.models.rnn_translation.model import parse_attention
-from tests.recipes.composed import ROOT, trainings
+from tests.recipes.composed import ROOT, published, published_rows, trainings
 
 FOLDER = ROOT / "recipes" / "structured_attention"
-TABLES = json.loads((FOLDER / "paper.json").read_text())["tables"]
 
 
 def settings(recipe, row, scale="paper"):
@@ -22,8 +19,9 @@ def settings(recipe, row, scale="paper"):
 @pytest.mark.parametrize("name, table", [("2", "2"), ("3", "3"), ("3", "3-stand-in"), ("5", "5-rte")])
 def test_rows_are_those_of_the_tables(name, table):
     script = Script(FOLDER / f"table-{name}.sh")
-    assert list(dict.fromkeys(entry["row"] for entry in TABLES[table]["rows"])) == script.rows("paper")
-    assert set(script.rows("small")) <= {entry["row"] for entry in TABLES[name]["rows"]}
+    rows = [entry.row for entry in published("structured_attention", table)]
+    assert list(dict.fromkeys(rows)) == script.rows("paper")
+    assert set(script.rows("small")) <= published_rows("structured_attention", name)
 
 
 def test_published_settings_of_tree_transduction():
@@ -57,7 +55,8 @@ def test_published_settings_of_translation():
     ("paper", "3", ["tokenized_bleu", "bleu", "chrf"]), ("small", "3-stand-in", ["bleu", "chrf"])])
 def test_translation_is_scored_as_published_at_scale_paper(scale, table, metrics):
     """By BLEU of tokens (appendix A.3); the stand-in's records have SacreBLEU."""
-    assert {entry["metric"] for entry in TABLES[table]["rows"] if entry["unit"] == "BLEU"} == {f"test_{metrics[0]}"}
+    entries = published("structured_attention", table)
+    assert {entry.metric for entry in entries if entry.unit == "BLEU"} == {f"test_{metrics[0]}"}
     for row, command in (("words, structured", "score"), ("copy", "baseline")):
         plan = Script(FOLDER / "table-3.sh").plan(Cell(row, 1, scale))
         (words,) = [step.words for step in plan.steps if step.words[:2] == ("seqstruct", command)]
