@@ -142,34 +142,34 @@ def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed()
     best = [found[row, "validation_perplexity"].values[2] for row in (*rows, "Transformer")]
     assert "{:.1f}, {:.1f} and {:.1f} at their best, are behind softmax's {:.1f}.".format(*best) in text
     across = [found[f"cross and decoder {name}", f"test_bleu_{part}"].values[2] for part in ("difference", "p")
-              for name in ("linear", "rfa")]  # fmt: skip
-    told = "the gap is {:.1f} BLEU of elu and {:.1f} of RFA (one training each, p {:.3f} and {:.3f} over its sentences)"
-    assert told.format(-across[0], -across[1], *across[2:]) in finding("peng_thesis", "*Translation* (Table 4.4")
+              for name in ("linear", "rfa", "abc_mlp")]  # fmt: skip
+    told = "the gap is {:.1f} BLEU of elu, {:.1f} of RFA and {:.1f} of `abc_mlp` (one training each, p {:.3f}, {:.3f} "
+    told += "and {:.3f} over its sentences)"
+    item = finding("peng_thesis", "*Translation* (Table 4.4")
+    assert told.format(*(-value for value in across[:3]), *across[3:]) in item
     told = "by elu is {:.1f} BLEU behind softmax, by RFA {:.1f} and by `abc_mlp` {:.1f} (one training each, p {:.2f}, "
     told += "{:.2f} and {:.2f} over its sentences)"
-    assert told.format(*(-value for value in behind), *p) in finding("peng_thesis", "*Translation* (Table 4.4")
+    assert told.format(*(-value for value in behind), *p) in item
 
 
 def test_attention_across_after_forty_epochs_is_told_beside_the_same_training():
     found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
     text = " ".join(prose("nmt_lectures").partition("\n## Until validation no longer improves\n")[2].split())
-    rows = "cross and decoder linear", "cross and decoder rfa"
-    of = {row: {metric: line.values for (at, metric), line in found.items() if at == row} for row in rows}
-    assert all(set(values) == {2} for metrics in of.values() for values in metrics.values())
-    of = {row: {metric: values[2] for metric, values in metrics.items()} for row, metrics in of.items()}
-    linear, features = of.values()
-    told = "has {test_bleu:.1f} BLEU, {behind:.1f} behind the one that its own machine trained (p {test_bleu_p:.3f}; "
-    told += "in chrF {less:.1f}, p {test_chrf_p:.3f}), and"
-    behind = [[-metrics[f"test_{metric}_difference"] for metric in ("bleu", "chrf")] for metrics in (linear, features)]
-    assert told.format(behind=behind[0][0], less=behind[0][1], **linear) in text
-    told = "in the decoder, {test_bleu:.1f}, {behind:.1f} behind (p {test_bleu_p:.3f}; in chrF {less:.1f}, p "
-    told += "{test_chrf_p:.3f})."
-    assert told.format(behind=behind[1][0], less=behind[1][1], **features) in text
-    chrf, perplexity = ([metrics[name] for metrics in (features, linear)] for name in (
-        "test_chrf", "validation_perplexity"))  # fmt: skip
-    assert "({:.1f} with random features, {:.1f} with linear attention), and perplexities".format(*chrf) in text
-    assert "perplexities are {:.1f} and {:.1f};".format(*perplexity) in text
-    assert chrf[0] > chrf[1] and features["test_bleu"] < linear["test_bleu"] and perplexity[0] > perplexity[1]
+    metrics = ("bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p", "chrf")
+    of = {}
+    for name in ("linear", "rfa", "abc_mlp"):
+        of[name] = {metric: found[f"cross and decoder {name}", f"test_{metric}"].values for metric in metrics}
+        assert all(set(values) == {2} for values in of[name].values())
+        of[name] = {metric: abs(values[2]) for metric, values in of[name].items()}
+    told = "{bleu:.1f}, {bleu_difference:.1f} behind (p {bleu_p:.3f}; in chrF {chrf_difference:.1f}, p {chrf_p:.3f})"
+    linear, features, slots = (told.format_map(values) for values in of.values())
+    assert f"there too it has {linear.replace(',', ' BLEU,', 1)}, with random features, 256 across" in text
+    assert f"128 in the decoder, {features}, and with slots of `abc_mlp`, 32 and 8, {slots}." in text
+    chrf = "{:.1f}, {:.1f} and {:.1f}".format(*(values["chrf"] for values in of.values()))
+    perplexity = [found[f"cross and decoder {name}", "validation_perplexity"].values[2] for name in of]
+    assert f"(in chrF {chrf}), whose perplexities are {{:.1f}}, {{:.1f}} and {{:.1f}};".format(*perplexity) in text
+    orders = [sorted(of, key=lambda name: of[name][metric]) for metric in ("bleu", "chrf")]
+    assert orders[0] != orders[1]
 
 
 def test_rates_above_those_that_were_searched_are_told_as_recorded():

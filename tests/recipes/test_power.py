@@ -125,6 +125,14 @@ def test_translation_with_linear_attention_is_told_as_recorded():
     assert told.format(*none, floor[0], floor[-1]) in finding("peng_thesis", "*Where RFA breaks.*")
 
 
+def test_equation_4_10_is_told_as_recorded():
+    item, found = finding("peng_thesis", "*Unit norm against"), lines("peng_thesis", "4.4-stand-in")
+    of = {(line.row.removeprefix("RFA-Gaussian-NoNorm"), line.metric): line.mean for line in found}
+    assert max(of["", "test_bleu"], of[" 0.25", "test_bleu"]) < 0.05 < of["copy", "test_bleu"]
+    told = "has 0.0 BLEU and perplexities of {:.0f} and {:.0f} on validation."
+    assert told.format(of["", "validation_perplexity"], of[" 0.25", "validation_perplexity"]) in item
+
+
 def test_translation_with_stacks_is_told_as_recorded():
     found = {line.row: line for line in lines("multi30k", "multi30k") if line.metric == "test_bleu"}
     none, item = found["Tf"], finding("stack_attention", "*Machine translation*")
