@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from seqstruct.bridge.logs import LogEntry, parse_lines
 from seqstruct.data.text.aligned import read_lines
@@ -94,7 +95,7 @@ def length_curves(
         if unit == "perplexity":
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter("{x:g}")
-            axes.yaxis.set_minor_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))  # all labels would overlap
         else:
             axes.axhline(0.0, color="black", linewidth=0.8)
         axes.set_title(first, fontsize="medium")

@@ -173,21 +173,35 @@ def test_attention_across_after_forty_epochs_is_told_beside_the_same_training():
 
 
 def test_rates_above_those_that_were_searched_are_told_as_recorded():
-    found = {(line.row.removeprefix("rates, "), line.metric): line for line in lines("nmt_lectures", "lineage-rates")
-             if line.values}  # fmt: skip
-    rows = list(dict.fromkeys(row for row, _ in found))
-    assert rows == ["Transformer", "RNNsearch", "Luong general", "ConvS2S"]
-    assert all(len(line.values) == 1 for line in found.values())
-    tried = {row: [found[row, f"loss_at_{rate}"].mean for rate in (0.004, 0.008)] for row in rows}
-    assert [row for row, (chosen, greater) in tried.items() if greater < chosen] == rows[1:]
-    chosen, greater = tried["Transformer"]
-    others = [tried[row] for row in ("RNNsearch", "ConvS2S", "Luong general")]
-    text = said("nmt_lectures")
-    assert f"(a loss on validation of {greater:.2f} bits, labels smoothed, where it has {chosen:.2f})" in text
-    ends = [f"{pair[at]:.2f}" for at in (1, 0) for pair in others]
-    assert "({}, {} and {}, where they have {}, {} and {}).".format(*ends) in text
-    lineage = {line.row: line for line in lines("nmt_lectures", "lineage") if line.metric == "chosen_learning_rate"}
-    assert {rate for line in lineage.values() for rate in line.values.values()} == {0.004}
+    text, found = said("nmt_lectures"), {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    assert {rate for (row, metric), line in found.items() for rate in line.values.values()
+            if metric == "chosen_learning_rate" and "greater" not in row} == {0.004}  # fmt: skip
+    of: dict[str, dict[str, float]] = {}
+    for line in lines("nmt_lectures", "lineage-rates"):
+        if line.values:
+            of.setdefault(line.row.removeprefix("rates, "), {})[line.metric] = line.mean
+    chosen = {row: found.pop("chosen_learning_rate") for row, found in of.items()}
+    assert chosen == {"Transformer": 0.004, "RNNsearch": 0.008, "Luong general": 0.008, "ConvS2S": 0.016,
+                      "RNN encoder-decoder": 0.008}  # fmt: skip
+    losses = {row: "{:.2f}, {:.2f} and {:.2f}".format(*values.values()) for row, values in of.items()}
+    assert f"the Transformer (losses on validation of {losses['Transformer']} bits, labels smoothed)" in text
+    for row in ("RNNsearch", "Luong general", "ConvS2S"):
+        assert f"{row} ({losses[row]})" in text
+    assert f"the model without attention ({losses['RNN encoder-decoder']})" in text
+    rows = "ConvS2S", "RNNsearch"
+    for metric, told in (
+        ("test_bleu", "ConvS2S has {:.1f} BLEU and RNNsearch {:.1f}, where with 0.004 they have {:.1f} and {:.1f} by"),
+        ("validation_perplexity", "perplexities of {:.1f} and {:.1f} where those have {:.1f} and {:.1f}."),
+    ):
+        values = [found[row + more, metric].values[2] for more in (", greater rate", "") for row in rows]
+        assert told.format(*values) in text
+    of_row = [{metric: found[f"{row}, greater rate", f"test_{metric}"].mean for metric in (
+        "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")} for row in rows]  # fmt: skip
+    assert {f"{at['bleu'] - at['bleu_difference']:.1f}" for at in of_row} == {"37.7"}
+    told = "has 37.7 BLEU, ConvS2S is {bleu_difference:.1f} ahead (p {bleu_p:.2f}; in chrF {less:.1f} behind, p "
+    assert (told + "{chrf_p:.3f})").format_map(of_row[0] | {"less": -of_row[0]["chrf_difference"]}) in text
+    told = "RNNsearch {less:.1f} behind (p {bleu_p:.2f}; in chrF {chrf_difference:.1f} ahead, p {chrf_p:.2f})"
+    assert told.format_map(of_row[1] | {"less": -of_row[1]["bleu_difference"]}) in text
 
 
 def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
