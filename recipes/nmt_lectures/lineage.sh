@@ -52,7 +52,7 @@ cell() {
         baseline copy --languages en de
         return
     elif [[ "$row" == "rates, "* ]]; then
-        table=lineage-rates minutes="$(times "$minutes" 0.1)"
+        table=lineage-rates minutes="$(times "$minutes" 0.15)"
         chosen "$row" "$group" "$size"
         record "$searched/measurements.json"
         return
