@@ -89,16 +89,33 @@ def paper_folder(paper: str) -> Path:
 
 
 def _published(metrics: Mapping[str, str], rows: Mapping, averages: Mapping[str, str]) -> tuple[Published, ...]:
+    if unknown := averages.keys() - rows.keys():
+        raise ValueError(f"averages of rows that are not there: {', '.join(sorted(unknown))}")
     found = []
     for row, cells in rows.items():
         if isinstance(cells, list):
+            if len(cells) != len(metrics):
+                raise ValueError(f"{row}: expected {len(metrics)} cells, one for each metric, got {len(cells)}")
             cells = dict(zip(metrics, cells, strict=True))
         elif not isinstance(cells, dict):
             cells = dict.fromkeys(metrics, cells)
-        for metric, cell in cells.items():
-            value, statement = cell if isinstance(cell, list) else (None, cell) if isinstance(cell, str) else (cell, "")
-            found.append(Published(row, metric, metrics[metric], value, statement, averages.get(row)))
+        found += [Published(row, metric, metrics[metric], *_cell(row, cell), averages.get(row))
+                  for metric, cell in cells.items()]  # fmt: skip
     return tuple(found)
+
+
+def _cell(row: str, cell: object) -> tuple[float | None, str]:
+    """The number and the statement of a cell."""
+    match cell:
+        case None:
+            return None, ""
+        case str():
+            return None, cell
+        case int() | float():
+            return cell, ""
+        case [int() | float() as value, str(statement)]:
+            return value, statement
+    raise ValueError(f"{row}: expected a number, a statement, both as a list or null, got {cell!r}")
 
 
 def read_tables(folder: Path) -> list[Table]:

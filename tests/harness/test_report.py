@@ -198,11 +198,20 @@ def test_cells_of_a_row_are_a_list_an_object_or_one_for_all(write):
 
 
 def test_a_malformed_paper_file_is_named(paper):
-    for cells in ([1.5, 2.0], {"memory": 1.5}, [[1.5]]):
+    expected = "dyck Tf: expected a number, a statement, both as a list or null, got "
+    for cells, told in (
+        ([1.5, 2.0], "ValueError: dyck Tf: expected 1 cells, one for each metric, got 2"),
+        ([["worst", 1.5]], f"ValueError: {expected}\\['worst', 1.5\\]"), ([[1.5]], f"ValueError: {expected}\\[1.5\\]"),
+        ({"memory": 1.5}, "KeyError: 'memory'"),
+    ):  # fmt: skip
         given = {"title": "T", "metrics": {"difference": "nats"}, "rows": {"dyck Tf": cells}}
         (paper / "paper.json").write_text(json.dumps({"tables": {"1": given}}))
-        with pytest.raises(ValueError, match=r"paper\.json: (Value|Key)Error: "):
+        with pytest.raises(ValueError, match=rf"paper\.json: {told}"):
             read_tables(paper)
+    given = {"title": "T", "metrics": {"a": "%"}, "rows": {"r": 1.5}, "averages": {"mean": "r"}}
+    (paper / "paper.json").write_text(json.dumps({"tables": {"1": given}}))
+    with pytest.raises(ValueError, match="averages of rows that are not there: mean"):
+        read_tables(paper)
     (paper / "paper.json").write_text('{"tables": {"1": {}}}')
     with pytest.raises(ValueError, match="paper.json: KeyError: 'title'"):
         read_tables(paper)

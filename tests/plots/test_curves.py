@@ -120,6 +120,10 @@ def test_perplexities_are_drawn_on_a_logarithmic_axis(record):
     for one, scale in zip(records, ("log", "linear"), strict=True):
         (axes,) = curves.length_curves([one]).axes
         assert axes.get_yscale() == scale and [line.get_label() for line in axes.get_lines()][0] == one.row
+        if scale == "log":
+            axes.figure.draw_without_rendering()
+            told = {text.get_text() for text in axes.get_yticklabels(which="both")}
+            assert {"10", "20", "30"} <= told and told.isdisjoint({"8", "9"}), "those before 10 would overlap with it"
 
 
 def test_length_panels_have_one_colour_for_each_model(record):
