@@ -120,7 +120,7 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
                         "the smoke scale, records/ among the paper's runs)")
     parser.add_argument("--from", dest="source", metavar="DIR", help="take raw data from this folder; download nothing "
                         "(default: the corpus among data/ of SEQSTRUCT_REFERENCE, where that is set)")
-    parser.add_argument("--max-minutes", type=_positive, metavar="M", help="wall-clock limit of each training")
+    parser.add_argument("--max-minutes", type=minutes, metavar="M", help="wall-clock limit of each training")
     parser.add_argument("--jobs", type=whole(1, 256), default=1, metavar="N",
                         help="cells run at a time on this machine (default: 1)")
     parser.add_argument("--launcher", choices=("local", "slurm"), default="local",
@@ -130,7 +130,8 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> float:
+def minutes(text: str) -> float:
+    """By this name, argparse says what is no number."""
     value = float(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected minutes above 0, got {text}")
