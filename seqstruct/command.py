@@ -28,6 +28,12 @@ def arguments_of(parser: argparse.ArgumentParser, argv: Sequence[str] | None) ->
         raise
 
 
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """--data of what takes a checkpoint, as `seqstruct.scoring.trained_on` reads it."""
+    parser.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside the "
+                        "checkpoint, or where training found it)")
+
+
 def _flush() -> bool:
     """Write what is held back, and say whether somebody reads it; else it goes nowhere, or Python would complain."""
     try:

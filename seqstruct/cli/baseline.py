@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics", nargs="+", metavar="NAME", help="copy: as of `seqstruct score`")
     parser.add_argument("--steps", type=int, metavar="K", help="answers: supporting facts that are chosen")
     parser.add_argument("--splits", nargs="+", metavar="SPLIT=NAME",
-                        help="neighbours: these splits alone, with how their metrics begin")
+                        help="copy, neighbours: these splits alone, with how their metrics begin")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--out", metavar="FILE", help="write JSON there, for `seqstruct record`, and print nothing")
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from seqstruct.command import GOES_ON, answer
 from seqstruct.data.arguments import whole
+from seqstruct.harness.records import SCALES
 
 if TYPE_CHECKING:
     from seqstruct.harness.script import Plan, Script
-
-SCALES = ("smoke", "small", "paper")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,8 +118,9 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
     parser.add_argument("--records", metavar="DIR", help="where records go (default: records/ beside the recipe; at "
                         "the smoke scale, records/ among the paper's runs)")
     parser.add_argument("--from", dest="source", metavar="DIR", help="take raw data from this folder; download nothing "
-                        "(default: the corpus among data/ of SEQSTRUCT_REFERENCE, where that is set)")
-    parser.add_argument("--max-minutes", type=_positive, metavar="M", help="wall-clock limit of each training")
+                        "(default: the corpus among data/ of SEQSTRUCT_REFERENCE, where that is set; at the smoke "
+                        "scale all are made up)")
+    parser.add_argument("--max-minutes", type=minutes, metavar="M", help="wall-clock limit of each training")
     parser.add_argument("--jobs", type=whole(1, 256), default=1, metavar="N",
                         help="cells run at a time on this machine (default: 1)")
     parser.add_argument("--launcher", choices=("local", "slurm"), default="local",
@@ -130,7 +130,8 @@ def options_parser(recipe: str, doc: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> float:
+def minutes(text: str) -> float:
+    """By this name, argparse says what is no number."""
     value = float(text)
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"expected minutes above 0, got {text}")

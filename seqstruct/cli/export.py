@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import argparse
 
+from seqstruct.command import add_data
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a .pt file of fairseq-train")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make")
-    parser.add_argument("--data", metavar="DATA", help="the prepared folder, or the bin/ in it (default: beside the "
-                        "checkpoint, or where training found it)")
+    add_data(parser)
     parser.add_argument("--tokenized", action="store_true",
                         help="text is tokens already, separated by spaces: nothing but the dictionaries is needed")
     parser.add_argument("--scores", action="append", default=[], metavar="FILE",

@@ -16,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from seqstruct.command import add_data
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="FILE", help="text, - for standard input; or trees: .mrg, .zip or a folder")
@@ -27,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     by.add_argument("--branching", choices=("left", "right", "random", "gold"), help="trees without a model")
     parser.add_argument("--config-dir", metavar="DIR", help="as of fairseq-hydra-train, for --untrained")
     parser.add_argument("--config-name", metavar="NAME", help="as of fairseq-hydra-train, for --untrained")
-    parser.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside the "
-                        "checkpoint, or where training found it)")
+    add_data(parser)
     parser.add_argument("--lowercase", action="store_true",
                         help="the model reads words in lower case and numbers as N, as data-prep/ptb_trees.sh has them")
     parser.add_argument("--left-score", action="store_true", help="add the left span's score (Peng 2022, note 7)")

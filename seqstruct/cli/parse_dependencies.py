@@ -12,6 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seqstruct.command import add_data
+
 if TYPE_CHECKING:
     from seqstruct.data.text.conllu import Token
 
@@ -22,8 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("inputs", nargs="+", metavar="FILE", help="text or CoNLL-U")
     parser.add_argument("--checkpoint", required=True, metavar="PT", help="a joint_parser with a parser of trees")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to make; it must not exist or be empty")
-    parser.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside the "
-                        "checkpoint, or where training found it)")
+    add_data(parser)
     parser.add_argument("--tags", choices=("upos", "xpos"), default="upos", help="tags of CoNLL-U (default: upos)")
     parser.add_argument("--tagger", metavar="ZIP",
                         help="tag the words anew, by a model of nltk's brown.zip: for parsers of a folder prepared so")

@@ -7,6 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from seqstruct.command import add_data
+from seqstruct.harness.records import SCALES
+
 TEXT = "symbols separated by spaces, as in the training data; @FILE takes the first line of a file"
 
 
@@ -62,13 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     trees.set_defaults(draw=_dependencies)
 
     for drawing in (lengths, efficient, abilities):
-        drawing.add_argument("--scale", choices=("smoke", "small", "paper"), default="small", help="default: small")
+        drawing.add_argument("--scale", choices=SCALES, default="small", help="default: small")
         drawing.add_argument("--records", metavar="DIR", type=Path, help="default: records/ of the paper")
     for drawing in (attention, tree, run):
         drawing.add_argument("checkpoint", metavar="CHECKPOINT")
         drawing.add_argument("text", metavar="TEXT", help=TEXT)
-        drawing.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside "
-                             "the checkpoint, or where training found it)")
+        add_data(drawing)
     for drawing in (attention, run):
         drawing.add_argument("--target", default="", metavar="TEXT", help="the other side, for a translation model")
     for drawing in (curves, validated, lengths, efficient, abilities, attention, tree, run, trees):

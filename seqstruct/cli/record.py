@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+from seqstruct.harness.records import SCALES
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("cell", metavar="CELL", help="the folder of the cell")
@@ -18,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--table", required=True, help="as paper.json names it")
     parser.add_argument("--row", required=True, help="as paper.json names it")
     parser.add_argument("--seed", required=True, type=int)
-    parser.add_argument("--scale", required=True, choices=("smoke", "small", "paper"))
+    parser.add_argument("--scale", required=True, choices=SCALES)
     parser.add_argument("--dataset", required=True, help="one line: which data, and what departs from the published")
     parser.add_argument("--data", metavar="FOLDER", help="the prepared data, whose files are checksummed")
     parser.add_argument("--configuration", required=True, metavar="HASH", help="of all settings, the seed apart")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from seqstruct.harness.records import SCALES
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
     parser.add_argument("table", metavar="TABLE", nargs="?", help="one table, as the source numbers it (default: all)")
     parser.add_argument("--format", choices=("text", "markdown", "csv", "html"), default="text",
                         help="default: text; html is one page, sorted by clicks, with each run's command")
-    parser.add_argument("--scale", nargs="+", choices=("smoke", "small", "paper"), default=["small", "paper"],
+    parser.add_argument("--scale", nargs="+", choices=SCALES, default=["small", "paper"],
                         help="records of these scales (default: small paper)")
     parser.add_argument("--all", action="store_true", dest="everything",
                         help="also metrics that only chose settings or runs, and rows without a run")

@@ -9,6 +9,8 @@ import argparse
 import os
 from contextlib import ExitStack
 
+from seqstruct.command import add_data
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     system = parser.add_mutually_exclusive_group(required=True)
@@ -24,8 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help="of the log-probability, 0 to 1; the system's score has 1 - W (default %(default)s)")
     parser.add_argument("--feature", default="Neural0", metavar="NAME",
                         help="the log-probability's name in the list (default %(default)s)")
-    parser.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside the "
-                        "checkpoint, or where training found it)")
+    add_data(parser)
     parser.add_argument("--subword-model", metavar="FILE",
                         help="codes of subword-nmt or a SentencePiece model that cut both sides first")
     parser.add_argument("--cpu", action="store_true", help="leave a GPU alone")

@@ -19,7 +19,15 @@ from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.subwords import KINDS
 from seqstruct.scoring.alignment import alignment_error_rate, read_alignments, read_gold
 from seqstruct.scoring.hypotheses import UNDO, check_targets, read_generate, to_text
-from seqstruct.scoring.translation import DEFAULT_METRICS, METRICS, compare, score, score_by_group, score_by_length
+from seqstruct.scoring.translation import (
+    DEFAULT_METRICS,
+    METRICS,
+    UNITS,
+    compare,
+    score,
+    score_by_group,
+    score_by_length,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -154,15 +162,13 @@ def _record(result: dict, path: str, names: Sequence[str]) -> None:
     """The scores, and with --against NAME_difference and NAME_p beside them."""
     from seqstruct.scoring.measurement import Measurement, write
 
-    units = {"chrf": "chrF2", "ter": "TER", "gleu": "GLEU", "exact_match": "%"}
     found = []
     for name in names:
         table, _, called = name.rpartition(":")
         for s in result["scores"]:
-            unit = units.get(s["metric"], "BLEU")
-            found.append(Measurement(called.replace("{}", s["metric"]), s["value"], unit, table=table))
+            found.append(Measurement(called.replace("{}", s["metric"]), s["value"], UNITS[s["metric"]], table=table))
         for c in result.get("against", ()):
-            metric, unit = called.replace("{}", c["metric"]), units.get(c["metric"], "BLEU")
+            metric, unit = called.replace("{}", c["metric"]), UNITS[c["metric"]]
             found.append(Measurement(f"{metric}_difference", c["value"] - c["baseline"], unit, table=table))
             found.append(Measurement(f"{metric}_p", c["p_value"], "p", table=table))
     write(path, found)

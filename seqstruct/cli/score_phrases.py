@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 
+from seqstruct.command import add_data
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", metavar="TABLE", help="source ||| target ||| scores ||| ..., plain or .gz, or "
@@ -19,8 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--score", choices=("log", "probability"), default="log",
                         help="log-probability of the target phrase and its end, in nats, or the probability itself, of "
                         "which Moses takes the logarithm (default %(default)s)")
-    parser.add_argument("--data", metavar="DIR", help="the prepared folder, or the bin/ in it (default: beside the "
-                        "checkpoint, or where training found it)")
+    add_data(parser)
     parser.add_argument("--subword-model", metavar="FILE",
                         help="codes of subword-nmt or a SentencePiece model that cut the phrases first")
     parser.add_argument("--keep", action="store_true", help="keep lines without a score, unchanged")

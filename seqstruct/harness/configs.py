@@ -77,6 +77,7 @@ def composer(folder: str | os.PathLike, name: str) -> Callable[[Sequence[str]], 
             try:
                 return compose(name, overrides=list(overrides))
             except HydraException as error:
-                raise ValueError(f"{folder}: {error}") from None
+                told = str(error).partition("Config search path")[0]  # which lists packages
+                raise ValueError(f"{folder}: {' '.join(told.split())}") from None
 
     return composed

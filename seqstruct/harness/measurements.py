@@ -31,7 +31,7 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     of the log.  2^KEY is the perplexity of a statistic in bits, of each point too.  Where FILE is JSON, KEY is one of
     an object, or the name of a measurement in a list; of steps.json, "mebibytes" of the cell's training, left out where
     the commands were typed, since nothing watched them.  TABLE: in front names another table than the cell's.  A file
-    that is not in `folder` is taken from where this process runs; of FILE+FILE the values are added up.
+    that is not in `folder` is taken from where this process runs; the values of FILE+FILE, not points, are added up.
     Raises ValueError naming a request that finds nothing, or a file that is damaged.
     """
     found = []
@@ -50,6 +50,8 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
             found.append(_of_json(_file(folder, parts["file"]), parts))
             continue
         key, value, axis = parts["key"], 0.0, parts["axis"] or ""
+        if axis and "+" in parts["file"]:
+            raise ValueError(f"expected one FILE with KEY/{axis}, whose points are not added up, got {request!r}")
         for name in parts["file"].split("+"):
             path = _file(folder, name)
             lines = read_log(path)

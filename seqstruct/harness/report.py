@@ -20,7 +20,7 @@ from seqstruct.harness.records import Record, format_value, latest, of_each_seed
 from seqstruct.scoring.significance import holm, welch
 
 FORMATS = ("text", "markdown", "csv", "html")
-CHOOSING = ("validation_", "search_", "chosen_")  # metrics that settings or runs are chosen by
+CHOOSING = ("validation_", "search_", "chosen_", "loss_at_")  # metrics that settings or runs are chosen by
 SILENT = ("not given", "not in the source", "no published number")  # what statements of nothing begin with
 COLUMNS = ("table", "row", "metric", "unit", "paper", "scale", "runs", "best by validation", "mean", "deviation",
            "p", "against", "seeds")  # fmt: skip
@@ -78,9 +78,10 @@ def lines_of(table: Table, records: Sequence[Record], scales: Sequence[str]) -> 
     """
     ours = [r for r in of_each_seed(latest(records)) if r.table == table.name and r.scale in scales]
     groups: dict[tuple[str, str, str, str], dict[int, Record]] = {}
-    for r in sorted(ours, key=lambda r: r.seed):
+    for r in ours:
         for metric in r.metrics:
             groups.setdefault((r.row, metric, r.scale, r.configuration_hash), {})[r.seed] = r
+    groups = {key: dict(sorted(runs.items())) for key, runs in groups.items()}
     published = {(p.row, p.metric): p for p in table.published}
     rows = list(dict.fromkeys([p.row for p in table.published] + [r.row for r in ours]))
     found: list[Line] = []

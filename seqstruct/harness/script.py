@@ -231,7 +231,7 @@ class Script:
         for pattern in rows or ():
             matching = [row for row in known if fnmatchcase(row, pattern)] or [row for row in every if row == pattern]
             if not matching:
-                raise ValueError(f"no row matches {pattern!r}; rows: {', '.join(known)}")
+                raise ValueError(f"no row matches {pattern!r}; rows: {'; '.join(known)}")
             chosen += [row for row in matching if row not in chosen]
         return [Cell(row, seed, scale) for row in chosen for seed in self._seeds(row, scale, seeds)]
 

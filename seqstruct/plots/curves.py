@@ -124,7 +124,7 @@ def _split_up(
             f"expected records of one metric that is split up; got {len(kinds)}"
             + (f" of {metric}" if metric else "") + f"; there are: {', '.join(known) or 'none'}"
         )
-    split = [r for r in recent if r.points(kinds[0][0])]
+    split = with_points(recent, kinds[0][0])
     if selection is not None:
         judged = {
             (r.row, r.scale, r.configuration_hash, r.seed): r.metrics[selection]["value"]
@@ -142,10 +142,17 @@ def _split_up(
     return split, kinds[0]
 
 
+def with_points(records: Sequence[Record], metric: str) -> list[Record]:
+    """Those in which a metric is split up; of several configurations of a row the last counts, as in reports."""
+    split = [record for record in records if record.points(metric)]
+    last = {record.row: record.configuration_hash for record in split}
+    return [record for record in split if record.configuration_hash == last[record.row]]
+
+
 def values_of(records: Sequence[Record], metric: str) -> dict[str, dict[float, list[float]]]:
     """By row, in the order of the records, and by point of a metric that is split up, the values of all seeds."""
     found: dict[str, dict[float, list[float]]] = {}
-    for record in records:
+    for record in with_points(records, metric):
         for x, y in record.points(metric):
             found.setdefault(record.row, {}).setdefault(x, []).append(y)
     return found

@@ -41,7 +41,7 @@ from seqstruct.scoring.transformations import measure as measure_transformation
 
 END = "</s>"
 ORDERS = {"bigram": 2, "trigram": 3, "5-gram": 5}
-VALIDATED = {"valid": "validation", "test": "test"}
+VALIDATED, TESTED = {"valid": "validation", "test": "test"}, {"test": "test"}
 Labelled = list[tuple[Hashable, Hashable]]
 
 
@@ -204,10 +204,10 @@ def _answers(folder: Path, name: str, *, steps: int = 1, memory: int = 25) -> li
 
 
 def _copy(folder: Path, name: str, *, languages: Sequence[str] = (), metrics: Sequence[str] = ("bleu", "chrf"),
-          lowercase: bool = False, splits: Sequence[str] = ("test",)) -> list[Measurement]:  # fmt: skip
+          lowercase: bool = False, splits: Mapping[str, str] = TESTED) -> list[Measurement]:  # fmt: skip
     """Scores of the raw source against the raw references; languages: source and target.  Of formulas see `_constant`.
 
-    metrics, lowercase: as of `scoring.translation.score`.
+    metrics, lowercase: as of `scoring.translation.score`.  splits: with how their metrics begin.
     """
     if (folder / "train.prefix").is_file():
         return _constant(folder, name)
@@ -215,16 +215,13 @@ def _copy(folder: Path, name: str, *, languages: Sequence[str] = (), metrics: Se
         return measure_transformation(folder, name)
     if len(languages) != 2:
         raise ValueError(f"{folder}: expected the languages of the source and the target, got {len(languages)}")
-    from seqstruct.scoring.translation import score
+    from seqstruct.scoring.translation import UNITS, score
 
-    found = []
-    for split in splits:
+    found, end = [], "_lowercased" if lowercase else ""
+    for split, called in splits.items():
         source, target = (list(read_lines(folder / "raw" / f"{split}.{language}")) for language in languages)
-        scores = score(source, [target], metrics, lowercase, language=languages[1])
-        for metric, scored in zip(metrics, scores, strict=True):
-            end = "_lowercased" if lowercase else ""
-            unit = "chrF2" if metric == "chrf" else "BLEU"
-            found.append(Measurement(f"{VALIDATED[split]}_{metric}{end}", scored.value, unit))
+        for scored in score(source, [target], metrics, lowercase, language=languages[1]):
+            found.append(Measurement(f"{called}_{scored.metric}{end}", scored.value, UNITS[scored.metric]))
     return found
 
 

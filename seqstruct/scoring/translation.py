@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-METRICS = ("bleu", "chrf", "ter", "tokenized_bleu", "gleu", "exact_match")
+UNITS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER", "tokenized_bleu": "BLEU", "gleu": "GLEU", "exact_match": "%"}
+METRICS = tuple(UNITS)
 # The two that papers ask for; ter takes many times as long as both together.
 DEFAULT_METRICS = ("bleu", "chrf")
 
@@ -102,7 +103,10 @@ def _metrics(names: Sequence[str], lowercase: bool, tokenize: str, language: str
         "gleu": lambda: CorpusGLEU(lowercase, tokenize),
         "exact_match": lambda: ExactMatch(lowercase),
     }
-    return {name: build[name]() for name in names}
+    try:
+        return {name: build[name]() for name in names}
+    except RuntimeError as error:  # a tokeniser's package is missing
+        raise ValueError(f"tokenize: {tokenize}: {' '.join(str(error).split())}") from None
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]], name: str) -> None:

@@ -41,7 +41,8 @@ def train_all(
     train: Train, rates: Sequence[float], seeds: Sequence[int], path: Path, where: str = "", words: Sequence[str] = (),
     data: str = "",
 ) -> list[Trained]:
-    """All trainings on a task, and the file with them; those that it has already are not trained again.
+    """The trainings on a task with these rates and seeds, and the file with them; those that it has already, perhaps
+    beside others, are not trained again.
 
     where: what trains here, noted with each.  words: what all are told, and data: the checksum of what they learn,
     likewise.  Raises ValueError if the file has trainings that were told something else, or learned it.
@@ -71,10 +72,10 @@ def train_all(
 
     for rate in rates:
         attempt(rate, seeds[0])
-    best = chosen(found, seeds[0])
+    best = chosen([one for one in found if one["rate"] in rates], seeds[0])
     for seed in seeds[1:] if best is not None else ():
         attempt(best, seed)
-    return found
+    return [one for one in found if one["rate"] in rates and one["seed"] in seeds]
 
 
 def chosen(trained: Sequence[Trained], seed: int) -> float | None:

@@ -36,6 +36,12 @@ def test_each_file_comes_before_what_overrides_it(words, tmp_path, scale, files)
         assert [composed[group][name] for name in settings] == [merged[group][name] for name in settings]
 
 
+def test_hydra_s_own_errors_are_one_sentence(words, tmp_path):
+    told = "Could not find 'scale/huge' Available options in 'scale': plain short small$"
+    with pytest.raises(ValueError, match=told):
+        composer(tmp_path / "conf", "train")(["scale=huge"])
+
+
 def test_what_names_no_config_or_none_that_is_there(words, tmp_path):
     assert read_config(tmp_path, words[:3]) is None
     with pytest.raises(ValueError, match=r"huge\.yaml: no such file"):

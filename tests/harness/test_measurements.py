@@ -64,6 +64,7 @@ def test_a_log_of_a_shared_training_is_named_from_where_commands_run(folder, tmp
     ("m[u]=decode.log:wps@median", "says no wps"), ("m[u]=train.log:sentences_per_second", "says no sentences"),
     ("m[u]=decode.log:gpu_memory", "says no gpu_memory"),
     ("m=train.log:wps", "expected METRIC[UNIT]=FILE:KEY or FILE.json"),
+    ("m[u]=train.log+train.log:valid_loss/epoch", "expected one FILE with KEY/epoch, whose points are not added up"),
 ])  # fmt: skip
 def test_what_it_does_not_find(folder, request_, told):
     with pytest.raises(ValueError, match=re.escape(told)):

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from seqstruct.cli import main
-from seqstruct.harness.paper import Table, paper_folder, read_tables
+from seqstruct.harness.paper import Published, Table, paper_folder, read_tables
 from seqstruct.harness.records import append_records
 from seqstruct.harness.report import lines_of, recipe_of
 from seqstruct.scoring.significance import holm, welch
@@ -164,12 +164,13 @@ def test_what_only_chose_runs_is_hidden_unless_the_source_has_numbers_of_it(reco
         return {"title": "T", "selection": "validation", "metrics": {"validation": "", "test": "", "memory": ""},
                 "rows": {"r": [given, given, "not given"]}}  # fmt: skip
 
-    entries = {m: {"value": 1.5, "unit": ""} for m in ("validation", "test", "search_f1", "validation_loss", "speed")}
+    recorded = ("validation", "test", "search_f1", "validation_loss", "loss_at_0.1", "speed")
+    entries = {m: {"value": 1.5, "unit": ""} for m in recorded}
     folder = write({"words": table("not given"), "numbers": table(2.0)}, [
         record(table=name, row="r", metrics=entries) for name in ("words", "numbers")])  # fmt: skip
     assert "| row | test | speed |\n" in show(folder, "words", "--format", "markdown"), "and not the empty columns"
     assert "| row | validation | test | speed |\n" in show(folder, "numbers", "--format", "markdown")
-    assert "| row | validation | test | search f1 | validation loss | speed |" in show(
+    assert "| row | validation | test | search f1 | validation loss | loss at 0.1 | speed |" in show(
         folder, "words", "--format", "markdown", "--all")  # fmt: skip
 
 
@@ -265,6 +266,18 @@ def test_seeds_trained_as_one_are_taken_apart(record, write):
     })
     average = {line.row: line for line in lines_of(table, [first, other], ["small"])}["average"]
     assert (average.count, average.scale, average.best) == ("not yet run", "", None), "no seed is one of both rows"
+
+
+def test_averages_and_tests_are_of_the_configuration_that_was_recorded_last(record):
+    runs = [record(row=row, seed=seed, value=value, configuration_hash=name) for row, seed, value, name in (
+        ("a", 2, 9.0, "old"), ("a", 3, 8.0, "old"), ("a", 1, 0.5, "new"), ("a", 2, 0.25, "new"),
+        ("b", 1, 1.0, "old"), ("b", 2, 1.5, "old"))]  # fmt: skip
+    published = (*(Published(row, "difference", "nats", 0.5) for row in "ab"),
+                 Published("mean", "difference", "nats", average_of="[ab]"))  # fmt: skip
+    table = Table("figure-2", "", None, "lower", published, tests=("difference",), compare={"b": "a"})
+    found = {line.row: line for line in lines_of(table, runs, ["small"])}
+    assert found["mean"].values == {1: 0.75, 2: 0.875}
+    assert found["b"].p_value == welch([1.0, 1.5], [0.5, 0.25])
 
 
 def test_runs_of_uncommitted_code_are_counted_where_that_is_known(record):

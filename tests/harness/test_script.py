@@ -36,7 +36,7 @@ def test_a_baseline_has_one_seed_unless_its_data_are_drawn(script, tmp_path):
 
 @pytest.mark.parametrize("call, told", [
     (lambda s: s.cells("large"), "scale 'large' is unknown; scales: smoke, small, paper"),
-    (lambda s: s.cells("small", ["x*"]), "no row matches 'x*'; rows: plain, stack + gate, fail, copy"),
+    (lambda s: s.cells("small", ["x*"]), "no row matches 'x*'; rows: plain; stack + gate; fail; copy"),
 ])
 def test_what_there_is_not(script, call, told):
     with pytest.raises(ValueError, match=re.escape(told)):

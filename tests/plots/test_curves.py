@@ -115,6 +115,18 @@ def test_length_curves_average_over_seeds(record):
     assert axes.get_xlabel() == "length"
 
 
+def test_configurations_of_a_row_are_not_averaged(record):
+    records = [
+        record(seed=seed, configuration_hash=name, axis="length", points=[[40, value]], value=value)
+        for seed, name, value in ((1, "ab", 8.0), (2, "ab", 0.25), (1, "cd", 0.5), (2, "cd", 1.5))
+    ]
+    for selection, drawn in ((None, 1.0), ("difference", 0.5)):
+        more = [record(seed=r.seed, configuration_hash=r.configuration_hash, metric="of", axis="length", value=9.0,
+                       points=r.points("difference")) for r in records]  # fmt: skip
+        (axes,) = curves.length_curves([*records, *more], selection=selection, metric="of").axes
+        assert axes.get_lines()[0].get_xydata().tolist() == [[40, drawn]]
+
+
 def test_perplexities_are_drawn_on_a_logarithmic_axis(record):
     records = [record(unit=unit, axis="epoch", points=[[1, 50.0], [2, 5.0]]) for unit in ("perplexity", "bits")]
     for one, scale in zip(records, ("log", "linear"), strict=True):

@@ -130,11 +130,19 @@ def test_the_source_as_its_own_translation(tmp_path):
         "test_bleu": bleu.value, "test_chrf": chrf.value}  # fmt: skip
     tokens, lower = score(source, [target], ("tokenized_bleu", "bleu"), lowercase=True, language="en")
     found = measure("copy", tmp_path, languages=("de", "en"), metrics=("tokenized_bleu", "bleu"), lowercase=True,
-                    splits=("valid",))  # fmt: skip
+                    splits={"valid": "validation"})  # fmt: skip
     assert values(found) == {
         "validation_tokenized_bleu_lowercased": tokens.value, "validation_bleu_lowercased": lower.value}  # fmt: skip
     with pytest.raises(ValueError, match="languages of the source and the target"):
         measure("copy", tmp_path)
+
+
+def test_each_score_of_a_copy_has_its_own_unit_and_name(tmp_path, capsys):
+    write(tmp_path, raw__gen_dot_de="a b c\n" * 5, raw__gen_dot_en="a x c\n" * 5)
+    words = ["baseline", "copy", str(tmp_path), "--languages", "de", "en", "--splits", "gen=other", "--metrics"]
+    assert main([*words, "ter", "gleu", "exact_match", "tokenized_bleu", "ter"]) == 0
+    assert [line.split("\t")[::2] for line in capsys.readouterr().out.splitlines()] == [
+        ["other_ter", "TER"], ["other_gleu", "GLEU"], ["other_exact_match", "%"], ["other_tokenized_bleu", "BLEU"]]
 
 
 def test_one_form_for_all_formulas(tmp_path):

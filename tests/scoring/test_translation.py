@@ -84,6 +84,12 @@ def test_bad_calls_are_refused(arguments, match):
         score(*arguments)
 
 
+def test_a_tokeniser_whose_package_is_missing_is_refused(monkeypatch):
+    monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_ja_mecab.MeCab", None)
+    with pytest.raises(ValueError, match="tokenize: ja-mecab: Japanese tokenization requires extra .*sacrebleu"):
+        score(GOOD, [REFERENCE], ["bleu"], tokenize="ja-mecab")
+
+
 def test_bad_comparisons_are_refused():
     with pytest.raises(ValueError, match="baseline: 40 lines"):
         compare(GOOD, BAD[:-1], [REFERENCE])

@@ -64,6 +64,16 @@ def test_an_interrupted_call_goes_on(tmp_path):
     assert calls == [(0.1, 1), (0.2, 1), (0.1, 2), (0.1, 2)], "the first of equal rates"
 
 
+def test_trainings_with_rates_and_seeds_that_are_not_asked_for_do_not_count(tmp_path):
+    calls, path = [], tmp_path / "x.json"
+    train = training(calls, lambda rate, seed: 60 + 100 * rate - seed)
+    train_all(train, [0.1, 0.2], [1, 2, 3], path)
+    found = train_all(train, [0.1], [1, 2], path)
+    assert calls == [(0.1, 1), (0.2, 1), (0.2, 2), (0.2, 3), (0.1, 2)] and len(json.loads(path.read_text())) == 5
+    got = {m.metric: m for m in measurements("x", "depth", found, 1) if not m.table}
+    assert got["x"].points == [(1, 68), (2, 67)] and got["search_x"].points == [(0.1, 69)]
+
+
 def test_trainings_of_another_machine_are_counted(tmp_path):
     path, train = tmp_path / "x.json", training([], lambda rate, seed: 50.0)
     train_all(train, [0.1], [1, 2], path, "a GPU")
