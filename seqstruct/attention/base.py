@@ -275,9 +275,11 @@ class Attention(nn.Module):
         state = self.write(state, inputs.key, inputs.value, inputs.padding_mask)
         return self.read(state, inputs.query, need_weights=inputs.need_weights), state
 
-    def _check_shapes(self, query: Tensor, key: Tensor, value: Tensor) -> None:
+    def _check_shapes(self, query: Tensor, key: Tensor, value: Tensor, any_number: bool = False) -> None:
+        """any_number: whether there may be as many queries as one likes, as at cross-attention."""
         shape, (batch, length) = self.shape, key.shape[:2]
-        queries = query.size(1) if shape.site is Site.CROSS and not self.left_to_right else length
+        any_number = any_number or (shape.site is Site.CROSS and not self.left_to_right)
+        queries = query.size(1) if any_number else length
         expected = (batch, queries, shape.embed_dim), (batch, length, shape.key_dim), (batch, length, shape.value_dim)
         if (query.shape, key.shape, value.shape) == expected:
             return

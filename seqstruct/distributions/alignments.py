@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from seqstruct.distributions.base import Parts, StructuredDistribution, before, spread, whole_numbers
+from seqstruct.distributions.base import Parts, StructuredDistribution, before, spread
 from seqstruct.ops.masking import fails
 from seqstruct.ops.semiring import LogSemiring
+from seqstruct.ops.symbols import whole_numbers
 
 KINDS = ("monotone", "edit", "ctc")
 

@@ -7,11 +7,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from seqstruct.distributions.base import Parts, StructuredDistribution, before, whole_numbers
+from seqstruct.distributions.base import Parts, StructuredDistribution, before
 from seqstruct.ops.automata import Wfsa
 from seqstruct.ops.masking import fails
 from seqstruct.ops.pushdown import naive_tops, pad_pushdown_logits, transition_count
 from seqstruct.ops.semiring import LogSemiring
+from seqstruct.ops.symbols import whole_numbers
 
 
 class Runs(NamedTuple):

@@ -354,13 +354,6 @@ def before(lengths: Tensor, size: int, less: int = 0) -> Tensor:
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(1) - less
 
 
-def whole_numbers(name: str, given: Tensor) -> Tensor:
-    """As long; bytes would be read as a mask.  Raises ValueError on numbers of another kind, or one without an axis."""
-    if given.dim() < 1 or given.dtype == torch.bool or given.is_floating_point() or given.is_complex():
-        raise ValueError(f"expected {name} * N of whole numbers, got {tuple(given.shape)} {given.dtype}")
-    return given.long()
-
-
 def spread(name: str, given: Tensor, shape: Sequence[int]) -> Tensor:
     """In a shape that it broadcasts to.  Raises ValueError if it does not."""
     try:

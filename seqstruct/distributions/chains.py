@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot, pad
 
-from seqstruct.distributions.base import Parts, StructuredDistribution, before, whole_numbers
+from seqstruct.distributions.base import Parts, StructuredDistribution, before
 from seqstruct.ops.chains import chain_entropy, chain_log_partition, chain_marginals, chain_total_of
 from seqstruct.ops.masking import fails
 from seqstruct.ops.semiring import LogSemiring
+from seqstruct.ops.symbols import whole_numbers
 
 
 class Chain(NamedTuple):

@@ -68,12 +68,16 @@ class Positions(nn.Module):
     """
 
     def __init__(self, kind: str, max_positions: int, embed_dim: int, padding_idx: int):
-        """Raises ValueError on another kind, and if the size is odd where sinusoids are interleaved."""
+        """Raises ValueError on another kind, and on sizes that have no sinusoids: odd ones where these are interleaved;
+        2 and 3 where they are stacked, for which fairseq's formula divides by 0.
+        """
         super().__init__()
         if kind not in KINDS:
             raise ValueError(f"positions: expected one of {', '.join(KINDS)}, got {kind!r}")
         if kind == "interleaved" and embed_dim % 2:
             raise ValueError(f"interleaved sinusoidal positions need an even size, not {embed_dim}")
+        if kind == "stacked" and embed_dim in (2, 3):
+            raise ValueError(f"stacked sinusoidal positions need a size of 4 or more, not {embed_dim}")
         self.kind, self.max_positions, self.embed_dim = kind, max_positions, embed_dim
         self.first = padding_idx + 1  # of fairseq's tables
         if kind == "learned":

@@ -18,6 +18,7 @@ from seqstruct.layers.recurrent import GatedLayer
 from seqstruct.ops import pushdown, superposition
 from seqstruct.ops.cells import StackTape, lstm_sequence, lstm_step, stack_lstm
 from seqstruct.ops.linear import linear
+from seqstruct.ops.masking import fails
 from seqstruct.ops.pushdown import (
     LARGEST_READING,
     pushdown_initial,
@@ -28,6 +29,7 @@ from seqstruct.ops.pushdown import (
     transition_count,
 )
 from seqstruct.ops.superposition import ACTIONS, SuperpositionTape, superposition_stack_step
+from seqstruct.ops.symbols import whole_numbers
 
 
 class StackLSTMState(NamedTuple):
@@ -167,10 +169,11 @@ class StackLSTM(GatedLayer):
         inputs: B T long, each 0 .. V-1, or V for no symbol (a vector of zeros); or vectors, B T V of a floating type.
         state: None for the initial one.
         Without either state all steps are taken at once; else one by one, each linked to the one before.
-        Raises ValueError if the shapes do not fit, and if the stack's max_length is passed.
+        Raises ValueError if the shapes do not fit, on other symbols, and if the stack's max_length is passed.
         """
         if inputs.dim() < 2 or inputs.shape[2:] != ((self.symbols,) if inputs.is_floating_point() else ()):
             raise ValueError(f"expected symbols B T, or vectors B T {self.symbols}, got {tuple(inputs.shape)}")
+        inputs = inputs if inputs.is_floating_point() else self._read(inputs)
         if state is not None and len(state.length) != len(inputs):
             raise ValueError(f"expected a state of {len(inputs)} rows, got one of {len(state.length)}")
         if self.stack is not None and state is None and not need_state and inputs.numel():
@@ -180,6 +183,13 @@ class StackLSTM(GatedLayer):
             return self.weight_hh.new_zeros(len(inputs), 0, self.hidden_size), state
         hiddens, last = self._alone(inputs, state) if self.stack is None else self._steps(inputs, state, need_state)
         return hiddens, last._replace(length=state.length + inputs.size(1)) if need_state else None
+
+    def _read(self, symbols: Tensor) -> Tensor:
+        """Symbols as long."""
+        symbols, expected = whole_numbers("symbols", symbols), f"expected symbols from 0 to {self.symbols}"
+        if fails((symbols < 0) | (symbols > self.symbols), expected):
+            raise ValueError(f"{expected}, got {int(symbols.min())} to {int(symbols.max())}")
+        return symbols
 
     def _alone(self, inputs: Tensor, state: StackLSTMState) -> tuple[Tensor, StackLSTMState]:
         if not inputs.is_floating_point():

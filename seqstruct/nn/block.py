@@ -86,8 +86,7 @@ class TransformerBlock(nn.Module):
 
         Raises ValueError on other shapes, and where a memory is missing or too much.
         """
-        if (memory is None) != (self.cross is None):
-            raise ValueError("expected a memory where, and only where, the block has a plan for cross")
+        self._check_memory(memory, memory_padding_mask)
         parts = [lambda y: self.mixer(y, None, padding_mask)]
         if self.cross is not None:
             parts.append(lambda y: self.cross(y, memory, memory_padding_mask))
@@ -97,8 +96,7 @@ class TransformerBlock(nn.Module):
         self, batch_size: int, memory: Tensor | None = None, memory_padding_mask: Tensor | None = None
     ) -> BlockState:
         """The state before the first token, with all of the memory.  Raises ValueError as `Mixer.initial_state`."""
-        if (memory is None) != (self.cross is None):
-            raise ValueError("expected a memory where, and only where, the block has a plan for cross")
+        self._check_memory(memory, memory_padding_mask)
         across = () if self.cross is None else self.cross.initial_state(batch_size, memory, memory_padding_mask)
         return BlockState(self.mixer.initial_state(batch_size), across)
 
@@ -116,6 +114,12 @@ class TransformerBlock(nn.Module):
 
         x = self._through(x, [own] if self.cross is None else [own, across])
         return x, BlockState(*after)
+
+    def _check_memory(self, memory: Tensor | None, memory_padding_mask: Tensor | None) -> None:
+        if (memory is None) != (self.cross is None):
+            raise ValueError("expected a memory where, and only where, the block has a plan for cross")
+        if memory is None and memory_padding_mask is not None:
+            raise ValueError("memory_padding_mask: expected None without a memory")
 
     def _through(self, x: Tensor, parts: list[Callable[[Tensor], Tensor]]) -> Tensor:
         size = self.mixer.mechanism.shape.embed_dim

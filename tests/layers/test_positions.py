@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from seqstruct.layers.positions import InterleavedSinusoidalPositions
+from seqstruct.layers.positions import InterleavedSinusoidalPositions, Positions
 
 PAD = 1
 
@@ -29,6 +29,10 @@ def test_values_and_padding() -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="need an even size, not 7"):
         InterleavedSinusoidalPositions(16, 7, PAD)
+    for size in (2, 3):
+        with pytest.raises(ValueError, match=f"need a size of 4 or more, not {size}"):
+            Positions("stacked", 16, size, PAD)
+    assert not Positions("stacked", 16, 1, PAD)(torch.tensor([[0, 5]])).any()
     positions = InterleavedSinusoidalPositions(4, 6, PAD)
     with pytest.raises(ValueError, match="a sequence of 5 tokens: the model has 4 positions"):
         positions(torch.full((1, 5), 9))

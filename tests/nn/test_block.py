@@ -85,12 +85,16 @@ def test_what_does_not_fit_is_refused():
         TransformerBlock("softmax", C)(torch.zeros(1, 2, C), memory=torch.zeros(1, 2, C))
     with pytest.raises(ValueError, match="expected a memory where"):
         TransformerBlock("softmax", C, cross="softmax").initial_state(2)
+    block, mask = TransformerBlock("softmax", C), torch.zeros(1, 2, dtype=torch.bool)
+    with pytest.raises(ValueError, match="memory_padding_mask: expected None without a memory"):
+        block(torch.zeros(1, 2, C), memory_padding_mask=mask)
+    with pytest.raises(ValueError, match="memory_padding_mask: expected None without a memory"):
+        block.initial_state(1, memory_padding_mask=mask)
     for options in ({"ffn_dim": 0}, {"ffn_dim": -1}):
         with pytest.raises(ValueError, match="ffn_dim: expected 1 or more, got"):
             TransformerBlock("softmax", C, **options)
     with pytest.raises(ValueError, match="dropout: expected 0 or more and below 1, got 1.0"):
         TransformerBlock("softmax", C, dropout=1.0)
-    block = TransformerBlock("softmax", C)
     for call in (block, lambda x: block.step(x, block.initial_state(1))):
         for shape in ((1, 2, C - 1), (2, C)):
             with pytest.raises(ValueError, match=rf"expected tokens B T {C}, got \("):

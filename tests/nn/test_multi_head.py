@@ -178,6 +178,12 @@ def test_what_does_not_fit_is_refused(generator):
         soft(x, x, x, attn_mask=torch.ones(T, T))
     with pytest.raises(ValueError, match=r"attn_mask: expected \(7, 7\) or \(9, 7, 7\), got \(5, 7\)"):
         soft(x, x, x, attn_mask=torch.ones(5, T).bool())
+    for what, given in (("queries", (x[..., 1:], x, x)), ("keys", (x, x[..., 1:], x)), ("values", (x, x, x[:, 1:]))):
+        for mask in (None, torch.eye(T).bool()):
+            with pytest.raises(ValueError, match=f"softmax: expected {what}"):
+                soft(*given, attn_mask=mask)
+    with pytest.raises(ValueError, match="softmax: expected queries"):
+        soft(x[1:], x, x, attn_mask=torch.eye(T).bool())
     unlike = torch.zeros(B * H, T, T, dtype=torch.bool)
     unlike[1, 2, 3] = True
     with pytest.raises(ValueError, match="expected one that is equal in all heads"):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.kernel.base import KernelAttention
+from seqstruct.attention.kernel.base import KernelAttention, wide
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import FeatureMap, PositiveMap, orthogonal_projection
@@ -51,8 +51,7 @@ class PerformerAttention(KernelAttention):
             if draw and not since:
                 self.projection = self._draw(draw).to(self.projection)  # passes before go back through the last one
             self.passes += 1
-        projection = self.projection.to(torch.promote_types(self.projection.dtype, torch.float32))
-        return PositiveMap(projection, self.shape.head_dim**-0.25, self.config.hyperbolic)
+        return PositiveMap(wide(self.projection), self.shape.head_dim**-0.25, self.config.hyperbolic)
 
     def _draw(self, draw: int) -> Tensor:
         """H M D, the same for the same seed and number on every device and worker."""

@@ -25,7 +25,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.gate import Gate
+from seqstruct.attention.gate import Gate, wide_layers
 from seqstruct.attention.kernel.base import KernelAttention, wide
 from seqstruct.attention.multi_head import HeadProjection
 from seqstruct.attention.option import Options, option
@@ -75,7 +75,7 @@ class RandomFeatureAttention(KernelAttention):
             rows = torch.arange(heads, device=self.projections.device) % pool
         else:
             rows = torch.randint(pool, (heads,))  # as with dropout, the trainer's seed decides
-        sigma = self.sigma.to(torch.promote_types(self.sigma.dtype, torch.float32))
+        sigma = wide(self.sigma)
         projection = self.projections[rows.to(self.projections.device, non_blocking=True)] * sigma.unsqueeze(1)  # H M D
 
         if self.config.kernel == "arccos":
@@ -87,7 +87,7 @@ class RandomFeatureAttention(KernelAttention):
         if self.config.unit_norm:
             return super().projected(layer, x)
         with torch.autocast(x.device.type, enabled=False):
-            projected = F.linear(wide(x), wide(layer.weight), None if layer.bias is None else wide(layer.bias))
+            projected = wide_layers(layer, x)
             if isinstance(layer, HeadProjection):
                 projected = layer.normed_and_repeated(projected)
             return self._heads(projected)

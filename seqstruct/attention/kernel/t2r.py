@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from seqstruct.attention.base import Shape, Site
-from seqstruct.attention.kernel.base import KernelAttention
+from seqstruct.attention.kernel.base import KernelAttention, wide
 from seqstruct.attention.option import Options, option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.memory import FeatureMap, LearnedMap
@@ -33,6 +33,4 @@ class T2RAttention(KernelAttention):
         self.feature_bias = nn.Parameter(torch.zeros(shape.num_heads, 1, config.features))
 
     def feature_map(self, fixed: bool) -> FeatureMap:
-        dtype = torch.promote_types(self.feature_weight.dtype, torch.float32)
-        weight, bias = self.feature_weight.to(dtype), self.feature_bias.to(dtype)
-        return LearnedMap(weight, bias)
+        return LearnedMap(wide(self.feature_weight), wide(self.feature_bias))

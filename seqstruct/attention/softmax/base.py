@@ -98,7 +98,9 @@ class DotProductAttention(MultiHeadAttention):
 
         visible: B (or 1) x 1 x T x S bool, the same for all heads.  padding_mask: B S bool, True = padding, or None.
         At self-attention fewer queries than keys are those of the last tokens.
+        Raises ValueError on other shapes of queries, keys and values.
         """
+        self._check_shapes(query, key, value, any_number=True)
         query, key, value, padding_mask, *_ = self.cleared(query, key, value, padding_mask)
         visible = visible if padding_mask is None else visible & ~padding_mask[:, None, None]
         keys, values = self._keys_and_values(key, value, padding_mask, None)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from seqstruct.attention.option import Options, option
+from seqstruct.ops.cells import fused_lstm
 from seqstruct.ops.opaque import opaque
 from seqstruct.ops.rows import Rows
 from seqstruct.ops.softmax import additive_scores
@@ -40,9 +41,7 @@ class Reader(nn.RNNBase):
 @opaque(lambda x, weight, *_: x.new_empty(*x.shape[:2], weight.size(0) // 4))
 def _states(x: Tensor, weight: Tensor, recurrent: Tensor, bias: Tensor, recurrent_bias: Tensor) -> Tensor:
     start = x.new_zeros(1, len(x), recurrent.size(1))
-    parameters = [weight, recurrent, bias, recurrent_bias]
-    training = torch.is_grad_enabled()  # cuDNN has a derivative only of what is said to be a training's
-    return torch.lstm(x, (start, start), parameters, True, 1, 0.0, training, False, True)[0]
+    return fused_lstm(x, start, start, weight, recurrent, bias, recurrent_bias)[0]
 
 
 class ArcScorer(nn.Module):

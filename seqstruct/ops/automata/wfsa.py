@@ -20,6 +20,7 @@ from torch import Tensor
 
 from seqstruct.ops.masking import check_padding_mask
 from seqstruct.ops.semiring import LogSemiring, MaxSemiring, RealSemiring
+from seqstruct.ops.symbols import whole_numbers
 
 Weight = Tensor | float
 
@@ -244,6 +245,7 @@ def _on_string(
         V = arcs.size(-3)
         if symbols.dim() != 2:
             raise ValueError(f"expected symbols B T, got {tuple(symbols.shape)}")
+        symbols = whole_numbers("symbols", symbols)
         if symbols.numel() and not 0 <= int(symbols.min()) <= int(symbols.max()) < V:
             wrong = ((symbols < 0) | (symbols >= V)).nonzero()[0].tolist()
             raise ValueError(

@@ -31,7 +31,6 @@ def lstm_sequence(
     """Hidden states B T h, and hidden state and cell B h after the last step, by torch's fused pass.
 
     inputs: B T C; hidden, cell: B h, before the first step; weight_ih: 4h C; weight_hh: 4h h; bias: 4h.
-    Under autocast on a CPU that has no pass in bfloat16, where torch's fails, it is that of float32.
     Raises ValueError if the shapes do not fit, which torch's own pass takes for others.
     """
     given = [tuple(x.shape) for x in (inputs, hidden, cell, weight_ih, weight_hh, bias)]
@@ -39,18 +38,28 @@ def lstm_sequence(
     state, rows = (batch, size), 4 * size
     if given != [(batch, inputs.size(1), columns), state, state, (rows, columns), (rows, size), (rows,)]:
         raise ValueError(f"expected inputs B T C, hidden and cell B h, weights 4h C and 4h h, and bias 4h, got {given}")
-    if inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not _has_bfloat16():
-        given = (x.float() for x in (inputs, hidden, cell, weight_ih, weight_hh, bias))
-        with torch.autocast("cpu", enabled=False):
-            return lstm_sequence(*given)
     if not inputs.size(1):
         return inputs.new_zeros(len(inputs), 0, hidden.size(1)), hidden, cell
     parameters = [weight_ih, weight_hh, bias, torch.zeros_like(bias)]
-    before, training = (hidden[None].contiguous(), cell[None].contiguous()), torch.is_grad_enabled()
-    hiddens, hidden, cell = torch.lstm(inputs, before, parameters, True, 1, 0.0, training, False, True)
+    hiddens, hidden, cell = fused_lstm(inputs, hidden[None].contiguous(), cell[None].contiguous(), *parameters)
     return hiddens, hidden[0], cell[0]
 
 
-def _has_bfloat16() -> bool:
-    """Whether oneDNN, which torch's fused pass is by, can on this CPU; without oneDNN torch's own can."""
-    return not torch.backends.mkldnn.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
+def fused_lstm(inputs: Tensor, hidden: Tensor, cell: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """torch's pass of one layer: hidden states B T h, and hidden state and cell 1 B h after the last step.
+
+    inputs: B T C, T 1 or more; hidden, cell: 1 B h; parameters: weights 4h C and 4h h, and two biases, 4h each.
+    Under autocast on a CPU that has no pass in its type, where torch's fails, it is that of float32.
+    """
+    if inputs.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not _has(torch.get_autocast_dtype("cpu")):
+        with torch.autocast("cpu", enabled=False):
+            return fused_lstm(*(x.float() for x in (inputs, hidden, cell, *parameters)))
+    training = torch.is_grad_enabled()  # cuDNN has a derivative only of what is said to be a training's
+    return torch.lstm(inputs, (hidden, cell), parameters, True, 1, 0.0, training, False, True)
+
+
+def _has(dtype: torch.dtype) -> bool:
+    """oneDNN, by which torch's fused pass is, has bfloat16 on some CPUs and float16 on none; torch's own has both."""
+    if not torch.backends.mkldnn.is_available():
+        return True
+    return dtype == torch.bfloat16 and torch.ops.mkldnn._is_mkldnn_bf16_supported()

@@ -136,6 +136,16 @@ def test_scores_are_those_of_a_bidirectional_lstm(generator: torch.Generator) ->
         torch.testing.assert_close(found[row, :length, :length], expected, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_scores_under_autocast_are_those_without(dtype: torch.dtype, generator: torch.Generator) -> None:
+    """Of float16 too, for which torch has no LSTM on processors."""
+    scorer, x = ArcScorer(DIM, 3, 4, bounded=True, root=True), draw(generator).float()
+    with torch.autocast("cpu", dtype):
+        found = scorer(x, Rows(None, None))
+    torch.testing.assert_close(found, scorer(x, Rows(None, None)), rtol=0, atol=0.02)
+    assert all(g.isfinite().all() for g in torch.autograd.grad(found.square().sum(), list(scorer.parameters())))
+
+
 @pytest.mark.parametrize("root_token", [False, True])
 def test_hard_parents_are_the_given_ones(root_token: bool, generator: torch.Generator) -> None:
     attention = build("hard_parents", generator, root_token=root_token)

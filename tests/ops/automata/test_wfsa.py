@@ -154,6 +154,17 @@ def test_no_path():
     assert best_path(automaton, torch.zeros(1, 0, dtype=torch.long)) == [(-INF, -1, [])]
 
 
+def test_bytes_are_symbols_not_a_mask(generator):
+    """Where strings are as many as automata, and as long as there are symbols."""
+    automaton = wfsa(STATES, **draw(generator, LogSemiring(), lead=(2,)))
+    symbols = torch.tensor([[0, 2, 1], [1, 0, 2]])
+    expected = forward(automaton, symbols)
+    for kind in (torch.uint8, torch.int16, torch.int32):
+        for found, x in zip(forward(automaton, symbols.to(kind)), expected, strict=True):
+            assert torch.equal(found, x)
+    assert best_path(automaton, symbols.to(torch.uint8)) == best_path(automaton, symbols)
+
+
 def test_bad_input():
     weight = torch.ones(2)
     ends = {"initial": {0: 1.0}, "final": {1: 1.0}, "semiring": RealSemiring()}
@@ -175,6 +186,9 @@ def test_bad_input():
         forward(automaton, torch.tensor([[0, 1], [2, 0]]))
     with pytest.raises(ValueError, match="expected symbols B T"):
         forward(automaton, torch.tensor([0, 1]))
+    for kind in (torch.bool, torch.float32):
+        with pytest.raises(ValueError, match="expected symbols .* of whole numbers"):
+            forward(automaton, torch.tensor([[0, 1], [1, 0]]).to(kind))
     with pytest.raises(ValueError, match="weights of 0 or more"):
         best_path(automaton, torch.tensor([[0, 1]]))
     with pytest.raises(ValueError, match="padding_mask: expected 2 x 2, got 2 x 3"):

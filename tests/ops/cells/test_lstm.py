@@ -60,10 +60,12 @@ def test_other_shapes_are_refused(generator):
                     lstm_sequence(*wrong)
 
 
-def test_where_autocast_has_no_pass_it_is_that_of_float32(generator, monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_where_autocast_has_no_pass_it_is_that_of_float32(generator, monkeypatch, dtype):
     leaves = [x.detach().float() for x in leaves_of(generator, 3, 7)]
     expected = lstm_sequence(*leaves)
-    monkeypatch.setattr(lstm, "_has_bfloat16", lambda: False)
-    with torch.autocast("cpu", torch.bfloat16):
+    if dtype == torch.bfloat16:
+        monkeypatch.setattr(lstm, "_has", lambda dtype: False)
+    with torch.autocast("cpu", dtype):
         found = lstm_sequence(*leaves)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
