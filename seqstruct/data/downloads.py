@@ -122,8 +122,10 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
             _check(folder, present)
             continue
         reasons = []
-        # each address goes on from its own part: a mirror's file of the same name may be another one
-        parts = [folder / f"{place.file}{f'.{number}' * (number > 0)}.part" for number, place in enumerate(places)]
+        parts = [folder / f"{remote.file}.part"]
+        for number, mirror in enumerate(remote.mirrors, 1):  # without the same checksum its file may be another one
+            same = mirror.file == remote.file and mirror.checksum and mirror.checksum == remote.checksum
+            parts.append(parts[0] if same else folder / f"{mirror.file}.{number}.part")
         for place, part in zip(places, parts, strict=True):
             known = place.checksum or _sums(folder).get(place.file, "")
             try:
