@@ -3,7 +3,7 @@
 prepare() {
   local root candidate candidates probe='import sys; from importlib.util import find_spec as f
 sys.exit(not all(map(f, ("numpy", "torch", "fairseq", "sacremoses", "subword_nmt", "sentencepiece"))))'
-  root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+  root=$(CDPATH="" cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"
   if [ -n "${PYTHON:-}" ]; then candidates=("$PYTHON"); else candidates=(python3 "$root/.venv/bin/python"); fi
   for candidate in "${candidates[@]}"; do

@@ -8,14 +8,12 @@ down in the folder's SHA256SUMS, and later runs must find the same.
 from __future__ import annotations
 
 import argparse
-import gzip
 import logging
 import os
 import shutil
 import sys
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -24,14 +22,15 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
 from seqstruct.data.files import sha256, undamaged, verify, write_text
-from seqstruct.data.text.aligned import read_checksums
+from seqstruct.data.text.aligned import UNPACKING_ERRORS, read_checksums
 
 SUMS = "SHA256SUMS"
 ATTEMPTS = 3
 TIMEOUT = 60  # seconds without a byte
 BLOCK = 1 << 14  # bytes written at once, the most that a broken download loses
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
-DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
+# the last one is of zip archives that are encrypted, or packed as Python's library cannot unpack
+DAMAGE = (tarfile.TarError, zipfile.BadZipFile, *UNPACKING_ERRORS, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -53,10 +52,12 @@ class Remote:
         return self.name or self.address.rsplit("/", 1)[-1]
 
 
-def download(address: str, path: str | os.PathLike, checksum: str = "") -> None:
-    """Download one file; what a broken download left in `path`.part is kept, and the next one goes on from there.
+def download(
+    address: str, path: str | os.PathLike, checksum: str = "", part: str | os.PathLike | None = None
+) -> None:
+    """Download one file; what a broken download left is kept, and the next one goes on from there.
 
-    checksum: as `Remote` has it; a file without it is removed.
+    checksum: as `Remote` has it; a file without it is removed.  part: the file of what is left, by default `path`.part.
     Raises ValueError, with the reason, after three attempts in vain.
     """
     import pooch
@@ -64,7 +65,7 @@ def download(address: str, path: str | os.PathLike, checksum: str = "") -> None:
 
     path, reason = Path(path), None
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(f"{path}.part")
+    part = Path(part or f"{path}.part")
     known = f"{'md5' if len(checksum) == 32 else 'sha256'}:{checksum}" if checksum else None
     for logger in (pooch.get_logger(), logging.getLogger("urllib3")):
         logger.setLevel("WARNING")
@@ -121,15 +122,22 @@ def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = ""
             _check(folder, present)
             continue
         reasons = []
-        for place in places:
+        parts = [folder / f"{remote.file}.part"]
+        for number, mirror in enumerate(remote.mirrors, 1):  # without the same checksum its file may be another one
+            same = mirror.file == remote.file and mirror.checksum and mirror.checksum == remote.checksum
+            parts.append(parts[0] if same else folder / f"{mirror.file}.{number}.part")
+        for place, part in zip(places, parts, strict=True):
+            known = place.checksum or _sums(folder).get(place.file, "")
             try:
-                download(place.address, folder / place.file, place.checksum or _sums(folder).get(place.file, ""))
+                download(place.address, folder / place.file, known, part)
                 _check(folder, place)
                 break
             except ValueError as error:
                 reasons.append(str(error))
         else:
             raise ValueError("; ".join([*reasons, manual] if manual else reasons))
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
 def _sums(folder: Path) -> dict[str, str]:

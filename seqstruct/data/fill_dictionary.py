@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from itertools import count, islice
+from pathlib import Path
 
 from seqstruct.command import module_parser, run_module
 from seqstruct.data.files import new_folder, write_text
@@ -21,8 +22,10 @@ SPECIAL = 4  # entries that the file does not name
 def copy_filled(source: str | os.PathLike, entries: int, out: str | os.PathLike) -> None:
     """Copy a folder of fairseq-preprocess and fill up its dict*.txt to a number of entries, special symbols counted.
 
-    Raises ValueError if it has none, or one has more entries already.
+    Raises ValueError if it has none, one has more entries already, or `out` is inside of the folder.
     """
+    if Path(out).resolve().is_relative_to(Path(source).resolve()):
+        raise ValueError(f"expected a folder outside of {source}, got {out}")
     with new_folder(out) as folder:
         shutil.copytree(source, folder, dirs_exist_ok=True)
         dictionaries = list(folder.glob("dict*.txt"))

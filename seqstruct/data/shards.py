@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from seqstruct.command import module_parser, run_module
+from seqstruct.data.checked import SPLITS
+from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.binarise import write_lines
-
-SPLITS = ("train", "valid", "test")
 
 
 def shard_count(examples: int, interval: int) -> int:
@@ -42,7 +42,7 @@ def binarise(
         Dictionary.add_file_to_dictionary(str(files["train"]), dictionary, tokenize_line, 1)
     dictionary.finalize(padding_factor=1)
     for end, files in paths.items():
-        lines = files["train"].read_text(encoding="utf-8").split("\n")[:-1]
+        lines = list(read_lines(files["train"]))
         if not 1 <= shards <= len(lines):
             raise ValueError(f"{files['train']}: expected 1 to {len(lines)} shards, got {shards}")
         for shard in range(shards):
@@ -51,15 +51,15 @@ def binarise(
             dictionary.save(str(folder / f"dict{end}.txt"))
             write_lines(lines[shard::shards], folder / f"train{sides[end]}", dictionary)
         for split in ("valid", "test"):
-            lines = files[split].read_text(encoding="utf-8").split("\n")[:-1]
-            write_lines(lines, out / "0" / f"{split}{sides[end]}", dictionary)
+            write_lines(read_lines(files[split]), out / "0" / f"{split}{sides[end]}", dictionary)
     return data_path(out)
 
 
 def data_path(folder: str | os.PathLike) -> str:
     """The shards of a folder as fairseq's tasks take them: "folder/0:folder/1".  Raises ValueError if it has none."""
     folder = Path(folder)
-    shards = sorted((path for path in folder.glob("[0-9]*") if path.is_dir()), key=lambda path: int(path.name))
+    named = (path for path in folder.glob("[0-9]*") if path.is_dir() and path.name.isdecimal())
+    shards = sorted(named, key=lambda path: int(path.name))
     if not shards:
         raise ValueError(f"{folder}: expected folders 0, 1 ..., found none")
     return os.pathsep.join(map(str, shards))

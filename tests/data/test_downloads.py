@@ -16,7 +16,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from seqstruct.data.downloads import BLOCK, SUMS, Remote, collect, download, fetch, raw_folder
-from tests.data.scripts import refused
+from tests.data.scripts import pack_zip, refused
 
 CONTENT = bytes(range(256)) * 300
 
@@ -122,6 +122,19 @@ def test_mirrors_checksums_and_their_record(server, tmp_path):
     assert not list((tmp_path / "other").iterdir()), "an altered download is removed"
 
 
+def test_a_mirror_does_not_go_on_from_what_another_address_gave(server, tmp_path):
+    mirror = Remote(f"{server.address}/a.bin")
+    remote = Remote(f"{server.address}/gone.bin", name="a.bin", mirrors=(mirror,))
+    (tmp_path / "a.bin.part").write_bytes(b"half of what gone.bin was")
+    fetch([remote], tmp_path)
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    assert sorted(path.name for path in tmp_path.iterdir()) == [SUMS, "a.bin"]
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "a.bin.1.part").write_bytes(CONTENT[:700])
+    fetch([remote], tmp_path / "again")
+    assert (tmp_path / "again" / "a.bin").read_bytes() == CONTENT and server.requests[-1] == ("/a.bin", 700)
+
+
 def test_files_without_a_published_checksum_must_stay_as_they_came(server, tmp_path):
     remote = Remote(f"{server.address}/download?name=a.bin", name="b.bin")
     server.files["download?name=a.bin"] = CONTENT
@@ -193,6 +206,17 @@ def test_a_prepared_folder_among_raw_files_is_not_taken_for_them(tmp_path):
         (tmp_path / place).mkdir(parents=True)
         (tmp_path / place / "train.en").write_text(place)
     assert collect(tmp_path, {"en": ["train.en"]}, tmp_path / "scratch")["en"] == tmp_path / "raw" / "train.en"
+
+
+@pytest.mark.parametrize(("place", "value"), [(6, 1), (8, 99)], ids=["encrypted", "packed otherwise"])
+def test_zip_archives_that_python_cannot_unpack_are_named(tmp_path, place, value):
+    path = tmp_path / "raw" / "a.zip"
+    pack_zip(path, {"a": "text"})
+    data = bytearray(path.read_bytes())
+    data[place] = data[data.index(b"PK\x01\x02") + place + 2] = value  # of the member's header and of the directory
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match="a.zip: truncated or altered: .*(encrypted|compression method)"):
+        collect(tmp_path / "raw", {"a": ["a"]}, tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("name", ["three.tgz", "four.zip"])

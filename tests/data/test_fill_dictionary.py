@@ -22,6 +22,9 @@ def test_a_dictionary_is_filled_up(tmp_path, capsys):
     assert dictionary.symbols[6:] == [f"madeupword{number}" for number in range(7)]
     fill_dictionary.copy_filled(tmp_path / "out", 16, tmp_path / "more")
     assert len(Dictionary.load(str(tmp_path / "more" / "dict.de.txt"))) == 16, "what is filled up can be filled further"
+    with pytest.raises(ValueError, match="expected a folder outside of .*bin, got .*bin/more"):
+        fill_dictionary.copy_filled(tmp_path / "bin", 13, tmp_path / "bin" / "more")
+    assert len(list((tmp_path / "bin").iterdir())) == 2
     (tmp_path / "bin" / "dict.de.txt").unlink()
     with pytest.raises(ValueError, match="expected dict.txt or dict.LANGUAGE.txt, found none"):
         fill_dictionary.copy_filled(tmp_path / "bin", 13, tmp_path / "other")

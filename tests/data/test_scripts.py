@@ -79,6 +79,14 @@ def test_without_the_packages_one_sentence_says_what_to_do(tmp_path, bare):
     assert not (tmp_path / "out").exists()
 
 
+def test_scripts_find_their_clone_where_cd_searches_other_folders(tmp_path):
+    """From the clone they are called by a relative name, and `cd` then prints what it finds by CDPATH."""
+    program(tmp_path / "python", f'case "$1" in -c) exit 0;; esac; echo "$PYTHONPATH" > {tmp_path}/said')
+    environment = {**os.environ, "PYTHON": str(tmp_path / "python"), "CDPATH": ".", "PYTHONPATH": ""}
+    subprocess.run(["bash", "data-prep/listops.sh"], cwd=ROOT, env=environment, check=True)
+    assert (tmp_path / "said").read_text() == f"{ROOT}\n"
+
+
 def test_the_clone_s_own_interpreter_is_found(tmp_path, bare):
     program(tmp_path / "clone" / ".venv" / "bin" / "python", f'exec {sys.executable} "$@"')
     done = listops(tmp_path, bare)

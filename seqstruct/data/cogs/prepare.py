@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from seqstruct.data.arguments import add_numbers, at_least
+from seqstruct.data.checked import SPLITS
 from seqstruct.data.cogs.cases import CASES, PRIMITIVES, derivations, draw, exposures, sentences_of
 from seqstruct.data.cogs.meaning import Pair
 from seqstruct.data.files import new_folder, write_json, write_text
@@ -71,13 +72,12 @@ def write_folder(folder: Path, found: Mapping[str, Sequence[Pair]], groups: Sequ
     from seqstruct.data.text.word_pairs import WordPairOptions, prepare
 
     with TemporaryDirectory() as scratch:
-        prefixes = {split: Path(scratch, split) for split in found}
-        for split, pairs in found.items():
-            targets = [folder / "text" / "gen", folder / "raw" / "gen"] if split == "gen" else [prefixes[split]]
-            if split == "gen":
-                prepare(prefixes, WordPairOptions(SIDES, ("spaces", "spaces"), max_target=10_000), folder)
-            for prefix in targets:
-                write_pairs(prefix, SIDES, pairs)
+        prefixes = {split: Path(scratch, split) for split in SPLITS}
+        for split, prefix in prefixes.items():
+            write_pairs(prefix, SIDES, found[split])
+        prepare(prefixes, WordPairOptions(SIDES, ("spaces", "spaces"), max_target=10_000), folder)
+    for part in ("text", "raw"):
+        write_pairs(folder / part / "gen", SIDES, found["gen"])
     write_text(folder / "raw" / "gen.case", groups)
     for side, lines in zip(SIDES, zip(*found["gen"], strict=True), strict=True):
         path = str(folder / "bin" / f"dict.{side}.txt")

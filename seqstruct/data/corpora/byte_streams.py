@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from seqstruct.data.downloads import DAMAGE, Remote, collect, members, raw_folder
 from seqstruct.data.files import new_folder, sha256, undamaged, verify, write_json, write_text
+from seqstruct.data.text.binarise import write_items
 from seqstruct.data.text.byte_symbols import SPECIAL, SYMBOLS
 
 ENWIK8_SHA256 = "547994d9980ebed1288380d652999f38a14fe291a6247c157c3d33d4932534bc"  # of the archive
@@ -47,16 +47,16 @@ def write_stream(prefix: Path, items: Iterable[np.ndarray]) -> dict[str, int]:
     Raises ValueError if there is none.
     """
     import torch
-    from fairseq.data import indexed_dataset
 
     prefix.parent.mkdir(parents=True, exist_ok=True)
-    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(SYMBOLS) + SPECIAL)
     counts = {"items": 0, "bytes": 0}
-    with closing(builder._data_file):  # an item that is refused leaves it open otherwise
+
+    def numbers() -> Iterator[torch.Tensor]:
         for item in items:
-            builder.add_item(torch.from_numpy(item.astype(np.int32) + SPECIAL))
-            counts = {"items": counts["items"] + 1, "bytes": counts["bytes"] + item.size}
-        builder.finalize(f"{prefix}.idx")
+            counts["bytes"] += item.size
+            yield torch.from_numpy(item.astype(np.int32) + SPECIAL)
+
+    counts["items"] = write_items(numbers(), prefix, len(SYMBOLS) + SPECIAL)
     if not counts["bytes"]:
         raise ValueError(f"{prefix.name}: the set is empty")
     return counts

@@ -22,12 +22,12 @@ from itertools import islice
 from pathlib import Path
 
 from seqstruct.data.arguments import at_least
+from seqstruct.data.checked import SPLITS
 from seqstruct.data.downloads import DAMAGE, Remote, raw_folder, unpack
 from seqstruct.data.files import atomic_write, existing, new_folder, sha256, undamaged, verify, write_json, write_text
 from seqstruct.data.text import aligned
 from seqstruct.data.text.binarise import preprocess
 
-SPLITS = ("train", "valid", "test")
 ARCHIVES = {"ptb": "simple-examples.tgz", "wikitext2": "wikitext-2-raw-v1.zip", "wikitext103": "wikitext-103-v1.zip",
             "brown": "brown.zip"}
 NAMES = {"ptb": "ptb.{}.txt", "wikitext2": "wiki.{}.raw", "wikitext103": "wiki.{}.tokens"}

@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from seqstruct.data.arguments import add_numbers, at_least
+from seqstruct.data.checked import SPLITS
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.downloads import collect, raw_folder
 from seqstruct.data.files import new_folder, write_json, write_text
@@ -25,7 +26,6 @@ from seqstruct.data.text import subwords
 from seqstruct.data.text.binarise import preprocess, write_lines
 from seqstruct.data.text_classification.folder import read_raw
 
-SPLITS = ("train", "valid", "test")
 RAW = ("brown.zip", "rte.zip", "stsa.binary.train")
 MANUAL = "name a folder with nltk's brown.zip and rte.zip and with stsa.binary.{train,dev,test}, which `sst` downloads"
 Columns = Mapping[str, list[str]]  # input0, input1 and label, a line each

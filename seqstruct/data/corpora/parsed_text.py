@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from seqstruct.data.checked import check_counts
+from seqstruct.data.checked import SPLITS, check_counts
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.files import atomic_write, existing, new_folder, sha256, undamaged, write_json, write_text
 from seqstruct.data.text.trees import (
@@ -40,7 +40,6 @@ from seqstruct.data.text.trees import (
 )
 
 CORPORA = ("ptb", "treebank-sample", "parses")
-SPLITS = corpora.SPLITS
 SECTIONS = {section: "train" if section < 21 else "valid" if section < 23 else "test" for section in range(25)}
 MOST_WORDS = 63  # of a span, as bits of a signed 64-bit integer
 SPANS = "{}.spans.npy"
@@ -80,15 +79,17 @@ def read_splits(corpus: str, source: str | os.PathLike) -> dict[str, list[Tree]]
     source: of ptb and treebank-sample a folder with wsj_SSNN.mrg at any depth, or a .zip archive of them; of parses a
     folder.  Raises ValueError on a split without trees, and as `trees.read_sections`.
     """
+    files, clean = "wsj_NNNN.mrg", gold_tree
     if corpus == "parses":
-        full = {split: map(remove_empty, read_trees(Path(source) / f"{split}.mrg")) for split in SPLITS}
-        return {split: [tree for tree in trees if tree is not None] for split, trees in full.items()}
-    found = read_sample(source) if corpus == "treebank-sample" else read_sections(source, SECTIONS)
-    gold = {split: [tree for tree in map(gold_tree, trees) if tree is not None] for split, trees in found.items()}
-    for split, trees in gold.items():
+        files, clean = "SPLIT.mrg", remove_empty
+        found = {split: read_trees(Path(source) / f"{split}.mrg") for split in SPLITS}
+    else:
+        found = read_sample(source) if corpus == "treebank-sample" else read_sections(source, SECTIONS)
+    kept = {split: [tree for tree in map(clean, trees) if tree is not None] for split, trees in found.items()}
+    for split, trees in kept.items():
         if not trees:
-            raise ValueError(f"{source}: no file wsj_NNNN.mrg with trees for {split}")
-    return gold
+            raise ValueError(f"{source}: no file {files} with trees for {split}")
+    return kept
 
 
 def normalise(sentence: Sequence[str], options: corpora.TextOptions) -> list[str]:

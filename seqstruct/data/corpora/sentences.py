@@ -25,13 +25,12 @@ from pathlib import Path
 
 from seqstruct.data import shards
 from seqstruct.data.arguments import at_least
-from seqstruct.data.checked import check_counts
+from seqstruct.data.checked import SPLITS, check_counts
 from seqstruct.data.corpora import language_modeling as corpora
 from seqstruct.data.files import atomic_write, new_folder, sha256, write_json
 from seqstruct.data.text.trees import Tree, read_sample, read_sections, remove_empty, trees_of, words
 
 CORPORA = ("ptb", "treebank-sample", "brown", "wikitext2", "wikitext2-part")
-SPLITS = shards.SPLITS
 VALIDATE_EVERY = 20_000  # training sentences in a shard, appendix F.2
 TRAINING = dict.fromkeys(range(2, 22), "train")  # sections
 VALIDATION_SECTIONS = {24: 1346, 22: 1700}  # and their sentences

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from seqstruct.data.checked import check_counts
+from seqstruct.data.checked import SPLITS, check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import parallel, subwords
@@ -16,7 +16,6 @@ from seqstruct.data.text.aligned import pair_writer
 from seqstruct.data.text.binarise import preprocess_pairs
 from seqstruct.data.text.subwords import tidy
 
-SPLITS = parallel.SPLITS
 FOLDER = (
     "The folder that is made holds raw/ (references for seqstruct score), text/ (subwords), bin/ (for fairseq), the\n"
     "subword models and corpus.json; where there are documents, text/SPLIT.docs has the number of sentences of each."

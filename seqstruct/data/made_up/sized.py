@@ -18,6 +18,7 @@ import numpy as np
 from seqstruct.data.arguments import add_numbers, at_least
 from seqstruct.data.files import new_folder, write_text
 from seqstruct.data.made_up import raw
+from seqstruct.data.text.binarise import write_items
 
 SHAPE, SPREAD = 3.0, 0.1
 HELD_OUT = 100  # sentences to validate on, and to test on
@@ -102,8 +103,6 @@ def _words(counts: np.ndarray, types: int, generator: np.random.Generator) -> li
 
 
 def _write(folder: Path, args: argparse.Namespace, sides: int) -> int:
-    from fairseq.data import indexed_dataset
-
     (folder / "bin").mkdir()
     pair, words = "-".join(args.languages or ()), 0
     for split, counts, generator in _splits(args, sides):
@@ -116,11 +115,8 @@ def _write(folder: Path, args: argparse.Namespace, sides: int) -> int:
             dictionary = _dictionary(args.types[side % len(args.types)])
             ending = f".{pair}.{args.languages[side]}" if pair else ""
             dictionary.save(str(folder / "bin" / (f"dict.{args.languages[side]}.txt" if pair else "dict.txt")))
-            prefix = f"{folder / 'bin' / split}{ending}"
-            builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(dictionary))
-            for sentence in _sentences(counts[:, side], dictionary, generator):
-                builder.add_item(sentence)
-            builder.finalize(f"{prefix}.idx")
+            sentences = _sentences(counts[:, side], dictionary, generator)
+            write_items(sentences, folder / "bin" / f"{split}{ending}", len(dictionary))
     return words
 
 

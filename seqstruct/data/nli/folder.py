@@ -23,15 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from seqstruct.data.checked import check_counts
+from seqstruct.data.checked import SPLITS, check_counts
 from seqstruct.data.downloads import Remote, collect, raw_folder
-from seqstruct.data.files import existing, new_folder, scratch_beside, write_json, write_text
+from seqstruct.data.files import existing, new_folder, read_json, scratch_beside, write_json, write_text
 from seqstruct.data.nli.read import RTE_LABELS, SNLI_LABELS, Pairs, SentencePair, read_rte, read_snli
 from seqstruct.data.text.aligned import read_lines
 from seqstruct.data.text.conllu import read_conllu
 from seqstruct.data.text.word_vectors import read_vectors, vectors_with_hashing
 
-SPLITS = ("train", "valid", "test")
 CORPORA = {"snli": SNLI_LABELS, "rte": RTE_LABELS}
 VOCABULARY, META, VECTORS = "vocabulary.txt", "nli.json", "vectors.npy"
 SNLI = Remote("https://nlp.stanford.edu/projects/snli/snli_1.0.zip",
@@ -140,7 +139,7 @@ def read_meta(folder: str | os.PathLike) -> dict:
     """The contents of nli.json.  Raises ValueError if it is missing or damaged."""
     path = Path(folder) / META
     try:
-        meta = json.loads(path.read_text(encoding="utf-8"))
+        meta = read_json(path)
         len(meta["labels"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: expected a folder made by data-prep/snli.sh: {error}") from None

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from seqstruct.command import module_parser, run_module
+from seqstruct.data.arguments import at_least
 from seqstruct.data.files import atomic_write
 from seqstruct.data.parsing.sentence import crossing_arc, tree_of
 from seqstruct.data.text.conllu import read_conllu
@@ -75,6 +76,7 @@ def pretrain(
 
 
 def _run(args: argparse.Namespace) -> None:
+    at_least(args, command=True, batch_size=1, longest=1)
     torch.manual_seed(args.seed)
     task = NLITask.setup_task(NLIConfig(data=args.data))
     cfg = DecomposableAttentionConfig(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqstruct.command import module_parser, run_module
-from seqstruct.data.files import new_folder, write_text
+from seqstruct.data.files import new_folder, undamaged, write_text
 from seqstruct.data.nli.folder import SPLITS
 from seqstruct.data.text.aligned import read_lines
 
@@ -18,12 +18,19 @@ SIDES = ("premise", "hypothesis")
 
 
 def write_texts(data: str | Path, out: str | Path) -> None:
-    """Make the folder `out`: a sentence a line, its words with spaces between them, in the order of the pairs."""
+    """Make the folder `out`: a sentence a line, its words with spaces between them, in the order of the pairs.
+
+    Raises ValueError naming file and line where there is no such pair; OSError if a file is missing.
+    """
     with new_folder(out) as folder:
         for split in SPLITS:
-            pairs = [json.loads(line) for line in read_lines(Path(data) / f"{split}.jsonl")]
-            for side in SIDES:
-                write_text(folder / f"{split}.{side}.txt", (" ".join(pair[side]) for pair in pairs))
+            path, pairs = Path(data) / f"{split}.jsonl", []
+            for number, line in enumerate(read_lines(path), 1):
+                with undamaged(f"{path}, line {number}", ValueError, KeyError, TypeError):
+                    pair = json.loads(line)
+                    pairs.append([" ".join(pair[side]) for side in SIDES])
+            for side, sentences in zip(SIDES, zip(*pairs, strict=True), strict=True):
+                write_text(folder / f"{split}.{side}.txt", sentences)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

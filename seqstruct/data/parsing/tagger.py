@@ -11,11 +11,13 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from seqstruct.data.corpora.language_modeling import brown_documents
+from seqstruct.data.files import existing
 from seqstruct.ops.chains import chain_best_path
 
 RARE, LONGEST_ENDING = 10, 5  # a word seen at most so often teaches its endings; characters of an ending
@@ -87,7 +89,7 @@ def _share(counts: np.ndarray) -> np.ndarray:
 
 def read_brown(archive: str | os.PathLike) -> list[list[tuple[str, str]]]:
     """The sentences of nltk's brown.zip, with base tags.  Raises ValueError if it is none."""
-    lines = (line.split() for document in brown_documents(archive) for line in document)
+    lines = (line.split() for document in brown_documents(existing(Path(archive))) for line in document)
     return [[_pair(token) for token in tokens] for tokens in lines if tokens]
 
 

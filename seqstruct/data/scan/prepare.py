@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from seqstruct.data.arguments import add_numbers
 from seqstruct.data.files import new_folder, write_json
@@ -32,10 +30,10 @@ def run(args: argparse.Namespace) -> None:
     train, test = divided(args.split, args.seed)
     train, valid = held_out(train, args.split, args.valid, args.seed)
     splits = {"train": train, "valid": valid, "test": test}
-    with TemporaryDirectory() as scratch, new_folder(args.out) as folder:
-        for split, pairs in splits.items():
-            write_pairs(Path(scratch, split), SIDES, pairs)
-        prefixes = {split: Path(scratch, split) for split in splits}
+    with new_folder(args.out) as folder:
+        prefixes = {split: folder.parent / split for split in splits}
+        for split, prefix in prefixes.items():
+            write_pairs(prefix, SIDES, splits[split])
         prepare(prefixes, WordPairOptions(SIDES, ("spaces", "spaces")), folder)
         counts = {split: len(pairs) for split, pairs in splits.items()}
         write_json(folder / "meta.json", {"corpus": "scan", "split": args.split, "seed": args.seed, "counts": counts})

@@ -60,15 +60,15 @@ def read_pairs(
 ) -> Iterator[tuple[str, str]]:
     """The aligned lines of two files, in order.
 
-    empty: whether a line may be.  Raises ValueError naming file and line where one is and may not, or has no
-    counterpart, and what `read_lines` raises.
+    empty: whether a line may be, having no more than white space and control characters.  Raises ValueError naming file
+    and line where one is and may not, or has no counterpart, and what `read_lines` raises.
     """
     paths, number = (source, target), 0
     for number, pair in enumerate(zip_longest(*map(read_lines, paths)), 1):
         for here, there, line in zip(paths, reversed(paths), pair, strict=True):
             if line is None:
                 raise ValueError(f"{there}: line {number} has no counterpart: {here} ends after line {number - 1}")
-            if not (empty or line.strip()):
+            if not (empty or tidy(line)):
                 raise ValueError(f"{here}: line {number} is empty")
         yield pair
     if not number:
@@ -101,8 +101,8 @@ def survey(files: Mapping[str, Sequence[Path]], drop_empty: bool, escaped_too: b
     """How many pairs of each split have an empty side: no more than white space and control characters.
 
     files: both sides by split.  Raises ValueError that names the files, how many of their lines are empty, unless
-    `drop_empty`, or hold escapes of Moses's tokeniser, unless `escaped_too`, and the first of them; and what
-    `read_pairs` raises.
+    `drop_empty`, or hold escapes of Moses's tokeniser, unless `escaped_too`, and the first of them; if a split has no
+    other pairs; and what `read_pairs` raises.
     """
     counts, empty, escaped = {}, {}, {}
     for split, paths in files.items():
@@ -115,6 +115,8 @@ def survey(files: Mapping[str, Sequence[Path]], drop_empty: bool, escaped_too: b
             for path, line in zip(paths, pair, strict=True):
                 if MOSES_ESCAPE.search(line):
                     escaped.setdefault(path, []).append(number)
+        if drop_empty and counts[split] == number:
+            raise ValueError(f"{paths[0]}: each of the {number} pairs has an empty side")
     if empty and not drop_empty:
         raise ValueError(f"{_lines(empty, 'empty')}; --drop-empty leaves out such pairs")
     if escaped and not escaped_too:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +48,19 @@ def write_lines(lines: Iterable[str], prefix: str | os.PathLike, dictionary: Any
 
     dictionary: fairseq's.
     """
+    items = (dictionary.encode_line(line, append_eos=True, add_if_not_exist=False) for line in lines)
+    return write_items(items, prefix, len(dictionary))
+
+
+def write_items(items: Iterable[Any], prefix: str | os.PathLike, types: int) -> int:
+    """The same from tensors of numbers below `types`."""
     from fairseq.data import indexed_dataset
 
-    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=len(dictionary))
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl="mmap", vocab_size=types)
     count = 0
-    for line in lines:
-        builder.add_item(dictionary.encode_line(line, append_eos=True, add_if_not_exist=False))
-        count += 1
-    builder.finalize(f"{prefix}.idx")
+    with closing(builder._data_file):  # an item that is refused leaves it open otherwise
+        for item in items:
+            builder.add_item(item)
+            count += 1
+        builder.finalize(f"{prefix}.idx")
     return count

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from seqstruct.data import own
 from seqstruct.data.arguments import add_numbers, at_least
+from seqstruct.data.checked import SPLITS
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text import subwords
 from seqstruct.data.text.aligned import (
@@ -29,7 +30,6 @@ from seqstruct.data.text.aligned import (
 )
 from seqstruct.data.text.binarise import preprocess_pairs
 
-SPLITS = ("train", "valid", "test")
 ESCAPES = ("keep", "refuse", "undo")
 
 

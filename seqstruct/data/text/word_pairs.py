@@ -19,10 +19,10 @@ from tempfile import TemporaryFile
 
 from seqstruct.data import own
 from seqstruct.data.arguments import add_numbers, at_least
+from seqstruct.data.checked import SPLITS
 from seqstruct.data.files import new_folder, write_json, write_text
 from seqstruct.data.text.aligned import find_pairs, read_lines, read_pairs, write_pairs
 from seqstruct.data.text.binarise import preprocess_pairs
-from seqstruct.data.text.parallel import SPLITS
 from seqstruct.data.text.subwords import SENTENCEPIECE_SPACE, moses_tokenizer, normalize_spaces
 
 PROGRAMS = {"kytea": ["kytea", "-notags"], "mecab": ["mecab", "-Owakati"]}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fairseq.data import Dictionary
 
-from seqstruct.data.corpora.parsed_text import gold_tree, read_bits, span_bits, split_bits
+from seqstruct.data.corpora.parsed_text import gold_tree, read_bits, read_splits, span_bits, split_bits
 from seqstruct.data.text.trees import parse_trees, read_trees, spans, words
 from tests.data import scripts
 
@@ -77,6 +77,13 @@ def test_parses_keep_their_words(tmp_path):
         (folder / f"{split}.mrg").write_text(f"{NESTED}\n" * 3)
     prepared("parses", folder, tmp_path / "out")
     assert (tmp_path / "out" / "text" / "valid.txt").read_text() == "The dog , of 3,000 Men barks .\n" * 3
+
+
+def test_parses_without_words_are_no_split(tmp_path):
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.mrg").write_text("(S (-NONE- *))\n" if split == "valid" else NESTED)
+    with pytest.raises(ValueError, match="no file SPLIT.mrg with trees for valid"):
+        read_splits("parses", tmp_path)
 
 
 def script(*arguments):

@@ -15,6 +15,10 @@ def test_sentences_by_split_and_side(tmp_path, capsys):
     assert texts.main(command) == 1
     assert "test.jsonl" in capsys.readouterr().err and not (tmp_path / "out").exists()
     (tmp_path / "test.jsonl").write_text(json.dumps(pairs[0]) + "\n")
+    (tmp_path / "valid.jsonl").write_text(json.dumps(pairs[0]) + '\n{"words": ["A"]}\n')
+    assert texts.main(command) == 1
+    assert "valid.jsonl, line 2: truncated or altered: 'premise'" in capsys.readouterr().err
+    (tmp_path / "valid.jsonl").write_text(json.dumps(pairs[0]) + "\n")
     assert texts.main(command) == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[:2] == ["test.hypothesis.txt", "test.premise.txt"]
     assert (tmp_path / "out" / "train.premise.txt").read_text() == "A dog .\n" * 2

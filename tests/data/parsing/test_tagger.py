@@ -63,6 +63,8 @@ def test_brown_s_tags_are_cut_to_their_base(tmp_path):
     ]  # fmt: skip
     with pytest.raises(ValueError, match="brown.zip: no document of the Brown corpus"):
         read_brown(written(tmp_path, "\n"))
+    with pytest.raises(ValueError, match="absent.zip: no such file"):
+        read_brown(tmp_path / "absent.zip")
     (tmp_path / "brown.zip").write_text("no archive")
     with pytest.raises(ValueError, match="brown.zip: truncated or altered"):
         read_brown(tmp_path / "brown.zip")

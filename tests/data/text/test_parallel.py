@@ -231,6 +231,9 @@ def test_empty_pairs_are_left_out_and_counted(corpus, tmp_path, capsys):
         assert [len(side) for side in sides] == [2, 2] and sides[0][0].startswith(line)
     assert lines(tmp_path / "out/raw/test.en") == [pair[1] for i, pair in enumerate(toy_pairs(5)) if i in (0, 3)]
     assert lines(tmp_path / "out/raw/valid.en") == ["x"]
+    (corpus / "test.de").write_text("\n\x01\n" * 2 + "\n")
+    assert prepare("parallel", *command(corpus, "--drop-empty", f"--out={tmp_path / 'none'}")) == 1
+    assert "from/test.de: each of the 5 pairs has an empty side" in capsys.readouterr().err
 
 
 def test_escapes_of_moses_are_undone(corpus, tmp_path):

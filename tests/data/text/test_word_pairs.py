@@ -102,6 +102,13 @@ def test_what_cannot_be_prepared_leaves_nothing(tmp_path, monkeypatch, changes, 
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
 
 
+def test_a_line_without_characters_is_named_in_the_file_that_was_given(tmp_path):
+    prefixes = write_text(tmp_path / "raw")
+    (tmp_path / "raw" / "test.en").write_text("A dog.\n\x01\n" * 6)
+    with pytest.raises(ValueError, match=r"raw/test.en: line 2 is empty"):
+        prepare(prefixes, WordPairOptions(("de", "en")), tmp_path / "out")
+
+
 def test_options_out_of_range_and_missing_files(tmp_path, capsys):
     with pytest.raises(ValueError, match="units: expected some of .*, got 'syllables'"):
         WordPairOptions(("de", "en"), ("syllables", "moses"))

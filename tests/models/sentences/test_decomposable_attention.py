@@ -169,6 +169,8 @@ def test_pretraining_says_one_sentence(data, tmp_path, capsys):
     assert pretrain_main([str(data), "--treebank", str(data / "absent"), "--out", out]) == 1
     treebank = str(data / "treebank.conllu")
     assert pretrain_main([str(data), "--treebank", treebank, "--out", out, "--intra-attention", "simple"]) == 1
+    assert pretrain_main([str(data), "--treebank", treebank, "--out", out, "--batch-size", "-1"]) == 1
     lines = capsys.readouterr().err.strip().splitlines()
-    assert len([line for line in lines if "parser_pretraining:" in line]) == 2
+    assert len([line for line in lines if "parser_pretraining:" in line]) == 3
+    assert "batch-size is at least 1, not -1" in lines[-1]
     assert not (tmp_path / "parser.pt").exists()
