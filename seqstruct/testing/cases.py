@@ -6,7 +6,6 @@ And what laws are made of: modules with random parameters, inputs, the forms of 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -134,7 +133,7 @@ def cases(
 
     streaming: of mechanisms that have a step form alone.  long: with options for LONG tokens, unless plans give others.
     decoder: at a decoder's sites alone.
-    slots: "full" for slots that ask for all they can, "each" for each combination of that, "" for usual ones.
+    slots: "full" for slots that ask for all they can, "each" for what `asked_of` has, "" for usual ones.
     one_of_each: "site" for one set of options of a mechanism at each site, "family" for one mechanism of each folder.
     """
     if one_of_each:
@@ -164,7 +163,8 @@ def cases(
 
 
 def asked_of(case: Case) -> list[Slot]:
-    """All combinations of what a slot may ask of a mechanism at a site; the one with all is last."""
+    """Slots that ask nothing of a mechanism at a site, all but one thing, and all that they may: any two things with
+    one another and without; the one with all is last."""
     mechanism = get_attention(case.name)
     heads, here = issubclass(mechanism, MultiHeadAttention), case.site is not Site.CROSS
     asked = {
@@ -174,8 +174,9 @@ def asked_of(case: Case) -> list[Slot]:
         "rotary_base": (None, 100.0) if mechanism.rotates and here else (None,),
         "short_conv": (0, 3) if here else (0,),
     }
-    combined = (dict(zip(asked, values, strict=True)) for values in itertools.product(*asked.values()))
-    return [Slot(**options) for options in combined]
+    nothing, everything = ({name: values[end] for name, values in asked.items()} for end in (0, -1))
+    all_but_one = ({**everything, name: nothing[name]} for name in asked if everything[name] != nothing[name])
+    return list(dict.fromkeys(Slot(**options) for options in (nothing, *all_but_one, everything)))
 
 
 def build(case: Case, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Attention:

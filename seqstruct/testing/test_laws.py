@@ -47,12 +47,12 @@ def test_parallel_equals_step_by_step(case: Case, length: int, generator: torch.
 
 
 @STREAMING
-@pytest.mark.parametrize("cuts", [(0, 3), (1, 6), (4, 4)])
-def test_split_anywhere_and_resume(case: Case, cuts: tuple[int, int], generator: torch.Generator) -> None:
+@pytest.mark.parametrize("cuts", [(0, 3, 3), (1, 6)])
+def test_split_anywhere_and_resume(case: Case, cuts: tuple[int, ...], generator: torch.Generator) -> None:
     attention = build(case, generator)
     query, memory = inputs(case, generator)
     whole = output(attention, query, memory)
-    bounds = [0, *cuts, LENGTH]
+    bounds = [0, *cuts, memory.size(1)]
     if attention.left_to_right:
         state, parts = attention.initial_state(BATCH), []
         for start, end in zip(bounds, bounds[1:], strict=False):
@@ -63,7 +63,7 @@ def test_split_anywhere_and_resume(case: Case, cuts: tuple[int, int], generator:
     else:
         state = attention.initial_state(BATCH)
         with pytest.raises(ValueError, match="at once") if attention.at_once else nullcontext():
-            for start, end in ((0, cuts[0]), (cuts[0], cuts[1]), (cuts[1], memory.size(1))):
+            for start, end in zip(bounds, bounds[1:], strict=False):
                 state = attention.write(state, memory[:, start:end], memory[:, start:end])
         if attention.at_once:
             state = attention.write(attention.initial_state(BATCH), memory, memory)
@@ -232,7 +232,7 @@ def test_rows_of_a_batch_are_independent(case: Case, generator: torch.Generator)
 
 
 @STREAMING
-@pytest.mark.parametrize("order", [[2, 2, 0], [4, 3, 2, 1, 0], [1], [0, 0, 0, 4, 4, 4, 1]])
+@pytest.mark.parametrize("order", [[4, 3, 2, 1, 0], [1], [0, 0, 0, 4, 4, 4, 1]])
 def test_states_are_reordered_in_the_middle(case: Case, order: list[int], generator: torch.Generator) -> None:
     attention = build(case, generator)
     query, memory = inputs(case, generator)
@@ -252,7 +252,7 @@ def test_states_are_reordered_in_the_middle(case: Case, order: list[int], genera
 
 @STREAMING
 @pytest.mark.parametrize("recorded", [False, True])
-@pytest.mark.parametrize("order", [None, [2, 2, 0], [0, 0, 0, 4, 4, 4, 1]])
+@pytest.mark.parametrize("order", [None, [0, 0, 0, 4, 4, 4, 1]])
 def test_one_step_selects_writes_and_reads(
     case: Case, order: list[int] | None, recorded: bool, generator: torch.Generator
 ) -> None:

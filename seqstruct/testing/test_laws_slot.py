@@ -1,5 +1,5 @@
 """Laws of every registered mechanism in slots that ask for rotary positions, grouped heads, norms, no biases and short
-convolutions: parallel = step by step for each combination, the other laws where all are asked for that it takes."""
+convolutions: parallel = step by step for any two of these, the other laws where all are asked for that it takes."""
 
 from __future__ import annotations
 
