@@ -182,19 +182,24 @@ def test_rates_above_those_that_were_searched_are_told_as_recorded():
             of.setdefault(line.row.removeprefix("rates, "), {})[line.metric] = line.mean
     chosen = {row: found.pop("chosen_learning_rate") for row, found in of.items()}
     assert chosen == {"Transformer": 0.004, "RNNsearch": 0.008, "Luong general": 0.008, "ConvS2S": 0.016,
-                      "RNN encoder-decoder": 0.008}  # fmt: skip
+                      "RNN encoder-decoder": 0.008, "GNMT": 0.016, "Sutskever": 0.016}  # fmt: skip
     losses = {row: "{:.2f}, {:.2f} and {:.2f}".format(*values.values()) for row, values in of.items()}
     assert f"the Transformer (losses on validation of {losses['Transformer']} bits, labels smoothed)" in text
-    for row in ("RNNsearch", "Luong general", "ConvS2S"):
+    for row in ("RNNsearch", "Luong general", "ConvS2S", "GNMT"):
         assert f"{row} ({losses[row]})" in text
+    assert f"Sutskever's ({losses['Sutskever']})" in text
     assert f"the model without attention ({losses['RNN encoder-decoder']})" in text
-    rows = "ConvS2S", "RNNsearch"
+    rows = "ConvS2S", "RNNsearch", "Luong general"
     for metric, told in (
         ("test_bleu", "ConvS2S has {:.1f} BLEU and RNNsearch {:.1f}, where with 0.004 they have {:.1f} and {:.1f} by"),
         ("validation_perplexity", "perplexities of {:.1f} and {:.1f} where those have {:.1f} and {:.1f}."),
     ):
-        values = [found[row + more, metric].values[2] for more in (", greater rate", "") for row in rows]
+        values = [found[row + more, metric].values[2] for more in (", greater rate", "") for row in rows[:2]]
         assert told.format(*values) in text
+    both = [found[f"Luong general{more}", metric].mean for more in (", greater rate", "")
+            for metric in ("test_bleu", "validation_perplexity")]  # fmt: skip
+    told = "Luong general has {:.1f} and {:.1f}, where with 0.004 another seed, on another processor, has {:.1f} and "
+    assert (told + "{:.1f}.").format(*both) in text
     of_row = [{metric: found[f"{row}, greater rate", f"test_{metric}"].mean for metric in (
         "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")} for row in rows]  # fmt: skip
     assert {f"{at['bleu'] - at['bleu_difference']:.1f}" for at in of_row} == {"37.7"}
@@ -202,6 +207,9 @@ def test_rates_above_those_that_were_searched_are_told_as_recorded():
     assert (told + "{chrf_p:.3f})").format_map(of_row[0] | {"less": -of_row[0]["chrf_difference"]}) in text
     told = "RNNsearch {less:.1f} behind (p {bleu_p:.2f}; in chrF {chrf_difference:.1f} ahead, p {chrf_p:.2f})"
     assert told.format_map(of_row[1] | {"less": -of_row[1]["bleu_difference"]}) in text
+    told = "Luong general {less:.1f} behind (p {bleu_p:.3f}, in chrF too)"
+    assert told.format_map(of_row[2] | {"less": -of_row[2]["bleu_difference"]}) in text
+    assert of_row[2]["chrf_difference"] < 0 and of_row[2]["chrf_p"] < 0.0015
 
 
 def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():

@@ -29,8 +29,8 @@ def write_texts(data: str | Path, out: str | Path) -> None:
                 with undamaged(f"{path}, line {number}", ValueError, KeyError, TypeError):
                     pair = json.loads(line)
                     pairs.append([" ".join(pair[side]) for side in SIDES])
-            for side, sentences in zip(SIDES, zip(*pairs, strict=True), strict=True):
-                write_text(folder / f"{split}.{side}.txt", sentences)
+            for number, side in enumerate(SIDES):
+                write_text(folder / f"{split}.{side}.txt", (pair[number] for pair in pairs))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
