@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--references", nargs="+", metavar="RAW", help="raw references, untouched text")
     parser.add_argument("--data", metavar="DIR",
                         help="folder of data-prep/ with translations: gives references, subwords and the language")
-    parser.add_argument("--subset", choices=("valid", "test"), default="test", help="with --data (default test)")
+    parser.add_argument("--subset", choices=("valid", "test"), help="with --data (default: test)")
     parser.add_argument("--gold-alignments", metavar="FILE", help="i-j for sure links, ipj or i?j for possible ones")
     parser.add_argument("--gold-from-one", action="store_true", help="the gold alignments count words from 1")
     parser.add_argument("--subwords", choices=tuple(UNDO), default="none", help="subwords to undo (default none)")
@@ -81,6 +81,8 @@ def run(args: argparse.Namespace) -> None:
         raise ValueError(f"--record: expected a {{}} for each of {len(metrics)} metrics in the name, got {alike[0]!r}")
     if args.data:
         _read_data(args)
+    elif args.subset:
+        raise ValueError("--subset: expected --data with it")
     result, shown = _alignments(args) if args.alignments else _translations(args)
     if args.record:
         _record(result, args.record[0], args.record[1:] or ["test_{}"])
@@ -110,8 +112,8 @@ def _alignments(args: argparse.Namespace) -> tuple[dict, list[str]]:
 
 def _translations(args: argparse.Namespace) -> tuple[dict, list[str]]:
     """The scores as a value and as lines: of one system its keys alone, of several a list of them."""
-    if not args.references or args.gold_alignments:
-        raise ValueError("translations: expected --references with them, and no --gold-alignments")
+    if not args.references or args.gold_alignments or args.gold_from_one:
+        raise ValueError("translations: expected --references with them, and no --gold-alignments or --gold-from-one")
     if args.against_data and not (args.against and args.data and args.from_generate):
         raise ValueError("--against-data: expected --against, --data and --from-generate with it")
     paths = args.hypotheses or args.from_generate
@@ -140,7 +142,7 @@ def _read_data(args: argparse.Namespace) -> None:
     if not isinstance(options, dict) or len(options.get("languages", ())) != 2 or "subwords" not in options:
         raise ValueError(f"{path}: expected the options of a folder of translations")
     target = options["languages"][1]
-    args.references, args.language = [str(Path(args.data, "raw", f"{args.subset}.{target}"))], target
+    args.references, args.language = [str(Path(args.data, "raw", f"{args.subset or 'test'}.{target}"))], target
     if args.from_generate:
         kind = options["subwords"] if isinstance(options["subwords"], str) else options["subwords"][1]
         words = KINDS[kind][0]

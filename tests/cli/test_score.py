@@ -149,6 +149,8 @@ def test_alignment_error_rate(folder, capsys):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--hypotheses", "hyp.bpe"], "expected --references"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--gold-from-one"], "or --gold-from-one"),
+    (["--hypotheses", "hyp.bpe", "--references", "ref.en", "--subset", "valid"], "--subset: expected --data with it"),
     (["--alignments", "hyp.bpe"], "expected --gold-alignments"),
     (["--alignments", "hyp.bpe", "--gold-alignments", "one"], "hyp.bpe: line 1: expected links"),
     (["--alignments", "one", "--gold-alignments", "two"], "one: 1 lines, but two has 2"),
