@@ -20,8 +20,8 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "Luong dot: luong_dot 2 1" "Luong concat: luong_concat 2 1" "Luong location: luong_location 2 1"
     "Luong local-m: luong_local_m_general 2 1" "Luong local-p: luong_local_p_general 2 1"
     "Transformer, unigram: transformer transformer 1 sentencepiece"
-    "Transformer, unigram sampled: transformer_unigram_sampled transformer 1 sentencepiece"
-    "Transformer, BPE sampled: transformer_bpe_sampled transformer 1"
+    "Transformer, unigram sampled: transformer_unigram_sampled transformer 2 sentencepiece"
+    "Transformer, BPE sampled: transformer_bpe_sampled transformer 2"
     "Transformer, words: transformer transformer 1 words"
     "Transformer, words and characters: transformer transformer 1.2 mixed"
     "Transformer, characters: transformer transformer 4 characters"
@@ -29,7 +29,7 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
 )
 rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate")
 rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh,gated_delta,superposition,nondeterministic_stack})
-rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general"}", greater rate")
+rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general",GNMT}", greater rate")
 for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
 
 cell() {
@@ -66,7 +66,7 @@ cell() {
     esac
     case "$row" in
         Transformer) ;;
-        GNMT*) chosen GNMT gnmt 4
+        GNMT | "GNMT, "[!g]*) chosen GNMT gnmt 4
             shared lineage-gnmt-seed"$seed" "${training[@]}" common.seed="$seed"
             path="$shared" logs="$shared/train.log" ;;
         *) [[ "${kinds:=bpe}" == bpe ]] || { dataset="${dataset/BPE/${kinds/sentencepiece/unigram}}" && cut "$kinds"; }
