@@ -198,8 +198,8 @@ def test_rates_above_those_that_were_searched_are_told_as_recorded():
         assert told.format(*values) in text
     both = [found[f"Luong general{more}", metric].mean for more in (", greater rate", "")
             for metric in ("test_bleu", "validation_perplexity")]  # fmt: skip
-    told = "Luong general has {:.1f} and {:.1f}, where with 0.004 another seed, on another processor, has {:.1f} and "
-    assert (told + "{:.1f}.").format(*both) in text
+    told = "Luong general has {:.1f} BLEU and a perplexity of {:.1f}, where with 0.004 another seed, on another "
+    assert (told + "processor, has {:.1f} and {:.1f}.").format(*both) in text
     of_row = [{metric: found[f"{row}, greater rate", f"test_{metric}"].mean for metric in (
         "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p")} for row in rows]  # fmt: skip
     assert {f"{at['bleu'] - at['bleu_difference']:.1f}" for at in of_row} == {"37.7"}

@@ -18,7 +18,8 @@ def test_sentences_by_split_and_side(tmp_path, capsys):
     (tmp_path / "valid.jsonl").write_text(json.dumps(pairs[0]) + '\n{"words": ["A"]}\n')
     assert texts.main(command) == 1
     assert "valid.jsonl, line 2: truncated or altered: 'premise'" in capsys.readouterr().err
-    (tmp_path / "valid.jsonl").write_text(json.dumps(pairs[0]) + "\n")
+    (tmp_path / "valid.jsonl").write_text("")
     assert texts.main(command) == 0
+    assert (tmp_path / "out" / "valid.hypothesis.txt").read_text() == ""
     assert sorted(path.name for path in (tmp_path / "out").iterdir())[:2] == ["test.hypothesis.txt", "test.premise.txt"]
     assert (tmp_path / "out" / "train.premise.txt").read_text() == "A dog .\n" * 2
