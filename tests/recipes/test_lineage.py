@@ -94,7 +94,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
     both = {metric: [at[f"test_{metric}"] for at in of_convolutions]
             for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")}  # fmt: skip
     told = "{:.1f} and {:.1f} ahead in BLEU (p {:.2f} and {:.2f}), {:.1f} and {:.1f} behind in chrF (p {:.2f} and "
-    told += "{:.2f})."
+    told += "{:.2f}), RNNsearch"
     behind = (-value for value in both["chrf_difference"])
     assert told.format(*both["bleu_difference"], *both["bleu_p"], *behind, *both["chrf_p"]) in text
     for seed, at in enumerate(of_convolutions, 1):
