@@ -110,6 +110,7 @@ def test_every_command_knows_it(reversals: Path, tmp_path: Path) -> None:
     assert picture.stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_the_laws_are_held_against_it(tmp_path: Path) -> None:
     laws = ["pytest", "-p", "seqstruct.testing", "--pyargs", "seqstruct.testing", "-q", "-p", "no:cacheprovider"]
     chosen = ["--rootdir", tmp_path, "--attention", "foreign_mean(scale=2)", "-k", "padding or adapter"]

@@ -152,6 +152,7 @@ def test_this_machine_is_sound(capsys):
     assert BROKEN not in printed
 
 
+@pytest.mark.slow
 def test_the_command_needs_the_standard_library_alone():
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

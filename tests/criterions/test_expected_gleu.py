@@ -187,6 +187,7 @@ def train_by_likelihood(corpus: Path, save: Path, epochs: int, *options: object)
     return ["--finetune-from-model", save / "checkpoint_last.pt"]
 
 
+@pytest.mark.slow
 @pytest.mark.training
 def test_it_rises(corpus: Path, tmp_path: Path) -> None:
     """With two of three seeds: of some models, likelihood has made one that gives the same words for every source."""

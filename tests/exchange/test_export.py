@@ -93,6 +93,7 @@ AutoModel.from_pretrained(sys.argv[1] + "-again", trust_remote_code=True)
 """
 
 
+@pytest.mark.slow
 def test_the_folder_needs_neither_seqstruct_nor_fairseq(translation, exported, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", CODE, exported, *translation.sources[:3]], capture_output=True, text=True, cwd=tmp_path,

@@ -43,6 +43,7 @@ def registered(names: list[str]) -> list[tuple[str, str]]:
     return [(ATTENTIONS[name].__module__, ATTENTIONS[name].__qualname__) for name in names]
 
 
+@pytest.mark.slow
 def test_all_mechanisms_work_without_the_package(tmp_path: Path) -> None:
     from seqstruct.attention.plan import Choice
     from seqstruct.attention.registry import make_config
