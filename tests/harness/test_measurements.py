@@ -65,10 +65,19 @@ def test_a_log_of_a_shared_training_is_named_from_where_commands_run(folder, tmp
     ("m[u]=decode.log:gpu_memory", "says no gpu_memory"),
     ("m=train.log:wps", "expected METRIC[UNIT]=FILE:KEY or FILE.json"),
     ("m[u]=train.log+train.log:valid_loss/epoch", "expected one FILE with KEY/epoch, whose points are not added up"),
+    ("m[u]=train.log:parameters/string length", "says no points of parameters"),
 ])  # fmt: skip
 def test_what_it_does_not_find(folder, request_, told):
     with pytest.raises(ValueError, match=re.escape(told)):
         read(folder, [request_])
+
+
+def test_a_metric_is_asked_for_once(folder):
+    requests = [f"{table}m[u]=train.log:parameters" for table in ("", "2:")]
+    assert [one.table for one in read(folder, requests)] == ["", "2"]
+    for again in requests:
+        with pytest.raises(ValueError, match=f"expected each metric once, got {again.partition('[')[0]} 2 times"):
+            read(folder, [*requests, again])
 
 
 def test_the_faster_decoding_of_each_side_counts(folder, capsys):

@@ -196,7 +196,7 @@ def _read_pair(source: Path, part: str, encoding: str) -> list[Labelled]:
         if len(found) != 1:
             raise ValueError(f"{source}: expected one file {pattern}, found {len(found)}")
         paths.append(found[0])
-    texts, labels = (path.read_text(encoding=encoding).rstrip("\n").split("\n") for path in paths)
+    texts, labels = (path.read_text(encoding=encoding).removesuffix("\n").split("\n") for path in paths)
     if len(texts) != len(labels):
         raise ValueError(f"{paths[0]} has {len(texts)} lines, {paths[1]} {len(labels)}")
     sentences = []

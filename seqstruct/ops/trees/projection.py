@@ -20,10 +20,10 @@ def project_simplex(values: Tensor, radius: float = 1.0) -> Tensor:
 
     Entries of -inf are left out: they become 0, and a row with nothing else becomes 0.  Differentiable once: the
     gradient is centred over the entries above 0 and is 0 elsewhere.  O(n log n) a row.
-    Raises ValueError if the radius is not above 0, or a value is NaN or +inf.
+    Raises ValueError if the radius is not above 0 and finite, or a value is NaN or +inf.
     """
-    if not radius > 0:
-        raise ValueError(f"expected a radius above 0, got {radius}")
+    if not 0 < radius < torch.inf:
+        raise ValueError(f"expected a finite radius above 0, got {radius}")
     _refuse("values", values, values < torch.inf)
     return _Simplex.apply(values, radius)
 

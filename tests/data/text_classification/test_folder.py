@@ -80,10 +80,14 @@ def test_amazon(tmp_path):
     splits = read_raw("amazon", tmp_path)
     assert {split: len(of) for split, of in splits.items()} == {"train": 10, "valid": 5000, "test": 3}
     assert all(int(s.words[1]) % 2 == int(s.label) - 1 for of in splits.values() for s in of)
+    for name, last in (("tok.txt", ""), ("cat", "1")):  # a text without words is left out, at the end too
+        path = tmp_path / f"elec-test.{name}"
+        path.write_text(f"{path.read_text()}{last}\n")
+    assert read_raw("amazon", tmp_path) == splits
     (tmp_path / "elec-test.cat").write_text("1\n2\n")
-    with pytest.raises(ValueError, match="3 lines, .* 2"):
+    with pytest.raises(ValueError, match="4 lines, .* 2"):
         read_raw("amazon", tmp_path)
-    (tmp_path / "elec-test.cat").write_text("1\n\n2\n")
+    (tmp_path / "elec-test.cat").write_text("1\n\n2\n1\n")
     with pytest.raises(ValueError, match="elec-test.cat, line 2: expected a label"):
         read_raw("amazon", tmp_path)
 

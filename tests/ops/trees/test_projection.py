@@ -98,8 +98,9 @@ def test_labeled_arcs_against_a_solver(labels):
 def test_refused():
     with pytest.raises(ValueError, match=r"values\[1, 2\]: expected a number, got nan"):
         project_simplex(torch.tensor([[0.0, 1, 2], [0, 1, torch.nan]]))
-    with pytest.raises(ValueError, match="radius above 0, got 0"):
-        project_simplex(torch.zeros(3), 0.0)
+    for radius in (0.0, torch.inf):
+        with pytest.raises(ValueError, match=f"expected a finite radius above 0, got {radius}"):
+            project_simplex(torch.zeros(3), radius)
     with pytest.raises(ValueError, match="B n\\+1 n\\+1"):
         project_dependencies(torch.zeros(2, 3, 4))
     with pytest.raises(ValueError, match="L >= 1"):
