@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import logging
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
+
+from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import seqstruct.models
 import seqstruct.tasks  # noqa: F401  registers tasks and criterions, as --user-dir does in a fresh process
@@ -39,7 +43,7 @@ def fairseq(command: str, *options: object) -> str:
     own, before = logging.getLogger(module.__name__), list(logging.getLogger(module.__name__).handlers)
     try:
         with mock.patch.object(sys, "argv", [f"fairseq-{command}", *map(str, options)]):
-            with contextlib.redirect_stdout(printed):
+            with contextlib.redirect_stdout(printed), _once_for_all():
                 module.cli_main()
     finally:
         logging.getLogger().removeHandler(handler)
@@ -69,6 +73,18 @@ def nearly_equal(one: Sequence[object], other: Sequence[object]) -> bool:
     """Whether two lists of hypotheses agree but for one, or one in twenty: sums are rounded otherwise in batches of
     another size, and hypotheses that tie then change places."""
     return len(one) == len(other) and sum(a != b for a, b in zip(one, other, strict=True)) <= max(1, len(one) // 20)
+
+
+_parse = OverridesParser.parse_rule
+_parsed = functools.cache(lambda rule, name: _parse(OverridesParser.create(), rule, name))
+
+
+@contextlib.contextmanager
+def _once_for_all() -> Iterator[None]:
+    """Hydra parses fairseq's 270 defaults and copies all that is registered for each command: a third of its time."""
+    with (mock.patch.object(OverridesParser, "parse_rule", lambda self, *rule: _parsed(*rule)),
+          mock.patch.object(ConfigStore, "__deepcopy__", lambda self, memo: self, create=True)):  # fmt: skip
+        yield
 
 
 def _forget_earlier_runs() -> None:
