@@ -14,8 +14,9 @@ NOTEBOOKS := $(patsubst docs/%.ipynb,docs/generated/%.md,$(wildcard docs/noteboo
 demo: $(STAMP)
 	$(BIN)/python -m seqstruct.plots.demo
 
+# bytecode is kept, whatever the environment says: tests start Python more than a hundred times
 test: $(STAMP)
-	OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=$${OMP_NUM_THREADS:-1} $(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist worksteal
 
 test-settings: $(STAMP)
 	WORKERS=$(WORKERS) .ci/settings.sh
