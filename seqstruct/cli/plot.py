@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lengths.add_argument("paper", metavar="PAPER", help="a folder under recipes/, by name or path")
     lengths.add_argument("table", metavar="TABLE", help="as the source numbers it, such as figure-2")
     lengths.add_argument("--metric", help="needed where several metrics are split up by length")
-    lengths.add_argument("--row", default="*", metavar="PATTERN", help="rows that match, as in a shell (default: all)")
+    lengths.add_argument("--row", "--rows", nargs="+", default=["*"], metavar="GLOB",
+                         help="only rows that match, as in a shell (default: all)")
     lengths.add_argument("--panels", action="store_true", help="a panel for each first word of the rows' names")
     lengths.add_argument("--best", metavar="METRIC",
                          help="draw the run whose METRIC is least, as the paper does, instead of the mean over seeds")
@@ -129,7 +130,7 @@ def _records(paper: str, table: str, args: argparse.Namespace) -> list:
     folder = paper_folder(paper)
     order = {p.row: i for t in read_tables(folder) if t.name == table for i, p in enumerate(t.published)}
     found = [r for r in read_records((args.records or folder / "records") / f"{table}.jsonl")
-             if r.scale == args.scale and fnmatchcase(r.row, getattr(args, "row", "*"))]  # fmt: skip
+             if r.scale == args.scale and any(fnmatchcase(r.row, glob) for glob in getattr(args, "row", "*"))]
     return sorted(found, key=lambda r: order.get(r.row, len(order)))
 
 

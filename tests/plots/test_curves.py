@@ -194,4 +194,5 @@ def test_length_curves_of_no_or_several_metrics_are_refused(record, tmp_path, re
                str(tmp_path / "x.png")]
     assert "got 2; there are: first, second" in refused(*command)
     assert "got 0 of third; there are: first, second" in refused(*command, "--metric", "third")
-    assert main([*command, "--metric", "first"]) == 0 and (tmp_path / "x.png").exists()
+    assert "got 0 of first; there are: none" in refused(*command, "--metric", "first", "--row", "no such", "row")
+    assert main([*command, "--metric", "first", "--row", "no such", "*"]) == 0 and (tmp_path / "x.png").exists()

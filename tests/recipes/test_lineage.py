@@ -22,8 +22,8 @@ def test_five_epochs_of_the_lineage_are_told_as_recorded():
     assert f"self-attention the Transformer has {linear:.1f}, on" in text
     assert f"an ensemble of two has {ensemble:.1f}." in text and ensemble > bleu["Transformer"]
     pieces = (bleu[f"Transformer, unigram{sampled}"] for sampled in ("", " sampled"))
-    told = "BPE {:.1f}, unigram pieces {:.1f}, pieces drawn anew in each epoch {:.1f},"
-    assert told.format(bleu["Transformer"], *pieces) in text
+    told = "After five epochs, below, unigram pieces have {:.1f} BLEU and those that are drawn {:.1f}, whose lines"
+    assert told.format(*pieces) in text
     luong = [value for row, value in bleu.items() if row.startswith("Luong")]
     told = f"Luong's models have {min(luong):.0f} to {max(luong):.0f} BLEU and Sutskever's {bleu['Sutskever']:.0f},"
     assert told in text and len(luong) == 3 and bleu["Sutskever"] < max(luong) < plain
@@ -190,6 +190,21 @@ def test_rates_above_those_that_were_searched_are_told_as_recorded():
     assert told.format_map(of_row[1] | {"less": -of_row[1]["bleu_difference"]}) in text
     assert of_row[2]["chrf_difference"] < 0
     assert {round(of_row[2][f"{name}_p"], 3) for name in ("bleu", "chrf")} == {0.001}
+
+
+def test_subwords_that_are_drawn_are_told_with_trainings_that_go_on():
+    found = {(line.row, line.metric): line for line in lines("nmt_lectures", "lineage")}
+    item, of = finding("nmt_lectures", "*Subword regularization*"), {}
+    for kind in ("BPE", "unigram"):
+        names = "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
+        of[kind] = [abs(found[f"Transformer, {kind} sampled", f"test_{name}"].values[2]) for name in names]
+        assert found[f"Transformer, {kind} sampled", "test_bleu_difference"].mean < 0
+    assert "has {:.1f} BLEU less (p {:.3f}; in chrF {:.1f}, p {:.3f}), and unigram".format(*of["BPE"]) in item
+    assert "drawn {:.1f} (p {:.3f}; in chrF {:.1f}, p {:.3f}).".format(*of["unigram"]) in item
+    curves = [found[f"Transformer, {kind} sampled", "validation_perplexity"].runs[2].points("validation_perplexity")
+              for kind in of]  # fmt: skip
+    ends = [curve[epoch][1] for curve in curves for epoch in (-6, -1)]
+    assert "in the last five epochs from {:.1f} to {:.1f} and from {:.1f} to {:.1f},".format(*ends) in item
 
 
 def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
