@@ -244,10 +244,10 @@ def test_masked_models_are_level_with_one_that_is_not_pretrained():
     assert f"without pretraining it is {nothing:.1f}, and so is the majority" in item and round(nothing - least, 1) == 0
     by_seed = {line.row: line.values for line in lines("peng_thesis", "5.6-stand-in")
                if line.metric == "masked_perplexity"}  # fmt: skip
-    first, second = ([values[seed] for row, values in by_seed.items() if row != "BASE" and seed in values]
-                     for seed in (1, 2))  # fmt: skip
-    told = "perplexity of {:.0f} and {:.0f} with softmax, and of {:.0f} to {:.0f} and {:.0f} to {:.0f} with the others"
-    assert told.format(*by_seed["BASE"].values(), min(first), max(first), min(second), max(second)) in item
+    base = by_seed.pop("BASE")
+    ends = [end(values[seed] for values in by_seed.values()) for seed in (1, 2, 3) for end in (min, max)]
+    told = "perplexity of {:.0f}, {:.0f} and {:.0f} with softmax, and of {:.0f} to {:.0f}, {:.0f} to {:.0f} and {:.0f} "
+    assert (told + "to {:.0f} with the others").format(*(base[seed] for seed in (1, 2, 3)), *ends) in item
 
 
 def test_speeds_on_long_texts_are_those_of_the_records():

@@ -199,8 +199,10 @@ def test_subwords_that_are_drawn_are_told_with_trainings_that_go_on():
         names = "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
         of[kind] = [abs(found[f"Transformer, {kind} sampled", f"test_{name}"].values[2]) for name in names]
         assert found[f"Transformer, {kind} sampled", "test_bleu_difference"].mean < 0
-    assert "has {:.1f} BLEU less (p {:.3f}; in chrF {:.1f}, p {:.3f}), and unigram".format(*of["BPE"]) in item
+    assert "has {:.1f} less (p {:.3f}; in chrF {:.1f}, p {:.3f}), and unigram".format(*of["BPE"]) in item
     assert "drawn {:.1f} (p {:.3f}; in chrF {:.1f}, p {:.3f}).".format(*of["unigram"]) in item
+    plain = [found["Transformer, unigram", f"test_{name}"].values[2] for name in names]
+    assert "as they are have {:.1f} BLEU more (p {:.2f}; in chrF {:.1f}, p {:.3f}), BPE that".format(*plain) in item
     curves = [found[f"Transformer, {kind} sampled", "validation_perplexity"].runs[2].points("validation_perplexity")
               for kind in of]  # fmt: skip
     ends = [curve[epoch][1] for curve in curves for epoch in (-6, -1)]
