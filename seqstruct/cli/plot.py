@@ -130,7 +130,7 @@ def _records(paper: str, table: str, args: argparse.Namespace) -> list:
     folder = paper_folder(paper)
     order = {p.row: i for t in read_tables(folder) if t.name == table for i, p in enumerate(t.published)}
     found = [r for r in read_records((args.records or folder / "records") / f"{table}.jsonl")
-             if r.scale == args.scale and any(fnmatchcase(r.row, glob) for glob in getattr(args, "row", "*"))]
+             if r.scale == args.scale and any(fnmatchcase(r.row, glob) for glob in getattr(args, "row", ["*"]))]
     return sorted(found, key=lambda r: order.get(r.row, len(order)))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
@@ -33,9 +32,9 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
     an object, or the name of a measurement in a list; of steps.json, "mebibytes" of the cell's training, left out where
     the commands were typed, since nothing watched them.  TABLE: in front names another table than the cell's.  A file
     that is not in `folder` is taken from where this process runs; the values of FILE+FILE, not points, are added up.
-    Raises ValueError naming a request that finds nothing, a metric that is there twice, or a file that is damaged.
+    Raises ValueError naming a request that finds nothing, or a file that is damaged.
     """
-    found: list[Measurement] = []
+    found = []
     for request in requests:
         parts = _REQUEST.fullmatch(request)
         if parts is None:
@@ -65,9 +64,6 @@ def read(folder: Path, requests: Sequence[str]) -> list[Measurement]:
             raise ValueError(f"{path}: it says no points of {key} for {request!r}")
         points = points and [(x, _raised(path, parts, y)) for x, y in points]
         found.append(Measurement(parts["metric"], value, parts["unit"], axis, points, parts["table"] or ""))
-    for (table, metric), times in Counter((one.table, one.metric) for one in found).items():
-        if times > 1:
-            raise ValueError(f"expected each metric once, got {':'.join(filter(None, (table, metric)))} {times} times")
     return found
 
 

@@ -26,6 +26,7 @@ def make_records(
     those of the logs and the peak of memory is 0.  A command that trains by itself (kind step, with train.log in the
     cell) counts by its memory and the seconds of that log.  Trainings that other cells take too (kind shared) count
     where there are no others, and as an ensemble if they are several.  The rest is as in `Record`.
+    Raises ValueError if a table would have a metric twice.
     """
     own = [step for step in steps if step["kind"] == "train"]
     trained = own or [step for step in steps if step["kind"] == "shared"]
@@ -44,7 +45,10 @@ def make_records(
     }  # fmt: skip
     tables: dict[str, dict[str, Any]] = {}
     for m in measurements:
-        tables.setdefault(m.table or table, {})[m.metric] = m.entry()
+        metrics = tables.setdefault(m.table or table, {})
+        if m.metric in metrics:
+            raise ValueError(f"expected {m.metric} once for table {m.table or table}, got it again: {m.value:g}")
+        metrics[m.metric] = m.entry()
     return [Record(table=name, metrics=metrics, **common) for name, metrics in tables.items()]
 
 

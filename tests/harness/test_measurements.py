@@ -72,14 +72,6 @@ def test_what_it_does_not_find(folder, request_, told):
         read(folder, [request_])
 
 
-def test_a_metric_is_asked_for_once(folder):
-    requests = [f"{table}m[u]=train.log:parameters" for table in ("", "2:")]
-    assert [one.table for one in read(folder, requests)] == ["", "2"]
-    for again in requests:
-        with pytest.raises(ValueError, match=f"expected each metric once, got {again.partition('[')[0]} 2 times"):
-            read(folder, [*requests, again])
-
-
 def test_the_faster_decoding_of_each_side_counts(folder, capsys):
     (folder / "other.log").write_text(SPEED.format(2.9))
     logs = [str(folder / name) for name in ("decode.log", "other.log")]

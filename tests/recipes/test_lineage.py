@@ -111,7 +111,10 @@ def test_the_lineage_is_told_as_the_records_have_it():
     assert {f"{value:.1f}" for value in ahead} == {"0.3"} and {f"{value:.2f}" for value in chrf_p} == {"0.13"}
     behind = [f"{-found[row, 'test_bleu_difference'].mean:.1f}" for row in (models[2], "GNMT", models[3])]
     told = "Luong general is behind the Transformer by {} BLEU, GNMT by {} and the encoder-decoder without attention by"
-    assert f"{told} {{}}".format(*behind) in text
+    assert f"{told} {{}} (each p 0.001, and behind in chrF too)".format(*behind) in text
+    for row in (models[2], "GNMT", models[3]):
+        assert {f"{found[row, f'test_{name}_p'].mean:.3f}" for name in ("bleu", "chrf")} == {"0.001"}
+        assert found[row, "test_chrf_difference"].mean < 0
     bleu = [found[row, "test_bleu"].mean for row in (models[1], models[3])]
     assert "RNNsearch has {:.1f} BLEU where the encoder-decoder has {:.1f};".format(*bleu) in text
     curves = [found[row, "validation_perplexity"].runs[1].metrics["validation_perplexity"]["points"] for row in models]
