@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# The lineage of translation on Multi30k (Elliott et al. 2016), English to German, each model trained until validation
-# no longer improves: one budget, one schedule, one search for all.  Layers of size 128 (recurrent models two, GNMT four;
-# ConvS2S 4 + 3, Transformers 3 + 3), dropout 0.3, label smoothing 0.1, joint BPE of 5,000 types, batches of 64 sentences,
-# Adam; of three learning rates the one that is best after two epochs; halved where validation stands still, at most 40
-# epochs, and five without a gain end it: an hour of one thread and more for a row.  Beam 5, log-probability divided by
-# length.  "decoder M": the Transformer with mechanism M in the decoder's self-attention; "cross and decoder M": across
-# too, with the features and slots of Table 4.4 of Peng (2022).  Other ways to cut words than BPE have at most as many
-# types; "sampled" rows draw the subwords of training anew in each epoch.  "GNMT, expected GLEU" goes on from GNMT for
-# an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.  "rates, M": two epochs of M
-# with the greatest of the three rates, twice and four times it, a table of its own; "M, greater rate": M with the best
-# of those.  test_2016_flickr alone: the sets of 2017, 2018 and COCO are not in this corpus.  test_..._difference and
-# test_..._p are against the Transformer of the same seed, by a paired bootstrap over sentences.  There is no scale paper.
+# The lineage of translation on Multi30k (Elliott et al. 2016), English to German: one budget, one schedule, one search
+# for all, an hour of one thread and more for a row. Layers of size 128 (recurrent models two, GNMT four; ConvS2S 4 + 3,
+# Transformers 3 + 3), joint BPE of 5,000 types, batches of 64 sentences, Adam; of three learning rates the one that is
+# best after two epochs, halved where validation stands still; at most 40 epochs, and five without a gain end it. Beam
+# 5, log-probability divided by length. "decoder M": the Transformer with mechanism M in the decoder's self-attention;
+# "cross and decoder M": across too, with the features and slots of Table 4.4 of Peng (2022). Other ways to cut words
+# than BPE have at most as many types; "sampled" rows draw the subwords of training anew in each epoch. "GNMT, expected
+# GLEU" goes on from GNMT for an epoch (Wu et al. 2016, section 5), "8 bits" decodes it as there, with both penalties.
+# Tables of their own: "rates, M", two epochs of M with the greatest of the three rates, twice and four times it ("M,
+# greater rate" has the best of those), and "penalties A B", GNMT decoded with A of length and B of coverage.
+# test_2016_flickr alone: those of 2017, 2018 and COCO are not here. test_..._difference and test_..._p are by a paired
+# bootstrap over sentences, against the Transformer of the same seed, in the table of penalties against GNMT with none.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE
@@ -19,7 +19,7 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
     "Sutskever: sutskever 2 1" "Sutskever, source not reversed: sutskever_source_not_reversed 2 1" "grConv: grconv 1 1.5"
     "Luong dot: luong_dot 2 1" "Luong concat: luong_concat 2 1" "Luong location: luong_location 2 1"
     "Luong local-m: luong_local_m_general 2 1" "Luong local-p: luong_local_p_general 2 1"
-    "Transformer, unigram: transformer transformer 1 sentencepiece"
+    "Luong general, one layer: luong_general 1 0.8" "Transformer, unigram: transformer transformer 1 sentencepiece"
     "Transformer, unigram sampled: transformer_unigram_sampled transformer 2 sentencepiece"
     "Transformer, BPE sampled: transformer_bpe_sampled transformer 2"
     "Transformer, words: transformer transformer 1 words"
@@ -30,10 +30,11 @@ models=(  # row, files of row/ and size/, what it takes beside a Transformer, su
 rows=("${models[@]%%: *}") smoke_rows=("Luong general" "decoder gated_delta" "rates, RNNsearch" "ConvS2S, greater rate")
 rows+=("decoder "{linear,rfa,abc_mlp,t2r,performer,lsh,gated_delta,superposition,nondeterministic_stack})
 rows+=("cross and decoder "{linear,rfa,abc_mlp} {RNNsearch,ConvS2S,"Luong general",GNMT}", greater rate")
+rows+=("penalties "{"0.2 0","0 0.2","0.2 0.2"})
 for model in "${models[@]:0:7}"; do rows+=("rates, ${model%%: *}"); done
 
 cell() {
-    local group=transformer size=transformer slower=1.2 kinds=bpe model base decode=(--lenpen 1) more=()
+    local group=transformer size=transformer slower=1.2 kinds=bpe model base alpha beta other=(--lenpen 1) more=()
     local search="$row" settings=search
     [[ "$row" != *", greater rate" ]] || search="rates, ${row%, *}"
     [[ "$search" != "rates, "* ]] || settings=greater_rates
@@ -48,16 +49,15 @@ cell() {
     esac
     raw multi30k
     cut bpe
-    if [[ "$row" == copy ]]; then
-        baseline copy --languages en de
-        return
-    elif [[ "$row" == "rates, "* ]]; then
-        table=lineage-rates minutes="$(times "$minutes" 0.15)"
-        chosen "$row" "$group" "$size"
-        record "$searched/measurements.json"
-        return
-    fi
-    base="$data" path="$out/checkpoints" logs=train.log
+    case "$row" in
+        copy) baseline copy --languages en de; return ;;
+        "rates, "*) table=lineage-rates minutes="$(times "$minutes" 0.15)"
+            chosen "$row" "$group" "$size"
+            record "$searched/measurements.json"
+            return ;;
+        "penalties "*) table=lineage-penalties minutes="$(times "$minutes" 0.1)" ;;
+    esac
+    base="$data" path="$out/checkpoints" logs=train.log decode=(--lenpen 1)
     case "$row" in
         "decoder "*) more=(+model.decoder_self_attention="${row#decoder }") ;;
         "cross and decoder linear") both linear linear ;;
@@ -66,7 +66,7 @@ cell() {
     esac
     case "$row" in
         Transformer) ;;
-        GNMT | "GNMT, "[!g]*) chosen GNMT gnmt 4
+        GNMT | "GNMT, "[!g]* | "penalties "*) chosen GNMT gnmt 4
             shared lineage-gnmt-seed"$seed" "${training[@]}" common.seed="$seed"
             path="$shared" logs="$shared/train.log" ;;
         *) [[ "${kinds:=bpe}" == bpe ]] || { dataset="${dataset/BPE/${kinds/sentencepiece/unigram}}" && cut "$kinds"; }
@@ -75,15 +75,23 @@ cell() {
     esac
     own="$data" rate="${searched:-}" data="$base"
     case "$row" in
-        "GNMT, expected GLEU") reward ;;
+        "GNMT, expected GLEU") fairseq-hydra-train --config-dir configs/nmt_lectures --config-name reward \
+                size="4_$scale" task.data="$data/bin" checkpoint.finetune_from_model="$path/checkpoint_best.pt" \
+                common.seed="$seed" checkpoint.save_dir="$out/checkpoints"
+            path="$out/checkpoints" logs=train.log ;;
         "GNMT, 8 bits") decode=(--task translation_gnmt --length-alpha 0.2 --coverage-beta 0.2 --eight-bit) ;;
+        "penalties "*) read -r _ alpha beta <<<"$row"
+            other=(--task translation_gnmt --length-alpha 0 --coverage-beta 0)
+            decode=(--task translation_gnmt --length-alpha "$alpha" --coverage-beta "$beta") ;;
     esac
-    settings=search chosen Transformer transformer transformer
-    shared "lineage-transformer-seed$seed" "${training[@]}" common.seed="$seed"
+    if [[ "$row" != "penalties "* ]]; then
+        settings=search chosen Transformer transformer transformer
+        shared "lineage-transformer-seed$seed" "${training[@]}" common.seed="$seed"
+    fi
     if [[ "$row" == Transformer ]]; then
         rate="$searched" path="$shared" logs="$shared/train.log" score=()
     else
-        log=softmax.log translate test "$out/softmax" "$shared/checkpoint_best.pt" --beam 5 --lenpen 1
+        log=softmax.log translate test "$out/softmax" "$shared/checkpoint_best.pt" --beam 5 "${other[@]}"
         score=(--against "$out/softmax/generate-test.txt")
         [[ "$own" == "$base" ]] || score+=(--against-data "$base")
     fi
@@ -108,14 +116,6 @@ cut() {
     [[ "$1" != characters ]] || longest=(--max-length 1000)
     prepare "en-de-$1-$most" data-prep/multi30k.sh "${from[@]}" --src en --trg de --subwords "$1" \
         --vocabulary "$most" "${longest[@]}"
-}
-
-# an epoch of expected GLEU from the checkpoint in $path, which is then its best by that measure
-reward() {
-    fairseq-hydra-train --config-dir configs/nmt_lectures --config-name reward size="4_$scale" task.data="$data/bin" \
-        checkpoint.finetune_from_model="$path/checkpoint_best.pt" common.seed="$seed" \
-        checkpoint.save_dir="$out/checkpoints"
-    path="$out/checkpoints" logs=train.log
 }
 
 # NAME ROW SIZE OPTION ...: the words of a training with the rate that a search chose in `training`; its folder, `searched`

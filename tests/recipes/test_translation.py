@@ -227,7 +227,19 @@ LINEAGE = Script(RECIPES / "nmt_lectures" / "lineage.sh")
 
 def test_rows_of_the_lineage_are_those_of_its_table():
     tables = {table.name: {entry.row for entry in table.published} for table in read_tables(RECIPES / "nmt_lectures")}
-    assert set(LINEAGE.rows("small")) == tables["lineage"] | tables["lineage-rates"]
+    assert set(LINEAGE.rows("small")) == tables["lineage"] | tables["lineage-rates"] | tables["lineage-penalties"]
+
+
+def test_penalties_are_tested_against_none_by_one_training():
+    plan = LINEAGE.plan(Cell("penalties 0 0.2", 2, "small"))
+    none, some = (step.words for step in plan.steps if step.words[0] == "fairseq-generate")
+    models = {words[words.index("--path") + 1] for words in (none, some)}
+    assert plan.table == "lineage-penalties" and [path for path in models if "lineage-gnmt-seed2" in path] == [*models]
+    assert [words[words.index("--length-alpha") :][:4] for words in (none, some)] == [
+        ("--length-alpha", "0", "--coverage-beta", beta) for beta in ("0", "0.2")
+    ]
+    (compared,) = {s.words[s.words.index("--against") + 1] for s in plan.steps if "--against" in s.words}
+    assert compared.startswith(none[none.index("--results-path") + 1])
 
 
 @pytest.mark.parametrize(
