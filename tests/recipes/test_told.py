@@ -43,23 +43,35 @@ def test_what_goes_on_from_softmax_is_told_as_recorded():
     table = {(line.row, line.metric): line for line in lines("peng_thesis", "figure-4.4")}
     item = finding("peng_thesis", "*Figure 4.4*")
     rows = "RFA", "RFA reset", "softmax reset", "T2R", "softmax continued"
-    back = [table[row, "updates_to_softmax_loss"].mean for row in rows]
-    assert "is back at its training loss after {:,.0f} updates".format(*back) in item and back[-1] == 100
-    told = "begun anew softmax is back after {2:.0f} (the thesis: fewer than 200), and RFA after {1:,.0f}, behind the"
-    assert told.format(*back) in item and "T2R is back after {3:.0f}.".format(*back) in item
-    bleu, before = ({row: table[row, f"validation_bleu{when}"].mean for row in names} for when, names in (
-        ("", (*rows, "softmax")), ("_before", rows)))  # fmt: skip
-    told = f"softmax has {bleu['softmax']:.1f}, RFA at once {before['RFA']:.1f} (in the thesis 0.4) and after tuning"
-    told += f" {bleu['RFA']:.1f}, {bleu['RFA reset']:.1f} anew, softmax anew {bleu['softmax reset']:.1f}, T2R"
-    assert f"{told} {before['T2R']:.1f} and {bleu['T2R']:.1f}." in item
-    curves = {row: [loss for _, loss in table[row, "training_loss"].runs[1].points("training_loss")] for row in rows}
-    assert all(anew > on for anew, on in zip(curves["RFA reset"], curves["RFA"], strict=True))
-    assert len(curves["RFA"]) == 20 and max(curves["softmax continued"]) < table["softmax", "training_loss"].mean + 0.01
-    apart = curves["RFA reset"][-1] - curves["RFA"][-1]
-    assert f"at each of twenty points, by {apart:.2f} bits of a subword at the last" in item
-    *others, plain = (curves[row][-1] for row in rows)
-    assert f"behind, by {min(others) - plain:.2f} to {max(others) - plain:.2f} bits." in item
-    assert f"BLEU comes to {bleu['softmax continued']:.1f}, for softmax was not trained to the end" in item
+
+    def both(row, metric, form="{:,.0f} and {:,.0f}"):
+        values = table[row, metric].values
+        assert [*values] == [1, 2]
+        return form.format(*values.values())
+
+    back = {row: both(row, "updates_to_softmax_loss") for row in rows}
+    assert f"is back at its training loss after {back['RFA']} updates" in item and "two seeds)" in item
+    assert back["softmax continued"] == "100 and 100" and f"T2R is back after {back['T2R']}." in item
+    told = f"begun anew softmax is back after {back['softmax reset']} (the thesis: fewer than 200), and RFA after "
+    assert f"{told}{back['RFA reset']}, behind the" in item
+    bleu = {row: both(row, "validation_bleu", "{:.1f} and {:.1f}") for row in (*rows, "softmax")}
+    before = {row: both(row, "validation_bleu_before", "{:.1f} and {:.1f}") for row in rows}
+    told = f"softmax has {bleu['softmax']}, RFA at once {before['RFA']} (in the thesis 0.4) and after tuning"
+    told += f" {bleu['RFA']}, {bleu['RFA reset']} anew, softmax anew {bleu['softmax reset']}, T2R {before['T2R']} at "
+    assert f"{told}once and {bleu['T2R']} after." in item
+    anew, on = (table[row, "validation_bleu"].values for row in ("RFA reset", "RFA"))
+    told = f"{anew[1] - on[1]:.1f} ahead of that by one seed and {on[2] - anew[2]:.1f} behind by the other"
+    assert told in item
+    of = {row: [[loss for _, loss in table[row, "training_loss"].runs[seed].points("training_loss")] for seed in (1, 2)]
+          for row in rows}  # fmt: skip
+    assert all(anew > on for two in zip(of["RFA reset"], of["RFA"], strict=True) for anew, on in zip(*two, strict=True))
+    starts = [table["softmax", "training_loss"].values[seed] + 0.01 for seed in (1, 2)]
+    assert len(of["RFA"][0]) == 20 and all(max(on) < at for on, at in zip(of["softmax continued"], starts, strict=True))
+    apart = [anew[-1] - on[-1] for anew, on in zip(of["RFA reset"], of["RFA"], strict=True)]
+    assert "at each of twenty points, by {:.2f} and {:.2f} bits of a subword at the last".format(*apart) in item
+    behind = [curve[-1] - on[-1] for row in rows[:-1] for curve, on in zip(of[row], of[rows[-1]], strict=True)]
+    assert f"behind, by {min(behind):.2f} to {max(behind):.2f} bits." in item
+    assert f"BLEU comes to {bleu['softmax continued']}, for softmax was not trained to the end" in item
 
 
 def test_exchanges_in_a_gpt_2_are_told_as_recorded():
