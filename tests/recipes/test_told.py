@@ -45,12 +45,10 @@ def test_what_goes_on_from_softmax_is_told_as_recorded():
     rows = "RFA", "RFA reset", "softmax reset", "T2R", "softmax continued"
 
     def both(row, metric, form="{:,.0f} and {:,.0f}"):
-        values = table[row, metric].values
-        assert [*values] == [1, 2]
-        return form.format(*values.values())
+        return form.format(*(table[row, metric].values[seed] for seed in (1, 2)))
 
     back = {row: both(row, "updates_to_softmax_loss") for row in rows}
-    assert f"is back at its training loss after {back['RFA']} updates" in item and "two seeds)" in item
+    assert f"is back at its training loss after {back['RFA']} updates" in item and "told by two seeds;" in item
     assert back["softmax continued"] == "100 and 100" and f"T2R is back after {back['T2R']}." in item
     told = f"begun anew softmax is back after {back['softmax reset']} (the thesis: fewer than 200), and RFA after "
     assert f"{told}{back['RFA reset']}, behind the" in item
