@@ -27,14 +27,6 @@ def test_five_epochs_of_the_lineage_are_told_as_recorded():
     luong = [value for row, value in bleu.items() if row.startswith("Luong")]
     told = f"Luong's models have {min(luong):.0f} to {max(luong):.0f} BLEU and Sutskever's {bleu['Sutskever']:.0f},"
     assert told in text and len(luong) == 3 and bleu["Sutskever"] < max(luong) < plain
-    ways = [bleu[f"GNMT{way}"] for way in ("", ", no penalties", ", length normalisation", ", coverage",
-                                           ", length normalisation and coverage", ", 8 bits")]  # fmt: skip
-    told = "{:.1f} by log-probability over length, as fairseq has it, {:.1f} without penalties, {:.1f} with length " \
-        "normalisation, {:.1f} with coverage and {:.1f} with both; {:.1f} of that by eight bits,"
-    assert told.format(*ways) in text
-    speed = {line.row: line.mean for line in table if line.metric == "decoding_sentences_per_second"}
-    faster = speed["GNMT, 8 bits"] / speed["GNMT, length normalisation and coverage"]
-    assert f"eight bits, which decode {faster:.1f} times as fast" in text
 
 
 def test_five_epochs_are_told_with_what_was_not_alike():
@@ -85,13 +77,12 @@ def test_the_lineage_is_told_as_the_records_have_it():
     of_convolutions = [{metric: line.values[seed] for (row, metric), line in found.items() if row == "ConvS2S"}
                        for seed in (1, 2)]  # fmt: skip
     score.insert(1, "{:.1f} and {:.1f}".format(*(at["test_tokenized_bleu_lowercased"] for at in of_convolutions)))
-    for at, row in ((2, "RNNsearch"), (3, "Luong general")):
+    for at, row in ((2, "RNNsearch"), (3, "Luong general"), (4, "GNMT")):
         values = found[row, "test_tokenized_bleu_lowercased"].values
         score[at] = "{:.1f} and {:.1f}".format(*(values[seed] for seed in (1, 2)))
-    told = "Transformer has {} with both seeds, ConvS2S {}, RNNsearch {}, Luong general {}".format(*score)
+    told = "Transformer has {} with both seeds, ConvS2S {}, RNNsearch {}, Luong general {} and GNMT {};".format(*score)
     seeds = found["Transformer", "test_tokenized_bleu_lowercased"].values
     assert told in text and len(seeds) == 2 and {f"{value:.1f}" for value in seeds.values()} == {score[0]}
-    assert f" and GNMT {found['GNMT', 'test_tokenized_bleu_lowercased'].mean:.1f};" in text
     both = {metric: [at[f"test_{metric}"] for at in of_convolutions]
             for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p")}  # fmt: skip
     told = "{:.1f} and {:.1f} ahead in BLEU (p {:.2f} and {:.2f}), {:.1f} and {:.1f} behind in chrF (p {:.2f} and "
@@ -114,12 +105,13 @@ def test_the_lineage_is_told_as_the_records_have_it():
     luong = [abs(found[models[2], metric].values[seed]) for metric in metrics for seed in (1, 2)]
     told = "Luong general is behind the Transformer by {:.1f} and {:.1f} BLEU (p {:.3f} and {:.3f}; in chrF by {:.1f} "
     assert (told + "and {:.1f}, p {:.3f} and {:.3f}), GNMT").format(*luong) in text
-    behind = [f"{-found[row, 'test_bleu_difference'].mean:.1f}" for row in ("GNMT", models[3])]
-    told = "GNMT by {} and the encoder-decoder without attention by {} (each p 0.001, and behind in chrF too)"
-    assert told.format(*behind) in text
-    for row in ("GNMT", models[3]):
-        assert {f"{found[row, f'test_{name}_p'].mean:.3f}" for name in ("bleu", "chrf")} == {"0.001"}
-        assert found[row, "test_chrf_difference"].mean < 0
+    gnmt = [abs(found["GNMT", f"test_{metric}"].values[seed]) for metric in (
+        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p") for seed in (1, 2)]  # fmt: skip
+    told = "GNMT by {:.1f} and {:.1f} (p {:.3f} and {:.3f}; in chrF by {:.1f} and {:.1f}, p {:.3f}) and the encoder-"
+    assert told.format(*gnmt) in text and max(gnmt[6:]) < 0.0015
+    assert f"attention by {-found[models[3], 'test_bleu_difference'].mean:.1f} (p 0.001, and behind in chrF" in text
+    assert {f"{found[models[3], f'test_{name}_p'].mean:.3f}" for name in ("bleu", "chrf")} == {"0.001"}
+    assert found[models[3], "test_chrf_difference"].mean < 0
     bleu = [found[row, "test_bleu"].mean for row in (models[1], models[3])]
     assert "RNNsearch has {:.1f} BLEU where the encoder-decoder has {:.1f};".format(*bleu) in text
     curves = [found[row, "validation_perplexity"].runs[1].metrics["validation_perplexity"]["points"] for row in models]
@@ -220,16 +212,40 @@ def test_subwords_that_are_drawn_are_told_with_trainings_that_go_on():
 def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     text = said("nmt_lectures")
     found = {line.row: line for line in lines("nmt_lectures", "lineage") if line.metric == "test_bleu"}
-    of = [found[row].values[1] for row in ("Luong general", "GNMT")]
     plain, gap = (found[row].mean for row in ("Sutskever", "Luong general"))
     assert f"have {plain:.1f} after forty epochs and still gain" in text
     assert f"So the {gap - plain:.1f} BLEU between them and Luong general" in text
-    whole = {(line.row, line.metric): line.values[1] for line in lines("nmt_lectures", "lineage") if 1 in line.values}
-    fast, slow = (whole[row, "decoding_sentences_per_second"] for row in ("GNMT, 8 bits", "GNMT"))
-    told = f"has {found['GNMT, 8 bits'].mean:.1f} BLEU by eight bits and both penalties, and {of[1]:.1f} with neither,"
-    assert f"{told} at {fast / slow:.1f} times the speed." in text
-    gnmt, luong, unfinished = (whole[row, "validation_perplexity"] for row in ("GNMT", "Luong general", "Sutskever"))
-    chrf = [whole[row, "test_chrf"] for row in ("Luong general", "GNMT")]
-    told = f"has {of[0] - of[1]:.1f} BLEU and {chrf[0] - chrf[1]:.1f} chrF less than Luong general by the same seed"
-    assert f"{told} and a perplexity of {gnmt:.1f} where that has {luong:.1f}" in text
-    assert f"their perplexity of {unfinished:.1f} falls to the last" in text
+    whole = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
+    less = [whole["Luong general", f"test_{name}"][seed] - whole["GNMT", f"test_{name}"][seed]
+            for name in ("bleu", "chrf") for seed in (1, 2)]  # fmt: skip
+    told = "GNMT has {:.1f} BLEU less than Luong general by one seed and {:.1f} more by the other, in chrF {:.1f} and "
+    assert (told + "{:.1f} less, and a").format(less[0], -less[1], *less[2:]) in text
+    gnmt, luong = (whole[row, "validation_perplexity"] for row in ("GNMT", "Luong general"))
+    told = f"perplexity of {gnmt[2]:.1f} where that has {luong[1]:.1f} and {luong[2]:.1f},"
+    assert told in text and f"{gnmt[1]:.1f}" == f"{gnmt[2]:.1f}"
+    assert f"their perplexity of {whole['Sutskever', 'validation_perplexity'][1]:.1f} falls to the last" in text
+
+
+def test_penalties_of_beam_search_are_told_as_recorded():
+    item = finding("nmt_lectures", "*Penalties of beam search*")
+    tables = {table: {(line.row, line.metric): line.values for line in lines("nmt_lectures", table)}
+              for table in ("lineage-penalties", "lineage", "multi30k")}  # fmt: skip
+    names = "bleu", "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
+    both, length, coverage = ([tables["lineage-penalties"][f"penalties {row}", f"test_{name}"][2] for name in names]
+                              for row in ("0.2 0.2", "0.2 0", "0 0.2"))  # fmt: skip
+    told = "has {:.1f} BLEU, {:.1f} more than without (p {:.3f}), though in chrF {:.1f} more (p {:.3f})"
+    assert told.format(*both) in item
+    told = "{:.1f}, {:.1f} more (p {:.2f}; in chrF {:.1f}, p {:.3f})"
+    assert f"That of length alone gives {told.format(*length)}, that of coverage {told.format(*coverage)}." in item
+    divided = tables["lineage"]["GNMT", "test_bleu"]
+    of_bits = tables["lineage"]["GNMT, 8 bits", "test_bleu"][1]
+    assert f"all of the lineage are, has {divided[2]:.1f}, which" in item
+    fast, slow = (tables["lineage"][row, "decoding_sentences_per_second"][1] for row in ("GNMT, 8 bits", "GNMT"))
+    told = f"that has {divided[1]:.1f}, and eight bits with both penalties {of_bits:.1f}, at {fast / slow:.1f} times"
+    assert told in item
+    ways = ", no penalties", ", length normalisation", ", coverage", ", length normalisation and coverage", ", 8 bits"
+    few = [tables["multi30k"][f"GNMT{way}", "test_bleu"][1] for way in ("", *ways)]
+    told = "{1:.1f} without penalties, {2:.1f} with that of length, {3:.1f} with coverage, {4:.1f} with both, by eight "
+    assert told.format(*few) in item and f"{few[4]:.1f}" == f"{few[5]:.1f}" and f"{few[0]:.1f} by the division" in item
+    speed = [tables["multi30k"][f"GNMT{way}", "decoding_sentences_per_second"][1] for way in ways[-2:]]
+    assert f"too, {speed[1] / speed[0]:.1f} times as fast," in item
