@@ -16,17 +16,20 @@ What is drawn depends on the seed, the number of updates and the sentence's plac
 workers or processes, and a resumed run draws what an unbroken one does.  Draws are made in evaluation mode; their
 log-probabilities are of the mode the model is in.  A draw ends with its end of sentence, or unfinished after twice as
 many symbols as its reference has, and 10.  Deviations: where the source subtracts the mean of other draws, the mean of
-these m is taken, which makes the expected gradient (m - 1) / m times as long; GLEU is of the symbols trained on.
+these m is taken, which makes the expected gradient (m - 1) / m times as long; GLEU is of the symbols trained on; the
+encoder's dropout, if there is any, is one for a reference and its draws.
 
 `loss` is -O_Mixed of a sentence, with the mean reward for the expected one; `nll_loss`, of references, in bits a
 symbol; `gleu`, the mean reward, 0 to 1.  In validation the draws are the same at all times.
 
-Cost: m steps of decoding, and a forward and backward pass over m + 1 targets a sentence.
+Cost: decoding of m targets a sentence, and a forward and backward pass over one source and m + 1 targets.
 """
 
 import math
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, List, Tuple
+from inspect import signature
+from typing import Any, Dict, Iterator, List, Tuple
 
 import numpy as np
 import torch
@@ -115,20 +118,18 @@ class ExpectedGleu(SummedCriterion):
         self, model: Any, sample: Dict[str, Any], references: List[Tensor], drawn: List[List[Tensor]]
     ) -> Tensor:
         """Of each reference and the draws beside it, B (1 + m); one pass, so that gradients of all processes meet once,
-        in the order of the sources, which some encoders want sorted by length."""
+        in which each source is encoded once."""
         targets = [y for reference, ys in zip(references, drawn, strict=True) for y in (reference, *ys)]
         rows = torch.arange(len(references), device=references[0].device).repeat_interleave(1 + self.samples)
-        inputs = {
-            name: value.index_select(0, rows) if isinstance(value, Tensor) else value
-            for name, value in sample["net_input"].items()
-        }
         target = collate_tokens(targets, self.padding_idx)
         start = target.new_full((len(target), 1), self.eos)
-        inputs["prev_output_tokens"] = torch.cat([start, target[:, :-1]], 1)
-        output = model(**inputs)
-        log_probs = model.get_normalized_probs(output, log_probs=True)
-        chosen = log_probs.gather(2, target[..., None])[..., 0]
-        return chosen.masked_fill(target == self.padding_idx, 0.0).float().sum(1).view(len(references), -1)
+        before = torch.cat([start, target[:, :-1]], 1)
+        real = target != self.padding_idx
+        with _shared_sources(model, rows, real):
+            output = model(**{**sample["net_input"], "prev_output_tokens": before})
+        log_probs = model.get_normalized_probs(output, log_probs=True)[0]
+        chosen = log_probs.gather(1, target[real][:, None])[:, 0].float()
+        return chosen.new_zeros(target.shape).masked_scatter(real, chosen).sum(1).view(len(references), -1)
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
@@ -141,6 +142,34 @@ class ExpectedGleu(SummedCriterion):
         metrics.log_scalar("gleu", sums["gleu"] / sentences, sentences, round=5)
         metrics.log_scalar("nll_loss", sums["nll_loss"] / tokens / math.log(2), tokens, round=5)
         metrics.log_derived("ppl", lambda meters: 2 ** min(meters["nll_loss"].avg, 1000.0))
+
+
+@contextmanager
+def _shared_sources(model: Any, rows: Tensor, real: Tensor) -> Iterator[None]:
+    """Within it a pass encodes each source once and decodes it for all of its rows R, with logits 1 n N of the n real
+    positions of targets R L alone.  By hooks, so that a model in many processes finds all of it in its own pass."""
+
+    def repeat(encoder: Any, _: Any, encoded: Any) -> Any:
+        return encoder.reorder_encoder_out(encoded, rows)
+
+    def only_features(_: Any, given: Tuple[Any, ...], options: Dict[str, Any]) -> Tuple[Any, Any]:
+        return given, {**options, "features_only": True} if late else options
+
+    def only_real(decoder: Any, _: Any, output: Tuple[Any, ...]) -> Tuple[Any, ...]:
+        found = output[0][real][None]
+        return decoder.output_layer(found) if late else found, *output[1:]
+
+    late = "features_only" in signature(model.decoder.forward).parameters
+    hooks = [
+        model.encoder.register_forward_hook(repeat),
+        model.decoder.register_forward_pre_hook(only_features, with_kwargs=True),
+        model.decoder.register_forward_hook(only_real),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 @torch.no_grad()
@@ -178,15 +207,19 @@ def _decode(
     encoded = model.encoder.reorder_encoder_out(encoded, rows // samples)
     tokens = torch.full((len(rows), numbers.size(1) + 1), pad, device=numbers.device)
     tokens[:, 0] = eos
-    going, state = torch.ones_like(rows, dtype=torch.bool), {}
+    state = {}
     for t in range(numbers.size(1)):
-        output = model.decoder(tokens[:, : t + 1], encoder_out=encoded, incremental_state=state)
+        output = model.decoder(tokens[rows, : t + 1], encoder_out=encoded, incremental_state=state)
         probabilities = model.get_normalized_probs(output, log_probs=False)[:, -1].double()
         probabilities[:, pad] = 0.0
         cumulative = probabilities.cumsum(1)
-        chosen = torch.searchsorted(cumulative, numbers[:, t : t + 1] * cumulative[:, -1:], right=True)[:, 0]
-        tokens[:, t + 1] = chosen.clamp(max=probabilities.size(1) - 1).where(going, pad)
-        going = going & (chosen != eos) & (limits > t + 1)
-        if not bool(going.any()):
+        chosen = torch.searchsorted(cumulative, numbers[rows, t : t + 1] * cumulative[:, -1:], right=True)[:, 0]
+        tokens[rows, t + 1] = chosen.clamp_(max=probabilities.size(1) - 1)
+        kept = ((chosen != eos) & (limits[rows] > t + 1)).nonzero()[:, 0]
+        if not len(kept):
             break
+        if len(kept) < len(rows):  # what has ended is not decoded on
+            rows = rows[kept]
+            encoded = model.encoder.reorder_encoder_out(encoded, kept)
+            model.decoder.reorder_incremental_state_scripting(state, kept)
     return tokens[:, 1:]

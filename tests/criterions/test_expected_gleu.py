@@ -141,17 +141,46 @@ def test_draws_depend_on_seed_update_and_sentence_alone(kind: str, monkeypatch: 
             assert y[-1] == EOS or len(y) == 2 * len(target) + 10
 
 
-def test_an_encoder_that_wants_sources_sorted_by_length() -> None:
-    """fairseq's own LSTM."""
+def fairseqs_lstm() -> Any:
     options = Namespace(criterion="expected_gleu", encoder_embed_dim=5, decoder_embed_dim=5, dropout=0.0)
     base_architecture(options)
-    model = LSTMModel.build_model(options, task_of(DICTIONARY)).train()
-    pairs = {3: ([4, 6, 5, EOS], [4, EOS]), 8: ([5, EOS], [6, 5, EOS])}
-    criterion = ExpectedGleu(task_of(DICTIONARY), 1.0, 4, 7)
-    with torch.no_grad():
-        log = criterion(model, batch(pairs))[2]
-        exact = sum(float(log_probability(model, *pair)) for pair in pairs.values())
-    assert float(log["nll_loss"]) == pytest.approx(-exact, abs=1e-4)
+    return LSTMModel.build_model(options, task_of(DICTIONARY)).double()
+
+
+@pytest.mark.parametrize(
+    "build", [recurrent, lambda: small_translation_model(DICTIONARY).double(), fairseqs_lstm],
+    ids=["recurrent", "transformer", "lstm"],
+)  # fmt: skip
+def test_a_shared_pass_is_one_of_each_pair(build: Callable[[], Any]) -> None:
+    """Values and gradients; fairseq's LSTM wants its sources sorted by length."""
+    model, pairs = build().eval(), {3: ([4, 6, 5, EOS], [4, EOS]), 8: ([5, EOS], [6, 5, EOS])}
+    drawn = [[[5, 5, EOS], [EOS]], [[4, 6, 6, 4], [6, EOS]]]
+    sample, criterion = batch(pairs), ExpectedGleu(task_of(DICTIONARY), 1.0, 2, 7)
+    times = 0
+
+    def count(*_: Any) -> None:
+        nonlocal times
+        times += 1
+
+    counter = model.encoder.register_forward_hook(lambda _, inputs, __: count())
+    weights = torch.tensor([[0.3, -1.0, 0.7], [1.1, 0.4, -0.6]], dtype=torch.float64)
+    found = criterion._log_probabilities(
+        model, sample, criterion._symbols(sample["target"]), [list(map(torch.tensor, ys)) for ys in drawn]
+    )
+    counter.remove()
+    assert times == 1
+    (found * weights).sum().backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    exact = torch.stack([
+        torch.stack([log_probability(model, source, y) for y in (target, *ys)])
+        for (source, target), ys in zip(pairs.values(), drawn, strict=True)
+    ])  # fmt: skip
+    (exact * weights).sum().backward()
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-5)
+    for name, p in model.named_parameters():
+        if p.grad is not None:
+            torch.testing.assert_close(gradients[name], p.grad, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("options", [{"likelihood_weight": -1.0}, {"samples": 1}, {"seed": -1}])
