@@ -242,6 +242,20 @@ def test_penalties_are_tested_against_none_by_one_training():
     assert compared.startswith(none[none.index("--results-path") + 1])
 
 
+def test_what_goes_on_from_gnmt_is_tested_against_it_decoded_alike():
+    plan = LINEAGE.plan(Cell("GNMT, expected GLEU", 2, "small"))
+    before, after = (list(step.words) for step in plan.steps if step.words[0] == "fairseq-generate")
+    paths = [words.pop(words.index("--path") + 1) for words in (before, after)]
+    folders = [words.pop(words.index("--results-path") + 1) for words in (before, after)]
+    assert before == after and plan.table == "lineage-penalties"
+    assert "lineage-gnmt-seed2" in paths[0] and paths[1].startswith(folders[1])
+    (training,) = (step.words for step in plan.steps if "reward" in step.words)
+    assert f"checkpoint.finetune_from_model={paths[0]}" in training
+    assert {s.words[s.words.index("--against") + 1] for s in plan.steps if "--against" in s.words} == {
+        f"{folders[0]}/generate-test.txt"
+    }
+
+
 @pytest.mark.parametrize(
     ("row", "subwords"),
     [("Transformer, words", "words"), ("Transformer, characters", "characters"),
