@@ -103,13 +103,14 @@ def test_the_lineage_is_told_as_the_records_have_it():
     assert {f"{value:.1f}" for value in ahead} == {"0.3"} and {f"{value:.2f}" for value in chrf_p} == {"0.13"}
     metrics = (f"test_{metric}" for metric in ("bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))
     luong = [abs(found[models[2], metric].values[seed]) for metric in metrics for seed in (1, 2)]
-    told = "Luong general is behind the Transformer by {:.1f} and {:.1f} BLEU (p {:.3f} and {:.3f}; in chrF by {:.1f} "
-    assert (told + "and {:.1f}, p {:.3f} and {:.3f}), GNMT").format(*luong) in text
+    told = "of two layers is behind the Transformer by {:.1f} and {:.1f} BLEU (p {:.3f} and {:.3f}; in chrF by "
+    assert (told + "{:.1f} and {:.1f}, p {:.3f} and {:.3f}), GNMT, of four,").format(*luong) in text
     gnmt = [abs(found["GNMT", f"test_{metric}"].values[seed]) for metric in (
         "bleu_difference", "bleu_p", "chrf_difference", "chrf_p") for seed in (1, 2)]  # fmt: skip
-    told = "GNMT by {:.1f} and {:.1f} (p {:.3f} and {:.3f}; in chrF by {:.1f} and {:.1f}, p {:.3f}) and the encoder-"
+    told = "GNMT, of four, by {:.1f} and {:.1f} (p {:.3f} and {:.3f}; in chrF by {:.1f} and {:.1f}, p {:.3f}) and the"
     assert told.format(*gnmt) in text and max(gnmt[6:]) < 0.0015
-    assert f"attention by {-found[models[3], 'test_bleu_difference'].mean:.1f} (p 0.001, and behind in chrF" in text
+    of_one = -found[models[3], "test_bleu_difference"].mean
+    assert f"attention, of one, by {of_one:.1f} (p 0.001, and behind in chrF too)" in text
     assert {f"{found[models[3], f'test_{name}_p'].mean:.3f}" for name in ("bleu", "chrf")} == {"0.001"}
     assert found[models[3], "test_chrf_difference"].mean < 0
     bleu = [found[row, "test_bleu"].mean for row in (models[1], models[3])]
@@ -220,6 +221,13 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
             for name in ("bleu", "chrf") for seed in (1, 2)]  # fmt: skip
     told = "GNMT has {:.1f} BLEU less than Luong general by one seed and {:.1f} more by the other, in chrF {:.1f} and "
     assert (told + "{:.1f} less, and a").format(less[0], -less[1], *less[2:]) in text
+    scores = "test_bleu", "test_chrf", "validation_perplexity"
+    one, two = ([whole[f"Luong general{layers}", name][2] for name in scores] for layers in (", one layer", ""))
+    told = "has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f} where two layers have {:.1f}, {:.1f} and {:.1f} by"
+    assert told.format(*one, *two) in text
+    names = "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
+    behind = [abs(whole["Luong general, one layer", f"test_{name}"][2]) for name in names]
+    assert "is {:.1f} BLEU behind the Transformer (p {:.3f}; in chrF {:.1f}, p {:.3f});".format(*behind) in text
     gnmt, luong = (whole[row, "validation_perplexity"] for row in ("GNMT", "Luong general"))
     told = f"perplexity of {gnmt[2]:.1f} where that has {luong[1]:.1f} and {luong[2]:.1f},"
     assert told in text and f"{gnmt[1]:.1f}" == f"{gnmt[2]:.1f}"
