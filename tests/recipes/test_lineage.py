@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from seqstruct.harness.paper import read_tables
 from tests.recipes.composed import trainings
 from tests.recipes.test_findings import RECIPES, finding, lines
@@ -214,7 +216,8 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     text = said("nmt_lectures")
     found = {line.row: line for line in lines("nmt_lectures", "lineage") if line.metric == "test_bleu"}
     plain, gap = (found[row].mean for row in ("Sutskever", "Luong general"))
-    assert f"have {plain:.1f} after forty epochs and still gain" in text
+    of_two = found["Sutskever"].values
+    assert f"have {of_two[1]:.1f} and {of_two[2]:.1f} after forty epochs and still gain" in text
     assert f"So the {gap - plain:.1f} BLEU between them and Luong general" in text
     whole = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
     less = [whole["Luong general", f"test_{name}"][seed] - whole["GNMT", f"test_{name}"][seed]
@@ -257,3 +260,17 @@ def test_penalties_of_beam_search_are_told_as_recorded():
     assert told.format(*few) in item and f"{few[4]:.1f}" == f"{few[5]:.1f}" and f"{few[0]:.1f} by the division" in item
     speed = [tables["multi30k"][f"GNMT{way}", "decoding_sentences_per_second"][1] for way in ways[-2:]]
     assert f"too, {speed[1] / speed[0]:.1f} times as fast," in item
+
+
+def test_expected_gleu_is_told_as_recorded():
+    item = finding("nmt_lectures", "*Expected GLEU*")
+    of = {line.metric: line.values[2] for line in lines("nmt_lectures", "lineage-penalties")
+          if line.row == "GNMT, expected GLEU"}  # fmt: skip
+    before = {line.metric: line.values[2] for line in lines("nmt_lectures", "lineage") if line.row == "GNMT"}
+    assert of["test_bleu"] - of["test_bleu_difference"] == pytest.approx(before["test_bleu"], abs=1e-3)
+    scores = before["test_bleu"], *(of[f"test_{name}"] for name in (
+        "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"))  # fmt: skip
+    told = "has {:.1f} BLEU where it had {:.1f}, {:.1f} more (p {:.2f}), though in chrF {:.1f} more (p {:.3f}), and"
+    assert told.format(of["test_bleu"], *scores) in item
+    perplexities = of["validation_perplexity"], before["validation_perplexity"]
+    assert "a perplexity of {:.1f} where it had {:.1f}.".format(*perplexities) in item
