@@ -9,7 +9,7 @@
 # decodes GNMT as Wu et al. (2016), with both penalties. Tables of their own: "rates, M", two epochs of M with the
 # greatest of the three rates, twice and four times it ("M, greater rate" has the best of those), and what GNMT gains
 # by "penalties A B", A of length and B of coverage, and by an epoch of expected GLEU (section 5). test_2016_flickr
-# alone: others are not here. Differences and p: a paired bootstrap over sentences, against the Transformer or GNMT.
+# alone: 2017, 2018 and COCO are not here. Differences, p: paired bootstrap over sentences, to the Transformer or GNMT.
 paper=nmt_lectures table=lineage family="translation lineage" baselines=(copy)
 licence="Multi30k: for research; made-up sentences at the smoke scale: none needed"
 models=(  # row, files of row/ and size/, what it takes beside a Transformer, subwords if not BPE

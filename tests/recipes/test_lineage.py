@@ -111,6 +111,8 @@ def test_the_lineage_is_told_as_the_records_have_it():
         "bleu_difference", "bleu_p", "chrf_difference", "chrf_p") for seed in (1, 2)]  # fmt: skip
     told = "GNMT, of four, by {:.1f} and {:.1f} (p {:.3f} and {:.3f}; in chrF by {:.1f} and {:.1f}, p {:.3f}) and the"
     assert told.format(*gnmt) in text and max(gnmt[6:]) < 0.0015
+    for row in (models[2], "GNMT"):
+        assert all(max(found[row, f"test_{name}_difference"].values.values()) < 0 for name in ("bleu", "chrf"))
     of_one = -found[models[3], "test_bleu_difference"].mean
     assert f"attention, of one, by {of_one:.1f} (p 0.001, and behind in chrF too)" in text
     assert {f"{found[models[3], f'test_{name}_p'].mean:.3f}" for name in ("bleu", "chrf")} == {"0.001"}
@@ -231,6 +233,7 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     names = "bleu_difference", "bleu_p", "chrf_difference", "chrf_p"
     behind = [abs(whole["Luong general, one layer", f"test_{name}"][2]) for name in names]
     assert "is {:.1f} BLEU behind the Transformer (p {:.3f}; in chrF {:.1f}, p {:.3f});".format(*behind) in text
+    assert all(whole["Luong general, one layer", f"test_{name}_difference"][2] < 0 for name in ("bleu", "chrf"))
     gnmt, luong = (whole[row, "validation_perplexity"] for row in ("GNMT", "Luong general"))
     told = f"perplexity of {gnmt[2]:.1f} where that has {luong[1]:.1f} and {luong[2]:.1f},"
     assert told in text and f"{gnmt[1]:.1f}" == f"{gnmt[2]:.1f}"
