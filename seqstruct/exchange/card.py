@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import seqstruct
-from seqstruct.attention import Site
 from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.hf import SeqstructConfig
 
@@ -84,10 +83,7 @@ model = {auto}.from_pretrained("FOLDER"{trust}).eval()
 
 
 def _plan(config: SeqstructConfig) -> str:
-    classifier, translation = config.arch.endswith("classifier"), config.is_encoder_decoder
-    sites = [site for site in Site if {Site.ENCODER_SELF: classifier or translation, Site.CROSS: translation,
-                                       Site.DECODER_SELF: not classifier}[site]]  # fmt: skip
-    rows = [f"| {site.value} | `{getattr(config, f'{site.value}_attention')}` |" for site in sites]
+    rows = [f"| {site.value} | `{getattr(config, f'{site.value}_attention')}` |" for site in config.sites]
     return "## Attention\n\n| Site | Plan, from the lowest layer up |\n| --- | --- |\n" + "\n".join(rows) + "\n"
 
 
@@ -129,7 +125,7 @@ def _limits(run: ExportedRun) -> str:
     config = run.config
     longest = [f"{config.max_target_positions} tokens"]
     if config.arch != "structured_transformer_lm":
-        longest = [f"{config.max_source_positions} tokens of the source"]
+        longest = [f"{config.longest_source} tokens of the source"]
         longest += [f"{config.max_target_positions} of the target"] if config.is_encoder_decoder else []
     dtype = str(config.dtype or "float32").removeprefix("torch.")
     limits = [

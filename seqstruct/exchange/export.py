@@ -130,7 +130,7 @@ def _write_tokenizer(loaded: TextModel, config: SeqstructConfig, folder: Path, s
     words = {name: symbols[index] for name, index in names.items()}
     tokenizer = SeqstructTokenizer(
         **given, **words, begin=language_model, end=config.is_encoder_decoder,
-        model_max_length=config.max_target_positions if language_model else config.max_source_positions,
+        model_max_length=config.max_target_positions if language_model else config.longest_source,
         padding_side="left" if language_model else "right",
     )  # fmt: skip
     tokenizer.save_pretrained(folder)

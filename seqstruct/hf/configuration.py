@@ -133,12 +133,22 @@ class SeqstructConfig(PreTrainedConfig):
         return parse_choices(getattr(self, f"{site.value}_attention"), layers, site)
 
     @property
+    def sites(self) -> list[Site]:
+        """Those that the model has."""
+        classifier, translation = self.arch.endswith("classifier"), self.is_encoder_decoder
+        there = {Site.ENCODER_SELF: classifier or translation, Site.DECODER_SELF: not classifier,
+                 Site.CROSS: translation}  # fmt: skip
+        return [site for site in Site if there[site]]
+
+    @property
     def mechanisms(self) -> list[str]:
         """The names of all mechanisms in the model, without repetition."""
-        classifier, translation = self.arch.endswith("classifier"), self.is_encoder_decoder
-        sites = {Site.ENCODER_SELF: classifier or translation, Site.DECODER_SELF: not classifier,
-                 Site.CROSS: translation}  # fmt: skip
-        return sorted({choice.name for site, there in sites.items() if there for choice in self.choices(site)})
+        return sorted({choice.name for site in self.sites for choice in self.choices(site)})
+
+    @property
+    def longest_source(self) -> int:
+        """Tokens of the longest source or text; a token put before it has one of the positions."""
+        return self.max_source_positions - (self.arch.endswith("classifier") and self.pooling == "first")
 
     @property
     def symbols(self) -> Symbols:

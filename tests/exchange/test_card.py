@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from seqstruct.data.text.pipeline import TextPipeline
@@ -19,6 +20,21 @@ def test_options_of_zero_are_told():
     text = card(run_of(SeqstructConfig(arch="structured_transformer"), dropout=0.0, layers=0, tied=False, path="",
                        nothing=None))  # fmt: skip
     assert 'model: {"dropout": 0.0, "layers": 0}' in text
+
+
+def test_the_longest_text_is_one_that_the_model_reads():
+    """A classifier by its first token puts that before a text, in one of the positions."""
+    for pooling, longest in (("first", 6), ("mean", 7)):
+        config = SeqstructConfig(
+            arch="structured_transformer_classifier", vocab_size=9, encoder_layers=1, decoder_layers=0,
+            encoder_embed_dim=8, encoder_ffn_embed_dim=5, encoder_attention_heads=2, max_source_positions=7,
+            pooling=pooling, interleaved_positions=True,
+        )  # fmt: skip
+        assert f"Texts of at most {longest} tokens of the source." in card(run_of(config))
+        model = SeqstructForSequenceClassification(config).eval()
+        assert model(torch.full((3, longest), 5)).logits.isfinite().all()
+        with pytest.raises(ValueError, match="the model has 7 positions"):
+            model(torch.full((3, longest + 1), 5))
 
 
 def test_the_code_for_pairs_runs(tmp_path, capsys):

@@ -206,6 +206,7 @@ def test_a_classifier_labels_as_by_fairseq(classifier, tmp_path, capsys):
     folder, texts = tmp_path / "model", [text for _, text in classifier.rows]
     assert main(["export", str(classifier.checkpoint), "--out", str(folder)]) == 0
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    assert tokenizer.model_max_length == seqstruct.load(classifier.checkpoint).model.max_positions()
     model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
     logits = model(**tokenizer(texts, return_tensors="pt", padding=True)).logits
     expected = seqstruct.load(classifier.checkpoint).classify(texts)
