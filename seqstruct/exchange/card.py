@@ -16,7 +16,10 @@ TAGS = {"structured_transformer": "translation", "structured_transformer_lm": "t
 AUTO = {"structured_transformer": "AutoModelForSeq2SeqLM", "structured_transformer_lm": "AutoModelForCausalLM",
         "structured_transformer_classifier": "AutoModelForSequenceClassification"}  # fmt: skip
 SECTIONS = ("task", "model", "criterion", "optimizer", "lr_scheduler", "optimization", "dataset")
-PRIVATE = ("data", "encoder_embed_path", "decoder_embed_path")  # places on the machine of training
+PRIVATE = (  # places on the machine of training
+    "data", "encoder_embed_path", "decoder_embed_path", "training_text", "source_subword_model",
+    "target_subword_model", "documents",
+)  # fmt: skip
 GENERATED = {
     "structured_transformer": """found = model.generate(**tokenizer(["..."], return_tensors="pt", padding=True))
 print(tokenizer.batch_decode(found, skip_special_tokens=True))""",

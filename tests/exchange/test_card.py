@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 import torch
 
 from seqstruct.data.text.pipeline import TextPipeline
 from seqstruct.exchange.card import ExportedRun, card
 from seqstruct.hf import SeqstructConfig, SeqstructForSequenceClassification, SeqstructTokenizer
+from seqstruct.tasks.document_translation import DocumentTranslationConfig
+from seqstruct.tasks.subword_regularization import SubwordRegularizationConfig
+
+PLACES = {"data", "training_text", "source_subword_model", "target_subword_model", "documents"}
 
 
 def run_of(config: SeqstructConfig, **options: object) -> ExportedRun:
@@ -20,6 +26,15 @@ def test_options_of_zero_are_told():
     text = card(run_of(SeqstructConfig(arch="structured_transformer"), dropout=0.0, layers=0, tied=False, path="",
                        nothing=None))  # fmt: skip
     assert 'model: {"dropout": 0.0, "layers": 0}' in text
+
+
+def test_no_place_on_the_machine_is_told():
+    places = {field.name: "/elsewhere/x" for task in (SubwordRegularizationConfig, DocumentTranslationConfig)
+              for field in fields(task) if field.name in PLACES}  # fmt: skip
+    assert len(places) == len(PLACES)
+    run = run_of(SeqstructConfig(arch="structured_transformer"))
+    run.configuration["task"].update(places, sampling_alpha=0.25)
+    assert 'task: {"_name": "text_classification", "sampling_alpha": 0.25}' in card(run)
 
 
 def test_the_longest_text_is_one_that_the_model_reads():
