@@ -234,6 +234,17 @@ class SeqstructPreTrainedModel(Cached, PreTrainedModel):
     def set_output_embeddings(self, layer: nn.Module) -> None:
         self.decoder.output_projection = layer
 
+    def resize_token_embeddings(self, *given: Any, **named: Any) -> nn.Module:
+        """As transformers' own.  Raises ValueError where source and target have tables of their own, of which it would
+        resize a part."""
+        if self.config.is_encoder_decoder and not self.config.share_all_embeddings:
+            raise ValueError("resize_token_embeddings: expected a model with share_all_embeddings, got one with tables "
+                             "of source and target")  # fmt: skip
+        table = super().resize_token_embeddings(*given, **named)
+        if self.config.source_vocab_size is not None:
+            self.config.source_vocab_size = self.config.vocab_size
+        return table
+
     def _decode(
         self, tokens: Tensor | None, mask: Tensor | None, embedded: Tensor | None, cache: SeqstructCache | None,
         source: Tensor | None = None, source_mask: Tensor | None = None, need_weights: bool = False,

@@ -227,6 +227,30 @@ def test_padding_is_invisible_to_a_classifier(pairs: bool, pooling: str, generat
         torch.testing.assert_close(logits(tokens.flip(1), mask.flip(1))[0], logits(tokens.flip(1))[0])
 
 
+@pytest.mark.parametrize("arch, options", [
+    ("structured_transformer_lm", {}),
+    ("structured_transformer_lm", {"share_decoder_input_output_embed": True}),
+    ("structured_transformer", {"share_all_embeddings": True}),
+    ("structured_transformer_classifier", {}),
+])  # fmt: skip
+def test_more_tokens_are_saved_and_loaded(
+    arch: str, options: dict[str, Any], generator: torch.Generator, tmp_path: Path
+) -> None:
+    model = drawn(arch, source_vocab_size=13, **options)
+    with torch.random.fork_rng():
+        assert len(model.resize_token_embeddings(17).weight) == 17
+    model.save_pretrained(tmp_path)
+    given = {"input_ids": 4 + tokens_of(generator)}
+    given |= {"decoder_input_ids": 4 + tokens_of(generator)} if arch == "structured_transformer" else {}
+    assert torch.equal(AUTO[arch].from_pretrained(tmp_path).eval()(**given).logits, model(**given).logits)
+
+
+@pytest.mark.parametrize("options", [{}, {"share_decoder_input_output_embed": True}])
+def test_tables_of_two_sides_are_not_resized(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="resize_token_embeddings: expected a model with share_all_embeddings"):
+        drawn("structured_transformer", **options).resize_token_embeddings(17)
+
+
 def test_what_does_not_fit_is_refused(generator: torch.Generator) -> None:
     from transformers import DynamicCache
 
