@@ -18,7 +18,7 @@ from seqstruct.attention import Choice, Reading, Shape, Site
 from seqstruct.bridge.adapter import reorder_source, reorder_state
 from seqstruct.bridge.passes import current_pass
 from seqstruct.bridge.stateful_decoder import StatefulDecoder
-from seqstruct.layers.recurrent import CellState, RecurrentLayer, Step, joined, separated
+from seqstruct.layers.recurrent import CellState, RecurrentLayer, Step, check_rate, joined, separated
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.encoder import EncoderOutput
 from seqstruct.models.rnn_translation.output import OUTPUTS
@@ -108,7 +108,8 @@ class RecurrentDecoder(StatefulDecoder):
             raise ValueError(
                 "the initial state 'copy' needs an encoder of one direction and as many layers as the decoder has"
             )
-        if residual_from == 1:
+        check_rate("dropout", dropout)
+        if residual_from == 1 or residual_from < 0:
             raise ValueError("residual connections of a decoder begin at layer 2 or above")
         if input_feeding and query == "previous":
             raise ValueError("input feeding goes with the query 'current'; with 'previous' the context is fed")

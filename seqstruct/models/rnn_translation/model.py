@@ -18,7 +18,7 @@ from seqstruct.attention import Choice, Site, parse_choices
 from seqstruct.bridge.initialization import initialize_uniform
 from seqstruct.bridge.options import flag
 from seqstruct.bridge.swapped_attention import warn
-from seqstruct.layers.recurrent import GATES, RecurrentLayer
+from seqstruct.layers.recurrent import GATES, RecurrentLayer, check_sizes
 from seqstruct.models.presets import PLAN_HELP
 from seqstruct.models.rnn_translation.clipping import Clipping
 from seqstruct.models.rnn_translation.decoder import INITIAL_STATES, QUERIES, RecurrentDecoder
@@ -94,6 +94,7 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
     def build_model(cls, cfg: Any, task: Any) -> "RecurrentTranslationModel":
         """From the flat configuration and a translation task; ValueError on options that do not go together."""
         attention = parse_attention(cfg.cross_attention)
+        check_sizes(embed_dim=cfg.embed_dim, hidden_size=cfg.hidden_size)
         clips = cfg.cell_clip or cfg.cell_clip_final or cfg.cell_clip_updates
         clipping = Clipping(cfg.cell_clip, cfg.cell_clip_final, cfg.cell_clip_updates) if clips else None
         encoder = cls.build_encoder(cfg, task.source_dictionary, clipping)
@@ -125,6 +126,9 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
             max_positions=cfg.max_source_positions,
         )
         if cfg.encoder == "gated_convolution":
+            if cfg.reverse_source or str(cfg.encoder_directions) != "forward":
+                raise ValueError("--encoder gated_convolution: expected no --reverse-source and no --encoder-directions"
+                                 ", it reads a sentence as a tree")  # fmt: skip
             return GatedConvolutionEncoder(dictionary, **common)
         return RecurrentEncoder(
             dictionary,

@@ -247,6 +247,11 @@ def test_weights_come_out(variant: str, generator: torch.Generator) -> None:
     ({"cell_clip": 8.0, "cell_clip_final": 1.0}, "go together, got 1.0 and 0"),
     ({"cell_clip": 8.0, "cell": "gru"}, "cells of an lstm, not of a gru"),
     ({"logit_clip": -1.0}, "logit_clip: expected 0 or more"),
+    ({**VARIANTS["grconv"], "reverse_source": True}, "gated_convolution: expected no --reverse-source"),
+    ({**VARIANTS["grconv"], "encoder_directions": "all"}, "and no --encoder-directions"),
+    ({**VARIANTS["grconv"], "hidden_size": 0}, "hidden_size: expected 1 or more, got 0"),
+    ({"dropout": 1.0}, "dropout: expected 0 or more and below 1, got 1.0"),
+    ({"embed_dim": 8, "residual_from": -1}, "begin at layer 2"),
 ])  # fmt: skip
 def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
     if options == {"residual_from": 1}:
