@@ -17,6 +17,7 @@ from torch import Tensor
 
 from seqstruct.bridge.checkpoints import load_checkpoint
 from seqstruct.bridge.options import flag
+from seqstruct.data.arguments import at_least
 from seqstruct.data.parsing.dataset import CorporaUnion, Dictionaries
 from seqstruct.data.parsing.folder import FIELDS, read_meta, read_split
 from seqstruct.tasks.folder_task import FolderTask
@@ -46,6 +47,7 @@ class JointParsingTask(FolderTask):
 
     def __init__(self, cfg: JointParsingConfig):
         super().__init__(cfg)
+        at_least(cfg, word_dropout=0)
         if not 0 < cfg.share_of_others <= 1:
             raise ValueError(f"--share-of-others: expected a share in (0, 1], got {cfg.share_of_others}")
         self.meta = meta = read_meta(cfg.data)

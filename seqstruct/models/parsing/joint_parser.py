@@ -23,7 +23,9 @@ from torch import Tensor, nn
 
 from seqstruct.attention.dropout import Dropout
 from seqstruct.bridge.options import flag
+from seqstruct.data.arguments import at_least
 from seqstruct.layers.parsing import PairScorer, TokenEncoder, WordScorer, possible_labels, real_words, word_mask
+from seqstruct.layers.recurrent import check_rate
 from seqstruct.models.presets import preset
 from seqstruct.ops.trees import (
     GRADIENTS,
@@ -36,6 +38,9 @@ from seqstruct.ops.trees import (
 )
 
 INTERMEDIATE = ("none", "tree", "graph")
+SIZES = (  # options of 1 or more
+    "word_dim", "lstm_size", "lstm_layers", "mlp_size", "role_dim", "classifier_lstm_size", "classifier_mlp_size",
+)  # fmt: skip
 
 
 @dataclass
@@ -59,7 +64,7 @@ class JointParserConfig(FairseqDataclass):
     dropout: float = flag(0.0, "dropout of embeddings and states, in [0, 1)")
     shared_encoder: bool = flag(False, "an encoder of all formalisms beside each one's own, for two or more")
     prune_below: float = flag(0.0, "leave out graph arcs to which the pruner gives less probability; 0: no pruner")
-    role_dim: int = flag(50, "size of the embeddings of roles that a classifier sees")
+    role_dim: int = flag(50, "size of the embeddings of roles that a classifier sees, 1 or more")
     classifier_lstm_size: int = flag(150, "units of each direction of the classifier's LSTM, 1 or more")
     classifier_mlp_size: int = flag(150, "hidden units of the classifier, 1 or more")
     classifier_dropout: float = flag(0.2, "dropout of the classifier's sum, in [0, 1)")
@@ -160,6 +165,11 @@ class JointParser(BaseFairseqModel):
             raise ValueError("--gradient marginal: marginals of graphs under determinism are not tractable; use tree")
         if cfg.shared_encoder and len(graphs) < 2:
             raise ValueError(f"--shared-encoder: expected two formalisms or more, got {len(graphs)}")
+        at_least(cfg, **dict.fromkeys(SIZES, 1), lemma_dim=0, tag_dim=0)
+        for name in ("dropout", "classifier_dropout", "classifier_embedding_dropout"):
+            check_rate(name, getattr(cfg, name) or 0.0)
+        if not cfg.step_size > 0:
+            raise ValueError(f"step_size: expected a number above 0, got {cfg.step_size}")
         if not 0 <= cfg.prune_below < 1:
             raise ValueError(f"--prune-below: expected a probability in [0, 1), got {cfg.prune_below}")
 

@@ -128,6 +128,12 @@ def test_a_batch_is_its_sentences(folder):
         ("dm,sst", dict(intermediate="graph", gradient="marginal"), "not tractable"),
         ("dm", dict(shared_encoder=True), "two formalisms or more, got 1"),
         ("dm", dict(prune_below=1.0), "a probability in \\[0, 1\\), got 1.0"),
+        ("trees", dict(mlp_size=0), "mlp_size: expected 1 or more, got 0"),
+        ("dm,sst", dict(intermediate="graph", role_dim=0), "role_dim: expected 1 or more, got 0"),
+        ("trees", dict(lemma_dim=-1), "lemma_dim: expected 0 or more, got -1"),
+        ("trees", dict(dropout=1.0), "dropout: expected 0 or more and below 1, got 1.0"),
+        ("sst", dict(classifier_embedding_dropout=-0.1), "classifier_embedding_dropout: expected 0 or more"),
+        ("dm,sst", dict(intermediate="graph", step_size=-1.0), "step_size: expected a number above 0, got -1.0"),
     ],
 )
 def test_refused(folder, corpora, options, message):
@@ -179,9 +185,11 @@ def test_trained_and_validated_by_the_commands(folder, tmp_path):
     assert float(statistics["test_intermediate_uas"]) > 90
 
 
-def test_a_share_out_of_range_is_refused():
+def test_a_share_or_word_dropout_out_of_range_is_refused():
     with pytest.raises(ValueError, match="--share-of-others: expected a share in \\(0, 1\\], got 0"):
-        JointParsingTask.setup_task(types.SimpleNamespace(data="x", share_of_others=0.0, corpora=""))
+        JointParsingTask.setup_task(JointParsingConfig(data="x", share_of_others=0.0))
+    with pytest.raises(ValueError, match="word_dropout: expected 0 or more, got -0.5"):
+        JointParsingTask.setup_task(JointParsingConfig(data="x", word_dropout=-0.5))
 
 
 def test_parsers_are_taken_from_another_model(folder):
