@@ -177,9 +177,9 @@ def draw(model: Any, net_input: Dict[str, Any], uniforms: List[np.ndarray], eos:
     """Translations drawn from the model, m of each sentence; each ends in eos or has as many symbols as it may.
 
     uniforms: of each sentence m L numbers in [0, 1), one for each symbol of its at most L.  pad is never drawn.  The
-    model is in evaluation mode meanwhile.  Raises ValueError if its decoder is not incremental.
+    model is in evaluation mode meanwhile.  Raises ValueError without an encoder, or if its decoder is not incremental.
     """
-    if not isinstance(getattr(model, "decoder", None), FairseqIncrementalDecoder):
+    if not hasattr(model, "encoder") or not isinstance(getattr(model, "decoder", None), FairseqIncrementalDecoder):
         raise ValueError("expected_gleu needs a translation model that decodes step by step")
     device, samples = net_input["src_tokens"].device, len(uniforms[0])
     width = max(u.shape[1] for u in uniforms)

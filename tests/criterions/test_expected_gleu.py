@@ -20,7 +20,13 @@ from seqstruct.criterions import expected_gleu
 from seqstruct.criterions.expected_gleu import ExpectedGleu, draw
 from seqstruct.models.rnn_translation.model import RecurrentTranslationModel
 from seqstruct.scoring.gleu import sentence_gleu
-from tests.models.building import dictionary_of, small_recurrent_model, small_translation_model, task_of
+from tests.models.building import (
+    dictionary_of,
+    small_language_model,
+    small_recurrent_model,
+    small_translation_model,
+    task_of,
+)
 from tests.models.front_door import binarize, fairseq, fairseq_apart
 
 EOS, PAD = 2, 1
@@ -181,6 +187,12 @@ def test_a_shared_pass_is_one_of_each_pair(build: Callable[[], Any]) -> None:
     for name, p in model.named_parameters():
         if p.grad is not None:
             torch.testing.assert_close(gradients[name], p.grad, rtol=1e-5, atol=1e-6)
+
+
+def test_a_language_model_is_refused() -> None:
+    criterion = ExpectedGleu(task_of(DICTIONARY), likelihood_weight=0.017, samples=3, seed=1)
+    with pytest.raises(ValueError, match="expected_gleu needs a translation model that decodes step by step"):
+        criterion(small_language_model(DICTIONARY), batch({3: ([4, 5, EOS], [4, EOS])}))
 
 
 @pytest.mark.parametrize("options", [{"likelihood_weight": -1.0}, {"samples": 1}, {"seed": -1}])
