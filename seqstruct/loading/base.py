@@ -36,7 +36,8 @@ class TextModel(ABC):
     """A model that takes and gives text.
 
     A list of n texts gives a list of n results in the same order, a single text a single result.  batch_size:
-    sentences calculated at once, which are of like lengths; results do not depend on it but for rounding.
+    sentences calculated at once, which are of like lengths; results do not depend on it but for rounding, and for what
+    sampling draws.
     All methods raise ValueError on an empty text, one that is longer than the model takes, what is no string, a batch
     size that is no whole number or below 1, and what the model cannot do.
     """
