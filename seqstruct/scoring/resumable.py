@@ -18,7 +18,8 @@ class ResumableFile:
 
     Until then it is NAME.part, and NAME.part.json says what it belongs to, how many of its bytes count, and the state
     that came with the last block.  A ValueError removes both; after anything else, a kill among it, the next run with
-    the same identity finds them.  One process at a time writes a file: the part is locked.  Packed, block by block, if the name ends in .gz.
+    the same identity finds them.  One process at a time writes a file: the part is locked.  Packed, block by block, if
+    the name ends in .gz.
     """
 
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any]):
