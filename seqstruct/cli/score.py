@@ -139,13 +139,14 @@ def _read_data(args: argparse.Namespace) -> None:
         raise ValueError("--data: expected translations with it, and no --references")
     path = Path(args.data, "corpus.json")
     options = read_json(path).get("options")
-    if not isinstance(options, dict) or len(options.get("languages", ())) != 2 or "subwords" not in options:
-        raise ValueError(f"{path}: expected the options of a folder of translations")
-    target = options["languages"][1]
+    try:
+        (_, target), kind = options["languages"], options["subwords"]
+        kind = kind if isinstance(kind, str) else kind[1]
+        words = KINDS[kind][0]
+    except (IndexError, KeyError, TypeError, ValueError):
+        raise ValueError(f"{path}: expected the options of a folder of translations") from None
     args.references, args.language = [str(Path(args.data, "raw", f"{args.subset or 'test'}.{target}"))], target
     if args.from_generate:
-        kind = options["subwords"] if isinstance(options["subwords"], str) else options["subwords"][1]
-        words = KINDS[kind][0]
         args.subwords = ("none" if kind == "words" else kind) if words else "sentencepiece"
         args.detokenize = target if words else None
         args.truecased = bool(options.get("truecase"))

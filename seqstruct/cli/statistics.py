@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
+from typing import Any
 
 from seqstruct.command import markdown_table, text_table
 
@@ -39,6 +40,9 @@ def run(args: argparse.Namespace) -> None:
 
     if args.other and args.tokenize and not args.other_language:
         raise ValueError("--other: expected --other-language with it, for Moses to tokenise it")
+    names = args.segmentations or SEGMENTATIONS
+    if args.record and len(names) != 1:
+        raise ValueError(f"--record: expected one segmentation, got {len(names)}")
 
     def counted(path: str, language: str | None) -> object:
         lines = read_lines(path)
@@ -50,9 +54,9 @@ def run(args: argparse.Namespace) -> None:
     options = CutOptions(args.language, args.vocabulary, args.joint_vocabulary, args.shortlist)
     train, test = counted(args.train, args.language), counted(args.test, args.language)
     other = counted(args.other, args.other_language) if args.other else None
-    lines = [line_of(name, train, test, other, options) for name in args.segmentations or SEGMENTATIONS]
+    lines = [line_of(name, train, test, other, options) for name in names]
     if args.record:
-        _record(lines, args.record)
+        _record(*lines, args.record)
     if args.format == "json":
         print(json.dumps([asdict(line) for line in lines], indent=1))
         return
@@ -64,11 +68,10 @@ def run(args: argparse.Namespace) -> None:
     print(shown(["segmentation", "tokens", "types", "unknown"], rows))
 
 
-def _record(lines: list, path: str) -> None:
+def _record(line: Any, path: str) -> None:
     from seqstruct.scoring.measurement import Measurement, write
 
-    if len(lines) != 1 or lines[0].missing:
-        raise ValueError(f"--record: {lines[0].missing}" if len(lines) == 1 else "--record: expected one segmentation")
-    (line,) = lines
+    if line.missing:
+        raise ValueError(f"--record: {line.missing}")
     write(path, [Measurement("tokens", line.tokens, "tokens"), Measurement("types", line.types, "types"),
                  Measurement("unknown", line.unknown, "tokens")])  # fmt: skip

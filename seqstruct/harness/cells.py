@@ -18,7 +18,7 @@ from typing import Any
 
 from seqstruct.bridge import logs
 from seqstruct.data.files import locked, read_json, write_json
-from seqstruct.harness.configs import read_config
+from seqstruct.harness.configs import read_config, said_last
 from seqstruct.harness.process import run_command, terminate_all
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.script import DEVICE, SHARED, THREADS, Plan, Step
@@ -216,10 +216,9 @@ def _numbers(out: Path) -> str:
 
 def _epochs(plan: Plan, step: Step) -> float:
     """How many epochs a training has at most, by its command or configs; infinity where they limit updates alone."""
-    config = read_config(plan.script.root, step.words) or {"files": {}}
-    said = [content.get("optimization", {}).get("max_epoch") for content in config["files"].values()]
-    said += [float(word.partition("=")[2]) for word in step.words if word.startswith("optimization.max_epoch=")]
-    return float(next((epochs for epochs in reversed(said) if epochs), math.inf))
+    said = [word.partition("=")[2] for word in step.words if word.startswith("optimization.max_epoch=")]
+    said = said or [said_last(read_config(plan.script.root, step.words), "optimization", "max_epoch")]
+    return float(said[-1] or 0) or math.inf
 
 
 def mend_last_checkpoint(folder: Path) -> None:

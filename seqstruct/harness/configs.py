@@ -27,6 +27,13 @@ def read_config(root: Path, words: Sequence[str]) -> dict[str, Any] | None:
     return {"files": {str(path.relative_to(folder)): _read(path) for path in files}}
 
 
+def said_last(config: Mapping[str, Any] | None, section: str, option: str) -> Any:
+    """What the last of `read_config`'s files that says anything of an option says; None where none does."""
+    files = (config or {"files": {}})["files"].values()  # None is the content of a file of comments alone
+    said = [((content or {}).get(section) or {}).get(option) for content in files]
+    return next((value for value in reversed(said) if value is not None), None)
+
+
 def _composed(folder: Path, name: str, chosen: Mapping[str, str], group: str = "") -> Iterator[Path]:
     path = folder / group / f"{name}.yaml"
     if not path.is_file():

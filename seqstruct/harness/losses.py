@@ -15,11 +15,15 @@ from seqstruct.scoring.measurement import Measurement, write
 
 
 def loss_curve(log: Path) -> list[tuple[float, float]]:
-    """Updates, and the mean training loss of those up to each; of whole epochs, where they are shorter than a line."""
+    """Updates, and the mean training loss of those up to each; of whole epochs, where they are shorter than a line.
+
+    What a training that was interrupted did again counts once, as it was the last time.
+    """
     entries = logs.parse_lines(log.read_text(encoding="utf-8").splitlines())
     found = [(e.statistics["num_updates"], e.statistics["loss"]) for e in entries if e.tag == "train_inner"]
-    return found or [(e.statistics["train_num_updates"], e.statistics["train_loss"])
-                     for e in entries if e.tag == "train"]  # fmt: skip
+    found = found or [(e.statistics["train_num_updates"], e.statistics["train_loss"])
+                      for e in entries if e.tag == "train"]  # fmt: skip
+    return sorted(dict(found).items())
 
 
 def training_loss(log: Path) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 
@@ -19,7 +20,7 @@ class Progress:
         self._lock = threading.Lock()
         self._bars = Bars(
             TextColumn("{task.description}"), BarColumn(bar_width=24),
-            TextColumn("{task.completed:.1f}/{task.total:.0f}"), TimeElapsedColumn(),
+            TextColumn("{task.completed:.1f}/{task.fields[end]}"), TimeElapsedColumn(),
             TimeRemainingColumn(), TextColumn("{task.fields[note]}"),
             console=self._console, disable=not self.live,
         )
@@ -32,16 +33,18 @@ class Progress:
         self._bars.stop()
 
     def task(self, name: str, total: float) -> Callable[[float, str], None]:
-        """A new line of progress up to `total`: a function, for any thread, of what is done and a note.
+        """A new line of progress up to `total`, which may be infinite: a function, for any thread, of what is done and
+        a note.
 
         A note that is not empty replaces the one before, and is a line of its own where there are no bars.
         """
-        bar = self._bars.add_task(name, total=total, note="")
+        end = f"{total:.0f}"
+        bar = self._bars.add_task(name, total=total if math.isfinite(total) else None, note="", end=end)
 
         def advance(done: float, note: str) -> None:
             self._bars.update(bar, completed=min(done, total), **({"note": note} if note else {}))
             if note and not self.live:
-                self.say(f"{name}: {done:.0f}/{total:.0f}  {note}")
+                self.say(f"{name}: {done:.0f}/{end}  {note}")
 
         return advance
 

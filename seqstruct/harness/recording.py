@@ -26,7 +26,7 @@ def make_records(
     those of the logs and the peak of memory is 0.  A command that trains by itself (kind step, with train.log in the
     cell) counts by its memory and the seconds of that log.  Trainings that other cells take too (kind shared) count
     where there are no others, and as an ensemble if they are several.  The rest is as in `Record`.
-    Raises ValueError if a table would have a metric twice.
+    Raises ValueError if a table would have a metric twice, or data is no folder.
     """
     own = [step for step in steps if step["kind"] == "train"]
     trained = own or [step for step in steps if step["kind"] == "shared"]
@@ -53,7 +53,9 @@ def make_records(
 
 
 def checksums(data: Path | None) -> dict[str, str]:
-    """SHA-256 of every file below a folder, by its name there."""
+    """SHA-256 of every file below a folder, by its name there.  Raises ValueError if there is no such folder."""
     if data is None:
         return {}
+    if not data.is_dir():
+        raise ValueError(f"{data}: expected the folder of the prepared data, found none")
     return {str(path.relative_to(data)): sha256(path) for path in sorted(data.rglob("*")) if path.is_file()}

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seqstruct.command import markdown_table, module_parser, run_module
-from seqstruct.harness.configs import read_config
+from seqstruct.harness.configs import read_config, said_last
 from seqstruct.harness.records import Record, read_folder
 from seqstruct.harness.script import Cell, Script
 
@@ -26,9 +26,7 @@ def updates(script: Script, row: str) -> int:
     steps = script.plan(Cell(row, 1, "paper")).steps
     trainings = [step for step in steps if "fairseq-hydra-train" in step.words]
     own = [step for step in trainings if step.kind == "train"] or trainings
-    files = (read_config(script.root, own[-1].words) or {}).get("files", {})
-    said = [part.get("optimization", {}).get("max_update") for part in files.values()]
-    return next((number for number in reversed(said) if number is not None), 0)
+    return said_last(read_config(script.root, own[-1].words), "optimization", "max_update") or 0
 
 
 def line(record: Record, recipes: Path) -> tuple[str, ...] | None:

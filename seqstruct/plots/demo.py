@@ -122,6 +122,10 @@ def main() -> int:
         mine = {plan.configuration for plan in plans}
         read = read_folder(out / "records")
         found = {r.row: r for r in read if r.configuration_hash in mine and r.seed == args.seed}
+        lost = next((plan for plan in plans if plan.cell.row not in found), None)
+        if lost is not None:  # run by the recipe itself, say, whose records are elsewhere
+            raise ValueError(f"{lost.cell}: finished before, but {lost.records} has no record of it; without "
+                             f"{lost.out} it is run again")
         Console().print(table(found))
         print(verdict(found))
         with quiet(), quiet("seqstruct", level=logging.ERROR):  # what models say when built stands in their logs

@@ -6,10 +6,11 @@ import errno
 import gzip
 import json
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from seqstruct.data.files import atomic_write
+from seqstruct.data.files import atomic_write, locked
 
 
 class ResumableFile:
@@ -17,13 +18,15 @@ class ResumableFile:
 
     Until then it is NAME.part, and NAME.part.json says what it belongs to, how many of its bytes count, and the state
     that came with the last block.  A ValueError removes both; after anything else, a kill among it, the next run with
-    the same identity finds them.  Packed, block by block, if the name ends in .gz.
+    the same identity finds them.  One process at a time writes a file: the part is locked.  Packed, block by block, if
+    the name ends in .gz.
     """
 
     def __init__(self, path: str | os.PathLike, identity: dict[str, Any]):
         """identity: what the file is made of, in JSON's types; a part of another identity is written anew.
 
-        Raises OSError if the part cannot be opened, or a folder is in the place of the file.
+        Raises OSError if the part cannot be opened, or a folder is in the place of the file; ValueError if another
+        process writes it.
         """
         self.path = Path(path)
         if self.path.is_dir():
@@ -31,6 +34,9 @@ class ResumableFile:
         self.part, self.note = (self.path.with_name(self.path.name + end) for end in (".part", ".part.json"))
         self.identity = json.loads(json.dumps(identity))
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.lock = ExitStack()
+        if not self.lock.enter_context(locked(self.part, wait=False)):
+            raise ValueError(f"{self.part}: another process writes it, or the file system has no locks")
         kept = self._kept()
         self.state: dict[str, Any] | None = None if kept is None else kept["state"]
         if kept is None:  # else a kill before the first note would leave another's beside bytes that it is not of
@@ -60,14 +66,15 @@ class ResumableFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.stream.close()
-        if kind is None:
-            os.replace(self.part, self.path)
-        elif issubclass(kind, ValueError):
-            self.part.unlink(missing_ok=True)
-        else:
-            return
-        self.note.unlink(missing_ok=True)
+        with self.lock:
+            self.stream.close()
+            if kind is None:
+                os.replace(self.part, self.path)
+            elif issubclass(kind, ValueError):
+                self.part.unlink(missing_ok=True)
+            else:
+                return
+            self.note.unlink(missing_ok=True)
 
 
 def fingerprint(path: str | os.PathLike) -> list[Any]:

@@ -72,7 +72,11 @@ def test_text_holds_scores_signature_and_comparison(folder, capsys):
     ("empty", "", ["--hypotheses", "absent"], "absent"),
     ("corpus.json", "", ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: truncated or altered: "),
     ("corpus.json", "[]", ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: expected an object in JSON, got"),
-    ("corpus.json", '{"options": 3}', ["--hypotheses", "hyp.bpe", "--data", "."], "corpus.json: expected the options"),
+    *(("corpus.json", f'{{"options": {options}}}', ["--hypotheses", "hyp.bpe", "--data", "."],
+       "corpus.json: expected the options of a folder of translations")
+      for options in ("3", "{}", '{"languages": 5, "subwords": "bpe"}', '{"languages": ["de"], "subwords": "bpe"}',
+                      '{"languages": ["de", "en"]}', '{"languages": ["de", "en"], "subwords": ["bpe"]}',
+                      '{"languages": ["de", "en"], "subwords": "syllables"}')),
 ])
 def test_bad_input_is_one_sentence(folder, refused, name, content, arguments, message):
     (folder / "empty").write_text("")

@@ -39,6 +39,7 @@ def test_the_table_as_text_markdown_and_json(files, capsys):
     (["--segmentations", "syllables"], "expected one of none"),
     (["--other", "x", "--tokenize"], "expected --other-language"),
     (["--test", "nowhere"], "nowhere: No such file"),
+    (["--test", "nowhere", "--record", "nowhere"], "--record: expected one segmentation, got 10"),  # before it reads
     (["--vocabulary", "0"], "vocabulary: expected 1 or more"),
     (["--vocabulary", "3"], "expected more than the text's"),
 ])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from seqstruct.cli import main
 from seqstruct.data.files import locked
-from seqstruct.harness.cells import mend_last_checkpoint, run_plan, side_by_side, state
+from seqstruct.harness.cells import _epochs, mend_last_checkpoint, run_plan, side_by_side, state
 from seqstruct.harness.records import read_folder
 from seqstruct.harness.script import THREADS, VARIABLE, Cell, Script, Step
 from seqstruct.harness.submit import submit
@@ -111,6 +112,20 @@ def test_a_training_that_cells_share_shows_its_progress_and_keeps_the_limit(call
     status, _, shown = call("--row", "plain", "--seeds", "3", "--max-minutes", "0.06")
     assert status == 1 and "--max-minutes allows more" in shown
     assert len([*tmp_path.rglob("shared/lm-*")]) == 2 and len([*tmp_path.rglob("shared/lm-*/finished")]) == 1
+
+
+@pytest.mark.parametrize("words, epochs", [
+    ((), 7.0), (("optimization.max_epoch=3",), 3.0), (("optimization.max_epoch=0",), math.inf),
+    (("scale=paper",), math.inf),
+])  # fmt: skip
+def test_how_many_epochs_a_training_has_by_files_and_words(tmp_path, words, epochs):
+    """One of the files has comments alone."""
+    (tmp_path / "scale").mkdir()
+    (tmp_path / "first.yaml").write_text("defaults: [scale: small]\noptimization: {max_update: 9}")
+    (tmp_path / "scale" / "small.yaml").write_text("optimization: {max_epoch: 7}")
+    (tmp_path / "scale" / "paper.yaml").write_text("# as published\n")
+    plan = SimpleNamespace(script=SimpleNamespace(root=tmp_path))
+    assert _epochs(plan, Step("train", ("--config-dir", ".", "--config-name", "first", *words))) == epochs
 
 
 def test_rows_of_one_table_alone(call, script):

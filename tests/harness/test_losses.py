@@ -29,6 +29,9 @@ def test_losses_are_read_from_logs(tmp_path: Path, capsys) -> None:
     assert (reached.metric, reached.value) == ("updates_to_softmax_loss", 50)
     second.write_text(epoch)  # fewer updates than a line of statistics has
     assert losses.loss_curve(second) == [(60, 8.5)]
+    again = [line("train_inner", num_updates=update, loss=loss) for update, loss in (("25", "9.5"), ("50", "8.25"))]
+    second.write_text("".join([*again, *again, line("train_inner", num_updates="75", loss="7.5"), epoch]))
+    assert losses.loss_curve(second) == [(25, 9.5), (50, 8.25), (75, 7.5)]  # interrupted after 50 updates
     second.write_text("nothing\n")
     assert losses.main([str(first), str(second), "--out", str(out)]) == 1
     assert "no epoch was finished" in capsys.readouterr().err

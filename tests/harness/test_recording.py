@@ -37,3 +37,8 @@ def test_a_table_has_a_metric_once(tmp_path, again, table):
     assert len(make_records([A, B, A._replace(table="5.7")], cell=tmp_path, steps=[], **SAID)) == 2
     with pytest.raises(ValueError, match=f"expected {again.metric} once for table {table}, got it again: "):
         make_records([A, B, again], cell=tmp_path, steps=[], **SAID)
+
+
+def test_data_that_is_not_there_has_no_record(tmp_path):
+    with pytest.raises(ValueError, match="counts: expected the folder of the prepared data, found none"):
+        make_records([A], cell=tmp_path, steps=[], **{**SAID, "data": tmp_path / "counts"})

@@ -186,6 +186,15 @@ def test_the_demo_s_words_are_those_of_its_cells():
     assert set(Script(FOLDER / "demo.sh").rows("small")) == set(demo.SHOWN)
 
 
+def test_the_demo_says_which_of_its_cells_has_no_record(tmp_path, monkeypatch, capsys):
+    """As after `recipes/stack_attention/demo.sh`, whose records are elsewhere."""
+    monkeypatch.setattr(demo, "run_plans", lambda plans, jobs: None)
+    monkeypatch.setattr(sys, "argv", ["demo", "--runs", str(tmp_path)])
+    assert demo.main() == 1
+    told = capsys.readouterr().err
+    assert f"dyck Tf, seed 1: finished before, but {tmp_path / 'demo' / 'records'} has no record of it" in told
+
+
 @pytest.mark.slow
 def test_a_cut_training_goes_on_to_the_same_numbers(tmp_path):
     words = [str(FOLDER / "figure-2.sh"), "--scale", "smoke", "--row", "dyck Tf+Nd", "--seeds", "1", "--runs"]
