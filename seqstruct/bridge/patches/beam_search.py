@@ -40,11 +40,12 @@ class Candidates:
 
 
 class CandidateSearch(BeamSearch):
-    """Beam search over the columns that the model chose."""
+    """Beam search over the columns that the model chose.  eos: what ends a hypothesis."""
 
-    def __init__(self, dictionary: Any):
+    def __init__(self, dictionary: Any, eos: int):
         super().__init__(dictionary)
-        special = 1 + max(dictionary.bos(), dictionary.pad(), dictionary.eos(), dictionary.unk())
+        self.eos = eos
+        special = 1 + max(dictionary.bos(), dictionary.pad(), dictionary.eos(), dictionary.unk(), eos)
         self.candidates = Candidates(special)
 
     def step(self, step: int, lprobs: Tensor, *rest: Any, **named: Any) -> tuple[Tensor, ...]:
@@ -143,11 +144,21 @@ class BeamSearchGenerator(SequenceGenerator):
     def __init__(self, models: Any, tgt_dict: Any, **options: Any):
         super().__init__(CandidateModel(models), tgt_dict, **options)
         if type(self.search) is BeamSearch:
-            self.search = CandidateSearch(tgt_dict)
+            self.search = CandidateSearch(tgt_dict, self.eos)
 
-    def _prefix_tokens(self, step: int, lprobs: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-        """fairseq's; a token of the prefix, which alone is left to draw, has a probability above 0 however unlikely."""
-        lprobs, *others = super()._prefix_tokens(step, lprobs, *rest)
+    def _prefix_tokens(
+        self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int
+    ) -> tuple[Tensor, ...]:
+        """fairseq's; a token of the prefix, which alone is left to draw, has a probability above 0 however unlikely.
+
+        Raises ValueError on one that the model does not have at its output.
+        """
+        lprobs, *others = super()._prefix_tokens(step, lprobs, scores, tokens, prefix_tokens, beam_size)
+        given = prefix_tokens[:, step]
+        there = lprobs[::beam_size].gather(1, given[:, None])[:, 0]  # of first hypotheses, which have the prefix
+        missing = given[given.ne(self.pad) & there.eq(-torch.inf)]
+        if len(missing):
+            raise ValueError(f"a prefix has {self.tgt_dict[int(missing[0])]}, which cannot come out")
         if isinstance(self.search, Sampling):
             lprobs = lprobs.clamp(min=LEAST).where(lprobs.gt(-torch.inf), lprobs)
         return lprobs, *others

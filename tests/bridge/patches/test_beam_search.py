@@ -7,12 +7,18 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.search import DiverseBeamSearch
+from fairseq.search import DiverseBeamSearch, Sampling
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from torch import Tensor
 
 from seqstruct.bridge.patches.beam_search import BLOCK, BeamSearchGenerator, CandidateModel, largest
-from tests.models.building import dictionary_of, small_recurrent_model, small_translation_model, sources_of
+from tests.models.building import (
+    dictionary_of,
+    small_language_model,
+    small_recurrent_model,
+    small_translation_model,
+    sources_of,
+)
 
 DICTIONARY = dictionary_of("abcdefghijklmnopqrstuvwxyz")
 SENTENCES = [[4, 7, 5, 9, 2], [10, 6, 2], [5, 5, 8, 4, 6, 29, 2], [2]]
@@ -23,6 +29,8 @@ OPTIONS = [
     {"beam_size": 5, "normalize_scores": False, "temperature": 1.7},
     {"beam_size": 3, "no_repeat_ngram_size": 2},
     {"beam_size": 13},  # more candidates than symbols
+    {"beam_size": 3, "eos": 9},
+    {"beam_size": 3, "eos": 29},
 ]
 
 
@@ -76,6 +84,18 @@ def test_the_same_of_an_ensemble(order: tuple[int, ...]):
 
 def test_the_same_behind_a_prefix():
     check([recurrent(7, cross_attention="luong")], torch.tensor([[5], [6], [7], [8]]), beam_size=3)
+
+
+@pytest.mark.parametrize("search", [None, Sampling(DICTIONARY), Sampling(DICTIONARY, sampling_topp=0.9)])
+def test_a_prefix_that_cannot_come_out_is_refused(search: Any):
+    model = small_language_model(DICTIONARY, compact_vocabulary=True).eval()
+    tokens = torch.tensor([[5, 1], [7, 3], [8, 9]])
+    sample = {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor([1, 2, 2])}}
+    generator = BeamSearchGenerator([model], DICTIONARY, beam_size=2, max_len_b=6, search_strategy=search)
+    with pytest.raises(ValueError, match="a prefix has <unk>, which cannot come out"):
+        generator.generate([model], sample, prefix_tokens=tokens)
+    found = generator.generate([model], sample, prefix_tokens=tokens.masked_fill(tokens.eq(3), 6))
+    assert [[h["tokens"][:2].tolist() for h in hypotheses] for hypotheses in found[1:]] == [[[7, 6]] * 2, [[8, 9]] * 2]
 
 
 def test_other_searches_go_on_as_they_are():
