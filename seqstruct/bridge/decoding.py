@@ -46,8 +46,8 @@ class PrunedBeamSearch(CandidateSearch):
     alive: B bool, of the last step, whether a hypothesis of the sentence goes on.
     """
 
-    def __init__(self, dictionary: Any, width: float):
-        super().__init__(dictionary)
+    def __init__(self, dictionary: Any, eos: int, width: float):
+        super().__init__(dictionary, eos)
         self.width = width
         self.alive = torch.ones(0, dtype=torch.bool)
 
@@ -82,7 +82,7 @@ class TranslationGenerator(BeamSearchGenerator):
         if pruning:
             if type(self.search) is not CandidateSearch:
                 raise ValueError("pruning goes with plain beam search alone")
-            self.search = PrunedBeamSearch(tgt_dict, pruning)
+            self.search = PrunedBeamSearch(tgt_dict, self.eos, pruning)
         self.penalties, self.pruning, self.alignment = penalties, pruning, alignment
 
     def is_finished(self, step: int, unfin_idx: int, max_len: int, finalized_sent_len: int, beam_size: int) -> bool:

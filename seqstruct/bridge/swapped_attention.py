@@ -49,7 +49,8 @@ def adapt_state_dict(model: nn.Module, state_dict: dict[str, Tensor]) -> None:
     Raises ValueError if anything but attention differs, or where the mechanism's `check_saved` does.
     """
     own = model.state_dict()
-    adapters = {f"{name}.": module for name, module in model.named_modules() if isinstance(module, AttentionAdapter)}
+    named = model.named_modules(remove_duplicate=False)  # layers that are one bear all their names in checkpoints
+    adapters = {f"{name}.": module for name, module in named if isinstance(module, AttentionAdapter)}
     swapped = []
     for prefix, adapter in adapters.items():
         _move_stock_keys(state_dict, prefix)

@@ -41,7 +41,10 @@ class StructuredTransformerConfig(TransformerConfig):
     stack_to_output: bool = False
 
 
-UNSUPPORTED = ("cross_self_attention", "base_layers", "decoder_xformers_att_config", "encoder_xformers_att_config")
+UNSUPPORTED = (
+    "cross_self_attention", "base_layers", "decoder_layers_to_keep", "decoder_xformers_att_config",
+    "encoder_xformers_att_config",
+)  # fmt: skip
 
 
 def nested_config(flat: Any) -> StructuredTransformerConfig:
@@ -98,8 +101,8 @@ def encoder_config(options: Mapping[str, Any]) -> StructuredTransformerConfig:
 
 
 NOT_REVERSIBLE = (
-    "decoder_normalize_after", "decoder_layerdrop", "decoder_layers_to_keep", "checkpoint_activations", "scale_fc",
-    "scale_attn", "scale_heads", "scale_resids",
+    "decoder_normalize_after", "decoder_layerdrop", "checkpoint_activations", "scale_fc", "scale_attn", "scale_heads",
+    "scale_resids",
 )  # fmt: skip
 
 

@@ -69,8 +69,6 @@ def config_of(model: Any, task: Any, options: Mapping[str, Any]) -> SeqstructCon
         values |= {"id2label": dict(enumerate(labels)), "label2id": {x: i for i, x in enumerate(labels)},
                    "pairs": bool(task.pairs), "encoder_normalize_before": True, "no_scale_embedding": True,
                    "interleaved_positions": True, "decoder_layers": 0}  # fmt: skip
-    if name == "structured_transformer":
-        values["decoder_input_dim"] = None  # fairseq's model has no use for it
     if name == "structured_transformer_lm":
         values["decoder_normalize_before"] = not options["decoder_normalize_after"]
         values["max_target_positions"] = model.decoder.max_target_positions

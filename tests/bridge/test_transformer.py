@@ -239,12 +239,38 @@ def test_another_architecture_is_refused(dictionary: Dictionary) -> None:
 def test_what_structured_attention_does_not_offer_is_refused(dictionary: Dictionary) -> None:
     with pytest.raises(ValueError, match="--base-layers does not go with an attention plan"):
         small_language_model(dictionary, base_layers=1)
+    with pytest.raises(ValueError, match="--decoder-layers-to-keep does not go with an attention plan"):
+        small_language_model(dictionary, decoder_layers_to_keep="0")
+    with pytest.raises(ValueError, match="--decoder-input-dim 6: .* are of --decoder-embed-dim 12"):
+        small_translation_model(dictionary, decoder_input_dim=6)
     with pytest.raises(ValueError, match="exclude each other"):
         small_language_model(dictionary, decoder_normalize_before=True, decoder_normalize_after=True)
     with pytest.raises(ValueError, match="neither shared nor adaptive"):
         small_language_model(dictionary, compact_vocabulary=True, share_decoder_input_output_embed=True)
     with pytest.raises(ValueError, match="3 layers described, the model has 2"):
         small_language_model(dictionary, decoder_self_attention="softmax*3")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"adaptive_input": True}, "--adaptive-input needs --adaptive-input-cutoff"),
+        ({"adaptive_input": True, "adaptive_input_cutoff": "5", "share_decoder_input_output_embed": True},
+         "--share-decoder-input-output-embed does not go with --adaptive-input"),
+        ({"tie_adaptive_weights": True, "adaptive_softmax_cutoff": "5"}, "one cutoff .*, got None and 5"),
+        ({"tie_adaptive_weights": True, "adaptive_input": True, "adaptive_input_cutoff": "5"}, "got 5 and None"),
+        ({"tie_adaptive_weights": True, "adaptive_input": True, "adaptive_input_cutoff": "5",
+          "adaptive_softmax_cutoff": "7"}, "one cutoff at the input and at the output, got 5 and 7"),
+        ({"tie_adaptive_weights": True, "adaptive_input": True, "adaptive_input_cutoff": "5",
+          "adaptive_softmax_cutoff": "5", "decoder_output_dim": 7},
+         "one size: --decoder-embed-dim is 12, --decoder-output-dim 7"),
+    ],
+)  # fmt: skip
+def test_adaptive_tables_that_do_not_fit_are_refused(
+    options: dict[str, object], message: str, dictionary: Dictionary
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        small_language_model(dictionary, **options)
 
 
 def test_full_context_is_refused_by_causal_attention(dictionary: Dictionary, generator: torch.Generator) -> None:

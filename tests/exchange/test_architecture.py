@@ -23,7 +23,7 @@ TRANSLATION = [
     {"encoder_learned_pos": True, "decoder_learned_pos": True, "activation_fn": "gelu_accurate"},
     {"no_token_positional_embeddings": True, "interleaved_positions": True, "no_scale_embedding": True,
      "activation_fn": "tanh"},
-    {"decoder_input_dim": 6, "decoder_output_dim": 8, "encoder_embed_dim": 10},
+    {"decoder_output_dim": 8, "encoder_embed_dim": 10},
     {"encoder_self_attention": "lsh + luna(slots=3)", "cross_attention": "rfa(features=16) + abc_mlp(slots=3)",
      "decoder_self_attention": "performer(features=9) + nondeterministic_stack(states=2, symbols=3, size=2)"},
     {"rotary": "hybrid", "rms_norm": True, "swiglu": True, "no_biases": True, "qk_norm": True, "short_conv": 3,
@@ -32,7 +32,7 @@ TRANSLATION = [
 LANGUAGE_MODEL = [
     {},
     {"decoder_normalize_after": True, "share_decoder_input_output_embed": True, "activation_fn": "gelu"},
-    {"compact_vocabulary": True, "interleaved_positions": True, "logit_soft_cap": 3.0},
+    {"compact_vocabulary": True, "interleaved_positions": True, "logit_soft_cap": 3.0, "decoder_input_dim": 6},
     {"reversible": True, "decoder_self_attention": "softmax + gated_delta"},
     {"no_decoder_final_norm": True, "decoder_learned_pos": True, "decoder_self_attention": "lsh + abc_random"},
     {"rotary": "all", "swiglu": True, "rms_norm": True, "decoder_kv_heads": 1, "ffn_chunks": 2},

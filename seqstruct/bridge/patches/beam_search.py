@@ -6,11 +6,13 @@
   depends on the source only: encoder outputs, and the memories of cross attention.
 
 The first applies to plain beam search without prefixes, forbidden symbols or n-grams or a language model beside; others
-are searched as upstream does.  Candidates of exactly equal score may come in another order.
+are searched as upstream does.  Candidates of exactly equal score may come in another order.  What differs is the
+attention of an ensemble in which some models have none: upstream divides that of the others by the number of all.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,11 +40,12 @@ class Candidates:
 
 
 class CandidateSearch(BeamSearch):
-    """Beam search over the columns that the model chose."""
+    """Beam search over the columns that the model chose.  eos: what ends a hypothesis."""
 
-    def __init__(self, dictionary: Any):
+    def __init__(self, dictionary: Any, eos: int):
         super().__init__(dictionary)
-        special = 1 + max(dictionary.bos(), dictionary.pad(), dictionary.eos(), dictionary.unk())
+        self.eos = eos
+        special = 1 + max(dictionary.bos(), dictionary.pad(), dictionary.eos(), dictionary.unk(), eos)
         self.candidates = Candidates(special)
 
     def step(self, step: int, lprobs: Tensor, *rest: Any, **named: Any) -> tuple[Tensor, ...]:
@@ -66,6 +69,9 @@ class CandidateModel(EnsembleModel):
         super().__init__(models)
         self.candidates: Candidates | None = None
         self.owners: Tensor | None = None
+        self.alone = [] if self.models_size == 1 else [EnsembleModel([model]) for model in models]
+        for model in self.alone:
+            model.has_incremental = self.has_incremental
 
     def forward_encoder(self, net_input: dict[str, Tensor]) -> Any:
         self.owners = None
@@ -74,15 +80,28 @@ class CandidateModel(EnsembleModel):
     def forward_decoder(
         self, tokens: Tensor, encoder_outs: Any, incremental_states: Any, temperature: float = 1.0
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probabilities rows K of the candidates or rows N of the vocabulary, and attention."""
+        """Log-probabilities rows K of the candidates or rows N of the vocabulary, and attention rows S or None."""
+        scores, attention = self._scored(tokens, encoder_outs, incremental_states, temperature)
         if self.candidates is None or not self.candidates.count:
-            return super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
-        scores, attention = super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
+            return scores, attention
         special, others = scores.split([self.candidates.special, scores.size(1) - self.candidates.special], 1)
         best, symbols = largest(others, self.candidates.count)
         first = torch.arange(self.candidates.special, device=scores.device).expand(len(scores), -1)
         self.candidates.symbols = torch.cat([first, symbols + self.candidates.special], 1)
         return torch.cat([special, best], 1), attention
+
+    def _scored(
+        self, tokens: Tensor, encoder_outs: Any, incremental_states: Any, temperature: float
+    ) -> tuple[Tensor, Tensor | None]:
+        """fairseq's, but attention is the mean over the models that have some, so that it still sums to 1."""
+        if self.models_size == 1:
+            return super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
+        sources = encoder_outs or [None] * self.models_size
+        found = [model.forward_decoder(tokens, [source], [state], temperature)
+                 for model, source, state in zip(self.alone, sources, incremental_states, strict=True)]  # fmt: skip
+        scores = torch.stack([scores for scores, _ in found]).logsumexp(0) - math.log(self.models_size)
+        attentions = [attention for _, attention in found if attention is not None]
+        return scores, torch.stack(attentions).mean(0) if attentions else None
 
     def reorder_encoder_out(self, encoder_outs: Any, new_order: Tensor) -> Any:
         """Rows new_order of the encoders' outputs, the very same where no row changes its sentence."""
@@ -125,11 +144,21 @@ class BeamSearchGenerator(SequenceGenerator):
     def __init__(self, models: Any, tgt_dict: Any, **options: Any):
         super().__init__(CandidateModel(models), tgt_dict, **options)
         if type(self.search) is BeamSearch:
-            self.search = CandidateSearch(tgt_dict)
+            self.search = CandidateSearch(tgt_dict, self.eos)
 
-    def _prefix_tokens(self, step: int, lprobs: Tensor, *rest: Any) -> tuple[Tensor, ...]:
-        """fairseq's; a token of the prefix, which alone is left to draw, has a probability above 0 however unlikely."""
-        lprobs, *others = super()._prefix_tokens(step, lprobs, *rest)
+    def _prefix_tokens(
+        self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int
+    ) -> tuple[Tensor, ...]:
+        """fairseq's; a token of the prefix, which alone is left to draw, has a probability above 0 however unlikely.
+
+        Raises ValueError on one that the model does not have at its output.
+        """
+        lprobs, *others = super()._prefix_tokens(step, lprobs, scores, tokens, prefix_tokens, beam_size)
+        given = prefix_tokens[:, step]
+        there = lprobs[::beam_size].gather(1, given[:, None])[:, 0]  # of first hypotheses, which have the prefix
+        missing = given[given.ne(self.pad) & there.eq(-torch.inf)]
+        if len(missing):
+            raise ValueError(f"a prefix has {self.tgt_dict[int(missing[0])]}, which cannot come out")
         if isinstance(self.search, Sampling):
             lprobs = lprobs.clamp(min=LEAST).where(lprobs.gt(-torch.inf), lprobs)
         return lprobs, *others

@@ -32,7 +32,8 @@ def check_task(kind: str, name: str, cls: type | None, task: Any) -> None:
 
 
 def check_options(config: Mapping[str, Any]) -> None:
-    """Raise ValueError, naming the option, if a number of a model's is negative, or a probability not in [0, 1)."""
+    """Raise ValueError, naming the option, if a number of a model's is negative, a probability not in [0, 1), or sizes
+    of tables that are shared differ."""
     for option, value in config.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
@@ -41,11 +42,12 @@ def check_options(config: Mapping[str, Any]) -> None:
         least = 1 if AT_LEAST_1.search(option) else 0
         if isinstance(value, int) and value < least:
             raise ValueError(f"{_flag(option)} is {least} or more, not {value}")
-    if config.get("share_decoder_input_output_embed") and "encoder_embed_dim" in config:
+    shared = [name for name in ("share_all_embeddings", "share_decoder_input_output_embed") if config.get(name)]
+    if shared and "decoder_input_dim" in config and config.get("adaptive_softmax_cutoff") is None:
         sizes = [config[f"decoder_{side}_dim"] or config["decoder_embed_dim"] for side in ("input", "output")]
         if sizes[0] != sizes[1]:
-            raise ValueError("--share-decoder-input-output-embed needs one size: --decoder-input-dim is {}, "
-                             "--decoder-output-dim {}".format(*sizes))
+            raise ValueError("{} needs one size: --decoder-input-dim is {}, "
+                             "--decoder-output-dim {}".format(_flag(shared[0]), *sizes))
 
 
 def _flag(option: str) -> str:

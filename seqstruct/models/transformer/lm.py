@@ -80,6 +80,19 @@ def _check(cfg: Any) -> None:
         cfg.share_decoder_input_output_embed or cfg.adaptive_input or cfg.adaptive_softmax_cutoff is not None
     ):
         raise ValueError("--compact-vocabulary has tables of its own: neither shared nor adaptive ones")
+    if cfg.adaptive_input and cfg.adaptive_input_cutoff is None:
+        raise ValueError("--adaptive-input needs --adaptive-input-cutoff, such as 20000,60000")
+    if cfg.adaptive_input and cfg.share_decoder_input_output_embed and cfg.adaptive_softmax_cutoff is None:
+        raise ValueError("--share-decoder-input-output-embed does not go with --adaptive-input, whose tables "
+                         "--tie-adaptive-weights shares with those of --adaptive-softmax-cutoff")
+    if cfg.tie_adaptive_weights:
+        cutoffs = cfg.adaptive_input_cutoff if cfg.adaptive_input else None, cfg.adaptive_softmax_cutoff
+        if cutoffs[0] != cutoffs[1] or cutoffs[0] is None:
+            raise ValueError("--tie-adaptive-weights needs --adaptive-input and one cutoff at the input and at the "
+                             "output, got {} and {}".format(*cutoffs))
+        if cfg.decoder_output_dim not in (None, cfg.decoder_embed_dim):
+            raise ValueError(f"--tie-adaptive-weights needs one size: --decoder-embed-dim is {cfg.decoder_embed_dim}, "
+                             f"--decoder-output-dim {cfg.decoder_output_dim}")
 
 
 STACK_ATTENTION = dict(

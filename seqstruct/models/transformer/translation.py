@@ -55,6 +55,9 @@ class StructuredTransformerModel(StructuredModel, TransformerModelBase):
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> "StructuredTransformerModel":
         """From the flat configuration and a translation task; ValueError on a plan or options that do not fit."""
+        if cfg.decoder_input_dim not in (None, cfg.decoder_embed_dim):
+            raise ValueError(f"--decoder-input-dim {cfg.decoder_input_dim}: embeddings of an encoder-decoder are of "
+                             f"--decoder-embed-dim {cfg.decoder_embed_dim}")
         model = super().build_model(nested_config(cfg), task)
         if cfg.initialization == "uniform":
             initialize_uniform(model, cfg.initialization_bound)

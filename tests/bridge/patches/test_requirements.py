@@ -15,6 +15,8 @@ from seqstruct.bridge.patches.requirements import check_options, check_task
 from seqstruct.tasks.nli import NLITask
 from tests.golden.checkpoints.make import FOLDER
 
+TABLES = {"decoder_embed_dim": 12, "decoder_input_dim": None, "decoder_output_dim": 7}
+
 
 @pytest.mark.parametrize("lacking", [(), ("cell_clip", "logit_clip", "reverse_source")], ids=str)
 def test_options_that_a_presets_checkpoint_lacks_have_their_defaults(lacking: tuple[str, ...], tmp_path: Path) -> None:
@@ -36,11 +38,17 @@ def test_options_that_a_presets_checkpoint_lacks_have_their_defaults(lacking: tu
         ({"dropout": 1.0}, "--dropout is a probability, 0 or more and below 1, not 1.0"),
         ({"decoder_embed_dim": 0}, "--decoder-embed-dim is 1 or more, not 0"),
         ({"decoder_layers": -1}, "--decoder-layers is 0 or more, not -1"),
+        ({**TABLES, "share_all_embeddings": True},
+         "--share-all-embeddings needs one size: --decoder-input-dim is 12, --decoder-output-dim 7"),
+        ({**TABLES, "share_decoder_input_output_embed": True},
+         "--share-decoder-input-output-embed needs one size: --decoder-input-dim is 12, --decoder-output-dim 7"),
     ],
 )
 def test_numbers_out_of_range(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_options(options)
+    check_options(TABLES)
+    check_options({**TABLES, "decoder_input_dim": 7, "share_decoder_input_output_embed": True})
     check_options({"dropout": 0.0, "decoder_embed_dim": 1, "decoder_layers": 0, "tied": True, "name": "x"})
 
 

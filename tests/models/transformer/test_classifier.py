@@ -92,6 +92,19 @@ def test_the_mean_is_over_real_tokens_and_the_first_token_is_put_before(generato
     assert model.max_positions() == 19
 
 
+def test_tied_layers_take_over_other_attention_and_stock_names(generator):
+    trained = small(tie_layers=True)
+    stock = {name.replace(".mechanism.", "."): value for name, value in trained.state_dict().items()}
+    small(tie_layers=True).load_state_dict(stock)
+    swapped = small("rfa(features=8)", tie_layers=True)
+    swapped.load_state_dict(trained.state_dict())
+    assert swapped.attention_swapped
+    assert len({id(layer) for layer in swapped.encoder.layers}) == 1
+    own = swapped.state_dict()
+    for name, value in trained.state_dict().items():
+        assert torch.equal(own[name], value), name
+
+
 def test_tied_layers_are_one_and_gradients_add_up(generator):
     model = small(tie_layers=True, encoder_layers=3).double()
     assert len({id(layer) for layer in model.encoder.layers}) == 1 and len(model.encoder.layers) == 3
