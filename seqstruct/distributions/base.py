@@ -116,9 +116,10 @@ class StructuredDistribution:
         """
         parts, sample = self._parts(value)
         rows = self.expand((*sample, *self.batch_shape))
-        rows.potentials = tuple(rows._flat(x.double().log() + 1) for x in parts)
-        outside = [(x != -torch.inf) & ~((x == 1) & m) for x, m in zip(rows.potentials, rows.mask(), strict=True)]
-        count = sum((x > -torch.inf).flatten(1).sum(1) for x in rows.potentials)
+        given = [rows._flat(x) for x in parts]
+        rows.potentials = tuple(torch.where(x == 1, 1.0, -torch.inf).double() for x in given)
+        outside = [(x != 0) & ~((x == 1) & m) for x, m in zip(given, rows.mask(), strict=True)]
+        count = sum((x == 1).flatten(1).sum(1) for x in given)
         found = (rows._best() == count) & ~torch.stack([x.flatten(1).any(1) for x in outside]).any(0)
         return rows._batch(found)
 

@@ -312,6 +312,16 @@ def test_no_value_that_is_no_structure_is_taken_for_one(family):
 
 
 @of_each
+@pytest.mark.parametrize("number", [-1.0, 0.5, 2.0, torch.inf, torch.nan])
+def test_numbers_other_than_0_and_1_are_no_structures(family, number):
+    """In any part, be the others what they may."""
+    p = family.make(drawer(1), family.lengths, (len(family.lengths),))
+    given = [torch.where(x != 0, number, x) for x in as_parts(p.argmax())]
+    there = torch.stack([x.flatten(1).any(1) for x in given]).any(0)
+    assert there.any() and not p.contains(type(p).Event(*given))[there].any()
+
+
+@of_each
 def test_nothing_at_all(family):
     """Rows without positions, where the tensors have none either; no rows; and no batch."""
     generator = torch.Generator().manual_seed(2)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from seqstruct.attention.alignment.base import AlignmentMemory, ScoredAttention
 from seqstruct.attention.base import Shape, Site
+from seqstruct.attention.gate import wide_layers
 from seqstruct.attention.option import option
 from seqstruct.attention.registry import register_attention
 from seqstruct.ops.masking import positions
@@ -54,9 +55,10 @@ class LocalPredictiveAttention(LocalAttention):
         self.position_weight = nn.Parameter(torch.empty(size).uniform_(-(size**-0.5), size**-0.5))
 
     def weights(self, state: AlignmentMemory, query: Tensor, position: Tensor | None) -> Tensor:
-        """B T S, the Gaussian included: rows sum to less than 1."""
-        hidden = self.position_hidden(query).tanh()
-        share = (hidden @ self.position_weight.to(hidden.dtype)).sigmoid()  # B T
+        """B T S, the Gaussian included, in float32 at least: rows sum to less than 1."""
+        with torch.autocast(query.device.type, enabled=False):  # half types have no numbers between far positions
+            hidden = wide_layers(self.position_hidden, query).tanh()
+            share = (hidden @ self.position_weight.to(hidden.dtype)).sigmoid()  # B T
         center = share * (~state.padding).sum(1, keepdim=True)
         weights = self._in_window(state, query, center.detach())
         return weights * gaussian(center, positions(state.padding), self.config.half_width / 2)

@@ -74,8 +74,8 @@ def chain_entropy(unary: Tensor, edge: Tensor, padding_mask: Tensor | None = Non
     The sum of the entropies of the first state and of each state given the one before: no term is negative, and large
     potentials cost no digits.
     """
-    paths, *potentials = _aligned(unary.double(), edge.double(), padding_mask)
-    node, pair = marginals(paths, *potentials)
+    paths, *potentials = _aligned(unary, edge, padding_mask)
+    node, pair = marginals(paths, *(x.double() for x in potentials))
     # Its derivative by the marginals is the surprisal: what that adds changes no sum over a state's successors.
     first, later = node[:, 0] * _surprisal(node[:, 0]), pair * _surprisal(pair)
     return (first.sum(1) + later.sum((1, 2, 3))).to(unary.dtype)

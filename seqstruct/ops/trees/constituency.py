@@ -6,8 +6,10 @@ The tree over n words has n leaves and n - 1 spans of two words or more, each of
 
 and all trees over n words are inside[0, n-1].  Everywhere: spans B n n are log potentials, [b, i, j] of the span from
 word i to word j inclusive, i <= j; others do not matter.  Or they are B n n L, of spans that have one of L labels each:
-spans[i, j] above is then a sum over labels.  lengths: B, words of each row.  A row without words has one tree, the
-empty one; where no tree is possible the log-partition is -inf and all marginals are 0.
+spans[i, j] above is then a sum over labels.  lengths: B long, words of each row, which come first.  A row without words
+has one tree, the empty one; where no tree is possible the log-partition is -inf and all marginals are 0.
+Raises ValueError if shapes or types do not fit, or a potential is NaN or +inf (looked for only where the log-partition
+is not finite).
 
 The marginals are found in probability space, in float64, one width after the other.  As every tree has as many spans
 as words less one, a factor for each of them changes nothing: where the widths are powers of four it is chosen anew, so
@@ -27,6 +29,7 @@ from seqstruct.ops import marginals as inference
 from seqstruct.ops.compiled import usable
 from seqstruct.ops.log_potentials import LARGEST_POTENTIAL, refuse_what_is_no_number
 from seqstruct.ops.marginals import FirstPass
+from seqstruct.ops.masking import fails
 from seqstruct.ops.semiring import LogSemiring, shares
 from seqstruct.ops.trees.compiled import compiled_constituency
 from seqstruct.ops.workspace import Loan, Pool
@@ -54,16 +57,24 @@ def constituency_total(spans: Tensor, lengths: Tensor, semiring: LogSemiring) ->
 
 def constituency_log_partition(spans: Tensor, lengths: Tensor) -> Tensor:
     """Logarithm of the sum over all trees of exp(score), B, in nats; twice differentiable."""
-    return inference.log_partition(_Brackets(lengths), _labelled(spans))
+    return inference.log_partition(_Brackets(lengths), _labelled(spans, lengths))
 
 
 def constituency_marginals(spans: Tensor, lengths: Tensor) -> Tensor:
     """The probability that a span, with a label, is in the tree, in the shape of spans; differentiable once."""
-    (found,) = inference.marginals(_Brackets(lengths), _labelled(spans))
+    (found,) = inference.marginals(_Brackets(lengths), _labelled(spans, lengths))
     return found.view(spans.shape)
 
 
-def _labelled(spans: Tensor) -> Tensor:
+def _labelled(spans: Tensor, lengths: Tensor) -> Tensor:
+    """Spans B n n L.  Raises ValueError unless spans and lengths fit."""
+    square = spans.dim() in (3, 4) and spans.size(1) == spans.size(2) and 0 not in spans.shape[3:]
+    if not square or not spans.is_floating_point():
+        raise ValueError(f"expected spans B n n or B n n L of a floating type, got {tuple(spans.shape)} {spans.dtype}")
+    expected = f"expected lengths {spans.size(0)} long from 0 to {spans.size(1)}"
+    fits = lengths.shape == spans.shape[:1] and lengths.dtype == torch.long
+    if not fits or fails((lengths < 0) | (lengths > spans.size(1)), expected):
+        raise ValueError(f"{expected}, got {lengths}")
     return spans.unsqueeze(3) if spans.dim() == 3 else spans
 
 

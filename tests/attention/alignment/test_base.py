@@ -88,6 +88,19 @@ def test_positions_are_of_real_tokens(name: str, generator: torch.Generator) -> 
     torch.testing.assert_close(torch.cat(parts, 1), whole, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_windows_of_half_types_lie_where_they_do_in_float32(half: torch.dtype, generator: torch.Generator) -> None:
+    """Far into a source, where these types tell no two positions apart.  Scores are 0: a window has weights of 1/8."""
+    attention = build("local_predictive", generator, score="dot", half_width=4).to(half)
+    query, key = draw(generator, 2, 7, DIM).to(half), torch.zeros(2, 2999, DIM, dtype=half)
+    found = attention(query, key, key, need_weights=True)[0].weights
+    attention, query, key = attention.float(), query.float(), key.float()
+    exact = attention(query, key, key, need_weights=True)[0].weights
+    with torch.autocast("cpu", half):
+        mixed = attention(query, key, key, need_weights=True)[0].weights
+    assert torch.equal(found, exact) and torch.equal(mixed, exact)
+
+
 def test_location_attention(generator: torch.Generator) -> None:
     attention = build("location", generator, length=6)
     query, key = draw(generator, 1, 3, DIM), draw(generator, 1, SOURCE, DIM)

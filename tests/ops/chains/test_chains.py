@@ -372,8 +372,9 @@ def test_backward_twice(generator):
 def test_shapes_are_checked(generator):
     unary, edge = draw(generator, 2, 5, 3)
     for wrong in ((unary, edge[:, 1:]), (unary[0], edge), (unary, edge.float()), (unary.long(), edge.long())):
-        with pytest.raises(ValueError, match="expected unary"):
-            chain_marginals(*wrong)
+        for function in (chain_marginals, chain_entropy):
+            with pytest.raises(ValueError, match="expected unary"):
+                function(*wrong)
     between = torch.tensor([[False] * 5, [False, True, False, False, True]])
     with pytest.raises(ValueError, match="row 1"):
         chain_marginals(unary, edge, between)

@@ -87,3 +87,16 @@ def test_what_is_no_number_is_named():
     spans[0, 1, 2] = torch.nan
     with pytest.raises(ValueError, match=r"spans: expected numbers or -inf, got nan at \[0, 1, 2\]"):
         constituency_marginals(spans, torch.tensor([3]))
+
+
+def test_shapes_and_types_are_checked(compiled_or_not):
+    """Whole numbers would be taken, and the logarithm cut off to one; lengths would go for all rows alike."""
+    spans, lengths = torch.zeros(2, 3, 3), torch.tensor([3, 1])
+    for wrong in (spans[:, 1:], spans[0], spans.long(), torch.zeros(2, 3, 3, 0), torch.zeros(2, 3, 3, 1, 1)):
+        for function in (constituency_log_partition, constituency_marginals):
+            with pytest.raises(ValueError, match="expected spans B n n or B n n L of a floating type, got"):
+                function(wrong, lengths)
+    for wrong in (lengths[1:], lengths.int(), lengths + 1, lengths - 2, lengths.unsqueeze(0)):
+        for function in (constituency_log_partition, constituency_marginals):
+            with pytest.raises(ValueError, match="expected lengths 2 long from 0 to 3, got"):
+                function(spans, wrong)
