@@ -15,13 +15,14 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
-from seqstruct.data.files import sha256, undamaged, verify, write_text
+from seqstruct.data.files import locked, sha256, undamaged, verify, write_text
 from seqstruct.data.text.aligned import UNPACKING_ERRORS, read_checksums
 
 SUMS = "SHA256SUMS"
@@ -108,36 +109,43 @@ def _resume(part: Path, address: str, path: str, _: object) -> None:
 
 
 def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = "") -> None:
-    """Download into a folder what is not there yet, and check all of it.
+    """Download into a folder what is not there yet, and check all of it; another call for the folder waits meanwhile.
 
     manual: what to do where no address answers, for the error.
     Raises ValueError if a file cannot be had from anywhere, or is altered; a download that proves altered is removed.
     """
     folder = Path(os.path.realpath(folder))  # a link may lead to what is not there yet
     folder.mkdir(parents=True, exist_ok=True)
-    for remote in remotes:
-        places = (remote, *remote.mirrors)
-        present = next((place for place in places if (folder / place.file).is_file()), None)
-        if present is not None:
-            _check(folder, present)
-            continue
-        reasons = []
-        parts = [folder / f"{remote.file}.part"]
-        for number, mirror in enumerate(remote.mirrors, 1):  # without the same checksum its file may be another one
-            same = mirror.file == remote.file and mirror.checksum and mirror.checksum == remote.checksum
-            parts.append(parts[0] if same else folder / f"{mirror.file}.{number}.part")
-        for place, part in zip(places, parts, strict=True):
-            known = place.checksum or _sums(folder).get(place.file, "")
-            try:
-                download(place.address, folder / place.file, known, part)
-                _check(folder, place)
-                break
-            except ValueError as error:
-                reasons.append(str(error))
-        else:
-            raise ValueError("; ".join([*reasons, manual] if manual else reasons))
-        for part in parts:
-            part.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        with suppress(OSError):  # some file systems have no locks
+            stack.enter_context(locked(folder))  # two that fill up the same part would both add to it
+        for remote in remotes:
+            _fetch(remote, folder, manual)
+
+
+def _fetch(remote: Remote, folder: Path, manual: str) -> None:
+    places = (remote, *remote.mirrors)
+    present = next((place for place in places if (folder / place.file).is_file()), None)
+    if present is not None:
+        _check(folder, present)
+        return
+    reasons = []
+    parts = [folder / f"{remote.file}.part"]
+    for number, mirror in enumerate(remote.mirrors, 1):  # without the same checksum its file may be another one
+        same = mirror.file == remote.file and mirror.checksum and mirror.checksum == remote.checksum
+        parts.append(parts[0] if same else folder / f"{mirror.file}.{number}.part")
+    for place, part in zip(places, parts, strict=True):
+        known = place.checksum or _sums(folder).get(place.file, "")
+        try:
+            download(place.address, folder / place.file, known, part)
+            _check(folder, place)
+            break
+        except ValueError as error:
+            reasons.append(str(error))
+    else:
+        raise ValueError("; ".join([*reasons, manual] if manual else reasons))
+    for part in parts:
+        part.unlink(missing_ok=True)
 
 
 def _sums(folder: Path) -> dict[str, str]:
