@@ -198,9 +198,8 @@ def collect(
     archives = []
     files = (path for path in folder.rglob("*") if path.is_file())
     for path in sorted(files, key=lambda path: (len(path.parts), path)):
-        key = _key(path, keys)
-        if key is not None:
-            found.setdefault(key, path)
+        if name := _name(path, keys):
+            found.setdefault(keys[name], path)
         elif path.name.endswith(ARCHIVES):
             archives.append(path)
     for number, archive in enumerate(archives):
@@ -214,13 +213,13 @@ def collect(
     return found
 
 
-def _key(path: PurePath, keys: Mapping[str, str]) -> str | None:
-    """The key of a path's last part, or of its last two."""
-    return keys.get(path.name) or keys.get("/".join(path.parts[-2:]))
+def _name(path: PurePath, keys: Mapping[str, str]) -> str | None:
+    """Which of these names a path has as its last part, or as its last two."""
+    return next((name for name in (path.name, "/".join(path.parts[-2:])) if name in keys), None)
 
 
 def unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path]:
-    """By key, the members of these names; regular files alone are taken, and written under their bare names.
+    """By key, the members of these names; regular files alone are taken, and written under the names that are wanted.
 
     Raises ValueError if the archive is truncated or altered.
     """
@@ -228,12 +227,13 @@ def unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path
     into.mkdir(parents=True)
     with undamaged(archive, *DAMAGE):
         for member, opened in members(archive):
-            key = _key(PurePosixPath(member), keys)
-            if key is not None and key not in found:
-                path = into / PurePosixPath(member).name
+            name = _name(PurePosixPath(member), keys)
+            if name and keys[name] not in found:
+                path = into / name
+                path.parent.mkdir(exist_ok=True)
                 with opened() as stream, open(path, "wb") as copy:
                     shutil.copyfileobj(stream, copy, 1 << 20)
-                found[key] = path
+                found[keys[name]] = path
                 if len(found) == len(set(keys.values())):
                     break
     return found

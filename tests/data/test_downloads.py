@@ -222,6 +222,12 @@ def test_files_are_found_in_folders_and_archives(tmp_path):
         collect(raw, {"x": ["a", "b"], "y": ["c"], "1": ["one.de"]}, tmp_path / "again", "ask")
 
 
+def test_members_of_one_name_in_two_folders_are_told_apart(tmp_path):
+    pack_zip(tmp_path / "raw" / "all.zip", {"x/orig/a.de": b"text", "x/tok/a.de": b"words", "x/tok/b.de": b"more"})
+    found = collect(tmp_path / "raw", {"b": ["b.de"], "1": ["orig/a.de"], "2": ["tok/a.de"]}, tmp_path / "scratch")
+    assert {key: path.read_bytes() for key, path in found.items()} == {"b": b"more", "1": b"text", "2": b"words"}
+
+
 def test_a_prepared_folder_among_raw_files_is_not_taken_for_them(tmp_path):
     for place in ("a/text", "raw", "z/text"):
         (tmp_path / place).mkdir(parents=True)
