@@ -15,13 +15,14 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import partial
 from pathlib import Path, PurePath, PurePosixPath
 from typing import IO
 
-from seqstruct.data.files import sha256, undamaged, verify, write_text
+from seqstruct.data.files import locked, sha256, undamaged, verify, write_text
 from seqstruct.data.text.aligned import UNPACKING_ERRORS, read_checksums
 
 SUMS = "SHA256SUMS"
@@ -108,36 +109,43 @@ def _resume(part: Path, address: str, path: str, _: object) -> None:
 
 
 def fetch(remotes: Sequence[Remote], folder: str | os.PathLike, manual: str = "") -> None:
-    """Download into a folder what is not there yet, and check all of it.
+    """Download into a folder what is not there yet, and check all of it; another call for the folder waits meanwhile.
 
     manual: what to do where no address answers, for the error.
     Raises ValueError if a file cannot be had from anywhere, or is altered; a download that proves altered is removed.
     """
     folder = Path(os.path.realpath(folder))  # a link may lead to what is not there yet
     folder.mkdir(parents=True, exist_ok=True)
-    for remote in remotes:
-        places = (remote, *remote.mirrors)
-        present = next((place for place in places if (folder / place.file).is_file()), None)
-        if present is not None:
-            _check(folder, present)
-            continue
-        reasons = []
-        parts = [folder / f"{remote.file}.part"]
-        for number, mirror in enumerate(remote.mirrors, 1):  # without the same checksum its file may be another one
-            same = mirror.file == remote.file and mirror.checksum and mirror.checksum == remote.checksum
-            parts.append(parts[0] if same else folder / f"{mirror.file}.{number}.part")
-        for place, part in zip(places, parts, strict=True):
-            known = place.checksum or _sums(folder).get(place.file, "")
-            try:
-                download(place.address, folder / place.file, known, part)
-                _check(folder, place)
-                break
-            except ValueError as error:
-                reasons.append(str(error))
-        else:
-            raise ValueError("; ".join([*reasons, manual] if manual else reasons))
-        for part in parts:
-            part.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        with suppress(OSError):  # some file systems have no locks
+            stack.enter_context(locked(folder))  # two that fill up the same part would both add to it
+        for remote in remotes:
+            _fetch(remote, folder, manual)
+
+
+def _fetch(remote: Remote, folder: Path, manual: str) -> None:
+    places = (remote, *remote.mirrors)
+    present = next((place for place in places if (folder / place.file).is_file()), None)
+    if present is not None:
+        _check(folder, present)
+        return
+    reasons = []
+    parts = [folder / f"{remote.file}.part"]
+    for number, mirror in enumerate(remote.mirrors, 1):  # without the same checksum its file may be another one
+        same = mirror.file == remote.file and mirror.checksum and mirror.checksum == remote.checksum
+        parts.append(parts[0] if same else folder / f"{mirror.file}.{number}.part")
+    for place, part in zip(places, parts, strict=True):
+        known = place.checksum or _sums(folder).get(place.file, "")
+        try:
+            download(place.address, folder / place.file, known, part)
+            _check(folder, place)
+            break
+        except ValueError as error:
+            reasons.append(str(error))
+    else:
+        raise ValueError("; ".join([*reasons, manual] if manual else reasons))
+    for part in parts:
+        part.unlink(missing_ok=True)
 
 
 def _sums(folder: Path) -> dict[str, str]:
@@ -190,9 +198,8 @@ def collect(
     archives = []
     files = (path for path in folder.rglob("*") if path.is_file())
     for path in sorted(files, key=lambda path: (len(path.parts), path)):
-        key = _key(path, keys)
-        if key is not None:
-            found.setdefault(key, path)
+        if name := _name(path, keys):
+            found.setdefault(keys[name], path)
         elif path.name.endswith(ARCHIVES):
             archives.append(path)
     for number, archive in enumerate(archives):
@@ -206,13 +213,13 @@ def collect(
     return found
 
 
-def _key(path: PurePath, keys: Mapping[str, str]) -> str | None:
-    """The key of a path's last part, or of its last two."""
-    return keys.get(path.name) or keys.get("/".join(path.parts[-2:]))
+def _name(path: PurePath, keys: Mapping[str, str]) -> str | None:
+    """Which of these names a path has as its last part, or as its last two."""
+    return next((name for name in (path.name, "/".join(path.parts[-2:])) if name in keys), None)
 
 
 def unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path]:
-    """By key, the members of these names; regular files alone are taken, and written under their bare names.
+    """By key, the members of these names; regular files alone are taken, and written under the names that are wanted.
 
     Raises ValueError if the archive is truncated or altered.
     """
@@ -220,12 +227,13 @@ def unpack(archive: Path, keys: Mapping[str, str], into: Path) -> dict[str, Path
     into.mkdir(parents=True)
     with undamaged(archive, *DAMAGE):
         for member, opened in members(archive):
-            key = _key(PurePosixPath(member), keys)
-            if key is not None and key not in found:
-                path = into / PurePosixPath(member).name
+            name = _name(PurePosixPath(member), keys)
+            if name and keys[name] not in found:
+                path = into / name
+                path.parent.mkdir(exist_ok=True)
                 with opened() as stream, open(path, "wb") as copy:
                     shutil.copyfileobj(stream, copy, 1 << 20)
-                found[key] = path
+                found[keys[name]] = path
                 if len(found) == len(set(keys.values())):
                     break
     return found

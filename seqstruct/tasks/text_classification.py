@@ -16,6 +16,7 @@ from torch import Tensor
 
 from seqstruct.bridge.options import flag
 from seqstruct.data.arguments import at_least
+from seqstruct.data.text.binarise import word_number
 from seqstruct.data.text_classification.dataset import TextClassificationDataset
 from seqstruct.data.text_classification.folder import (
     DICTIONARY,
@@ -74,6 +75,5 @@ class TextClassificationTask(FolderTask):
         )
 
     def _ids(self, texts: List[List[str]]) -> List[Tensor]:
-        index = self.dictionary.index
-        return [torch.tensor([index(word) for word in words[: self.cfg.max_length]], dtype=torch.int32)
-                for words in texts]  # fmt: skip
+        return [torch.tensor([word_number(word, self.dictionary) for word in words[: self.cfg.max_length]],
+                             dtype=torch.int32) for words in texts]  # fmt: skip

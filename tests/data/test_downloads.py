@@ -22,7 +22,8 @@ CONTENT = bytes(range(256)) * 300
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Serves `files`; paths that begin with /whole ignore ranges, those with /breaks stop half way at first."""
+    """Serves `files`; paths that begin with /whole ignore ranges, those with /breaks stop half way at first, those
+    with /waits until they are told to go on."""
 
     def do_GET(self):
         served = self.server
@@ -49,6 +50,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.path.startswith("/breaks") and len(served.requests) == 1:
             content = content[: len(content) // 2]
+        if self.path.startswith("/waits"):
+            half = len(content) // 2
+            self.wfile.write(content[:half])
+            served.begun.release()
+            assert served.go_on.wait(60)
+            content = content[half:]
         self.wfile.write(content)
 
     def log_message(self, *_):
@@ -59,6 +66,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def server():
     served = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     served.files, served.requests, served.changed = {"a.bin": CONTENT}, [], 1e9
+    served.begun, served.go_on = threading.Semaphore(0), threading.Event()
     served.address = f"http://127.0.0.1:{served.server_address[1]}"
     thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -103,6 +111,19 @@ def test_what_cannot_be_had_is_one_sentence_and_the_part_stays(server, tmp_path)
     server.server_close()
     with pytest.raises(ValueError, match="could not be downloaded: .*refused"):
         download(f"{server.address}/a.bin", tmp_path / "a.bin")
+
+
+def test_a_second_call_waits_for_the_first_and_takes_what_is_there(server, tmp_path):
+    calls = [threading.Thread(target=fetch, args=([Remote(f"{server.address}/waits/a.bin")], tmp_path)) for _ in "ab"]
+    calls[0].start()
+    assert server.begun.acquire(timeout=60)
+    calls[1].start()
+    server.begun.acquire(timeout=0.5)  # in vain: there is no second request
+    server.go_on.set()
+    for call in calls:
+        call.join()
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT and server.requests == [("/waits/a.bin", 0)]
+    assert (tmp_path / SUMS).read_text() == f"{hashlib.sha256(CONTENT).hexdigest()}  a.bin\n"
 
 
 def test_mirrors_checksums_and_their_record(server, tmp_path):
@@ -199,6 +220,12 @@ def test_files_are_found_in_folders_and_archives(tmp_path):
     assert all(inside in found[key].resolve().parents for key in "34")
     with pytest.raises(ValueError, match=r"raw: missing, as files or in archives: a or b, c; ask$"):
         collect(raw, {"x": ["a", "b"], "y": ["c"], "1": ["one.de"]}, tmp_path / "again", "ask")
+
+
+def test_members_of_one_name_in_two_folders_are_told_apart(tmp_path):
+    pack_zip(tmp_path / "raw" / "all.zip", {"x/orig/a.de": b"text", "x/tok/a.de": b"words", "x/tok/b.de": b"more"})
+    found = collect(tmp_path / "raw", {"b": ["b.de"], "1": ["orig/a.de"], "2": ["tok/a.de"]}, tmp_path / "scratch")
+    assert {key: path.read_bytes() for key, path in found.items()} == {"b": b"more", "1": b"text", "2": b"words"}
 
 
 def test_a_prepared_folder_among_raw_files_is_not_taken_for_them(tmp_path):

@@ -120,6 +120,11 @@ def test_the_perceptron_has_two_layers(task):
     assert [layer.projections for layer in model.rnn.layers] == [4, 4], "no output gates"
 
 
+def test_words_that_are_written_as_special_symbols_are_unknown(task):
+    found = task._ids([["the", "<pad>", "</s>"], ["<s>", "<unk>"]])
+    assert [ids.tolist() for ids in found] == [[task.dictionary.index("the"), 3, 3], [3, 3]]
+
+
 def test_wrong_input(task):
     with pytest.raises(ValueError, match="sentence 1 is empty"):
         TextClassificationDataset([torch.tensor([4]), torch.tensor([], dtype=torch.long)], [0, 1], 1, False)

@@ -85,6 +85,6 @@ def run(args: argparse.Namespace) -> None:
     )
     with new_folder(args.out) as folder:
         pairs = folder.parent / "pairs"
-        counts = extract(source, pairs, not args.unchecked)
-        word_pairs.prepare({split: pairs / split for split in FILES}, options, folder, args.workers)
-    print(", ".join(f"{split}: {count} pairs" for split, count in counts.items()))
+        extract(source, pairs, not args.unchecked)
+        summary = word_pairs.prepare({split: pairs / split for split in FILES}, options, folder, args.workers)
+    print(", ".join(f"{split}: {counts['pairs']} pairs" for split, counts in summary["counts"].items()))

@@ -182,8 +182,9 @@ def read_split(
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
     parser.add_argument("--corpus", choices=tuple(CORPORA), default="snli", help="which (default %(default)s)")
-    parser.add_argument("--vectors", metavar="FILE", help=f"word vectors in text form (default, of snli: {GLOVE_TEXT})")
-    parser.add_argument("--no-vectors", action="store_true", help="no word vectors: the model draws and trains its own")
+    given = parser.add_mutually_exclusive_group()
+    given.add_argument("--vectors", metavar="FILE", help=f"word vectors in text form (default, of snli: {GLOVE_TEXT})")
+    given.add_argument("--no-vectors", action="store_true", help="no word vectors: the model draws and trains its own")
     parser.add_argument("--heads", metavar="DIR", help="parses of an external parser, SPLIT.premise.conllu and "
                         "SPLIT.hypothesis.conllu, for hard_parents (`seqstruct parse-dependencies` writes such)")
     parser.add_argument("--lowercase", action="store_true", help="lowercase all words")

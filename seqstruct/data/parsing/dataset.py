@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 from seqstruct.data.parsing.folder import FIELDS, entry_of
 from seqstruct.data.parsing.sentence import AnnotatedSentence
 from seqstruct.data.sized import SizedDataset
+from seqstruct.data.text.binarise import word_number
 
 
 class Dictionaries(NamedTuple):
@@ -73,7 +74,7 @@ class CorporaUnion(SizedDataset):
         rows = []
         for field, dictionary in zip(FIELDS, self.dictionaries, strict=True):
             values = getattr(sentence, field) or ("",) * len(sentence.words)
-            found = [dictionary.index(entry_of(value)) if value else dictionary.unk() for value in values]
+            found = [word_number(entry_of(value), dictionary) if value else dictionary.unk() for value in values]
             rows.append([dictionary.bos(), *found])
         return torch.tensor(rows)
 

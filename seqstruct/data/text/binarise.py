@@ -43,6 +43,14 @@ def preprocess_pairs(
     preprocess(folder, command)
 
 
+def word_number(word: str, dictionary: Any) -> int:
+    """The number of a word; of one that is written as one of `RESERVED`, as of all others not there, the unknown one's.
+
+    dictionary: fairseq's, whose own `index` would take the word "<pad>" of a text for padding.
+    """
+    return dictionary.unk() if word in RESERVED else dictionary.index(word)
+
+
 def write_lines(lines: Iterable[str], prefix: str | os.PathLike, dictionary: Any) -> int:
     """prefix.bin and prefix.idx of fairseq's indexed data sets, EOS after each line; the number of lines comes back.
 

@@ -3,9 +3,10 @@
 Skip-gram with negative sampling is of Mikolov et al. (2013, Distributed Representations of Words, secs. 2 and 2.2).
 
 Texts are files, plain or .gz, or .zip archives whose .txt files are read: words that spaces separate, as they stand; a
-line is a sentence.  OUT/vectors.txt has a line for each word, the most frequent first, as `--vectors` of other commands
-reads it; OUT/vectors.json says of what it was made.  A word is told from five drawn ones (negative sampling) within
-`--window` words of each other.  One thread, so that the same text and seed have the same vectors.
+line is a sentence, or several of at most 10,000 words.  OUT/vectors.txt has a line for each word, the most frequent
+first, as `--vectors` of other commands reads it; OUT/vectors.json says of what it was made.  A word is told from five
+drawn ones (negative sampling) within `--window` words of each other.  One thread, so that the same text and seed have
+the same vectors.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from seqstruct.data.files import existing, new_folder, sha256, undamaged, write_
 from seqstruct.data.text.aligned import read_lines
 
 NEGATIVE = 5
+LONGEST = 10_000  # words of a sentence: gensim trains on no more of one, and does not say so
 
 
 def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
@@ -31,16 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def sentences(path: Path) -> Iterator[list[str]]:
-    """The words of each line of a text that has some.  Raises ValueError if it is missing, damaged or not UTF-8."""
+    """The words of each line of a text, `LONGEST` at most together.
+
+    Raises ValueError if it is missing, damaged or not UTF-8.
+    """
+    for words in map(str.split, _lines(path)):
+        yield from (words[start : start + LONGEST] for start in range(0, len(words), LONGEST))
+
+
+def _lines(path: Path) -> Iterator[str]:
     if existing(path).suffix != ".zip":
-        yield from filter(None, map(str.split, read_lines(path)))
+        yield from read_lines(path)
         return
     with undamaged(path, UnicodeDecodeError, *DAMAGE):
         for name, opened in members(path):
             if name.endswith(".txt"):
                 with opened() as stream:
                     text = stream.read().decode("utf-8-sig")
-                yield from filter(None, map(str.split, text.split("\n")))
+                yield from text.split("\n")
 
 
 def run(args: argparse.Namespace) -> None:

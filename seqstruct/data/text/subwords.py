@@ -5,8 +5,9 @@ sec. 3.2), by subword-nmt; unigram language model segmentation as in Kudo (2018)
 spaces, by sentencepiece (Kudo and Richardson 2018); mixed words and characters as in Wu et al. (2016, sec. 4.2).
 Everything here is deterministic: the same lines give the same model, byte for byte.
 
-All but "words" are lossless: tokens, or for SentencePiece and characters the text, come back whole.  The one exception
-is U+2581, which SentencePiece and characters take for a space.
+All but "words" are lossless: tokens, or for SentencePiece and characters the text, come back whole.  The exceptions are
+U+2581, which SentencePiece and characters take for a space, and "@@" at the end of a token, which byte-pair encoding
+takes for its own mark.
 
 Deviations from the Moses defaults: no XML entities are written for special characters, so that subwords see the
 characters themselves; no punctuation is normalised, so that what is trained on is what is scored against.

@@ -176,6 +176,7 @@ def test_projective_trees_of_a_treebank(tmp_path):
     (["--from", "{snli}", "--corpus", "rte"], "missing, as files or in archives: rte.zip"),
     (["--corpus", "rte"], "nothing is downloaded, --from DIR is needed: name a folder with rte.zip"),
     (["--from", "absent"], "absent is not a folder"), (["--from", "{snli}", "--vectors", "no"], "no is not a file"),
+    (["--no-vectors", "--vectors", "v"], "argument --vectors: not allowed with argument --no-vectors"),
 ])
 def test_the_command_refuses_in_one_sentence(snli, tmp_path, refused, arguments, message):
     words = (word.format(snli=snli) for word in arguments)

@@ -11,6 +11,7 @@ from seqstruct.cli import main
 from seqstruct.data.parsing.dataset import CorporaUnion, Dictionaries
 from seqstruct.data.parsing.folder import Annotated, ParsingOptions, read_meta, read_split, write_folder
 from seqstruct.data.parsing.sentence import TOP, AnnotatedSentence
+from seqstruct.data.text.binarise import RESERVED
 from tests.data.parsing.corpora import corpus
 
 CROSSING = AnnotatedSentence(("a", "b", "c", "d"), heads=(3, 4, 0, 3))
@@ -141,6 +142,14 @@ def test_a_share_of_the_others_is_drawn(tmp_path):
     assert (drawn >= 40).sum() == 40 and 1 <= (drawn < 40).sum() <= 20
     data.set_epoch(2)
     assert set(data.ordered_indices()) != set(drawn)
+
+
+def test_words_that_are_written_as_special_symbols_are_unknown(tmp_path):
+    """The first of them stands for the root, the second for padding."""
+    given = [AnnotatedSentence(("a", *RESERVED), ("a", *RESERVED), ("X", *RESERVED), label="yes")]
+    meta = written(tmp_path, {"sst": Annotated("classes", {"train": given})})
+    data = union(tmp_path / "data", meta)
+    assert data[0].tokens.tolist() == [[0, 4, 3, 3, 3, 3]] * 3
 
 
 def test_an_unknown_class_and_an_arc_beyond_the_sentence_are_refused(tmp_path):

@@ -13,7 +13,7 @@ import pytest
 
 from seqstruct.cli import main
 from seqstruct.data.files import sha256
-from seqstruct.data.text.skip_gram import sentences
+from seqstruct.data.text.skip_gram import LONGEST, sentences
 from seqstruct.data.text.word_vectors import read_vectors
 
 try:
@@ -69,6 +69,12 @@ def test_texts_are_files_plain_or_packed(tmp_path):
     (tmp_path / "broken.zip").write_bytes((tmp_path / "several.zip").read_bytes()[:90])
     with pytest.raises(ValueError, match="broken.zip: truncated or altered"):
         list(sentences(tmp_path / "broken.zip"))
+
+
+def test_no_word_of_a_text_in_one_line_is_lost(tmp_path):
+    (tmp_path / "line").write_text("a b c " * LONGEST)
+    found = list(sentences(tmp_path / "line"))
+    assert list(map(len, found)) == [LONGEST] * 3 and sum(found, []) == ["a", "b", "c"] * LONGEST
 
 
 def test_refusals(text, tmp_path, monkeypatch, capsys):

@@ -171,6 +171,7 @@ def test_the_script_prepares_characters(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "bin" / "dict.ja.txt").exists()
     assert len((tmp_path / "out" / "text" / "train.ja").read_text().splitlines()) == 5
+    assert "train: 5 pairs, valid: 4 pairs, test: 4 pairs\n" in done.stdout, "what the folder holds"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ASPEC-JE", "out"]
 
 
