@@ -247,7 +247,7 @@ class JointParser(BaseFairseqModel):
 
     def _graph_parts(self, graphs: Graphs) -> Tensor:
         """B N N L: arcs, then labels but `<top>`, of the best graph; the root's arcs are 0."""
-        inside = graphs.possible[..., 1:].any(-1)  # B N N
+        outside = ~graphs.possible[..., 1:].any(-1, keepdim=True)  # B N N 1
         deterministic = getattr(self, f"deterministic_{self.graph_corpus}")
 
         def decode(scores: Tensor) -> Tensor:
@@ -259,9 +259,9 @@ class JointParser(BaseFairseqModel):
 
         def project(point: Tensor) -> Tensor:
             arcs, labels = project_labeled_arcs(point[..., 0], point[..., 1:])
-            return torch.cat([arcs.unsqueeze(-1), labels], -1) * inside.unsqueeze(-1)
+            return torch.cat([arcs.unsqueeze(-1), labels], -1)
 
-        scores = torch.cat([graphs.arcs.unsqueeze(-1), graphs.labels[..., 1:]], -1)
+        scores = torch.cat([graphs.arcs.unsqueeze(-1), graphs.labels[..., 1:]], -1).masked_fill(outside, 0.0)
         return structured_argmax(scores, decode, gradient=self.gradient, project=project, step_size=self.step_size)
 
     @torch.no_grad()

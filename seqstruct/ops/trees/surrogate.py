@@ -5,7 +5,8 @@ so the backward pass takes a surrogate:
 
 * "pipeline": no gradient at all;
 * "ste": step_size times the gradient of the output, as if the layer were the identity (straight-through, Hinton 2012,
-  at a step size of 1);
+  at a step size of 1); where a part is in no structure, as an arc of a word to itself, the caller masks its score, or
+  the step would reach that too;
 * "spigot": z - proj(z - step_size * gradient), eq. 2.4: the same step, kept within the relaxed polytope;
 * "marginal": no argmax, but the marginals of all structures with their exact gradient (Kim et al. 2017).
 
@@ -34,6 +35,7 @@ from torch import Tensor
 
 from seqstruct.ops.first_derivatives import first_derivatives_only
 from seqstruct.ops.opaque import opaque
+from seqstruct.ops.trees.layout import aligned_arcs, banned_arcs
 from seqstruct.ops.trees.projection import project_dependencies
 from seqstruct.ops.trees.projective import projective_best_tree, projective_marginals
 
@@ -89,6 +91,7 @@ def dependency_argmax(
 
     arcs: B n+1 n+1, [b, h, m] scores that word m takes the head h; position 0 is the root symbol.
     padding_mask: B n over the words, True = padding, or None.  The backward pass of "spigot" projects onto eq. 2.5.
+    Arcs that no tree has, of a word to itself, of the root as a dependent and of padding, have no gradient.
     O(B n^3) for decoding, O(B n^2 log n) for the projection.
     """
     return _dependency_argmax(arcs, padding_mask, gradient, float(step_size), single_root)
@@ -105,8 +108,10 @@ def _dependency_argmax(
         parts[:, :, 1:].scatter_(1, heads.clamp(min=0).unsqueeze(1), (heads >= 0).to(scores.dtype).unsqueeze(1))
         return parts
 
+    aligned_arcs(arcs, padding_mask)  # for its errors
+    banned = banned_arcs(arcs, None if padding_mask is None else ~padding_mask)
     return structured_argmax(
-        arcs, decode, gradient=gradient, step_size=step_size,
+        arcs.masked_fill(banned, 0.0), decode, gradient=gradient, step_size=step_size,
         project=lambda point: project_dependencies(point, padding_mask),
         marginals=lambda scores: projective_marginals(scores, padding_mask, single_root=single_root),
     )  # fmt: skip

@@ -69,6 +69,18 @@ def test_which_gradients_reach_the_graph_parser(folder, gradient, reaches):
     assert trained_by_the_end_task(folder, "dm,sst", "sst", intermediate="graph", gradient=gradient) is reaches
 
 
+@pytest.mark.parametrize("gradient", ["ste", "spigot"])
+def test_arcs_that_no_graph_has_get_no_gradient(folder, gradient):
+    task, model, sample = built(folder, "dm,sst", intermediate="graph", gradient=gradient)
+    batch = sample["net_input"]["batches"]["sst"]
+    found = model.parse_graphs(batch["tokens"], batch["padding_mask"], name="dm")
+    parts = model._graph_parts(found)
+    weights = torch.randn(parts.shape, generator=torch.Generator().manual_seed(1))
+    for grad in torch.autograd.grad((parts * weights).sum(), [found.arcs, found.labels]):
+        inside = found.possible[..., 1:].any(-1)
+        assert not grad[~inside].any() and grad[inside].any() and not inside.all()
+
+
 def test_the_end_task_sees_heads(folder):
     """Eq. 2.7: the scores of a graph depend on the tree, word by word, through the state of the head."""
     task, model, sample = built(folder, "trees,dm", intermediate="tree", gradient="pipeline")

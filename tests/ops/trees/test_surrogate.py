@@ -73,6 +73,20 @@ def test_the_updated_point_is_feasible():
     torch.testing.assert_close(project_dependencies(moved, padding_mask), moved, atol=1e-14, rtol=0)
 
 
+@pytest.mark.parametrize("gradient", ["ste", "spigot", "marginal"])
+def test_arcs_that_no_tree_has_get_no_gradient(gradient):
+    arcs, upstream = drawn(3, 6, 6).requires_grad_(), drawn(3, 6, 6, seed=2)
+    padding_mask = torch.tensor([[False] * 5, [False] * 3 + [True] * 2, [True] + [False] * 4])
+    real = torch.cat([torch.ones(3, 1, dtype=torch.bool), ~padding_mask], 1)
+    there = real[:, :, None] & real[:, None] & ~torch.eye(6, dtype=torch.bool)
+    there[:, :, 0] = False
+    parts = dependency_argmax(arcs, padding_mask, gradient=gradient, step_size=0.7)
+    (grad,) = torch.autograd.grad((parts * upstream).sum(), arcs)
+    assert not grad[~there].any() and grad[there].any()
+    if gradient == "ste":
+        assert torch.equal(grad, 0.7 * upstream * there)
+
+
 def test_the_best_tree_is_the_best_of_all():
     arcs = drawn(4, 5, 5)
     parts = dependency_argmax(arcs, gradient="ste")
