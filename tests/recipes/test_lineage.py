@@ -94,6 +94,12 @@ def test_the_lineage_is_told_as_the_records_have_it():
     for seed, at in enumerate(of_convolutions, 1):
         less = found["Transformer", "test_bleu"].values[seed] - at["test_bleu"] + at["test_bleu_difference"]
         assert f"have {less:.1f} BLEU less than the two that the table averages, of the same seeds." in text
+    for row in ("Luong dot", "Sutskever, source not reversed"):  # scored against one of a later commit
+        again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
+        assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
+    first, second = found["Transformer", "test_bleu"].values.values()
+    assert f"by more than the {abs(first - second):.2f} that its two seeds differ by;" in text
+    assert "to the same BLEU in each digit." in text
     (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
                              for n in (29, 39))  # fmt: skip
     assert f"ConvS2S by little ({at_30:.1f} to {last:.1f})" in text
@@ -238,6 +244,43 @@ def test_scores_of_the_lineage_are_held_to_what_was_trained_alike():
     told = f"perplexity of {gnmt[2]:.1f} where that has {luong[1]:.1f} and {luong[2]:.1f},"
     assert told in text and f"{gnmt[1]:.1f}" == f"{gnmt[2]:.1f}"
     assert f"their perplexity of {whole['Sutskever', 'validation_perplexity'][1]:.1f} falls to the last" in text
+
+
+def test_the_source_that_is_not_reversed_is_told_as_recorded():
+    item = finding("nmt_lectures", "*Reversing the source*")
+    of = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
+    names = "test_bleu", "test_chrf", "validation_perplexity"
+    forward = [of["Sutskever, source not reversed", name][2] for name in names]
+    assert "It has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f} on validation".format(*forward) in item
+    bleu, chrf, perplexity = ([of["Sutskever", name][seed] for seed in (1, 2)] for name in names)
+    told = "backward have {:.1f} and {:.1f}, {:.1f} and {:.1f}, and {:.1f} (the source:"
+    assert told.format(*bleu, *chrf, perplexity[0]) in item and {f"{x:.1f}" for x in perplexity} == {"12.1"}
+    assert min(bleu) - forward[0] > max(bleu) - min(bleu)
+    assert 0 < min(chrf) - forward[1] < max(chrf) - min(chrf)
+    for row in ("Sutskever", "Sutskever, source not reversed"):
+        (line,) = (x for x in lines("nmt_lectures", "lineage") if (x.row, x.metric) == (row, names[2]))
+        for run in line.runs.values():
+            *others, last = (value for _, value in run.points(names[2]))
+            assert last < min(others)
+
+
+def test_scores_of_attention_are_told_as_recorded():
+    item = finding("nmt_lectures", "*Scores of attention*")
+    of = {(line.row, line.metric): line.values for line in lines("nmt_lectures", "lineage")}
+    names = "test_bleu", "test_chrf", "validation_perplexity"
+    dot = [of["Luong dot", name][2] for name in names]
+    general = [[of["Luong general", name][seed] for seed in (1, 2)] for name in names]
+    assert "It has {:.1f} BLEU, {:.1f} chrF and a perplexity of {:.1f}, where general has".format(*dot) in item
+    assert {f"{x:.1f}" for x in general[0]} == {"36.3"} and "has 36.3 with both seeds" in item
+    assert "{:.1f} and {:.1f}, and {:.1f} and {:.1f}, and is".format(*general[1], *general[2]) in item
+    behind = [abs(of["Luong dot", f"test_{name}"][2]) for name in ("bleu_difference", "chrf_difference")]
+    assert "{:.1f} BLEU behind the Transformer of its seed (p 0.001; in chrF {:.1f}, p 0.001)".format(*behind) in item
+    assert {round(of["Luong dot", f"test_{name}_p"][2], 3) for name in ("bleu", "chrf")} == {0.001}
+    assert min(general[0]) > dot[0] and min(general[1]) > dot[1] and max(general[2]) < dot[2]
+    (paper,) = (table for table in read_tables(RECIPES / "nmt_lectures") if table.name == "luong")
+    theirs = {(entry.row, entry.metric): entry.value for entry in paper.published}
+    told = [value for (row, metric), value in theirs.items() if row in ("global (dot)", "global (general)")]
+    assert {18.6, 17.3} <= set(told) and "(global attention, 18.6 and 17.3 BLEU)" in item
 
 
 def test_penalties_of_beam_search_are_told_as_recorded():
