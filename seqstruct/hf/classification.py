@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from seqstruct.hf.configuration import SeqstructConfig
-from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_encoder, cross_entropy, padding
+from seqstruct.hf.modeling import SeqstructPreTrainedModel, build_encoder, padding
 from seqstruct.layers.transformer import Encoder
 
 
@@ -40,7 +40,8 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
     ) -> SequenceClassifierOutput | tuple:
         """Logits B K of texts B T, and of second texts B S where labels are of pairs.
 
-        Masks: 0 = padding, on either side; without one, padding is where the token of that name is.  labels: B.
+        Masks: 0 = padding, on either side; without one, padding is where the token of that name is.  labels: B, or
+        as the configuration's problem_type has them, which follows from them where it is None, as in transformers' own.
         num_items_in_batch: what the loss is divided by, as `Trainer` has it; None for the labels of this batch.
         Hidden states and weights are of the tokens in their order, after the one that is put before them; of pairs
         those of the texts, then those of the second ones.  Weights are None in layers whose mechanism has none.
@@ -57,8 +58,13 @@ class SeqstructForSequenceClassification(SeqstructPreTrainedModel):
         for layer in self.head[:-1]:
             x = F.relu(layer(x))
         logits = self.head[-1](x)
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(
+                labels=labels, pooled_logits=logits.float(), config=self.config, num_items_in_batch=num_items_in_batch
+            )
         output = SequenceClassifierOutput(
-            loss=None if labels is None else cross_entropy(logits, labels, num_items_in_batch),
+            loss=loss,
             logits=logits,
             hidden_states=tuple(hidden) if shown else None,
             attentions=tuple(weights) if weighed else None,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
+import torch.nn.functional as F
 
 from seqstruct.hf import SeqstructConfig
 from tests.hf.building import AUTO, drawn, tokens_of
@@ -41,6 +44,19 @@ def test_a_classifier_shows_weights_and_hidden_states(pooling: str, generator: t
     output = pairs(tokens, second_input_ids=tokens[:, :4], **asked)
     assert [h.size(1) - put for h in output.hidden_states] == [7] * 3 + [4] * 3
     assert len(output.attentions) == 4
+
+
+@pytest.mark.parametrize("kind, labels, loss", [
+    (None, torch.tensor([2, 0, 1]), F.cross_entropy),
+    (None, torch.tensor([[1.0, 0, 1], [0, 0, 0], [1, 1, 0]]), F.binary_cross_entropy_with_logits),
+    ("regression", torch.tensor([[1.0, 3, 1], [0, 5, 0], [-1, 1, 0]]), F.mse_loss),
+])  # fmt: skip
+def test_the_loss_of_a_classifier_is_of_its_problem(
+    kind: str | None, labels: torch.Tensor, loss: Callable[..., torch.Tensor], generator: torch.Generator
+) -> None:
+    model = drawn("structured_transformer_classifier", num_labels=3, problem_type=kind)
+    output = model(tokens_of(generator), labels=labels)
+    torch.testing.assert_close(output.loss, loss(output.logits, labels))
 
 
 @pytest.mark.parametrize("arch", AUTO)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,10 @@ class TextPipeline:
         for step in self._steps:
             line = step(line) if line else ""
         return line.split()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: steps are functions, which are no part of a pickle."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def decode(self, tokens: Sequence[str]) -> str:
         """The sentence of tokens.  Raises ValueError on a token of no byte where tokens are bytes."""
