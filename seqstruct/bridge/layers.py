@@ -13,11 +13,13 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from seqstruct.attention import AttentionPlan, Choice, Shape, Site
+from seqstruct.attention import Attention, AttentionPlan, Choice, Shape, Site
 from seqstruct.bridge.adapter import AttentionAdapter
 from seqstruct.bridge.slots import norm_by_root
 from seqstruct.layers.feed_forward import swiglu
 from seqstruct.ops.linear import linear
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "out_proj")
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,25 @@ class PlannedLayer:
     layer: int
     shared: dict[tuple[Site, Choice], nn.Module | None]
 
-    def build(self, site: Site, shape: Shape) -> AttentionAdapter:
-        """The adapter that stands at a site."""
-        return AttentionAdapter(self.plan.at(site)[self.layer].seated(shape, self.shared), self.layer)
+    def build(self, site: Site, cfg: Any, embed_dim: int, memory_dim: int | None = None) -> AttentionAdapter:
+        """The adapter that stands at a site; cfg: fairseq's nested configuration.  Raises ValueError where it asks for
+        noise on projections that a mechanism has not."""
+        mechanism = self.plan.at(site)[self.layer].seated(shape_of(cfg, site, embed_dim, memory_dim), self.shared)
+        if cfg.quant_noise.pq > 0:
+            self.add_noise(mechanism, cfg.quant_noise.pq, cfg.quant_noise.pq_block_size)
+        return AttentionAdapter(mechanism, self.layer)
+
+    def add_noise(self, mechanism: Attention, rate: float, block_size: int) -> None:
+        """fairseq's quantization noise on the projections that its own attention has it on."""
+        layers = [x for name, x in mechanism.named_modules() if name.rpartition(".")[2] in PROJECTIONS]
+        # in a wide type the weights are taken past the layers, whose call brings the noise
+        if len(layers) < len(PROJECTIONS) or not getattr(mechanism.config, "unit_norm", True):
+            raise ValueError(
+                f"--quant-noise-pq: {mechanism.shape.site.value} attention, layer {self.layer}: expected a mechanism "
+                f"with projections to put it on, {', '.join(PROJECTIONS)}, got {mechanism.name}"
+            )
+        for layer in layers:
+            quant_noise(layer, rate, block_size)
 
 
 def planned_layers(plan: AttentionPlan) -> Iterator[PlannedLayer]:
@@ -122,7 +140,7 @@ class StructuredEncoderLayer(ChosenLayer, TransformerEncoderLayerBase):
         self.complete(cfg)
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
-        return self.planned.build(Site.ENCODER_SELF, shape_of(cfg, Site.ENCODER_SELF, embed_dim))
+        return self.planned.build(Site.ENCODER_SELF, cfg, embed_dim)
 
 
 class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
@@ -158,7 +176,7 @@ class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
     ) -> AttentionAdapter:
         if add_bias_kv or add_zero_attn:
             raise ValueError("structured attention has no add_bias_kv and no add_zero_attn")
-        return self.planned.build(Site.DECODER_SELF, shape_of(cfg, Site.DECODER_SELF, embed_dim))
+        return self.planned.build(Site.DECODER_SELF, cfg, embed_dim)
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
-        return self.planned.build(Site.CROSS, shape_of(cfg, Site.CROSS, embed_dim, cfg.encoder.embed_dim))
+        return self.planned.build(Site.CROSS, cfg, embed_dim, cfg.encoder.embed_dim)

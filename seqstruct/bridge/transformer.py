@@ -74,6 +74,7 @@ def nested_config(flat: Any) -> StructuredTransformerConfig:
     )
     if getattr(flat, "checkpoint_activations", False):
         _refuse_handing_on(plan)
+        _refuse_beside("checkpoint-activations", flat, ("quant_noise_pq",))  # a recomputation would draw it once more
     if getattr(flat, "stack_to_output", False):
         if not stack_layers(plan):
             raise ValueError("--stack-to-output: no layer of decoder self-attention has a stack")
@@ -102,7 +103,7 @@ def encoder_config(options: Mapping[str, Any]) -> StructuredTransformerConfig:
 
 NOT_REVERSIBLE = (
     "decoder_normalize_after", "decoder_layerdrop", "checkpoint_activations", "scale_fc", "scale_attn", "scale_heads",
-    "scale_resids",
+    "scale_resids", "quant_noise_pq",
 )  # fmt: skip
 
 

@@ -90,7 +90,9 @@ class Cached:
                 raise ValueError("past_key_values: expected None in training with gradient checkpointing, got a cache")
             return None
         wanted = self.config.use_cache and not self.training if wanted is None else wanted
-        return SeqstructCache(self.config.num_hidden_layers) if given is None and wanted else given
+        if given is None and wanted:
+            return SeqstructCache(self.config.get_text_config(decoder=True).num_hidden_layers)
+        return given
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:

@@ -18,6 +18,20 @@ KNOWN = {"arch": ARCHITECTURES, "activation_fn": ACTIVATIONS, "rotary": ("none",
          "pooling": ("first", "mean")}  # fmt: skip
 
 
+def _of_first(encoder: str, decoder: str) -> property:
+    """What transformers has one name for: of the encoder where there is one, as its own models have it.
+
+    No attribute_map, which is one for all architectures.
+    """
+
+    def name(config: "SeqstructConfig") -> str:
+        return decoder if config.arch == "structured_transformer_lm" else encoder
+
+    return property(
+        lambda config: getattr(config, name(config)), lambda config, value: setattr(config, name(config), value)
+    )
+
+
 @strict
 class SeqstructConfig(PreTrainedConfig):
     """The three plans and the sizes of a transformer; what its architecture has no use for is left at its default.
@@ -30,12 +44,10 @@ class SeqstructConfig(PreTrainedConfig):
 
     model_type = "seqstruct"
     keys_to_ignore_at_inference = ["past_key_values"]
-    attribute_map = {
-        "hidden_size": "decoder_embed_dim",
-        "num_hidden_layers": "decoder_layers",
-        "num_attention_heads": "decoder_attention_heads",
-        "max_position_embeddings": "max_target_positions",
-    }
+    hidden_size = _of_first("encoder_embed_dim", "decoder_embed_dim")
+    num_hidden_layers = _of_first("encoder_layers", "decoder_layers")
+    num_attention_heads = _of_first("encoder_attention_heads", "decoder_attention_heads")
+    max_position_embeddings = _of_first("max_source_positions", "max_target_positions")
 
     arch: str = "structured_transformer_lm"
     vocab_size: int = 1000

@@ -59,11 +59,12 @@ class SeqstructTokenizer(PreTrainedTokenizer):
                 target_model=target_model, source_truecaser=source_truecaser, target_truecaser=target_truecaser,
             ).items() if path
         }  # fmt: skip
-        self.side, self.begin, self.end = "source", begin, end
+        self.side = "source"
         options = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", **options}
         super().__init__(
             source_pipeline=source_pipeline, target_pipeline=target_pipeline, begin=begin, end=end, **options
         )
+        self.special_tokens_pattern = "_".join(["bos"] * begin + ["eos"] * end) or "none"
 
     @property
     def vocab_size(self) -> int:
@@ -81,7 +82,7 @@ class SeqstructTokenizer(PreTrainedTokenizer):
         """Ids with what begins and ends a text.  Raises ValueError on a second text."""
         if token_ids_1 is not None:
             raise ValueError("a pair of texts is two inputs: second_input_ids are those of the second one")
-        return [self.bos_token_id] * self.begin + token_ids_0 + [self.eos_token_id] * self.end
+        return super().build_inputs_with_special_tokens(token_ids_0)
 
     def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
         return self.pipelines["target"].decode(list(tokens))

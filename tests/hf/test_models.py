@@ -8,39 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from seqstruct.attention import ATTENTIONS, Site
 from seqstruct.attention.plan import Choice
 from seqstruct.attention.registry import make_config
 from seqstruct.hf import SeqstructCache, SeqstructConfig, SeqstructForCausalLM, SeqstructForSequenceClassification
 from seqstruct.testing.cases import cases
-
-SIZES = {
-    f"{side}_{name}": value
-    for side in ("encoder", "decoder")
-    for name, value in dict(layers=2, embed_dim=12, ffn_embed_dim=7, attention_heads=2).items()
-}
-AUTO = {
-    "structured_transformer_lm": AutoModelForCausalLM,
-    "structured_transformer": AutoModelForSeq2SeqLM,
-    "structured_transformer_classifier": AutoModelForSequenceClassification,
-}
-
-
-def config_of(arch: str = "structured_transformer_lm", **options: Any) -> SeqstructConfig:
-    return SeqstructConfig(arch=arch, vocab_size=13, **{**SIZES, "dropout": 0.0, **options})
-
-
-def drawn(arch: str = "structured_transformer_lm", **options: Any) -> Any:
-    """A model whose initial values come from a seed of their own."""
-    with torch.random.fork_rng():
-        torch.manual_seed(3)
-        return AUTO[arch].from_config(config_of(arch, **options)).eval()
-
-
-def tokens_of(generator: torch.Generator, batch: int = 3, length: int = 7) -> torch.Tensor:
-    return torch.randint(4, 13, (batch, length), generator=generator)
+from tests.hf.building import AUTO, config_of, drawn, tokens_of
 
 
 @pytest.mark.parametrize("name", sorted(ATTENTIONS))
@@ -170,16 +145,6 @@ def test_sampling_depends_on_the_seed_and_not_on_the_cache(generator: torch.Gene
             )
     assert torch.equal(*found) and len(set(found[0][:, -9:].flatten().tolist())) > 3
     assert not (found[0][:, -9:] == model.config.pad_token_id).any()
-
-
-def test_weights_and_hidden_states_are_shown(generator: torch.Generator) -> None:
-    model, tokens = drawn("structured_transformer", decoder_self_attention="softmax + linear"), tokens_of(generator)
-    output = model(tokens, decoder_input_ids=tokens[:, :4], output_attentions=True, output_hidden_states=True)
-    assert [w.shape for w in output.encoder_attentions] == [(3, 2, 7, 7)] * 2
-    assert [w.shape for w in output.cross_attentions] == [(3, 2, 4, 7)] * 2
-    assert output.decoder_attentions[0].shape == (3, 2, 4, 4) and output.decoder_attentions[1] is None
-    assert [h.shape for h in output.decoder_hidden_states] == [(3, 4, 12)] * 3
-    torch.testing.assert_close(output.cross_attentions[1].sum(-1), torch.ones(3, 2, 4))
 
 
 def test_labels_are_predicted_at_their_places(generator: torch.Generator) -> None:

@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
+import pytest
+
 from seqstruct.hf import SeqstructTokenizer
+
+
+def tokenizer_of(folder: Path, **options: object) -> SeqstructTokenizer:
+    """Of two words, separated by spaces."""
+    (folder / "vocab").write_text("<s>\n<pad>\n</s>\n<unk>\nlong\nlists\n", encoding="utf-8")
+    return SeqstructTokenizer(str(folder / "vocab"), **options)
+
+
+@pytest.mark.parametrize("begin", [False, True])
+@pytest.mark.parametrize("end", [False, True])
+def test_the_mask_of_special_tokens_is_of_all_ids(begin: bool, end: bool, tmp_path: Path) -> None:
+    tokenizer = tokenizer_of(tmp_path, begin=begin, end=end)
+    found = tokenizer("long \t lists", return_special_tokens_mask=True)
+    assert found["input_ids"] == [0] * begin + [4, 5] + [2] * end
+    assert found["special_tokens_mask"] == [1] * begin + [0, 0] + [1] * end
+    tokenizer.save_pretrained(tmp_path / "saved")
+    assert SeqstructTokenizer.from_pretrained(tmp_path / "saved")("long lists")["input_ids"] == found["input_ids"]
+
+
+def test_a_tokenizer_that_was_used_is_pickled(tmp_path: Path) -> None:
+    """As for another process that loads data."""
+    tokenizer = tokenizer_of(tmp_path, source_pipeline={"words": "moses", "language": "en", "lowercase": True})
+    assert tokenizer.decode(tokenizer("Long lists.")["input_ids"]) == "long lists <unk> </s>"
+    assert pickle.loads(pickle.dumps(tokenizer))("Long lists.") == tokenizer("Long lists.")
 
 
 def test_what_is_no_id_is_unknown(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from seqstruct.data.downloads import Remote
 from seqstruct.data.text.aligned import read_pairs
 from seqstruct.data.text.parallel import SubwordOptions
 from seqstruct.data.text.segments import news_archive, read_news
+from seqstruct.data.text.subwords import with_commas
 
 MIRROR = "https://huggingface.co/datasets/wmt"
 MANUAL = "the archives are linked from https://www.statmt.org/wmt{}/translation-task.html; name their folder by --from"
@@ -69,7 +70,6 @@ NEWS_MIRROR = Remote(  # of all years
     "d796e363740fdc4261aa6f5a3d2f8223e3adaee7d737b7724863325b8956dfd1",
 )
 ARCHIVES = {14: ("wmt13", "wmt14/full"), 16: ("wmt16/dev", "wmt16")}  # of news, as sacreBLEU names them
-_CEDILLAS = str.maketrans("ŞşŢţ", "ȘșȚț")
 
 
 def _wanted(language: str, training: Iterable[str], valid: str, test: str) -> dict[str, list[str]]:
@@ -102,7 +102,7 @@ def _corpus(
                   "test": full(read_news(files, test, ("en", language)))}
         if language != "ro":
             return splits
-        return {split: ((en, ro.translate(_CEDILLAS)) for en, ro in pairs) for split, pairs in splits.items()}
+        return {split: ((en, with_commas(ro)) for en, ro in pairs) for split, pairs in splits.items()}
 
     return Corpus(
         name, SubwordOptions(("en", language), vocabulary=vocabulary, max_length=250, max_ratio=1.5),

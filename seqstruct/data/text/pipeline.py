@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from seqstruct.data.text.word_pairs import PROGRAMS, characters, segmented
 DESCRIPTIONS = ("corpus.json", "meta.json", "nli.json", "corpora.json")
 BINARISED = "bin"  # the folder below a prepared one that fairseq reads
 INSIDE = (BINARISED, "mlm", "sst", "rte")  # the last three of `corpora.masked_sentences`
+ROMANIAN = "wmt16-en-ro"  # of `corpora.wmt`
 CLASSES, BYTES, UNMARKED = "classes", "bytes", "unmarked-characters"
 _UNDO: Mapping[str, Callable[[str], str]] = {**subwords.UNDO, UNMARKED: subwords.undo_sentencepiece}
 _LOAD: Mapping[str, Callable[[Any], Callable[[str], str]]] = {
@@ -47,8 +48,9 @@ class TextPipeline:
     `subwords.KINDS`, characters whose first has no mark ("unmarked-characters"), "classes" of unknown words
     (`corpora.sentences`), "bytes", or "" for none.  model: the file of what subwords are cut by.  truecaser: the file
     of Moses's truecaser.  lowercase; numbers: whether they become N, as `corpora.language_modeling` has it; nfkc:
-    whether Unicode is normalised so; deescape: whether the escapes of Moses are undone.  max_length: of "bytes", after
-    which a text ends; 0 for none.  description: the file that said so.
+    whether Unicode is normalised so; deescape: whether the escapes of Moses are undone; commas: whether Romanian
+    letters with a cedilla get a comma.  max_length: of "bytes", after which a text ends; 0 for none.  description: the
+    file that said so.
     """
 
     words: str = "spaces"
@@ -60,6 +62,7 @@ class TextPipeline:
     numbers: bool = False
     nfkc: bool = False
     deescape: bool = False
+    commas: bool = False
     max_length: int = 0
     description: Path | None = None
 
@@ -77,11 +80,16 @@ class TextPipeline:
             return spell(sentence.encode()[: self.max_length or None])
         line = subwords.deescape(sentence) if self.deescape else sentence
         line = unicodedata.normalize("NFKC", line) if self.nfkc else line
+        line = subwords.with_commas(line) if self.commas else line
         line = subwords.normalize_spaces(line)
         line = line.lower() if self.lowercase else line
         for step in self._steps:
             line = step(line) if line else ""
         return line.split()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: steps are functions, which are no part of a pickle."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def decode(self, tokens: Sequence[str]) -> str:
         """The sentence of tokens.  Raises ValueError on a token of no byte where tokens are bytes."""
@@ -177,6 +185,7 @@ def _of_pair(path: Path, content: Mapping[str, Any], language: str | None) -> Te
         truecaser=truecaser,
         nfkc=content.get("normalization") == "NFKC",
         deescape=options.get("escapes") == "undo",
+        commas=language == "ro" and content.get("corpus") == ROMANIAN,
         **common,
     )
 

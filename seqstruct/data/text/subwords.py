@@ -42,6 +42,7 @@ BPE_MARKER = "@@"
 SENTENCEPIECE_SPACE = "\u2581"
 LONGEST_LINE = 4192  # bytes that SentencePiece learns from
 
+_COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")
 _CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
 _ESCAPES = {"&bar;": "|", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&lt;": "<", "&gt;": ">", "&quot;": '"',
             "&apos;": "'", "&amp;": "&"}  # fmt: skip
@@ -64,6 +65,11 @@ def tidy(line: str) -> str:
 def deescape(line: str) -> str:
     """The line with the characters that Moses's tokeniser writes as XML entities (`&apos;` and the like)."""
     return _ESCAPE.sub(lambda found: _ESCAPES[found[0]], line)
+
+
+def with_commas(line: str) -> str:
+    """The line with Romanian letters as they should be, with a comma, where it has them with a cedilla."""
+    return line.translate(_COMMAS)
 
 
 def moses_tokenizer(language: str) -> Callable[[str], str]:

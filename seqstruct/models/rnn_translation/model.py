@@ -95,6 +95,9 @@ class RecurrentTranslationModel(FairseqEncoderDecoderModel):
         """From the flat configuration and a translation task; ValueError on options that do not go together."""
         attention = parse_attention(cfg.cross_attention)
         check_sizes(embed_dim=cfg.embed_dim, hidden_size=cfg.hidden_size)
+        last = max(cfg.decoder_layers, cfg.encoder_layers if cfg.encoder == "recurrent" else 0)
+        if cfg.residual_from > last:
+            raise ValueError(f"--residual-from: expected a layer up to the last, {last}, got {cfg.residual_from}")
         clips = cfg.cell_clip or cfg.cell_clip_final or cfg.cell_clip_updates
         clipping = Clipping(cfg.cell_clip, cfg.cell_clip_final, cfg.cell_clip_updates) if clips else None
         encoder = cls.build_encoder(cfg, task.source_dictionary, clipping)

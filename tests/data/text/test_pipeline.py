@@ -63,6 +63,15 @@ def test_a_sentence_is_cut_as_its_corpus_is_and_comes_back(raw, tmp_path, option
         assert pipeline.encode("") == pipeline.encode(" \t ") == []
 
 
+def test_romanian_letters_are_those_of_training(tmp_path):
+    find("wmt16").write_made_up(tmp_path / "from")
+    prepared("wmt16", "--from", tmp_path / "from", "--unchecked", "--vocabulary", 60, "--out", tmp_path / "out")
+    pipeline = read_pipeline(tmp_path / "out" / "bin", "ro")
+    assert pipeline.encode("Şi ţara") == pipeline.encode("Și țara")
+    assert pipeline.decode(pipeline.encode("Şi ţara")) == "Și țara"
+    assert read_pipeline(tmp_path / "out" / "bin", "en").encode("Ş") == ["Ş"]
+
+
 def test_words_and_characters_of_pairs(tmp_path):
     find("multi30k-words").write_made_up(tmp_path / "from")
     prepared("multi30k-words", "--from", tmp_path / "from", "--unchecked", "--out", tmp_path / "out", "--source-units",

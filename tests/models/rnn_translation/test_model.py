@@ -252,6 +252,8 @@ def test_weights_come_out(variant: str, generator: torch.Generator) -> None:
     ({**VARIANTS["grconv"], "hidden_size": 0}, "hidden_size: expected 1 or more, got 0"),
     ({"dropout": 1.0}, "dropout: expected 0 or more and below 1, got 1.0"),
     ({"embed_dim": 8, "residual_from": -1}, "begin at layer 2"),
+    ({"residual_from": 3}, "--residual-from: expected a layer up to the last, 2, got 3"),
+    ({**VARIANTS["grconv"], "decoder_layers": 2, "encoder_layers": 4, "residual_from": 3}, "up to the last, 2, got 3"),
 ])  # fmt: skip
 def test_options_that_do_not_fit(options: dict[str, Any], message: str) -> None:
     if options == {"residual_from": 1}:
