@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 BROKEN_PIPE, INTERRUPTED = 141, 130  # what a shell says of a command that wrote to a closed pipe, or was interrupted
@@ -68,14 +71,40 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
+@contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """In the block SIGTERM (of `kill` or a cluster) is as Ctrl-C: what is half made goes, and children are ended.
+
+    A process forked inside of it, as those that load data, ends at once.  In threads other than the first the block
+    changes nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    process = os.getpid()
+
+    def interrupt(number: int, frame: object) -> None:
+        if os.getpid() == process:
+            raise KeyboardInterrupt
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
 def answer(name: str, work: Callable[[], Any], interrupted: str = "interrupted") -> int:
     """Do the work of a command; its exit status comes back: what it returns if that is a number, else 0.
 
     A ValueError, an OSError and a missing package become one sentence on standard error and the status 1.  A reader of
-    the output who has seen enough is no error to tell of.  interrupted: what is said of Ctrl-C.
+    the output who has seen enough is no error to tell of.  interrupted: what is said of Ctrl-C, and of SIGTERM.
     """
     try:
-        status = work()
+        with interrupted_by_sigterm():
+            status = work()
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except BrokenPipeError:

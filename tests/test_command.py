@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -56,3 +57,34 @@ def test_a_reader_who_has_seen_enough_is_no_error(words):
     )
     os.close(write)
     assert done.stderr == "" and done.returncode in (0, 141)
+
+
+INTERRUPTED = """
+import os, sys, time
+from seqstruct.command import answer
+from seqstruct.data.files import atomic_write
+def work():
+    with atomic_write(sys.argv[1]) as stream:
+        if os.fork() == 0:
+            time.sleep(60)
+        stream.write("half")
+        print("begun", flush=True)
+        os.wait()
+sys.exit(answer("x", work))
+"""
+
+
+def test_sigterm_leaves_as_little_as_an_interruption(tmp_path):
+    words = [sys.executable, "-c", INTERRUPTED, tmp_path / "file"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **pipes, start_new_session=True) as process:
+        assert process.stdout.readline() == "begun\n"
+        os.killpg(process.pid, signal.SIGTERM)
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and said == "x: interrupted\n" and list(tmp_path.iterdir()) == []
+
+
+def test_the_handler_of_sigterm_is_the_caller_s_again():
+    before = signal.getsignal(signal.SIGTERM)
+    assert answer("x", lambda: int(signal.getsignal(signal.SIGTERM) is before)) == 0
+    assert signal.getsignal(signal.SIGTERM) is before

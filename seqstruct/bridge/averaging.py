@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +53,17 @@ def average_checkpoints(paths: Sequence[str | os.PathLike], out: str | os.PathLi
 def last_checkpoints(folder: str | os.PathLike, count: int) -> list[Path]:
     """The last checkpoints of a run's folder, the earliest first: those of epochs, or, without any, those of updates.
 
-    Raises ValueError if there are fewer than `count`.
+    Raises ValueError if there are fewer than `count`, or that is below 1.
     """
+    if count < 1:
+        raise ValueError(f"expected 1 checkpoint or more to average, got {count}")
     found: list[Path] = []
     for pattern in (EPOCH, UPDATE):
         numbered = {path: pattern.fullmatch(path.name) for path in Path(folder).iterdir()}
         found = sorted((path for path in numbered if numbered[path]), key=lambda path: int(numbered[path][1]))
         if found:
             break
-    if not 1 <= count <= len(found):
+    if count > len(found):
         raise ValueError(f"{folder}: expected {count} checkpoints of epochs (checkpoint1.pt, ...) or of updates "
                          f"(checkpoint_1_1000.pt, ...), found {len(found)}")
     return found[-count:]
@@ -95,4 +98,5 @@ def _write(state: dict[str, Any], out: Path) -> None:
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(out)) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()

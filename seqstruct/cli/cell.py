@@ -25,12 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from seqstruct.harness.cells import interrupt_on_sigterm, run_plans, state
+    from seqstruct.harness.cells import run_plans, state
     from seqstruct.harness.script import Script
 
     script = Script(Path(args.recipe))
     chosen = options_parser(args.recipe, script.doc).parse_args(args.options)
-    interrupt_on_sigterm()
 
     def work() -> None:
         cells = script.cells(chosen.scale, chosen.row, chosen.seeds)

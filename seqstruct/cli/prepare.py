@@ -7,14 +7,15 @@ needs (`seqstruct.data.registry`).
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from seqstruct.data.arguments import at_least
 from seqstruct.data.downloads import SUMS
-from seqstruct.data.files import check_free
+from seqstruct.data.files import check_free, locked
 from seqstruct.data.registry import ENTRIES, GENERATED, OF_LISTS, OWN, Entry, find
 
 
@@ -58,6 +59,21 @@ def run(args: argparse.Namespace) -> None:
     prepare(find(args.name), args.options)
 
 
+@contextmanager
+def _alone(place: Path) -> Iterator[None]:
+    """Raises ValueError if another process makes the same folder, or has made it."""
+    mark = place.with_name(f".{place.name}.preparing")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with locked(mark, wait=False) as mine:
+        if not mine:
+            raise ValueError(f"{place}: another `seqstruct prepare` makes it, or the file system has no locks")
+        try:
+            check_free(place)
+            yield
+        finally:
+            mark.unlink(missing_ok=True)
+
+
 def prepare(entry: Entry, options: Sequence[str]) -> None:
     """Make the folder and say what it holds."""
     parser = build_parser(entry)
@@ -71,7 +87,7 @@ def prepare(entry: Entry, options: Sequence[str]) -> None:
     place = check_free(args.out)
     if OF_LISTS.intersection(entry.use.split(", ")) and {",", ":"}.intersection(str(place)):
         raise ValueError(f"--out: expected a path without comma and colon, at which fairseq parts lists, got {place}")
-    with TemporaryDirectory() as scratch:
+    with _alone(place), TemporaryDirectory() as scratch:
         if entry.licence not in (GENERATED, OWN):
             if args.made_up:
                 if args.downloads and Path(args.downloads, SUMS).is_file():

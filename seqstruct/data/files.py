@@ -91,14 +91,14 @@ def new_folder(path: str | os.PathLike) -> Iterator[Path]:
 
     It is filled in a `scratch_beside` the name; that one, `folder.parent` to the block, may hold scratch files too.
     path: a symbolic link is followed, to an empty folder or to nothing.
-    Raises ValueError if the name is taken, by anything but an empty folder.
+    Raises ValueError if the name is taken, by anything but an empty folder, before the block or after it.
     """
     path = check_free(path)
     with scratch_beside(path) as beside:
         made = beside / "made"
         made.mkdir()
         yield made
-        os.replace(made, path)
+        os.replace(made, check_free(path))
 
 
 @contextmanager

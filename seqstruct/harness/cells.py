@@ -6,7 +6,6 @@ import hashlib
 import math
 import os
 import shutil
-import signal
 import sys
 import threading
 import zipfile
@@ -31,14 +30,6 @@ USAGE = "usage.json"  # of a shared training, in its folder
 def state(plan: Plan) -> str:
     """finished, begun or not yet run."""
     return "finished" if (plan.out / DONE).exists() else "begun" if plan.out.exists() else "not yet run"
-
-
-def interrupt_on_sigterm() -> None:
-    """Let SIGTERM (a cluster's notice) end this process as Ctrl-C does, so that its children are ended with it."""
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGTERM, interrupt)
 
 
 def run_plans(plans: Sequence[Plan], *, jobs: int = 1) -> None:

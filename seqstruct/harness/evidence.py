@@ -21,7 +21,7 @@ from typing import NoReturn
 from seqstruct.command import GOES_ON, answer
 from seqstruct.data.arguments import whole
 from seqstruct.data.files import locked
-from seqstruct.harness.cells import interrupt_on_sigterm, run_plan, side_by_side
+from seqstruct.harness.cells import run_plan, side_by_side
 from seqstruct.harness.progress import Progress
 from seqstruct.harness.records import SCALES, read_folder
 from seqstruct.harness.script import VARIABLE, Plan, Script
@@ -156,7 +156,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--runs", default="runs", help="where runs are kept (default: runs)")
     parser.add_argument("--commit", action="store_true", help="commit the records of each cell when it is done")
     args = parser.parse_args(argv)
-    interrupt_on_sigterm()
 
     def work() -> int:
         plans = read_list(args.list, args.runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -63,6 +64,7 @@ class Record:
     def __post_init__(self) -> None:
         for name in ("table", "row", "dataset", "configuration_hash", "command"):
             _expect(isinstance(getattr(self, name), str), name, "a string", getattr(self, name))
+        _expect(re.fullmatch(r"\w[\w.-]*", self.table) is not None, "table", "a name for a file", self.table)
         _expect(isinstance(self.metrics, Mapping), "metrics", "an object", self.metrics)
         for name in ("data_checksums", "versions", "machine"):
             found = getattr(self, name)

@@ -166,7 +166,7 @@ class Script:
         found: dict[str, list[str]] = {}
         for kind, words in self._call("rows", {"scale": "small"}):
             found.setdefault(kind, []).extend(word for word in words if word)
-        if found.get("paper", [""])[0] not in PAPERS:
+        if (found.get("paper") or [""])[0] not in PAPERS:
             raise ValueError(f"{self.path}: expected paper to be one of {', '.join(PAPERS)}")
         if not found.get("rows"):
             raise ValueError(f"{self.path}: it has no rows")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from seqstruct.harness.cells import interrupt_on_sigterm, run_plans
+from seqstruct.command import interrupted_by_sigterm
+from seqstruct.harness.cells import run_plans
 from seqstruct.harness.script import Plan
 
 
@@ -43,8 +44,8 @@ def submit(plans: Sequence[Plan], options: Sequence[str], folder: Path, executor
 
 def run_job(plan: Plan) -> None:
     """One cell, on the machine where the job runs."""
-    interrupt_on_sigterm()
-    run_plans([plan])
+    with interrupted_by_sigterm():
+        run_plans([plan])
 
 
 def _parse(option: str) -> tuple[str, Any]:

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from seqstruct.bridge.quiet import quiet
 from seqstruct.command import GOES_ON, answer, module_parser
-from seqstruct.harness.cells import interrupt_on_sigterm, run_plans
+from seqstruct.harness.cells import run_plans
 from seqstruct.harness.paper import paper_folder, read_tables
 from seqstruct.harness.records import Record, read_folder
 from seqstruct.harness.script import Plan, Script
@@ -109,7 +109,6 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR", help="default: runs")
     parser.add_argument("--jobs", type=int, default=2, choices=(1, 2, 3), help="models trained at a time (default: 2)")
     args = parser.parse_args()
-    interrupt_on_sigterm()
     out, start = args.runs / "demo", time.monotonic()
     kind = "seqstruct's, compiled." if switched_on() else "PyTorch's, slower; `seqstruct doctor` says what is missing."
     print(f"{CHOICES}\n\nOperators: {kind}\n", flush=True)

@@ -184,8 +184,10 @@ def _answers(folder: Path, name: str, *, steps: int = 1, memory: int = 25) -> li
     """Accuracy of answers, one of training's at random or the most frequent, and of exact facts at random where there
     are as many as steps, in percent; bAbI.
 
-    steps: facts that are chosen.  memory: the last facts, out of which they are.
+    steps: facts that are chosen.  memory: the last facts, out of which they are.  Raises ValueError for steps below 1.
     """
+    if steps < 1:
+        raise ValueError(f"steps: expected 1 or more, got {steps}")
     questions = {split: stories.read_questions(folder / f"{split}.txt") for split in ("train", *VALIDATED)}
     train = [(None, question.answer) for question in questions["train"]]
     answers = {answer for _, answer in train}

@@ -79,14 +79,18 @@ def untrained_parser(config: Any, seed: int, add_left: bool = False) -> Parser:
 def training_config(options: Sequence[str]) -> Any:
     """What fairseq-train makes of a data folder and options.
 
-    On options that fairseq does not know the process ends, as fairseq-train does.
+    On options that fairseq does not know the process ends, as fairseq-train does.  Raises ValueError if --arch is not
+    among them.
     """
     from fairseq import options as fairseq_options
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
     register()
     parser = fairseq_options.get_training_parser()
-    return convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, list(options)))
+    try:
+        return convert_namespace_to_omegaconf(fairseq_options.parse_args_and_arch(parser, list(options)))
+    except RuntimeError:  # of fairseq, without a word
+        raise ValueError(f"expected a folder and options of fairseq-train, --arch among them, got {options}") from None
 
 
 def load_dependency_parser(path: str | os.PathLike, data: str | os.PathLike | None = None) -> DependencyParser:

@@ -60,9 +60,11 @@ def test_files_and_folders(tmp_path: Path, capsys: pytest.CaptureFixture) -> Non
         (["a.pt", "b.pt", "--last", "2"], "--last takes one folder, got 2 paths"),
         ([".", "--last", "1"], "expected 1 checkpoints of epochs (checkpoint1.pt, ...) or of updates"),
         (["a.pt", "--last", "1"], "a.pt: Not a directory"),
+        ([".", "--last", "0"], "expected 1 checkpoint or more to average, got 0"),
         (["."], "no such checkpoint"),
         (["a.pt", "b.pt", "--out", "./b.pt"], "b.pt: expected another file than the checkpoints whose mean it is"),
         (["a.pt", "--out", "absent/mean.pt"], "absent/mean.pt: No such file or directory"),
+        (["a.pt", "--out", "text.pt/mean.pt"], "text.pt/mean.pt: Not a directory"),
         (["a.pt", "--out", "folder"], "/folder: Is a directory"),
     ],
 )

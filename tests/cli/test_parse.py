@@ -122,6 +122,11 @@ def test_a_checkpoint_parses(trained, trees, capsys):
         moved.rename(trained)
 
 
+def test_an_untrained_model_needs_an_architecture(trees, refused):
+    told = "expected a folder and options of fairseq-train, --arch among them, got ['data']"
+    assert told in refused("parse", trees, "--untrained", "data")
+
+
 @pytest.mark.training
 def test_untrained_models_differ_by_seed_alone(trained, trees, capsys):
     def found(seed: int) -> str:

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from seqstruct.cli.prepare import build_parser
+from seqstruct.data.files import locked
 from seqstruct.data.registry import ENTRIES, GENERATED, OWN, find
 from tests.data.scripts import prepare
 
@@ -101,6 +102,15 @@ def test_wrong_options_are_one_sentence(arguments, message, tmp_path, capsys):
 ])
 def test_wrong_input_is_one_sentence_and_leaves_nothing(arguments, message, tmp_path, refused):
     assert message in refused("prepare", *arguments, "--out", tmp_path / "out") and not list(tmp_path.iterdir())
+
+
+def test_two_do_not_make_one_folder(tmp_path, refused):
+    out, mark = tmp_path / "out", tmp_path / ".out.preparing"
+    with locked(mark):
+        assert f"{out}: another `seqstruct prepare` makes it" in refused("prepare", "sst", "--made-up", "--out", out)
+    assert list(tmp_path.iterdir()) == [mark]  # as one that was killed leaves it
+    assert prepare("sst", "--made-up", "--out", out) == 0
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_stand_ins_by_parts(tmp_path, capsys):

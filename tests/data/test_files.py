@@ -118,7 +118,7 @@ def test_what_a_killed_call_left_goes_and_what_is_at_work_stays(tmp_path: Path) 
     (left,) = tmp_path.iterdir()
     with new_folder(out) as folder:
         assert not left.exists()
-        with pytest.raises(OSError, match="not empty"):  # another call for the same name, which ends first
+        with pytest.raises(ValueError, match="exists and is not empty"):  # another call for the name, which ends first
             with new_folder(out) as other:
                 assert folder.exists()
                 (other / "x").touch()

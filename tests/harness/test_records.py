@@ -64,6 +64,8 @@ def test_a_full_disk_leaves_the_old_file_whole_and_says_so(record, tmp_path, mon
     ('"nats"', '"nats", "axis": "length", "points": [[1]]', "points: expected pairs of finite numbers"),
     ('"nats"', '"nats", "axis": "length"', "difference: expected an object with value and unit, or also"),
     ('"small"', '"tiny"', "scale: expected one of smoke, small, paper, got 'tiny'"),
+    ('"figure-2"', '"../figure-2"', "table: expected a name for a file, got '../figure-2'"),
+    ('"figure-2"', '""', "table: expected a name for a file, got ''"),
     ("stack_attention", "other", "paper: expected one of stack_attention"),
     ("0.25", "1" + "0" * 400, "difference: value: expected a finite number"),
     ('"versions": {', '"versions": {"commit": 5, ', "versions: expected an object of strings"),

@@ -131,6 +131,7 @@ def test_variables_of_the_user_s_are_no_settings(script, monkeypatch):
 
 @pytest.mark.parametrize("old, new, told", [
     ("paper=nmt_lectures", "paper=mine", "expected paper to be one of"),
+    (TEXT, "true\n", "expected paper to be one of"),
     ('rows=(plain "stack + gate" fail)', "rows=()", "it has no rows"),
     ("minutes=1.5", "minutes=soon", "minutes='soon' is no number"),
     ("minutes=1.5", "minutes=1.5 threads='2 threads'", "threads='2 threads' is no number"),

@@ -116,6 +116,8 @@ def test_answers_and_facts_at_random(tmp_path):
     assert values(measure("most frequent answer", tmp_path, steps=2)) == {
         "validation_accuracy": 0.0, "test_accuracy": 50.0, **facts}  # fmt: skip
     assert values(measure("random answer", tmp_path, steps=3))["fact_accuracy"] == 0.0
+    with pytest.raises(ValueError, match="steps: expected 1 or more, got 0"):
+        measure("random answer", tmp_path, steps=0)
     # the second question's fact 1 is not among the last three
     assert values(measure("random answer", tmp_path, steps=2, memory=3))["fact_accuracy"] == pytest.approx(100 / 12)
 
