@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from itertools import pairwise
 
 from seqstruct.harness.records import read_folder
 from tests.recipes.test_findings import RECIPES, finding, lines, prose
@@ -66,6 +67,14 @@ def test_what_goes_on_from_softmax_is_told_as_recorded():
     assert all(anew > on for two in zip(of["RFA reset"], of["RFA"], strict=True) for anew, on in zip(*two, strict=True))
     starts = [table["softmax", "training_loss"].values[seed] + 0.01 for seed in (1, 2, 3)]
     assert len(of["RFA"][0]) == 20 and all(max(on) < at for on, at in zip(of["softmax continued"], starts, strict=True))
+    rises = [after - point for row in rows for curve in of[row] for point, after in pairwise(curve)]
+    assert f"means of 100 updates that rise by up to {max(rises):.2f} from one to the next" in item
+    whole = {row: [next((100 * n for n in range(6, 21) if statistics.mean(curve[n - 6 : n]) <= at - 0.01), None)
+                   for curve, at in zip(of[row], starts, strict=True)] for row in rows[:-1]}  # fmt: skip
+    form = "{:,.0f}, {:,.0f} and {:,.0f}"
+    rfa, anew, t2r = (form.format(*whole[row]) for row in ("RFA", "softmax reset", "T2R"))
+    told = f"RFA is back after {rfa}, softmax anew after {anew}, T2R after {t2r}, and RFA anew not within 2,000."
+    assert told in item and whole["RFA reset"] == [None] * 3
     apart = [anew[-1] - on[-1] for anew, on in zip(of["RFA reset"], of["RFA"], strict=True)]
     assert "at each of twenty points, by {:.2f}, {:.2f} and {:.2f} bits of a subword at the last".format(*apart) in item
     behind = [curve[-1] - on[-1] for row in rows[:-1] for curve, on in zip(of[row], of[rows[-1]], strict=True)]
