@@ -48,11 +48,16 @@ def _here(x: Tensor) -> bool:
     return x.is_cuda and x.device.index == torch.cuda.current_device()
 
 
-def takes_step(features: Any, *tensors: Tensor | None) -> bool:
-    """Whether kernels take one query, B H 1 D, and what is written beside it: without a gradient to record."""
-    recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
-    one = tensors[0].size(2) == 1 and (features is None or features.chunked)
-    return one and not recorded and takes(*tensors)
+def takes_step(features: Any, *tensors: Tensor | None, log_decay: Tensor | None = None) -> bool:
+    """Whether kernels take one query, B H 1 D, and what is written beside it, after a decay: as `one_step` has it."""
+    return one_step(features, *tensors, log_decay) and takes(*tensors)
+
+
+def one_step(features: Any, *tensors: Tensor | None) -> bool:
+    """Whether the first of these is one query, B H 1 D, and no gradient is recorded, of the features' map either."""
+    given = (*tensors, *(() if features is None else features.by_head()))
+    recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given)
+    return tensors[0].size(2) == 1 and (features is None or features.chunked) and not recorded
 
 
 def host_may_look(x: Tensor) -> bool:

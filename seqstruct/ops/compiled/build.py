@@ -47,7 +47,7 @@ def library_path(folder: Path = FOLDER) -> Path:
 
 
 def build(folder: Path = FOLDER) -> Path:
-    """Compile into a folder and remove older libraries there.
+    """Compile into a folder, and remove older libraries there once the new one is in place.
 
     CXX may name the compiler, CXXFLAGS more options.
     Raises ValueError if torch or the compiler are missing, or if the compiler fails.
@@ -72,9 +72,10 @@ def build(folder: Path = FOLDER) -> Path:
         list(pool.map(_run, commands))
         result = Path(beside, path.name)
         _run([*compiler, "-shared", *objects, f"-L{torch / 'lib'}", "-ltorch_cpu", "-o", str(result)])
-        for old in folder.glob("libseqstruct.so.*"):
-            old.unlink()
         result.replace(path)
+        for old in folder.glob("libseqstruct.so.*"):
+            if old != path:
+                old.unlink(missing_ok=True)  # another build may have been here
     return path
 
 

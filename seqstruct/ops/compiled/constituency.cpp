@@ -28,11 +28,13 @@ class Brackets : public Charts<5, 1, 3> {
   template <class T>
   Real pass(const T* scores) {
     if (N_ == 0) return 0;
-    const Real of_words = set_spans(scores), scale = inside();
+    const Real of_words = set_spans(scores);
+    const auto [scale, raised] = inside();
     const Real total = row(ITEM, N_ - 1)[0];
     bool exact = total > 0 && total < INFINITE && std::fabs(scale) <= LARGEST_POTENTIAL;
     outside(1 / total);
-    for (Index w = 1; w < N_; ++w) exact &= in_range(w);
+    const Real most = GREATEST * std::exp(-raised);
+    for (Index w = 1; w < N_; ++w) exact &= in_range(w, most);
     return exact ? std::log(total) + scale * (N_ - 1) + of_words : std::numeric_limits<Real>::quiet_NaN();
   }
 
@@ -50,11 +52,11 @@ class Brackets : public Charts<5, 1, 3> {
   T* at(T* first, Index i, Index j) const { return first + (i * most_ + j) * labels_; }
   template <class T>
   Real set_spans(const T* scores);
-  Real inside();
+  std::pair<Real, Real> inside();
   void items(Index width);
   void outside(Index width, Real first);
   void outside(Real top);
-  bool in_range(Index width);
+  bool in_range(Index width, Real most);
 
   // The mean of a direction over the labels of a span, by their marginals.
   template <class T>
@@ -101,9 +103,10 @@ Real Brackets::set_spans(const T* scores) {
   return of_words;
 }
 
-// Items and weights; what is taken from the log potential of every span.
-Real Brackets::inside() {
-  Real scale = N_ > 1 ? greatest(N_ - 1, row(WEIGHT, 1)) : 0;
+// Items and weights; what is taken from the log potential of every span, and by how much, in logarithms, items were
+// raised at most that may have underflowed before.
+std::pair<Real, Real> Brackets::inside() {
+  Real scale = N_ > 1 ? greatest(N_ - 1, row(WEIGHT, 1)) : 0, raised = 0;
   if (scale <= LEAST || scale == INFINITE) scale = 0;
   for (Index w = 1, looked_at = 4; w < N_; ++w) {
     const Index count = N_ - w;
@@ -116,14 +119,14 @@ Real Brackets::inside() {
     looked_at *= 4;
     const Real growth = std::log(greatest(count, row(ITEM, w))) / w;
     if (!std::isfinite(growth)) continue;
-    scale += growth;
+    scale += growth, raised += std::max(-growth * w, Real(0));
     for (Index u = 1; u <= w; ++u)
       for (const auto& [chart, power] : {std::pair(ITEM, u), std::pair(HALVES, u - 1), std::pair(WEIGHT, Index(1))}) {
         const Real factor = std::exp(-growth * power);
         for (Index i = 0; i < N_ - u; ++i) row(chart, u)[i] *= factor;
       }
   }
-  return scale;
+  return {scale, raised};
 }
 
 // Items of one width, from those of smaller ones; in the second pass their derivatives.
@@ -151,13 +154,14 @@ void Brackets::outside(Index w, Real first) {
   for (Index i = 0; i < count && direction; ++i) flow[i] += weight[i] * known[i] * direction[i];
 }
 
-bool Brackets::in_range(Index w) {
+// most: of what is around items and their parts.
+bool Brackets::in_range(Index w, Real most) {
   const Real *item = row(ITEM, w), *weight = row(WEIGHT, w), *around = row(AROUND, w), *halves = row(HALVES, w),
              *flow = row(FLOW, w);
   bool exact = true;
   for (Index i = 0; i < N_ - w; ++i)
-    exact &= (item[i] <= GREATEST) & (weight[i] <= GREATEST) & (around[i] <= GREATEST) & (flow[i] <= GREATEST) &
-             (around[i] * halves[i] <= GREATEST);
+    exact &= (item[i] <= GREATEST) & (weight[i] <= GREATEST) & (around[i] <= most) & (flow[i] <= most) &
+             (around[i] * halves[i] <= most);
   return exact;
 }
 

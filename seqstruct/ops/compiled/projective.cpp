@@ -126,18 +126,24 @@ Real Trees::pass(const T* scores) {
   const HeadShares heads(N_, scores, across_, single_root_);
   set_arcs(charts_, [&](Index h, Index m) { return heads.of(h)[m]; });
   const Index last = N_ - 1;
-  Real partition = 1, factor = 0;
+  Real partition = 1, factor = 0, raised = 0;
   for (int i : {RIGHT, LEFT}) std::fill_n(row(i, 0), N_, Real(1));
   for (Index w = 1; w <= last; ++w) {
     inside(w);
     if (w == last) partition = row(RIGHT, w)[0];
     if (single_root_) row(RIGHT, w)[0] = 0;
-    if (w >= NARROWEST && w < last && (w & (w - 1)) == 0) factor += multiply_arcs(w);
+    if (w < NARROWEST || w == last || (w & (w - 1)) != 0) continue;
+    const Real more = multiply_arcs(w);
+    factor += more, raised += std::max(more * w, Real(0));
   }
   if (!(partition >= RANGE[0] && partition <= RANGE[1])) return std::numeric_limits<Real>::quiet_NaN();
   inverse_ = 1 / partition;
   for (Index w = last; w >= 1; --w) outside(w, inverse_);
-  if (factor != 0 && !(greatest(size_, room_.get()) <= RANGE[1])) return std::numeric_limits<Real>::quiet_NaN();
+  const Real* adjoints = row(D_OPEN_RIGHT, 0);
+  const Index values = adjoints - room_.get();
+  const bool exact = greatest(values, room_.get()) <= RANGE[1] &&
+                     greatest(size_ - values, adjoints) <= RANGE[1] * std::exp(-raised);
+  if ((factor != 0 || raised != 0) && !exact) return std::numeric_limits<Real>::quiet_NaN();
   return std::log(partition) + heads.scale - last * factor;
 }
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from seqstruct.ops.compiled import Operator, usable
 from seqstruct.ops.first_derivatives import first_derivatives_only
+from seqstruct.ops.gpu import one_step
 
 SPAN = 256  # steps between two memories that are stored; as in the source
 
@@ -112,11 +113,9 @@ def decay_gradient(
     return d_decay
 
 
-def fits_step(features, *tensors: Tensor | None) -> bool:
-    """Whether one query, B H 1 D, is left to `read_one` or `write_and_read`: without a gradient to record."""
-    recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
-    one = tensors[0].size(2) == 1 and (features is None or features.chunked)
-    return one and not recorded and usable(*tensors, *_parameters(features))
+def fits_step(features: Any, *tensors: Tensor | None, log_decay: Tensor | None = None) -> bool:
+    """Whether one query, B H 1 D, is left to `read_one` or `write_and_read`: as `one_step` has it."""
+    return one_step(features, *tensors, log_decay) and usable(*tensors, *_parameters(features))
 
 
 def read_one(memory: Tensor, total: Tensor, query: Tensor, features: Any, floor: float) -> tuple[Tensor, Tensor]:

@@ -176,13 +176,13 @@ def step(
     write and read in one pass.
     """
     memory, total, level = state
-    given = key, value, weight, None if plan is None else plan.log_decay
-    found = None
-    if takes_step(features, query, key, value, memory, total, weight):
+    log_decay, found = None if plan is None else plan.log_decay, None
+    given, known = (key, value, weight, log_decay), (query, key, value, memory, total, weight)
+    if takes_step(features, *known, log_decay=log_decay):
         from seqstruct.ops.memory.triton_steps import step_linear
 
         found = step_linear(memory, total, order, query, *given, features, floor)
-    elif fits_step(features, query, key, value, memory, total, weight):
+    elif fits_step(features, *known, log_decay=log_decay):
         found = write_and_read(memory, total, order, query, given, features, floor)
     if found is not None:
         *reading, memory, total = found

@@ -201,13 +201,13 @@ def _first_pass(potentials: Tensor, there: Tensor, lengths: Tensor) -> FirstPass
     tables, rows = loan.space.values, torch.arange(B, device=spans.device)
     scores = _by_width(spans, there, -torch.inf)
     leaves = scores[0].masked_fill(~there.diagonal(0, 1, 2).t(), 0.0)
-    scale = _inside(loan.space, scores)
+    scale, raised = _inside(loan.space, scores)
     total = tables.left[counts, 0, rows].masked_fill(lengths == 0, 1.0)
     tables.into_left.zero_()[counts, 0, rows] = (1 / total).masked_fill(lengths == 0, 0.0)
     _around(loan.space)
     exact = (total > 0) & (total < torch.inf) & (scale.abs() <= LARGEST_POTENTIAL) & (leaves > -torch.inf).all(0)
     around, halves, weight = (x.amax((0, 1)) for x in (tables.around, tables.halves, tables.weight))
-    exact &= (torch.maximum(around, around * halves) <= GREATEST) & (weight <= GREATEST)
+    exact &= (torch.maximum(around, around * halves) <= GREATEST * (-raised).exp()) & (weight <= GREATEST)
     log_partition = total.log() + scale * counts + leaves.sum(0)
     found = _by_ends(tables.around * tables.left)
     found = found.unsqueeze(3) if labels is None else (found * labels).permute(1, 2, 3, 0)
@@ -241,14 +241,15 @@ def _second_pass(kept: KeptOfSpans, space: SpanSpace, direction: Tensor, there: 
     return _by_ends(found)
 
 
-def _inside(space: SpanSpace, scores: Tensor) -> Tensor:
-    """Items and weights; what is taken from each span's log potential, B."""
+def _inside(space: SpanSpace, scores: Tensor) -> tuple[Tensor, Tensor]:
+    """Items and weights; B, what is taken from each span's log potential, and by how much, in logarithms, items were
+    raised at most that may have underflowed before."""
     tables, (n, B, _) = space.values, space.sizes
     tables.left.zero_()
     tables.right.zero_()
     tables.left[0] = tables.right[n - 1] = (scores[0] > -torch.inf).to(scores)
     torch.exp(scores[1:2], out=tables.weight[1:2])
-    scale, looked_at = scores.new_zeros(B), 1
+    scale, raised, looked_at = scores.new_zeros(B), scores.new_zeros(B), 1
     for w, (v, product) in enumerate(zip(tables.widths, space.products, strict=True), 1):
         torch.mul(v.left, v.right, out=product)
         torch.sum(product, 0, out=v.halves)
@@ -257,7 +258,7 @@ def _inside(space: SpanSpace, scores: Tensor) -> Tensor:
         if w == looked_at:
             looked_at *= 4
             growth = v.item_left.amax(0).log_().div_(w).nan_to_num_(0.0, 0.0, 0.0)
-            scale = scale + growth
+            scale, raised = scale + growth, raised + (-growth * w).clamp(min=0.0)
             widths = torch.arange(w + 1, dtype=scores.dtype, device=scores.device)
             powers = (widths[:, None, None] * -growth).exp_()
             tables.left[: w + 1] *= powers
@@ -266,7 +267,7 @@ def _inside(space: SpanSpace, scores: Tensor) -> Tensor:
             tables.weight[1 : w + 1] *= powers[1]
             ahead = slice(w + 1, looked_at + 1), slice(max(0, n - w - 1))
             torch.exp(scores[ahead] - scale, out=tables.weight[ahead])
-    return scale
+    return scale, raised
 
 
 def _around(space: SpanSpace) -> None:

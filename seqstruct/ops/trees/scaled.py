@@ -4,7 +4,8 @@ The scores of each dependent's arcs are replaced by their softmax over heads: th
 one head, no value of the chart exceeds 1.  A value is the less the more arcs it has, one for each unit of width: so
 where the values of some width have left MODERATE, every arc is multiplied by a factor of the row's own that brings them
 back to 1, and all values so far by its powers.  A row is `exact` where values and adjoints stay in RANGE: what
-underflows, at most 1e-308 of one of them, is multiplied by one of the other.
+underflows, at most 1e-308 of one of them, is multiplied by one of the other.  Values that were raised may have
+underflowed before, so adjoints are to be less by as much.
 
 The derivative of the marginals in a direction W is inside and outside once more with the product rule; W is centred, so
 that its mean over the heads of each word is 0 under the marginals, the partition function does not change along it and
@@ -124,7 +125,7 @@ def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> FirstPass:
     none = totals == 0
     shares.div_(totals.masked_fill_(none, 1.0))
     scale = (highest + totals.log()).masked_fill_(none, 0.0).sum((0, 1))
-    factor = _inside(space, single_root)
+    factor, raised = _inside(space, single_root)
     top = _top(lengths, N)
     partition = charts.right.gather(0, top).squeeze(0)
     values, adjoint = charts.values, charts.adjoint
@@ -134,8 +135,8 @@ def scaled_trees(arcs: Tensor, lengths: Tensor, single_root: bool) -> FirstPass:
     charts.to_right.scatter_(0, top, inverse.unsqueeze(0))
     _outside(space, single_root)
     if factor is not None:
-        for chart in (values, adjoint):
-            exact &= chart.flatten(0, 2).amax(0).amax(0) <= RANGE[1]
+        exact &= values.flatten(0, 2).amax(0).amax(0) <= RANGE[1]
+        exact &= adjoint.flatten(0, 2).amax(0).amax(0) <= RANGE[1] * (-raised).exp()
         scale = scale - lengths * factor
     marginals = by_arc(values[1, 0] * adjoint[0, 0], values[0, 2] * adjoint[1, 2])
     kept = KeptOfTrees(space.buffer, inverse, marginals, top)
@@ -165,9 +166,10 @@ def _top(lengths: Tensor, N: int) -> Tensor:
     return ((N - 1 - lengths) * N + lengths).unsqueeze(0)
 
 
-def _inside(space: TreeSpace, single_root: bool) -> Tensor | None:
-    """The values, of increasing width; B, the logarithm of the factor of arcs, None if widths are few."""
-    charts, factor, last = space.charts, None, len(space.scratch)
+def _inside(space: TreeSpace, single_root: bool) -> tuple[Tensor | None, Tensor | float]:
+    """The values, of increasing width; B, logarithms of the factor of arcs, None if widths are few, and of how much
+    values were raised by it."""
+    charts, factor, raised, last = space.charts, None, 0.0, len(space.scratch)
     for width, (at, arc, room, root) in enumerate(
         zip(charts.value_windows, charts.arc_windows, space.scratch, charts.of_root, strict=True), 1
     ):
@@ -182,7 +184,8 @@ def _inside(space: TreeSpace, single_root: bool) -> Tensor | None:
         if NARROWEST <= width < last and width & (width - 1) == 0:
             more = _multiply_arcs(charts, width, at.complete_on_left.amax((0, 1)))
             factor = more if factor is None else factor + more
-    return factor
+            raised = raised + (more * width).clamp(min=0.0)
+    return factor, raised
 
 
 def _multiply_arcs(charts: _Charts, width: int, greatest: Tensor) -> Tensor:

@@ -118,6 +118,26 @@ def test_a_compiler_that_is_missing_or_fails_leaves_no_file(compiler, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("written", [False, True])
+def test_older_libraries_go_once_the_new_one_is_there(written, monkeypatch, tmp_path):
+    """By a compiler that writes what it is asked for, or nothing."""
+    compiler, folder = tmp_path / "compiler", tmp_path / "libraries"
+    writes = 'while [ "$1" != -o ]; do shift; done\necho new > "$2"\n'
+    compiler.write_text("#!/bin/sh\n" + (writes if written else ""))
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.delenv("CXXFLAGS", raising=False)
+    folder.mkdir()
+    old, path = folder / "libseqstruct.so.old", build.library_path(folder)
+    old.write_text("old\n")
+    if written:
+        assert build.build(folder) == path and path.read_text() == "new\n"
+    else:
+        with pytest.raises(FileNotFoundError):
+            build.build(folder)
+    assert list(folder.iterdir()) == [path if written else old]
+
+
 def test_without_torch_nothing_is_built(monkeypatch, tmp_path):
     monkeypatch.setattr(build.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match="torch is not installed"):

@@ -174,3 +174,24 @@ def test_a_step_with_gradients_is_left_to_pytorch(compiled, generator):
     output.sum().backward()
     assert torch.equal(given["memory"], before)
     assert given["key"].grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("read_alone", [False, True])
+@pytest.mark.parametrize("part", ["log_gate", "rows", "bias"])
+def test_so_is_a_step_whose_gate_or_map_alone_has_a_gradient(part, read_alone, both, generator):
+    given = {k: x.detach() for k, x in inputs("learned", (1, 5, 3), torch.float64, generator).items()}
+    if part == "log_gate" and read_alone:
+        pytest.skip("a reading has no gate")
+
+    def run():
+        known = given | {part: given[part].clone().requires_grad_()}
+        state = Memory(known["memory"].clone(), known["total"].clone(), known["total"].new_zeros(B, H))
+        features, plan = feature_map("learned", known), schedule(state.level, None, known["log_gate"])
+        query, key, value = (known[k] for k in ("query", "key", "value"))
+        if read_alone:
+            output, _ = read(state, query, features)
+        else:
+            output, _, _ = step(state, None, query, key, value, plan, features)
+        return torch.autograd.grad(output.sum(), known[part])
+
+    torch.testing.assert_close(*both(run), rtol=1e-10, atol=1e-12)

@@ -35,6 +35,15 @@ def test_both_ways_agree(generator, n, spread):
     torch.testing.assert_close(constituency_marginals(spans, lengths), marginals, **CLOSE)
 
 
+@pytest.mark.parametrize("seed", [2, 4])
+def test_items_that_were_lost_before_the_others_were_raised(seed, compiled_or_not):
+    draw = torch.Generator().manual_seed(seed)
+    spans, lengths = 100 * torch.randn(48, 24, 24, generator=draw, dtype=torch.float64), torch.full((48,), 24)
+    total, (marginals,) = defined(spans, lengths)
+    torch.testing.assert_close(constituency_log_partition(spans, lengths), total, **CLOSE)
+    torch.testing.assert_close(constituency_marginals(spans, lengths), marginals, **CLOSE)
+
+
 @pytest.mark.parametrize("n, spread", [(6, 1.0), (11, 3.0), (8, 100.0)])
 def test_derivatives_of_marginals_agree(generator, n, spread):
     spans = (spread * torch.randn(3, n, n, generator=generator, dtype=torch.float64)).requires_grad_()

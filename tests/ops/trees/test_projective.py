@@ -141,6 +141,19 @@ def test_rows_out_of_range_go_to_the_definition(generator, spread, single_root):
     torch.testing.assert_close(second, truth, rtol=0, atol=1e-9)
 
 
+@roots
+@pytest.mark.parametrize("seed", [0, 1])
+def test_values_that_were_lost_before_the_others_were_raised(seed, single_root, compiled_or_not):
+    draw = torch.Generator().manual_seed(seed)
+    arcs = 30 * torch.randn(8, 42, 42, generator=draw, dtype=torch.float64)
+    prepared_arcs, lengths = prepared(arcs)
+    weights = torch.zeros_like(arcs)
+    total, expected, _ = derivatives(prepared_arcs, lengths, single_root, weights, ExactLogSemiring())
+    found = projective_log_partition(arcs, single_root=single_root)
+    torch.testing.assert_close(found, total, rtol=1e-12, atol=0)
+    torch.testing.assert_close(projective_marginals(arcs, single_root=single_root), expected, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize(("n", "single_root"), [(64, True), (150, True), (200, False), (300, False)])
 def test_ordinary_potentials_never_leave_the_scaled_form(generator, monkeypatch, n, single_root):
     """Spreads 1 to 6, impossible arcs, padding on either side; the truth is the definition, to which all rows go."""
