@@ -4,4 +4,4 @@
 set -euo pipefail
 # shellcheck source=data-prep/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-prepare aspec --sample 500000 --threshold 10 "$@"
+prepare aspec "$@"

@@ -4,4 +4,4 @@
 set -euo pipefail
 # shellcheck source=data-prep/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-prepare europarl --pairs 100000 --vocabulary 32000 --min-frequency 50 "$@"
+prepare europarl "$@"

@@ -4,4 +4,4 @@
 set -euo pipefail
 # shellcheck source=data-prep/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-prepare kftt --subwords sentencepiece --vocabulary 8000 "$@"
+prepare kftt "$@"

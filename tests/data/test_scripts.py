@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from seqstruct.cli.prepare import build_parser
+from seqstruct.data.registry import ENTRIES, find
 from tests.data.scripts import SCRIPTS, run
 from tests.data.text.test_parallel import corpus, prefixes  # noqa: F401  a fixture
 
@@ -38,6 +41,21 @@ def test_scripts_are_short_and_run_anywhere(tmp_path):
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["sst: ready"]), done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["sst"]
     assert (other.returncode, "expected sst, subj, cr or amazon first, got 'imdb'" in other.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in ENTRIES if entry.trial])
+def test_a_script_whose_corpus_is_large_makes_a_small_one_up(name, tmp_path):
+    done = run(name, "--made-up", "--out", tmp_path / "out")
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, [f"{tmp_path / 'out'}: ready"]), done.stderr
+
+
+def test_the_heads_of_scripts_name_options_that_are_there():
+    for path in SCRIPTS.glob("*.sh"):
+        line, *_ = re.findall(r"^# --help .*", path.read_text("utf-8"), re.M) or [""]
+        words = shlex.split(path.read_text("utf-8").splitlines()[-1])
+        if len(words) > 2 and line:
+            known = build_parser(find(words[1])).format_help()
+            assert all(option in known for option in re.findall(r"--[\w-]+", line)), path.name
 
 
 def test_all_are_executable():
