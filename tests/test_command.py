@@ -65,10 +65,10 @@ from seqstruct.command import answer
 from seqstruct.data.files import atomic_write
 def work():
     with atomic_write(sys.argv[1]) as stream:
-        if os.fork() == 0:
-            time.sleep(60)
         stream.write("half")
-        print("begun", flush=True)
+        if os.fork() == 0:
+            print("begun", flush=True)  # here, for a signal that comes while Python forks is lost
+            time.sleep(60)
         os.wait()
 sys.exit(answer("x", work))
 """

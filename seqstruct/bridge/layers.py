@@ -30,12 +30,12 @@ class PlannedLayer:
     layer: int
     shared: dict[tuple[Site, Choice], nn.Module | None]
 
-    def build(self, site: Site, cfg: Any, embed_dim: int, memory_dim: int | None = None) -> AttentionAdapter:
-        """The adapter that stands at a site; cfg: fairseq's nested configuration.  Raises ValueError where it asks for
-        noise on projections that a mechanism has not."""
-        mechanism = self.plan.at(site)[self.layer].seated(shape_of(cfg, site, embed_dim, memory_dim), self.shared)
-        if cfg.quant_noise.pq > 0:
-            self.add_noise(mechanism, cfg.quant_noise.pq, cfg.quant_noise.pq_block_size)
+    def build(self, site: Site, shape: Shape, noise: Any = None) -> AttentionAdapter:
+        """The adapter that stands at a site; noise: fairseq's configuration of quantization noise.  Raises ValueError
+        where it asks for noise on projections that a mechanism has not."""
+        mechanism = self.plan.at(site)[self.layer].seated(shape, self.shared)
+        if noise is not None and noise.pq > 0:
+            self.add_noise(mechanism, noise.pq, noise.pq_block_size)
         return AttentionAdapter(mechanism, self.layer)
 
     def add_noise(self, mechanism: Attention, rate: float, block_size: int) -> None:
@@ -140,7 +140,7 @@ class StructuredEncoderLayer(ChosenLayer, TransformerEncoderLayerBase):
         self.complete(cfg)
 
     def build_self_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
-        return self.planned.build(Site.ENCODER_SELF, cfg, embed_dim)
+        return self.planned.build(Site.ENCODER_SELF, shape_of(cfg, Site.ENCODER_SELF, embed_dim), cfg.quant_noise)
 
 
 class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
@@ -176,7 +176,8 @@ class StructuredDecoderLayer(ChosenLayer, TransformerDecoderLayerBase):
     ) -> AttentionAdapter:
         if add_bias_kv or add_zero_attn:
             raise ValueError("structured attention has no add_bias_kv and no add_zero_attn")
-        return self.planned.build(Site.DECODER_SELF, cfg, embed_dim)
+        return self.planned.build(Site.DECODER_SELF, shape_of(cfg, Site.DECODER_SELF, embed_dim), cfg.quant_noise)
 
     def build_encoder_attention(self, embed_dim: int, cfg: Any) -> AttentionAdapter:
-        return self.planned.build(Site.CROSS, cfg, embed_dim, cfg.encoder.embed_dim)
+        shape = shape_of(cfg, Site.CROSS, embed_dim, cfg.encoder.embed_dim)
+        return self.planned.build(Site.CROSS, shape, cfg.quant_noise)
