@@ -39,7 +39,8 @@ class PlannedLayer:
         return AttentionAdapter(mechanism, self.layer)
 
     def add_noise(self, mechanism: Attention, rate: float, block_size: int) -> None:
-        """fairseq's quantization noise on the projections that its own attention has it on."""
+        """fairseq's quantization noise on the projections that its own attention has it on: a share of their weights'
+        blocks, `rate`, is 0 in a training pass.  Raises ValueError on a mechanism without them."""
         layers = [x for name, x in mechanism.named_modules() if name.rpartition(".")[2] in PROJECTIONS]
         # in a wide type the weights are taken past the layers, whose call brings the noise
         if len(layers) < len(PROJECTIONS) or not getattr(mechanism.config, "unit_norm", True):
