@@ -1,0 +1,73 @@
+"""How long models of a table are trained, and at which rates, is told beside what follows of their order."""
+
+from __future__ import annotations
+
+from seqstruct.harness.findings import PAGES, prose
+from seqstruct.search.settings import read_settings
+from tests.recipes.composed import ROOT, composed, trainings
+from tests.recipes.test_findings import finding, lines
+
+# their page says what each row has; those of scale paper are as published
+OWN = {"flare/recognition", "generalisation", "peng_thesis/rational_lm"}
+
+
+def page(name):
+    return " ".join(prose(PAGES / f"{name}.md").split())
+
+
+def rate(recipe, row):
+    return trainings(recipe, row, "small")[-1]["optimization"]["lr"][0]
+
+
+def test_rows_of_a_table_have_one_rate_where_their_page_says_nothing():
+    configs = ROOT / "configs"
+    own = {str(path.parent.parent.relative_to(configs)) for path in configs.glob("**/row/*.yaml")
+           if "lr: [" in path.read_text("utf-8") and not path.stem.endswith("_paper")}  # fmt: skip
+    assert own == OWN - {"generalisation"}
+    assert "all rows of a table have one learning rate, which was not searched for, where its page" in page("index")
+    transformers, others = ({rate("flare/table-2", f"parity {model}") for model in models} for models in (
+        ("Tf", "Tf+Sup", "Tf+Nd", "delta", "delta negative"), ("RNN", "LSTM", "RRNN", "LSTM+Sup", "LSTM+Nd")))
+    told = "Transformers have the rate {}, the others {}, which were not searched for"
+    assert told.format(*transformers, *others) in page("flare")
+    of = {model: rate("generalisation/question-formation", model) for model in ("Tf", "Tf+Nd", "Tf+Sup", "LSTM")}
+    assert of["Tf"] == of["Tf+Nd"] and f"rate {of['LSTM']} (`Tf` {of['Tf']}, neither of a search)" in page(
+        "generalisation")
+    assert f"and rate {of['Tf+Sup']}, so it differs from `Tf` in more" in page("generalisation")
+    (one,) = {rate("peng_thesis/table-4.4", row) for row in ("BASE", "phi-elu", "RFA-Gaussian", "ABC-MLP 32-8")}
+    assert f"at one rate, {one}, which was not searched for any" in page("peng_thesis_translation")
+
+
+def test_rates_at_an_end_of_what_was_searched_are_told():
+    item = finding("peng_thesis", "*Rational language models*")
+    chosen = {line.row: line.mean for line in lines("peng_thesis", "6.3-stand-in")
+              if line.metric == "chosen_learning_rate"}  # fmt: skip
+    tried = read_settings(ROOT / "configs" / "peng_thesis" / "rational_lm" / "search.yaml", ("scale=small",))["grid"]
+    (least, *_, most) = sorted(value for (value,) in tried["optimization.lr"])
+    small = {row.partition(" 2 ")[0]: value for row, value in chosen.items() if row.endswith("2 layers 10M")}
+    assert {row for row, value in small.items() if value == least} == {"RRNN(B) max-plus", "RRNN(C)"}
+    assert max(small.values()) < most and f"max-plus and C the least rate, {least}, below which none was tried" in item
+    assert all(chosen[row] == small[row.split(" 2 ")[0].split(" 3 ")[0]] for row in chosen)
+    assert "Rows of 24M have what those of 10M chose." in item
+    rates = {line.mean for line in lines("peng_thesis", "2.1-stand-in") if line.metric == "chosen_learning_rate"}
+    tried = read_settings(ROOT / "configs" / "peng_thesis" / "joint_parsing" / "search.yaml", ("scale=small",))["grid"]
+    assert len(tried["optimization.lr"]) == 2 and rates == set(min(tried["optimization.lr"]))
+    item = finding("peng_thesis", "*SPIGOT, a tree before")
+    assert "All rows chose the lesser of two rates, and none below it was tried;" in item
+
+
+def test_classifiers_are_told_with_the_length_of_their_trainings():
+    item = finding("peng_thesis", "*Text classification*")
+    epochs = [composed("peng_thesis/text_classification", f"scale={scale}")["optimization"]["max_epoch"]
+              for scale in ("small", "small_cr", "paper")]  # fmt: skip
+    assert "Trainings are of at most {} epochs, {} on CR (published: {}).".format(*epochs) in item
+    found = {line.row: line for line in lines("peng_thesis", "6.5") if line.metric == "test_accuracy"}
+    names = {"F": "RRNN(F)", "B": "RRNN(B)", "C": "RRNN(C)", "max-plus": "RRNN(B) max-plus"}
+    sst, cr = ({name: found[f"{corpus} {row}"] for name, row in names.items()} for corpus in ("SST", "CR"))
+    told = "the LSTM has {:.1f} %, F {F:.1f}, B {B:.1f}, C {C:.1f} and max-plus {max-plus:.1f}: behind"
+    assert told.format(found["SST LSTM"].mean, **{name: line.mean for name, line in sst.items()}) in item
+    behind = [name for name, line in sst.items() if line.p_value < 0.05]
+    assert behind == ["B", "max-plus"]
+    assert "are B and max-plus (p {:.1g} and {:.2g} after".format(*(sst[name].p_value for name in behind)) in item
+    told = "the LSTM has {:.1f}, B {B:.1f}, F {F:.1f}, max-plus {max-plus:.1f} and C {C:.1f}, all four behind it (p at"
+    assert told.format(found["CR LSTM"].mean, **{name: line.mean for name, line in cr.items()}) in item
+    assert f"it (p at most {max(line.p_value for line in cr.values()):.2g})" in item
