@@ -99,7 +99,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
     first, second = found["Transformer", "test_bleu"].values.values()
-    assert f"by more than the {abs(first - second):.2f} that its two seeds differ by;" in text
+    assert f"by more than the {abs(first - second):.2f} that its two seeds differ by, and both the same" in text
     assert "to the same BLEU in each digit." in text
     (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
                              for n in (29, 39))  # fmt: skip

@@ -1,8 +1,11 @@
-"""How long models of a table are trained, and at which rates, is told beside what follows of their order."""
+"""How long models of a table are trained, at which rates and where is told beside what follows of their order."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from seqstruct.harness.findings import PAGES, prose
+from seqstruct.harness.records import read_folder
 from seqstruct.search.settings import read_settings
 from tests.recipes.composed import ROOT, composed, trainings
 from tests.recipes.test_findings import finding, lines
@@ -71,3 +74,27 @@ def test_classifiers_are_told_with_the_length_of_their_trainings():
     told = "the LSTM has {:.1f}, B {B:.1f}, F {F:.1f}, max-plus {max-plus:.1f} and C {C:.1f}, all four behind it (p at"
     assert told.format(found["CR LSTM"].mean, **{name: line.mean for name, line in cr.items()}) in item
     assert f"it (p at most {max(line.p_value for line in cr.values()):.2g})" in item
+
+
+def processors(paper, *tables):
+    """By processor, the rows that it trained, with how many seeds."""
+    found: dict[str, Counter[str]] = {}
+    for record in read_folder(ROOT / "recipes" / paper / "records"):
+        if record.table in tables and record.scale == "small" and record.parameters:
+            found.setdefault(record.machine["processor"], Counter())[record.row] += 1
+    return found
+
+
+def test_rows_of_another_processor_than_what_they_stand_beside_are_told():
+    tables = [f"{table}-stand-in" for table in ("4.4", "5.5a", "5.7", "5.9", "A.1", "A.4")]
+    other = processors("peng_thesis", *tables)["Intel(R) Xeon(R) Processor (family 6, model 207)"]
+    across = [f"cross {number}, causal 128" for number in (128, 512)]
+    inside = [f"cross 256, causal {number}" for number in (32, 64, 256, 512)]
+    assert other.keys() == {"RFA-GATE-Gaussian", "RFA-arccos", "RFA-GATE-arccos", "RFA-Gaussian-NoNorm",
+                            "RFA-Gaussian-NoNorm 0.25", "MLP-sigmoid 32-8", "MLP-sigmoid 32-32", "MLP-ReLU 32-32",
+                            *across, *inside}  # fmt: skip
+    told = "are the rows with gates, arc-cosines, sigmoids or equation 4.10, `MLP-ReLU` 32-32, and those of Table A.4 "
+    assert f"{told}with 128 and 512 across or other than 128 in the decoder." in page("peng_thesis_translation")
+    of = processors("generalisation", "tense-reinflection")
+    assert of.pop("Intel(R) Xeon(R) Processor @ 2.50GHz (family 6, model 85)") == {"tense Tf": 5, "tense Tf+Sup": 1}
+    assert len(of) == 1 and "`Tf` and one run of `Tf+Sup` of another processor than the rest" in page("generalisation")
