@@ -99,3 +99,13 @@ def test_rows_of_another_processor_than_what_they_stand_beside_are_told():
     assert of.pop("Intel(R) Xeon(R) Processor @ 2.50GHz (family 6, model 85)") == {"tense Tf": 5, "tense Tf+Sup": 1}
     told = "`Tf` and one run of `Tf+Sup` are of another processor than the rest."
     assert len(of) == 1 and told in page("generalisation")
+
+
+def test_kernels_and_devices_of_a_table_are_told():
+    for paper, tables, start in (("stack_attention", "14", "*Cost*"), ("peng_thesis", ("4.1", "5.2"), "*Growth*")):
+        kernels = {record.machine["kernels"] for record in read_folder(ROOT / "recipes" / paper / "records")
+                   if record.table in tables}  # fmt: skip
+        assert kernels == {"pytorch"} and "without compiled kernels, one measurement)" in finding(paper, start)
+    started = {record.command.partition(" --row")[0] for record in read_folder(ROOT / "recipes/multi30k/records")
+               if record.table == "memories"}  # fmt: skip
+    assert len(started) == 1 and f"\n{started.pop()}\n" in (PAGES / "multi30k.md").read_text("utf-8")
