@@ -42,8 +42,8 @@ class Comparison:
     """A system against a baseline in one metric, by paired bootstrap.
 
     value, baseline: 0 to 100.  interval, baseline_interval: half-width of the 95 % confidence interval.
-    p_value: (n + 1) / (resamples + 1), n counting those in which the difference, centred on its mean, exceeds the
-    observed one.
+    p_value: (n + 1) / (resamples + 1), n counting those in which the size of the difference, less its mean, exceeds the
+    observed one: of one side, so that of two systems that are equal it is below 0.05 about once in ten times.
     """
 
     metric: str

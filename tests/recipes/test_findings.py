@@ -50,6 +50,12 @@ def test_every_finding_has_a_verdict():
         assert len(told) == sum(item.startswith("*") for item in items(prose_of(page))), page
 
 
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_a_finding_of_one_training_holds_in_part_at_most(page):
+    whole = [found for found in findings(page) if found.verdict == "Holds"]
+    assert [found.name for found in whole if re.search(r"\bone (seed|training)\b(?! and)", found.source)] == []
+
+
 DRAWN = {"abilities"}  # as a chart, in docs/choosing.md
 
 

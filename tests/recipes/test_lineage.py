@@ -99,7 +99,7 @@ def test_the_lineage_is_told_as_the_records_have_it():
         again = found[row, "test_bleu"].values[2] - found[row, "test_bleu_difference"].values[2]
         assert again == pytest.approx(found["Transformer", "test_bleu"].values[2], abs=1e-9)
     first, second = found["Transformer", "test_bleu"].values.values()
-    assert f"by more than the {abs(first - second):.2f} that its two seeds differ by;" in text
+    assert f"by more than the {abs(first - second):.2f} that its two seeds differ by, and both the same" in text
     assert "to the same BLEU in each digit." in text
     (_, at_30), (_, last) = (found["ConvS2S", "validation_perplexity"].runs[1].points("validation_perplexity")[n]
                              for n in (29, 39))  # fmt: skip
@@ -151,11 +151,11 @@ def test_what_replaces_softmax_after_forty_epochs_is_told_beside_the_same_seed()
     across = [found[f"cross and decoder {name}", f"test_bleu_{part}"].values[2] for part in ("difference", "p")
               for name in ("linear", "rfa", "abc_mlp")]  # fmt: skip
     told = "the gap is {:.1f} BLEU of elu, {:.1f} of RFA and {:.1f} of `abc_mlp` (one training each, p {:.3f}, {:.3f} "
-    told += "and {:.3f} over its sentences)"
+    told += "and {:.3f} over its sentences, of one side)"
     item = finding("peng_thesis", "*Translation* (Table 4.4")
     assert told.format(*(-value for value in across[:3]), *across[3:]) in item
     told = "by elu is {:.1f} BLEU behind softmax, by RFA {:.1f} and by `abc_mlp` {:.1f} (one training each, p {:.2f}, "
-    told += "{:.2f} and {:.2f} over its sentences)"
+    told += "{:.2f} and {:.2f})"
     assert told.format(*(-value for value in behind[:3]), *p[:3]) in item
 
 

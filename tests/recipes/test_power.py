@@ -45,6 +45,8 @@ def test_an_intermediate_tree_is_told_as_recorded():
 def test_trees_that_spigot_changes_are_told_as_recorded():
     item = finding("peng_thesis", "*SPIGOT overrules trees")
     found = {line.metric: line for line in lines("peng_thesis", "2.3-stand-in") if line.row == "SPIGOT"}
+    (eta,) = {line.mean for line in lines("peng_thesis", "2.1-stand-in") if line.metric == "chosen_eta"}
+    assert f"With an eta of {eta} (the thesis: 1), on the sentences whose trees it changes," in item
 
     def of(kind):
         pipeline, joint = (found[kind.format(which)] for which in ("pipeline", "joint"))

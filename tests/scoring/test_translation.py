@@ -1,4 +1,5 @@
 import random
+from statistics import NormalDist
 
 import pytest
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -61,6 +62,14 @@ def test_bootstrap_tells_a_better_system_from_an_equal_one():
     assert [c.metric for c in equal] == ["chrf"]
     assert equal[0].value == equal[0].baseline
     assert equal[0].p_value == 1
+
+
+def test_the_p_value_of_the_bootstrap_is_of_one_side():
+    better, worse = 440, 380  # sentences that one of two systems has right and the other has not
+    ours, theirs = ["a"] * better + ["b"] * worse, ["b"] * better + ["a"] * worse
+    (found,) = compare(ours, theirs, [["a"] * (better + worse)], ["exact_match"], resamples=4000)
+    one_side = NormalDist().cdf(-(better - worse) / (better + worse) ** 0.5)
+    assert found.p_value == pytest.approx(one_side, rel=0.25) and one_side < 0.025 < 2 * one_side
 
 
 def test_systems_that_differ_where_the_metric_does_not_look_are_equal():
